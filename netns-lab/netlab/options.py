@@ -1,0 +1,50 @@
+"""What a lab is asked to be, as one value that can be handed to another process."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from netlab.errors import LabError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """One lab. `addresses` ascending; `daemon` None is subord itself, else a Python file with `main(argv)`."""
+
+    name: str
+    addresses: tuple[str, ...]
+    network: str = "10.0.0.0/16"
+    fanout: int = 2
+    guest_slots: int | None = None
+    timing: str = "lan"
+    execute: bool = False
+    rootless: bool = False
+    daemon: str | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", self.name):
+            raise LabError(f"--name {self.name}: use at most 32 letters, digits, - and _.")
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Options:
+        given = json.loads(text)
+        return Options(**{**given, "addresses": tuple(given["addresses"])})
+
+
+def config_text(options: Options, address: str, files: Path, event_log: Path) -> str:
+    """The daemon's configuration file for one node; `files` is the node's own directory."""
+    guests = "" if options.guest_slots is None else f"guest_slots = {options.guest_slots}\n"
+    quoted = json.dumps  # TOML basic strings: JSON escapes are a subset
+    return (
+        f"[cluster]\nnetwork = {quoted(options.network)}\nfanout = {options.fanout}\n{guests}"
+        f"timing = {quoted(options.timing)}\nport = 7117\n\n"
+        f"[node]\naddress = {quoted(address)}\ncontrol_socket = {quoted(str(files / 'control.sock'))}\n"
+        f"metrics = {quoted(address + ':9717')}\nstate_directory = {quoted(str(files / 'state'))}\n"
+        f"event_log = {quoted(str(event_log))}\ngrace_s = 2.0\n"
+    )

@@ -1,0 +1,129 @@
+"""The directory of a running lab, and who owns it.
+
+Intuition: a hotel room with the key in the door. Whoever holds the lock lives there; a room with a free lock
+was left in a hurry, and the next guest cleans it.
+
+    BASE/NAME/                locked (flock) by keeper and controller while the lab lives
+    BASE/NAME/controller.sock requests, JSON lines
+    BASE/NAME/events          event log of all nodes, JSON lines
+    BASE/NAME/lab.log         what keeper, controller and zygote have to complain about
+    BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from netlab.errors import LabError
+
+UNIX_PATH_BYTES_MAX = 107  # unix(7)
+
+
+def base() -> Path:
+    """Directory of all labs of this user. Not created here."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if runtime and Path(runtime).is_dir() and Path(runtime).stat().st_uid == os.geteuid():
+        return Path(runtime, "subord-lab")
+    return Path(tempfile.gettempdir(), f"subord-lab-{os.geteuid()}")
+
+
+class RunDirectory:
+    """The directory of one lab. `lock` is the descriptor that holds it, or None for a mere visitor."""
+
+    def __init__(self, path: Path, lock: int | None = None) -> None:
+        self.path = path
+        self.lock = lock
+        self.socket = path / "controller.sock"
+        self.events = path / "events"
+        self.log = path / "lab.log"
+
+    def node(self, position: int) -> Path:
+        return self.path / "nodes" / str(position)
+
+    def control_socket(self, position: int) -> Path:
+        return self.node(position) / "control.sock"
+
+    def remove(self) -> None:
+        """Remove it and everything in it; safe to repeat."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
+        try:
+            self.path.parent.rmdir()
+        except OSError:  # other labs live there, or it is gone
+            pass
+
+
+def create(name: str) -> RunDirectory:
+    """Take the name for ourselves; remove what dead labs left behind. Raises LabError when it is taken."""
+    parent = _own_base()
+    path = parent / name
+    longest = len(os.fsencode(path / "nodes" / "1048576" / "control.sock"))
+    if longest > UNIX_PATH_BYTES_MAX:
+        raise LabError(f"{path} is too long for a Unix socket: set XDG_RUNTIME_DIR or TMPDIR to a shorter directory.")
+    door = _lock(parent, wait=True)  # so that nobody sweeps a room between its making and its locking
+    if door is None:  # the last lab of this user ended between two lines of ours
+        return create(name)
+    try:
+        _sweep(parent)
+        path.mkdir(mode=0o700)
+        (path / "nodes").mkdir()
+        return RunDirectory(path, _lock(path, wait=False))
+    except FileExistsError:
+        raise LabError(f"A lab named {name} is running: `netns-lab/lab down --name {name}` ends it.") from None
+    except FileNotFoundError:  # as above
+        return create(name)
+    finally:
+        os.close(door)
+
+
+def find(name: str) -> RunDirectory:
+    """The running lab of that name. Raises LabError."""
+    path = base() / name
+    if not path.is_dir():
+        raise LabError(f"No lab named {name} is running: `netns-lab/lab up --nodes N --name {name}` starts one.")
+    _check_owner(path)
+    return RunDirectory(path)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the directories of labs that were killed before they could."""
+    for path in sorted(parent.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            lock = _lock(path, wait=False)
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                os.close(lock)
+
+
+def _own_base() -> Path:
+    path = base()
+    path.mkdir(mode=0o700, exist_ok=True)
+    _check_owner(path)
+    return path
+
+
+def _check_owner(path: Path) -> None:
+    about = path.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
+        raise LabError(f"{path} is not a directory of yours alone (mode 0700): remove it, or set TMPDIR. Nothing was done.")
+
+
+def _lock(path: Path, *, wait: bool) -> int | None:
+    """The lock of a directory, or None when somebody holds it (unless `wait`) or it is gone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

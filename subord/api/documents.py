@@ -1,0 +1,327 @@
+"""A node's state in words for others: addresses instead of positions, plain JSON.
+
+Intuition: inside the family people are "number 14"; a letter to the outside carries the full address.
+These are the letters. They are pure functions of what the node shows, so the command line, other nodes,
+the lab and the tests all read the same ones. Ages are seconds before the moment of asking.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Literal
+
+import msgspec
+
+from subord import __version__
+from subord.api.shown import Shown, Topic
+from subord.core.settings import Settings
+from subord.core.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
+from subord.runtime.counters import Counters
+
+PlaceName = Literal["root", "home", "guest"]
+StandingName = Literal["live", "stale", "missing", "held"]
+
+# Documents of other nodes are checked against this before anything of them reaches a terminal.
+Address = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F.:]+$")]
+
+
+class SettingsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    network: str
+    positions: int
+    fanout: int
+    guest_slots: int
+    mapping: str
+    numbering: str
+    timing: str
+    leader_silence_s: float
+
+
+class EdgeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    address: Address
+    position: Position
+    place: PlaceName
+    incarnation: int
+    since_s: float
+    heard_s: float
+    below: int
+    silent: bool
+
+
+class RefusalDocument(msgspec.Struct, frozen=True, kw_only=True):
+    address: str
+    by: Literal["them", "us"]
+    reason: str
+    ago_s: float
+    times: int
+
+
+class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One node. `real_level` is its distance from the root, `level` the computed one."""
+
+    version: str
+    address: Address
+    port: int
+    position: Position
+    level: int
+    offset: int
+    incarnation: int
+    up_s: float
+    phase: str
+    place: PlaceName | None
+    leader: Address | None
+    since_s: float
+    home: Address | None
+    root: Address | None
+    real_level: int
+    path: tuple[Address, ...]
+    alternates: tuple[Address, ...]
+    adrift: bool
+    subordinates: tuple[EdgeDocument, ...]
+    subtree_nodes: int
+    subtree_not_home: int
+    leader_changes: int
+    exchanges: int
+    refusals: tuple[RefusalDocument, ...]
+    settings: SettingsDocument
+
+
+class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`answer` None: not asked."""
+
+    address: Address
+    position: Position
+    level: int
+    offset: int
+    answer: str | None
+    ago_s: float | None
+
+
+class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`candidates`: the first of the ranked list, best first; `others`: asked besides them, newest first."""
+
+    address: Address
+    position: Position
+    place: PlaceName | None
+    leader: Address | None
+    reason: str
+    candidates: tuple[CandidateDocument, ...]
+    others: tuple[CandidateDocument, ...]
+
+
+class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
+    address: Address
+    position: Position
+    level: int
+    offset: int
+    leader: Address | None
+    place: PlaceName
+    incarnation: int
+    since_s: float
+    standing: StandingName
+
+
+class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The subtree of one node, the node itself first. `quiet_s`: since anything in it changed."""
+
+    owner: Address
+    is_root: bool
+    root: Address | None
+    leader: Address | None
+    quiet_s: float
+    rows: tuple[RowDocument, ...]
+
+
+class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Since the daemon started. Messages are datagrams, bytes are UDP payload."""
+
+    up_s: float
+    exchanges: int
+    leader_changes: int
+    messages_sent: int
+    messages_received: int
+    bytes_sent: int
+    bytes_received: int
+    dropped: int
+    send_errors: int
+    messages_sent_by_type: dict[str, int]
+    messages_received_by_type: dict[str, int]
+    dropped_by_reason: dict[str, int]
+    send_errors_by_errno: dict[str, int]
+
+
+def answer(shown: Shown, what: Topic) -> bytes:
+    """The JSON that another node gets when it asks us (the far end of `Shown.ask`)."""
+    match what:
+        case "status":
+            return msgspec.json.encode(status(shown))
+        case "why":
+            return msgspec.json.encode(why(shown.settings, shown.why()))
+        case "roster":
+            return msgspec.json.encode(roster(shown.settings, shown.roster()))
+
+
+def settings(shared: Settings) -> SettingsDocument:
+    return SettingsDocument(
+        network=shared.network.text,
+        positions=shared.network.size,
+        fanout=shared.fanout,
+        guest_slots=shared.guest_slots,
+        mapping=shared.mapping,
+        numbering=shared.numbering_name,
+        timing=shared.timing_name,
+        leader_silence_s=shared.timing.leader_silence_s,
+    )
+
+
+def status(shown: Shown) -> StatusDocument:
+    """What `subord status` shows."""
+    view, shared = shown.snapshot(), shown.settings
+    return StatusDocument(
+        version=__version__,
+        address=shown.address,
+        port=shown.port,
+        position=view.position,
+        level=view.level,
+        offset=view.offset,
+        incarnation=view.incarnation,
+        up_s=_up_s(shown),
+        phase=view.phase,
+        place=_place_name(view.place),
+        leader=_address(shared, view.leader),
+        since_s=view.since_s,
+        home=_address(shared, view.home),
+        root=_address(shared, view.root),
+        real_level=len(view.path),
+        path=_addresses(shared, view.path),
+        alternates=_addresses(shared, view.alternates),
+        adrift=view.adrift,
+        subordinates=tuple(_edge(shared, edge) for edge in view.subordinates),
+        subtree_nodes=view.subtree_nodes,
+        subtree_not_home=view.subtree_not_home,
+        leader_changes=view.leader_changes,
+        exchanges=view.exchanges,
+        refusals=tuple(_refusal(refusal) for refusal in view.refusals),
+        settings=settings(shared),
+    )
+
+
+def why(shared: Settings, view: Why) -> WhyDocument:
+    """What `subord why` shows."""
+    answers = {asked.position: asked for asked in reversed(view.asked)}
+
+    def candidate(position: Position) -> CandidateDocument:
+        level, offset = shared.numbering.level_and_offset(position)
+        asked = answers.get(position)
+        return CandidateDocument(
+            address=shared.network.address_text_of(position),
+            position=position,
+            level=level,
+            offset=offset,
+            answer=asked.answer if asked else None,
+            ago_s=asked.ago_s if asked else None,
+        )
+
+    others = dict.fromkeys(asked.position for asked in view.asked if asked.position not in view.ranked)
+    return WhyDocument(
+        address=shared.network.address_text_of(view.position),
+        position=view.position,
+        place=_place_name(view.place),
+        leader=_address(shared, view.leader),
+        reason=view.reason,
+        candidates=tuple(map(candidate, view.ranked)),
+        others=tuple(map(candidate, others)),
+    )
+
+
+def roster(shared: Settings, view: RosterView) -> RosterDocument:
+    """The subtree of one node, from which `tree` draws."""
+    places = shared.numbering
+    rows = []
+    for row in view.rows:
+        level, offset = places.level_and_offset(row.position)
+        rows.append(
+            RowDocument(
+                address=shared.network.address_text_of(row.position),
+                position=row.position,
+                level=level,
+                offset=offset,
+                leader=_address(shared, row.leader),
+                place=row.place.value,
+                incarnation=row.incarnation,
+                since_s=row.since_s,
+                standing=row.standing.value,
+            )
+        )
+    return RosterDocument(
+        owner=shared.network.address_text_of(view.owner),
+        is_root=view.is_root,
+        root=_address(shared, view.root),
+        leader=_address(shared, view.leader),
+        quiet_s=view.quiet_s,
+        rows=tuple(rows),
+    )
+
+
+def counters(shown: Shown) -> CountersDocument:
+    """What the daemon counted, for the lab and for `/v1/counters`."""
+    counted: Counters = shown.counters
+    view: Snapshot = shown.snapshot()
+    return CountersDocument(
+        up_s=_up_s(shown),
+        exchanges=view.exchanges,
+        leader_changes=view.leader_changes,
+        messages_sent=counted.messages_sent.total(),
+        messages_received=counted.messages_received.total(),
+        bytes_sent=counted.bytes_sent.total(),
+        bytes_received=counted.bytes_received.total(),
+        dropped=counted.dropped.total(),
+        send_errors=counted.send_errors.total(),
+        messages_sent_by_type=dict(counted.messages_sent),
+        messages_received_by_type=dict(counted.messages_received),
+        dropped_by_reason=dict(counted.dropped),
+        send_errors_by_errno=dict(counted.send_errors),
+    )
+
+
+def path(shown: Shown) -> tuple[str, ...]:
+    """The addresses from the root down to our leader."""
+    return _addresses(shown.settings, shown.snapshot().path)
+
+
+def _up_s(shown: Shown) -> float:
+    return time.monotonic() - shown.started_mono
+
+
+def _address(shared: Settings, position: Position | None) -> str | None:
+    return None if position is None else shared.network.address_text_of(position)
+
+
+def _addresses(shared: Settings, positions: tuple[Position, ...]) -> tuple[str, ...]:
+    return tuple(map(shared.network.address_text_of, positions))
+
+
+def _place_name(place: Place | None) -> PlaceName | None:
+    return None if place is None else place.value
+
+
+def _edge(shared: Settings, edge: Edge) -> EdgeDocument:
+    return EdgeDocument(
+        address=shared.network.address_text_of(edge.position),
+        position=edge.position,
+        place=edge.place.value,
+        incarnation=edge.incarnation,
+        since_s=edge.since_s,
+        heard_s=edge.heard_s,
+        below=edge.below,
+        silent=edge.silent,
+    )
+
+
+def _refusal(refusal: Refusal) -> RefusalDocument:
+    return RefusalDocument(
+        address=refusal.address,
+        by=refusal.by,
+        reason=refusal.reason,
+        ago_s=refusal.ago_s,
+        times=refusal.times,
+    )

@@ -1,0 +1,52 @@
+"""What the daemon lends to the API, and nothing more.
+
+Intuition: a shop window. The API stands outside: it may look at what is laid out and ask the shop to
+telephone another one; it cannot reach in and move things.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from subord.core.settings import Settings
+from subord.core.view import RosterView, Snapshot, Why
+from subord.runtime.counters import Counters
+
+Topic = Literal["roster", "why", "status"]
+"""What one node can ask of another; `documents.answer` makes the answer."""
+
+
+class AskFailure(msgspec.Struct, frozen=True):
+    """Another node gave no usable answer. `reason` goes after its address: "does not answer"."""
+
+    reason: str
+
+
+class Shown(Protocol):
+    """A running node as the API sees it. All of it is cheap and changes nothing, except `ask`."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def address(self) -> str:
+        """Our own address, in the spelling of `Network.address_text_of`."""
+    @property
+    def port(self) -> int:
+        """Our UDP port."""
+    @property
+    def started_mono(self) -> float:
+        """`time.monotonic()` at our start, in seconds."""
+    @property
+    def counters(self) -> Counters: ...
+
+    def snapshot(self) -> Snapshot: ...
+    def roster(self) -> RosterView: ...
+    def why(self) -> Why: ...
+
+    async def ask(self, address: str, what: Topic, timeout_s: float) -> bytes | AskFailure:
+        """The JSON document `what` of the node at `address`, as its own `documents.answer` wrote it.
+
+        Takes at most `timeout_s` and a bounded number of bytes; never raises for what a peer does.
+        """

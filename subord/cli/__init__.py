@@ -1,0 +1,72 @@
+"""The command line: one small file a command; each parses its words, calls, prints.
+
+Intuition: a receptionist knows who sits in which room, not what they do there. This file knows the names
+of the commands and what their exit codes mean; a command's work is imported only when it is asked for, so
+that `subord --help` answers at once.
+
+A command is a module with `add(subparsers) -> None`, which describes its arguments and imports nothing
+heavy, and `run(arguments) -> int`, which does the work and returns an exit code or raises CommandError.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from subord import __version__
+from subord.cli import exit_codes
+from subord.cli.errors import guarded
+
+COMMANDS = {
+    "run": "subord.cli.run",
+    "tree": "subord.cli.tree",
+    "status": "subord.cli.status",
+    "why": "subord.cli.why",
+    "wait": "subord.cli.wait",
+    "position": "subord.cli.position",
+    "config": "subord.cli.config_check",
+}
+"""The first word of a command line, and the module that knows the rest; in the order of `--help`."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and takes no abbreviated options: they break when options are added."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        options.setdefault("allow_abbrev", False)
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        line = " ".join(message.split())
+        print(f"subord: {line}; see {self.prog} --help", file=sys.stderr)
+        raise SystemExit(exit_codes.USAGE)
+
+
+def parser() -> Parser:
+    """The whole command line. Imports the commands' modules, but nothing they work with."""
+    top = Parser(
+        prog="subord",
+        description="Arranges the nodes of a cluster into a tree of subordination, without consensus.",
+        epilog=f"exit codes:\n{exit_codes.table()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"subord {__version__}")
+    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    for module in COMMANDS.values():
+        importlib.import_module(module).add(subparsers)
+    return top
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command (default: the words of this process); returns the exit code. Argparse raises
+    SystemExit."""
+    return guarded(lambda: _command(words))
+
+
+def _command(words: Sequence[str] | None) -> int:
+    arguments = parser().parse_args(words)
+    exit_code: int = importlib.import_module(COMMANDS[arguments.command]).run(arguments)
+    return exit_code

@@ -1,0 +1,51 @@
+"""`subord config check`: would the daemon start with this file?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from subord.cli import exit_codes
+from subord.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from subord.config import Config
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser("config", help="check a configuration file")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check",
+        help="say whether a configuration file is right",
+        description="Check a configuration file without starting anything. It does not look at this machine: "
+        "interfaces, addresses and directories are tried by `subord run` only.",
+    )
+    check.add_argument("file", metavar="FILE", help="the configuration, in TOML")
+    check.add_argument("--json", action="store_true", help="print the settings as one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the settings that follow from a file, defaults included."""
+    from subord.config import ConfigError, dotted, load
+
+    try:
+        config = load(arguments.file)
+    except ConfigError as error:
+        raise CommandError(str(error), exit_codes.CONFIGURATION) from None
+    if arguments.json:
+        print(
+            json.dumps({"file": arguments.file, "positions": config.cluster.network.size, **dotted(config)})
+        )
+    else:
+        print(_summary(arguments.file, config, dotted(config)))
+    return exit_codes.OK
+
+
+def _summary(file: str, config: Config, settings: dict[str, object]) -> str:
+    width = max(map(len, settings))
+    lines = [f"{file}: ok, {config.cluster.network.size} positions"]
+    lines += [f"  {name:<{width}}  {value if value != '' else '-'}" for name, value in settings.items()]
+    return "\n".join(lines)

@@ -1,0 +1,39 @@
+"""`subord run`: be the daemon of this node, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+
+from subord.cli import exit_codes
+from subord.cli.errors import CommandError
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run the daemon of this node in the foreground",
+        description="Run the daemon of this node in the foreground, until SIGTERM or SIGINT. "
+        "SIGHUP reads the configuration again.",
+    )
+    parser.add_argument("--config", metavar="FILE", help="the configuration, in TOML")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set one key, e.g. cluster.fanout=2; wins over the file; may be given several times",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs until the daemon ends; returns its exit code."""
+    from subord.config import ConfigError, load
+
+    try:
+        config = load(arguments.config, arguments.set)
+    except ConfigError as error:
+        raise CommandError(str(error), exit_codes.CONFIGURATION) from None
+    from subord import daemon
+
+    return daemon.main(config)

@@ -1,0 +1,215 @@
+"""The configuration: TOML -> typed, frozen values; cluster-wide apart from per-node.
+
+Intuition: a form with two pages. The first page, [cluster], is the same for everybody and is compared in
+the first exchange; the second, [node], is about this machine alone. A clerk who refuses the form names
+the line and the entry that would do.
+
+A field's docstring is its manual: docs/configuration.md is generated from this file
+(subord/config_docs.py).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from subord.config_fit import check, refuse
+from subord.config_source import ConfigError, Given, cut, quoted, read
+from subord.core.network import Network, NetworkError
+from subord.core.settings import MappingName, NumberingName, Settings, TimingName
+
+__all__ = ["Config", "ConfigError", "NodeConfig", "changes", "dotted", "load", "reload"]
+
+UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What all nodes of one tree must have in common.
+
+    It is compared in the first exchange: a node that differs is refused, and both sides say in which setting.
+    """
+
+    network: str | tuple[str, ...]
+    """The addresses that nodes may have, all of one IP version: a block such as `"10.0.0.0/24"`, or
+    ranges and single addresses in order, such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. A node's position
+    is its place in it, counted from 1; the lowest live position becomes the root. A block much larger
+    than the cluster costs more searching at the first start, nothing afterwards."""
+    fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 8
+    """The fan-out p: how many computed subordinates a leader has. Larger makes the tree flatter and each
+    leader busier, and more nodes look for a new leader when one dies."""
+    guest_slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
+    """How many nodes whose computed leader is away a leader takes in besides. Not given: as many as
+    `fanout`. With `"complete"` numbering no leader ever has more than `fanout` + `guest_slots`
+    subordinates. Larger makes sparse networks flatter and leaders busier."""
+    mapping: MappingName = "ip"
+    """Who may lead whom. `"ip"`: the lower position leads."""
+    numbering: NumberingName = "complete"
+    """How positions become levels. `"complete"`: levels hold 1, p, p^2, ... nodes. `"paper"`: as printed
+    in the paper, with p - 1 nodes on level 0, led by position 1; the same as `"complete"` for p = 2."""
+    timing: TimingName = "lan"
+    """The preset of all durations (table below): `"lan"` for one site, `"wan"` for round trips up to a
+    second, `"lab"` for tests on one machine. A quicker preset finds a silent death sooner and costs more
+    packets."""
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 7117
+    """The UDP and TCP port, the same on all nodes. It must be open between all nodes for both protocols."""
+
+
+class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What may differ from machine to machine."""
+
+    interface: str = ""
+    """The network interface whose address inside the network this node uses, such as `"eth0"`. Empty: any.
+    Needed when several interfaces have an address inside the network."""
+    address: str = ""
+    """The address that this node uses: one of this machine, inside the network. Empty: the only one that
+    fits. Needed when one interface has several addresses inside the network."""
+    control_socket: str = "/run/subord/control.sock"
+    """Path of the Unix socket on which the daemon answers the command line, at most 107 bytes. Its
+    directory must exist and be writable for the daemon; whoever may write to the socket may ask this
+    node."""
+    metrics: str = ""
+    """`"ADDRESS:PORT"` on which the daemon shows its metrics over HTTP, such as `"127.0.0.1:9717"` or
+    `"[::1]:9717"`. Empty: off. The page is open to everybody who reaches this address."""
+    state_directory: str = ""
+    """Directory in which the last neighbourhood is kept, so that a restarted daemon tries its old place
+    first. Empty: nothing is remembered, and a restart searches as the first start did."""
+    event_log: str = ""
+    """Path of a file to which every event is appended as one line of JSON; `"-"` is standard error.
+    Empty: off."""
+    grace_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 2.0
+    """Seconds that the daemon may spend on goodbyes after SIGTERM. 0 leaves at once: the others then find
+    out as if this node had crashed."""
+    log_level: LogLevel = "info"
+    """The least important messages to write to standard error."""
+
+    @property
+    def metrics_listener(self) -> tuple[str, int] | None:
+        """(address, port) of `metrics`; None: off."""
+        return _listener(self.metrics) if self.metrics else None
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole configuration of one daemon, checked."""
+
+    cluster: Settings
+    port: int
+    node: NodeConfig
+    source: str
+    """Path of the file as given; empty: there was none."""
+    assignments: tuple[str, ...] = ()
+    """The `--set` texts, which win over the file, also when it is read again."""
+
+
+TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig}
+RELOADABLE = ("node.grace_s", "node.log_level")
+"""What a running daemon takes over on SIGHUP. All else sits in open sockets, or in what the peers were
+told."""
+
+
+def load(path: str | None, assignments: Sequence[str] = ()) -> Config:
+    """Read, check and complete a configuration; assignments such as `cluster.fanout=2` win over the file.
+
+    Raises ConfigError: one line with the file, the line number where it is certain, and what is wrong.
+    """
+    given = read(path, assignments)
+    check(given, TABLES)
+    if "network" not in given.document.get("cluster", {}):
+        raise ConfigError(_without_network(path))
+    cluster = msgspec.convert(given.document["cluster"], ClusterConfig)
+    node = msgspec.convert(given.document.get("node", {}), NodeConfig)
+    settings = _settings(given, cluster)
+    _check_node(given, node, settings.network)
+    return Config(
+        cluster=settings, port=cluster.port, node=node, source=path or "", assignments=tuple(assignments)
+    )
+
+
+def reload(old: Config) -> Config:
+    """The same file and assignments, read again. Raises ConfigError; the old configuration is untouched."""
+    return load(old.source or None, old.assignments)
+
+
+def changes(old: Config, new: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Dotted names of what differs: (what SIGHUP may take over, what needs a restart), each in file order."""
+    before, after = dotted(old), dotted(new)
+    changed = [name for name in before if before[name] != after[name]]
+    reloadable = tuple(name for name in changed if name in RELOADABLE)
+    return reloadable, tuple(name for name in changed if name not in RELOADABLE)
+
+
+def dotted(config: Config) -> dict[str, Any]:
+    """Every setting by the name it has in the file."""
+    cluster = config.cluster
+    return {
+        "cluster.network": cluster.network.text,
+        "cluster.fanout": cluster.fanout,
+        "cluster.guest_slots": cluster.guest_slots,
+        "cluster.mapping": cluster.mapping,
+        "cluster.numbering": cluster.numbering_name,
+        "cluster.timing": cluster.timing_name,
+        "cluster.port": config.port,
+        **{f"node.{key}": value for key, value in msgspec.structs.asdict(config.node).items()},
+    }
+
+
+def _without_network(path: str | None) -> str:
+    hint = "say which addresses nodes may have"
+    if path is None:
+        return f"cluster.network is missing; {hint}: --config FILE, or --set cluster.network=10.0.0.0/24"
+    return f'{path}: key "network" is missing in [cluster]; {hint}, e.g. network = "10.0.0.0/24"'
+
+
+def _settings(given: Given, cluster: ClusterConfig) -> Settings:
+    parts = (cluster.network,) if isinstance(cluster.network, str) else cluster.network
+    try:
+        network = Network.parse(",".join(parts))
+    except NetworkError as error:
+        raise ConfigError(f"{given.where('cluster', 'network')}: network: {error}") from None
+    return Settings(
+        network=network,
+        fanout=cluster.fanout,
+        guest_slots=cluster.fanout if cluster.guest_slots is None else cluster.guest_slots,
+        mapping=cluster.mapping,
+        numbering_name=cluster.numbering,
+        timing_name=cluster.timing,
+    )
+
+
+def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
+    """What a type cannot say."""
+    if node.address:
+        _check_address(given, node.address, network)
+    if not 0 < len(os.fsencode(node.control_socket)) <= UNIX_PATH_BYTES_MAX:
+        refuse(given, "node", "control_socket", f"must be a path of 1 to {UNIX_PATH_BYTES_MAX} bytes")
+    if node.metrics and _listener(node.metrics) is None:
+        example = 'e.g. "127.0.0.1:9717" or "[::1]:9717"'
+        refuse(given, "node", "metrics", f"must be ADDRESS:PORT, {example}, not {quoted(node.metrics)}")
+
+
+def _check_address(given: Given, address: str, network: Network) -> None:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        refuse(given, "node", "address", f"must be an IP address, not {quoted(address)}")
+    if network.position_of(address) is None:
+        refuse(given, "node", "address", f"{address} lies outside the network {cut(network.text)}")
+
+
+def _listener(text: str) -> tuple[str, int] | None:
+    """`[::1]:9717` as ("::1", 9717); None: not of the form ADDRESS:PORT."""
+    address, _, port = text.rpartition(":")
+    try:
+        version = ipaddress.ip_address(address.removeprefix("[").removesuffix("]")).version
+    except ValueError:
+        return None
+    bracketed = address.startswith("[") and address.endswith("]")
+    port_known = port.isascii() and port.isdigit() and 1 <= len(port) <= 5 and 1 <= int(port) <= 65535
+    if not port_known or bracketed != (version == 6):
+        return None
+    return address.strip("[]"), int(port)

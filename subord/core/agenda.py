@@ -1,0 +1,51 @@
+"""When must somebody wake us?
+
+Intuition: one kitchen clock for many pots. We note for each pot when it is done, but only the earliest
+time is put on the clock.
+
+Planning an alarm again moves it. An alarm is due once. Late or reordered wake-ups do no harm, because
+what is due is decided here, by the time that the caller brings along.
+"""
+
+from __future__ import annotations
+
+import enum
+from math import inf
+
+
+class Alarm(enum.IntEnum):
+    """What may be due. The order decides between alarms of the same time, so that runs repeat."""
+
+    BEAT = enum.auto()  # our leader should hear from us, or has not answered
+    VIGIL = enum.auto()  # a subordinate may be overdue
+    SEARCH = enum.auto()  # a question was not answered, or a rest from searching is over
+    EXPIRY = enum.auto()  # a missing node has been shown long enough
+    LEAVE = enum.auto()  # a goodbye should be repeated, or the time for goodbyes is over
+
+
+class Agenda:
+    """Named deadlines in seconds of the caller's clock."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self) -> None:
+        self._at: dict[Alarm, float] = {}
+
+    @property
+    def next_at(self) -> float:
+        """The earliest deadline; infinity when nothing is planned."""
+        return min(self._at.values(), default=inf)
+
+    def plan(self, alarm: Alarm, at: float) -> None:
+        """Set or move an alarm; infinity takes it off."""
+        if at == inf:
+            self._at.pop(alarm, None)
+        else:
+            self._at[alarm] = at
+
+    def take_due(self, now: float) -> list[Alarm]:
+        """Remove and return what is due, earliest first."""
+        due = sorted((at, alarm) for alarm, at in self._at.items() if at <= now)
+        for _, alarm in due:
+            del self._at[alarm]
+        return [alarm for _, alarm in due]

@@ -1,0 +1,49 @@
+"""What all parts of a node share: who we are, what time it is, and the tray for outgoing actions."""
+
+from __future__ import annotations
+
+from random import Random
+
+from subord.core.agenda import Agenda
+from subord.core.events import Action, Notice, Reply, Send
+from subord.core.mapping import IpMapping
+from subord.core.messages import Message, Terms
+from subord.core.settings import Settings
+from subord.core.view import Incarnation, Position
+
+
+class Context:
+    """One per node. `now` is the time of the event in hand, in seconds of the driver's clock."""
+
+    def __init__(
+        self, settings: Settings, position: Position, incarnation: Incarnation, chance: Random, now: float
+    ) -> None:
+        self.settings = settings
+        self.timing = settings.timing
+        self.terms = Terms.of(settings)
+        self.mapping = IpMapping(settings)
+        self.position = position
+        self.incarnation = incarnation
+        self.chance = chance
+        self.now = now
+        self.agenda = Agenda()
+        self.actions: list[Action] = []
+        self._number = chance.randrange(1, 1 << 16)
+
+    def send(self, target: Position, message: Message) -> None:
+        self.actions.append(Send(target, message))
+
+    def reply(self, message: Message) -> None:
+        self.actions.append(Reply(message))
+
+    def note(self, notice: Notice) -> None:
+        self.actions.append(notice)
+
+    def next_number(self) -> int:
+        """Names a question or a beat; an answer must bring it back."""
+        self._number += 1
+        return self._number
+
+    def jittered(self, seconds: float) -> float:
+        """Up to a tenth more or less, so that a thousand nodes do not act in step."""
+        return seconds * self.chance.uniform(0.9, 1.1)

@@ -1,0 +1,139 @@
+"""What happens to a node, and what it wants done.
+
+Events come in, actions go out; neither does anything by itself. What peers say (`Received`) is kept
+apart from what the local machine reports, so that no datagram can pretend to be a local event.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from subord.core.messages import Message
+from subord.core.view import Incarnation, Place, Position
+
+LostCause = Literal["silence", "refused", "closed", "goodbye", "displaced", "unwelcome"]
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A peer said something. The wire checked its form, not its truth."""
+
+    source: Position | None  # None: the address lies outside our network
+    address: str
+    message: Message
+
+
+class Unreachable(msgspec.Struct, frozen=True):
+    """The host at `position` says that no daemon listens there (ICMP port unreachable)."""
+
+    position: Position
+
+
+class EdgeClosed(msgspec.Struct, frozen=True):
+    """The stream held along a tree edge was closed by the other side, or broke."""
+
+    position: Position
+
+
+class Known(msgspec.Struct, frozen=True):
+    """Positions worth asking: remembered on disk, configured as seeds."""
+
+    positions: tuple[Position, ...]
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Begin: look for the first place."""
+
+
+class Wakeup(msgspec.Struct, frozen=True):
+    """The deadline has passed."""
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """Say goodbye and stop within `grace_s`."""
+
+    grace_s: float
+
+
+Event: TypeAlias = Received | Unreachable | EdgeClosed | Known | Start | Wakeup | Leave
+
+
+class Send(msgspec.Struct, frozen=True):
+    target: Position
+    message: Message
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """To wherever the event now handled came from: perhaps no position of ours."""
+
+    message: Message
+
+
+class PlaceChanged(msgspec.Struct, frozen=True):
+    place: Place
+    leader: Position | None
+    old: Position | None
+    changes: int  # leader changes so far; the first place is number 0
+    reason: str
+
+
+class LeaderLost(msgspec.Struct, frozen=True):
+    leader: Position
+    cause: LostCause
+    silence_s: float  # since its last sign of life
+
+
+class Healed(msgspec.Struct, frozen=True):
+    """A place was found again after the leader was lost."""
+
+    after_s: float
+
+
+class SubordinateLost(msgspec.Struct, frozen=True):
+    position: Position
+    cause: LostCause
+    silence_s: float
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Settings or wire versions differ. Told once per address and reason."""
+
+    address: str
+    by: Literal["them", "us"]
+    reason: str
+
+
+class RosterChanged(msgspec.Struct, frozen=True):
+    """The number of live nodes in the subtree changed."""
+
+    nodes: int
+    not_home: int
+
+
+class RoundTrip(msgspec.Struct, frozen=True):
+    seconds: float
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """Well-formed input that was not acted upon, by reason."""
+
+    reason: str
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """All goodbyes are said: the daemon may stop."""
+
+
+class Neighbourhood(msgspec.Struct, frozen=True):
+    """What is worth remembering for the next start."""
+
+    incarnation: Incarnation
+    leader: Position | None
+    peers: tuple[Position, ...]
+
+
+Notice: TypeAlias = (
+    PlaceChanged | LeaderLost | Healed | SubordinateLost | Refused | RosterChanged | RoundTrip | Dropped | Gone
+)
+Action: TypeAlias = Send | Reply | Notice

@@ -1,0 +1,188 @@
+"""My leader: do I have one, is it still there, and what does it tell me? (protocol section 4)
+
+Intuition: I phone my leader every evening. When nothing changes for long, the calls become rarer, up
+to a limit. If nobody picks up I call again soon, and only after several vain calls in a row do I look
+for another. When somebody tells me that the line was cut (the stream closed, or the host says that
+nobody lives there), I call at once and wait only as long as a restart takes.
+
+First suspicion is of myself: if my own alarm rang late I slept, and all vain calls are forgotten.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from subord.core.agenda import Alarm
+from subord.core.context import Context
+from subord.core.events import LostCause, RoundTrip
+from subord.core.messages import Beat, Echo, Goodbye, Guidance, Why
+from subord.core.roster import Roster
+from subord.core.view import Incarnation, Position
+
+NO_GUIDANCE = Guidance(0, (), (), (), adrift=False)
+GRACE_BEATS = 4  # vain beats during the restart grace
+
+
+class Call(msgspec.Struct):
+    """A beat that waits for its echo."""
+
+    sent_at: float
+    revisions: dict[Position, int]
+
+
+class Leader(msgspec.Struct, kw_only=True):
+    """The node we follow. Times are seconds of our clock."""
+
+    position: Position
+    incarnation: Incarnation
+    since: float
+    heard_at: float
+    interval_s: float
+    guidance: Guidance = NO_GUIDANCE
+    beat_at: float = inf
+    beat_sent_at: float = -inf
+    calls: dict[int, Call] = {}  # bounded: emptied by every echo, given up after `attempts`
+    cut_at: float = inf  # when the line was reported cut
+    cut_cause: LostCause = "silence"
+    leaving: bool = False  # it said goodbye, and answers only for a while
+
+
+class Following:
+    """The upward edge of one node."""
+
+    def __init__(self, context: Context, roster: Roster) -> None:
+        self._context = context
+        self._roster = roster
+        self.leader: Leader | None = None
+
+    @property
+    def path(self) -> tuple[Position, ...]:
+        """Root first, our leader last; empty when nobody is above us."""
+        return self.leader.guidance.path if self.leader else ()
+
+    def attach(self, position: Position, incarnation: Incarnation, guidance: Guidance) -> None:
+        """We were accepted: begin a session with this leader and report the whole subtree to it."""
+        context, old = self._context, self.leader
+        if old is not None and old.position != position:
+            context.send(old.position, Goodbye(context.incarnation, Why.MOVED))
+        same = old is not None and old.position == position
+        self.leader = Leader(
+            position=position,
+            incarnation=incarnation,
+            since=old.since if old is not None and same else context.now,
+            heard_at=context.now,
+            interval_s=context.timing.beat_interval_s_min,
+            guidance=guidance,
+            calls={},
+        )
+        self._roster.report_everything()
+        self.report_soon()
+
+    def detach(self) -> None:
+        self.leader = None
+        self._context.agenda.plan(Alarm.BEAT, inf)
+
+    # -- beats --------------------------------------------------------------------------------------
+
+    def report_soon(self) -> None:
+        """Something in the subtree changed: beat soon, together with what changes meanwhile."""
+        leader = self.leader
+        if leader is None or leader.calls or not self._roster.unreported:
+            return
+        soon = max(self._context.now, leader.beat_sent_at) + self._context.timing.report_s
+        self._plan(min(leader.beat_at, soon))
+
+    def on_beat_due(self) -> LostCause | None:
+        """Beat, or give the leader up: then the cause is returned."""
+        leader, context = self.leader, self._context
+        if leader is None:
+            return None
+        if context.now >= leader.cut_at + context.timing.restart_grace_s:
+            return leader.cut_cause
+        if len(leader.calls) >= context.timing.attempts:
+            return "silence"
+        self._beat(leader)
+        return None
+
+    def _beat(self, leader: Leader) -> None:
+        context = self._context
+        number = context.next_number()
+        revisions, changes, gone = self._roster.batch(context.now)
+        context.send(
+            leader.position,
+            Beat(
+                context.incarnation,
+                leader.incarnation,
+                number,
+                int(leader.interval_s * 1100) + 1,
+                leader.guidance.version,
+                changes,
+                gone,
+                more=self._roster.unreported > len(revisions),
+            ),
+        )
+        leader.calls[number] = Call(context.now, revisions)
+        leader.beat_sent_at = context.now
+        wait_s = context.timing.answer_s
+        if leader.cut_at < inf:
+            wait_s = min(wait_s, context.timing.restart_grace_s / GRACE_BEATS)
+        self._plan(context.now + wait_s)
+
+    def on_echo(self, source: Position, echo: Echo) -> bool:
+        """Our leader answered. True when its guidance changed; None of this if it is not our leader."""
+        leader, context = self.leader, self._context
+        if leader is None or source != leader.position or echo.incarnation != leader.incarnation:
+            return False
+        call = leader.calls.get(echo.number)
+        if call is None:
+            return False
+        context.note(RoundTrip(context.now - call.sent_at))
+        self._roster.confirm(call.revisions)
+        leader.calls.clear()
+        leader.heard_at = context.now
+        leader.cut_at = inf
+        self._plan(context.now + context.jittered(leader.interval_s))
+        leader.interval_s = min(2 * leader.interval_s, context.timing.beat_interval_s)
+        self.report_soon()
+        return echo.guidance is not None and self.on_guidance(source, echo.incarnation, echo.guidance)
+
+    def on_guidance(self, source: Position, incarnation: Incarnation, guidance: Guidance) -> bool:
+        """News of the tree above us; True when they are newer than what we knew."""
+        leader = self.leader
+        if leader is None or source != leader.position or incarnation != leader.incarnation:
+            return False
+        if guidance.version <= leader.guidance.version:
+            return False
+        leader.guidance = guidance
+        return True
+
+    # -- suspicion ------------------------------------------------------------------------------------
+
+    def on_cut(self, source: Position, cause: LostCause) -> None:
+        """The line to our leader was reported cut: ask at once, and allow for a restart."""
+        leader, context = self.leader, self._context
+        if leader is None or source != leader.position or leader.cut_at < inf:
+            return
+        leader.cut_at = context.now
+        leader.cut_cause = cause
+        pause_s = context.timing.restart_grace_s / GRACE_BEATS
+        if context.now - leader.beat_sent_at > pause_s:
+            self._beat(leader)
+        else:
+            self._plan(min(leader.beat_at, context.now + pause_s))
+
+    def on_own_sleep(self) -> None:
+        """We slept: forget the vain calls and ask our leader anew before judging anybody."""
+        leader = self.leader
+        if leader is not None:
+            leader.calls.clear()
+            leader.cut_at = inf
+            leader.interval_s = self._context.timing.beat_interval_s_min
+            self._plan(self._context.now + self._context.timing.report_s)
+
+    def _plan(self, at: float) -> None:
+        assert self.leader is not None
+        self.leader.beat_at = at
+        self._context.agenda.plan(Alarm.BEAT, at)

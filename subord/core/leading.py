@@ -1,0 +1,321 @@
+"""My subordinates: whom I take, what I tell them, and whether they are still there.
+
+Intuition: an innkeeper. Guests knock (propose), call in from the road (beat) and leave (goodbye). The
+book of rooms is slots.py, the list of everybody who lives on these floors is roster.py.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from math import inf
+from typing import assert_never
+
+from subord.core.admission import Admission
+from subord.core.agenda import Alarm
+from subord.core.context import Context
+from subord.core.events import Dropped, LostCause, SubordinateLost
+from subord.core.following import NO_GUIDANCE, Following
+from subord.core.messages import (
+    ALTERNATES_MAX,
+    HINTS_MAX,
+    PATH_POSITIONS_MAX,
+    Accept,
+    Advice,
+    Ask,
+    Back,
+    Beat,
+    Change,
+    Echo,
+    Goodbye,
+    Guidance,
+    Guide,
+    No,
+    Propose,
+    Refuse,
+    Stranger,
+    Why,
+)
+from subord.core.roster import GUEST, OWN, Roster
+from subord.core.slots import Granted, Slots, Subordinate
+from subord.core.view import Place, Position
+
+RETRY_MS_MAX = 1000
+WORDS = {
+    No.FULL: "no free slot",
+    No.RANK: "only a lower rank may lead",
+    No.TERMS: "settings differ",
+    No.BUSY: "too many questions this second",
+    No.LEAVING: "about to leave",
+}
+
+
+class Leading:
+    """The downward edges of one node."""
+
+    def __init__(self, context: Context, roster: Roster, following: Following) -> None:
+        self._context = context
+        self._roster = roster
+        self._following = following
+        self.slots = Slots(context.position, context.mapping, context.settings.guest_slots)
+        self.adrift = False  # we have lost our leader, or somebody above has
+        self.leaving = False
+        self._guidance = NO_GUIDANCE
+        self._admission = Admission(context.timing.admissions_per_s, context.now)
+
+    # -- questions --------------------------------------------------------------------------------------
+
+    def on_propose(self, source: Position, propose: Propose) -> None:
+        """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
+        if not self._admission.admit(self._context.now):
+            self._refuse(source, propose.exchange, No.BUSY)
+            return
+        known = self.slots.taken.get(source)
+        if known is not None and propose.incarnation < known.incarnation:
+            self._context.note(Dropped("older_incarnation"))
+            return
+        verdict = No.LEAVING if self.leaving else self.slots.judge(source, propose.wish)
+        match verdict:
+            case Granted():
+                if verdict.evicted is not None:
+                    self._evict(verdict.evicted)
+                self._take(source, propose, verdict.place)
+            case No():
+                self._refuse(source, propose.exchange, verdict)
+            case _:
+                assert_never(verdict)
+
+    def _take(self, source: Position, propose: Propose, place: Place) -> None:
+        context = self._context
+        known = self.slots.taken.get(source)
+        if known is None or (known.incarnation, known.exchange) != (propose.incarnation, propose.exchange):
+            self._roster.doubt(source)
+            self.slots.taken[source] = Subordinate(
+                position=source,
+                place=place,
+                incarnation=propose.incarnation,
+                exchange=propose.exchange,
+                since=known.since if known is not None else context.now,
+                heard_at=context.now,
+                due_at=context.now + context.timing.answer_s,
+            )
+            change = Change(source, context.position, 1 if place is Place.HOME else 2, propose.incarnation, 0, 0)
+            if not self._roster.is_live(source):
+                self._roster.state(source, change, context.now)
+            self._watch()
+        context.send(source, Accept(context.incarnation, propose.exchange, self.guidance()))
+
+    def _refuse(self, source: Position, exchange: int, no: No) -> None:
+        context = self._context
+        context.send(
+            source,
+            Refuse(
+                context.incarnation,
+                exchange,
+                no,
+                WORDS[no],
+                context.chance.randint(RETRY_MS_MAX // 4, RETRY_MS_MAX) if no is No.BUSY else 0,
+                () if no is No.BUSY else self.hints(source),
+                self.slots.highest_guest,
+            ),
+        )
+
+    def on_ask(self, source: Position, ask: Ask) -> None:
+        """Give advice: is there room here, who is root, where would `source` stand best?"""
+        context = self._context
+        if not self._admission.admit(context.now):
+            self._refuse(source, ask.exchange, No.BUSY)
+            return
+        path = self._following.path
+        root = path[0] if path else context.position
+        context.send(
+            source,
+            Advice(
+                context.incarnation,
+                ask.exchange,
+                not self.leaving and self.slots.has_room_for(source),
+                root,
+                self.hints(source),
+                self.slots.highest_guest,
+            ),
+        )
+
+    def hints(self, node: Position) -> tuple[Position, ...]:
+        """Live positions that may have room for `node`, best first; our root among them."""
+        context, mapping = self._context, self._context.mapping
+        rows, guests = self._roster.rows, self._roster.guests
+        home = mapping.home_of(node)
+        free = [
+            p
+            for p in rows
+            if (p == home or guests[p] < context.settings.guest_slots)
+            and mapping.may_lead(p, node)
+            and self._roster.is_live(p)
+            and p != context.position
+        ]
+        if len(free) > 4 * HINTS_MAX:
+            free = nsmallest(4 * HINTS_MAX, free, key=lambda p: abs(p - (home or 0)))
+        best = mapping.in_order(node, free)[: HINTS_MAX - 2]
+        return tuple(dict.fromkeys((*best, *self._following.path[:1], *self._following.path[-1:])))
+
+    # -- beats --------------------------------------------------------------------------------------------
+
+    def on_beat(self, source: Position, beat: Beat) -> None:
+        """Answer every beat; take its changes in order. Strangers are told to propose again."""
+        context = self._context
+        known = self.slots.taken.get(source)
+        if known is None or beat.leader_incarnation != context.incarnation or beat.incarnation > known.incarnation:
+            context.send(source, Stranger(context.incarnation, beat.number))
+            return
+        if beat.incarnation < known.incarnation:
+            context.note(Dropped("older_incarnation"))
+            context.send(source, Stranger(context.incarnation, beat.number))
+            return
+        known.heard_at = context.now
+        known.due_at = context.now + beat.next_ms / 1000
+        known.cut = False
+        if beat.number > known.number:
+            known.number = beat.number
+            self._take_changes(known, beat)
+        guidance = self.guidance()
+        news = guidance if beat.guidance_seen != guidance.version else None
+        context.send(source, Echo(context.incarnation, beat.number, news))
+
+    def _take_changes(self, known: Subordinate, beat: Beat) -> None:
+        now = self._context.now
+        for change in beat.changes:
+            if change.position == self._context.position:
+                continue  # never let somebody below speak about ourselves
+            self._roster.state(known.position, change, now)
+        for position in beat.gone:
+            self._roster.retract(known.position, position, now)
+        if not known.swept and not beat.more:
+            known.swept = True
+            self._roster.sweep(known.position, now)
+
+    def on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
+        """A subordinate leaves us."""
+        known = self.slots.taken.get(source)
+        if known is None:
+            return
+        if goodbye.incarnation != known.incarnation:
+            self._context.note(Dropped("older_incarnation"))
+            return
+        self._release(source)
+
+    def _release(self, position: Position) -> None:
+        del self.slots.taken[position]
+        self._roster.drop(position, self._context.now)
+
+    def _evict(self, guest: Position) -> None:
+        context = self._context
+        context.send(guest, Goodbye(context.incarnation, Why.DISPLACED, self.hints(guest)))
+        self._release(guest)
+
+    # -- vigil ----------------------------------------------------------------------------------------------
+
+    def lose_overdue(self) -> None:
+        """Give up those who promised a beat and stayed silent for too long."""
+        timing, now = self._context.timing, self._context.now
+        for each in [s for s in self.slots.taken.values() if now >= self._give_up_at(s)]:
+            self.lose(each.position, "closed" if each.cut else "silence")
+        if timing.missing_keep_s:
+            self._context.agenda.plan(Alarm.EXPIRY, self._roster.expire_missing(now, timing.missing_keep_s) or inf)
+        self._watch()
+
+    def lose(self, position: Position, cause: LostCause) -> None:
+        """A subordinate vanished without goodbye: it is shown as missing for a while."""
+        context = self._context
+        known = self.slots.taken.get(position)
+        if known is None:
+            return
+        context.note(SubordinateLost(position, cause, context.now - known.heard_at))
+        place = 1 if known.place is Place.HOME else 2
+        self._release(position)
+        self._roster.state(
+            OWN,
+            Change(position, context.position, place, known.incarnation, 0, 0, missing=True),
+            context.now,
+        )
+        context.agenda.plan(Alarm.EXPIRY, context.now + context.timing.missing_keep_s)
+
+    def on_cut(self, position: Position) -> None:
+        """The stream of a subordinate closed: allow for a restart, not for the whole silence."""
+        known = self.slots.taken.get(position)
+        if known is not None:
+            timing = self._context.timing
+            soon = self._context.now + timing.restart_grace_s - timing.attempts * timing.answer_s
+            known.due_at = min(known.due_at, soon)
+            known.cut = True
+            self._watch()
+
+    def on_own_sleep(self) -> None:
+        """We slept: everybody below gets a whole silence before being judged."""
+        timing = self._context.timing
+        for each in self.slots.taken.values():
+            each.due_at = max(each.due_at, self._context.now + timing.beat_interval_s)
+        self._watch()
+
+    def _give_up_at(self, each: Subordinate) -> float:
+        return each.due_at + self._context.timing.attempts * self._context.timing.answer_s
+
+    def _watch(self) -> None:
+        ends = (self._give_up_at(each) for each in self.slots.taken.values())
+        self._context.agenda.plan(Alarm.VIGIL, min(ends, default=inf))
+
+    # -- what subordinates are told ---------------------------------------------------------------------------
+
+    def guidance(self) -> Guidance:
+        """Our word to all subordinates; its version goes up when the content changes."""
+        context, leader = self._context, self._following.leader
+        path = (*self._following.path, context.position)
+        above = leader.guidance if leader is not None else NO_GUIDANCE
+        spare = [p for p in above.siblings if p != context.position]
+        alternates = dict.fromkeys((*spare, *reversed(self._following.path)))
+        room = (p for p in sorted(self.slots.taken) if self._roster.guests[p] < context.settings.guest_slots)
+        fresh = Guidance(
+            self._guidance.version,
+            path if len(path) <= PATH_POSITIONS_MAX else path[:1] + path[1 - PATH_POSITIONS_MAX :],
+            tuple(alternates)[:ALTERNATES_MAX],
+            tuple(room)[:ALTERNATES_MAX],
+            self.adrift or above.adrift,
+        )
+        if fresh != self._guidance:
+            old = self._guidance
+            self._guidance = Guidance(old.version + 1, fresh.path, fresh.alternates, fresh.siblings, fresh.adrift)
+        return self._guidance
+
+    def tell_subordinates(self) -> None:
+        """Push the guidance at once: we lost our leader, or found one again."""
+        guidance = self.guidance()
+        for position in self.slots.taken:
+            self._context.send(position, Guide(self._context.incarnation, guidance))
+
+    def bring_home(self) -> None:
+        """A node came: tell it, or those who belong below it, that their home is alive.
+
+        Only the node where both branches meet speaks, so one message is sent however deep the tree is.
+        """
+        for position in self._roster.news:
+            row = self._roster.rows.get(position)
+            if row is None or row[1].change.missing:
+                continue
+            home = self._context.mapping.home_of(position)
+            if row[1].change.place == GUEST and home is not None:
+                self._tell_home(position, home)
+            for guest in self._context.mapping.at_home_below(position):
+                its = self._roster.rows.get(guest)
+                if its is not None and its[1].change.place == GUEST:
+                    self._tell_home(guest, position)
+        self._roster.news.clear()
+
+    def _tell_home(self, guest: Position, home: Position) -> None:
+        rows = self._roster.rows
+        if home in rows and self._roster.is_live(home) and rows[home][0] != rows[guest][0]:
+            self._context.send(guest, Back(self._context.incarnation, home))
+
+    def say_leaving(self) -> None:
+        """To those who still follow us: find another leader."""
+        guidance = self.guidance()
+        word = Goodbye(self._context.incarnation, Why.LEAVING, guidance.alternates)
+        for position in self.slots.taken:
+            self._context.send(position, word)

@@ -1,0 +1,375 @@
+"""One node: the door through which everything enters the protocol.
+
+`handle(event, now)` changes the node's view and returns what is to be done; `deadline` is when it must be
+called again at the latest. There is no socket, no clock and no chance here but what comes in as an argument,
+so the same code runs on sockets, in the lab and in a simulator.
+
+The work is done by three parts: joining.py finds a leader, following.py keeps to it, leading.py keeps the
+subordinates. This file passes each event to the part it concerns, and owns the phase and the place.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from random import Random
+from typing import Literal, assert_never
+
+from subord.core.agenda import Alarm
+from subord.core.context import Context
+from subord.core.events import (
+    Action,
+    Dropped,
+    EdgeClosed,
+    Event,
+    Gone,
+    Healed,
+    Known,
+    LeaderLost,
+    Leave,
+    LostCause,
+    PlaceChanged,
+    Received,
+    Refused,
+    RosterChanged,
+    Start,
+    Unreachable,
+    Wakeup,
+)
+from subord.core.following import Following
+from subord.core.joining import Joining
+from subord.core.leading import Leading
+from subord.core.messages import (
+    Accept,
+    Advice,
+    Ask,
+    Back,
+    Beat,
+    Change,
+    Echo,
+    Goodbye,
+    Guidance,
+    Guide,
+    Message,
+    No,
+    Propose,
+    Refuse,
+    Stranger,
+    Versions,
+    Why,
+    difference,
+)
+from subord.core.phases import Cue, Phase, follow
+from subord.core.refusals import Refusals
+from subord.core.roster import OWN, Roster
+from subord.core.settings import Settings
+from subord.core.view import Incarnation, Place, Position
+
+SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
+PLACE_CODES = {Place.ROOT: 0, Place.HOME: 1, Place.GUEST: 2}
+
+
+class Node:
+    """The subordination protocol of one node (HPCS 2015; docs/protocol.md)."""
+
+    def __init__(
+        self, settings: Settings, position: Position, incarnation: Incarnation, chance: Random, now: float
+    ) -> None:
+        """`now` is any steady clock in seconds; `incarnation` must be higher after every restart."""
+        assert 0 < position <= settings.network.size < 1 << SHARED_POSITION_BITS
+        self.context = Context(settings, position, incarnation, chance, now)
+        self.roster = Roster(position)
+        self.following = Following(self.context, self.roster)
+        self.leading = Leading(self.context, self.roster, self.following)
+        self.joining = Joining(self.context, self.following, self._attach, self._be_root)
+        self.refusals = Refusals()
+        self.phase = Phase.SEEKING
+        self.place: Place | None = None
+        self.placed_at = now
+        self.reason = "just started"
+        self.leader_changes = 0
+        self._lost_at: float | None = None
+        self._shown = (0, 0)
+        self._old_leader: Position | None = None
+        self._leave_by = inf
+        self._state_own_row()
+
+    @property
+    def deadline(self) -> float:
+        """When the driver must deliver the next Wakeup; infinity: never. Read after each `handle`."""
+        return self.context.agenda.next_at
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        """Take one event; return what is to be done, in order."""
+        context = self.context
+        assert now >= context.now, "the driver's clock ran backwards"
+        slept = now - min(self.deadline, now) > context.timing.own_sleep_s
+        context.now = now
+        if slept and self.phase is not Phase.GONE:
+            self._suspect_myself()
+        self._dispatch(event)
+        self._after()
+        assert self.deadline > now or self.phase is Phase.GONE, "a due alarm was not answered: we would spin"
+        actions, context.actions = context.actions, []
+        return actions
+
+    def _dispatch(self, event: Event) -> None:
+        if self.phase is Phase.GONE:
+            return
+        match event:
+            case Received():
+                self._on_received(event)
+            case Wakeup():
+                self._on_wakeup()
+            case Unreachable():
+                self.joining.on_unreachable(event.position)
+                self.following.on_cut(event.position, "refused")
+            case EdgeClosed():
+                self.following.on_cut(event.position, "closed")
+                self.leading.on_cut(event.position)
+            case Known():
+                self.joining.know(event.positions)
+            case Start():
+                self.joining.start_first()
+            case Leave():
+                self._leave(event.grace_s)
+            case _:
+                assert_never(event)
+
+    def _after(self) -> None:
+        """What follows from any event: those whose home came are told, and changes are reported."""
+        if self.roster.news:
+            self.leading.bring_home()
+        if self.phase is not Phase.GONE:
+            self.following.report_soon()
+        shown = (self.roster.live, self.roster.not_home)
+        if shown != self._shown:
+            self._shown = shown
+            self.context.note(RosterChanged(*shown))
+
+    # -- messages ------------------------------------------------------------------------------------------
+
+    def _on_received(self, event: Received) -> None:
+        message = event.message
+        if isinstance(message, Propose | Ask):
+            differs = difference(message.terms, self.context.terms)
+            if differs is not None:
+                self._refuse_terms(event.address, message, differs)
+                return
+        if isinstance(message, Versions):
+            self._note_refusal(event.address, "them", f"speaks wire versions {list(message.spoken)}, we do not")
+        elif event.source is None:
+            self.context.note(Dropped("outside_network"))
+        elif event.source == self.context.position:
+            self.context.note(Dropped("own_address"))
+        else:
+            self._on_message(event.source, event.address, message)
+
+    def _on_message(self, source: Position, address: str, message: Message) -> None:
+        match message:
+            case Propose():
+                self.leading.on_propose(source, message)
+            case Ask():
+                self.leading.on_ask(source, message)
+            case Beat():
+                self.leading.on_beat(source, message)
+            case Accept():
+                self._on_accept(source, message)
+            case Refuse():
+                self._on_refuse(source, address, message)
+            case Advice():
+                self.joining.on_advice(source, message)
+            case Back():
+                self._on_back(message)
+            case Echo():
+                self._on_guided(self.following.on_echo(source, message))
+            case Guide():
+                self._on_guided(self.following.on_guidance(source, message.incarnation, message.guidance))
+            case Stranger():
+                self._on_stranger(source, message)
+            case Goodbye():
+                self._on_goodbye(source, message)
+            case Versions():
+                pass
+            case _:
+                assert_never(message)
+
+    def _on_accept(self, source: Position, accept: Accept) -> None:
+        if self.phase is Phase.LEAVING:
+            self.context.send(source, Goodbye(self.context.incarnation, Why.LEFT))
+        elif self.context.position in accept.guidance.path:
+            self.context.note(Dropped("loop"))  # we stand above it: never follow it (S1)
+        else:
+            self.joining.on_accept(source, accept)
+
+    def _on_refuse(self, source: Position, address: str, refuse: Refuse) -> None:
+        awaited = self.joining.on_refuse(source, refuse)
+        if not awaited:
+            return
+        if refuse.no is No.TERMS:
+            self._note_refusal(address, "them", refuse.text)
+        leader = self.following.leader
+        if leader is not None and leader.position == source and refuse.no is not No.BUSY and not leader.leaving:
+            self._lose_leader("unwelcome", refuse.hints)
+
+    def _on_back(self, back: Back) -> None:
+        if back.home == self.context.mapping.home_of(self.context.position) and self.phase is not Phase.LEAVING:
+            self.joining.try_home()
+
+    def _on_guided(self, changed: bool) -> None:
+        leader = self.following.leader
+        if not changed or leader is None:
+            return
+        if self.context.position in leader.guidance.path:
+            self.context.note(Dropped("loop"))
+            self._lose_leader("unwelcome", ())
+            return
+        self.joining.know((*leader.guidance.alternates, *leader.guidance.path))
+
+    def _on_stranger(self, source: Position, stranger: Stranger) -> None:
+        leader = self.following.leader
+        if leader is None or leader.position != source or stranger.number not in leader.calls:
+            self.context.note(Dropped("unexpected"))
+        elif self.phase is not Phase.LEAVING and not leader.leaving:
+            self.joining.rejoin()
+
+    def _on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
+        leader = self.following.leader
+        if leader is None or source != leader.position:
+            self.leading.on_goodbye(source, goodbye)
+        elif goodbye.incarnation != leader.incarnation:
+            self.context.note(Dropped("older_incarnation"))
+        elif goodbye.why is Why.DISPLACED:
+            self._lose_leader("displaced", goodbye.alternates)
+        elif goodbye.why is Why.LEAVING and not leader.leaving:
+            leader.leaving = True
+            self.joining.start_next((*goodbye.alternates, *self._alternates()), avoid=source)
+
+    def _refuse_terms(self, address: str, message: Propose | Ask, differs: str) -> None:
+        context = self.context
+        swapped = difference(context.terms, message.terms) or differs
+        self._note_refusal(address, "us", differs)
+        context.reply(Refuse(context.incarnation, message.exchange, No.TERMS, swapped, 0, (), 0))
+
+    def _note_refusal(self, address: str, side: Literal["them", "us"], reason: str) -> None:
+        if self.refusals.add(address, side, reason, self.context.now):
+            self.context.note(Refused(address, side, reason))
+
+    # -- time -------------------------------------------------------------------------------------------------
+
+    def _on_wakeup(self) -> None:
+        for alarm in self.context.agenda.take_due(self.context.now):
+            match alarm:
+                case Alarm.BEAT:
+                    cause = self.following.on_beat_due()
+                    if cause is not None:
+                        self._lose_leader(cause, ())
+                case Alarm.VIGIL | Alarm.EXPIRY:
+                    self.leading.lose_overdue()
+                case Alarm.SEARCH:
+                    self.joining.on_alarm()
+                case Alarm.LEAVE:
+                    self._go_on_leaving()
+                case _:
+                    assert_never(alarm)
+
+    def _suspect_myself(self) -> None:
+        """Our own alarm rings late: judge nobody by the time that we slept (flux-framework/flux-core#638)."""
+        self.following.on_own_sleep()
+        self.leading.on_own_sleep()
+
+    # -- places -------------------------------------------------------------------------------------------------
+
+    def _attach(self, leader: Position, incarnation: Incarnation, guidance: Guidance) -> None:
+        home = self.context.mapping.home_of(self.context.position)
+        place = Place.HOME if leader == home else Place.GUEST
+        reasons = {Place.HOME: "its computed leader", Place.GUEST: "the nearest with a free guest slot"}
+        self.following.attach(leader, incarnation, guidance)
+        self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])
+        self.joining.settle(home=place is Place.HOME)
+
+    def _be_root(self) -> None:
+        leader = self.following.leader
+        if leader is not None:
+            self.context.send(leader.position, Goodbye(self.context.incarnation, Why.MOVED))
+            self.following.detach()
+        self._settle_in(Place.ROOT, None, Cue.ALONE, "no lower position answers")
+
+    def _settle_in(self, place: Place, leader: Position | None, cue: Cue, reason: str) -> None:
+        old = self._old_leader
+        self._old_leader = leader
+        self.phase = follow(self.phase, cue)
+        changed = self.place is None or (place, leader) != (self.place, old)
+        if changed:
+            if self.place is not None:
+                self.leader_changes += 1
+            self.place = place
+            self.placed_at = self.context.now
+            self.reason = reason
+            self.context.note(PlaceChanged(place, leader, old, self.leader_changes, reason))
+        self._state_own_row()
+        if self._lost_at is not None:
+            self.context.note(Healed(self.context.now - self._lost_at))
+            self._lost_at = None
+        if self.leading.adrift:
+            self.leading.adrift = False
+            self.leading.tell_subordinates()
+
+    def _lose_leader(self, cause: LostCause, hints: tuple[Position, ...]) -> None:
+        leader = self.following.leader
+        assert leader is not None
+        alternates = self._alternates()
+        self.following.detach()
+        self.phase = follow(self.phase, Cue.LOST)
+        self.context.note(LeaderLost(leader.position, cause, self.context.now - leader.heard_at))
+        if self.phase is Phase.LEAVING:
+            return
+        self._lost_at = self.context.now
+        self.leading.adrift = True
+        self.leading.tell_subordinates()
+        self.joining.start_next((*hints, *alternates), avoid=leader.position)
+
+    def _alternates(self) -> tuple[Position, ...]:
+        guidance = self.following.leader.guidance if self.following.leader else None
+        known = (*guidance.alternates, *guidance.siblings) if guidance else ()
+        return (*known, *self.joining.peers)
+
+    def _state_own_row(self) -> None:
+        leader = self.following.leader
+        place = PLACE_CODES[self.place or Place.ROOT]
+        self.roster.state(
+            OWN,
+            Change(
+                self.context.position,
+                leader.position if leader else 0,
+                place if leader else 0,
+                self.context.incarnation,
+                self.leader_changes,
+                int(self.context.now - self.placed_at),
+            ),
+            self.context.now,
+        )
+
+    # -- leaving -------------------------------------------------------------------------------------------------
+
+    def _leave(self, grace_s: float) -> None:
+        """Subordinates first get their alternates, then the leader hears the goodbye (section 4)."""
+        if self.phase is Phase.LEAVING:
+            return
+        self.phase = follow(self.phase, Cue.LEAVE)
+        self.joining.stop()
+        self.leading.leaving = True
+        self._leave_by = self.context.now + grace_s
+        self._go_on_leaving()
+
+    def _go_on_leaving(self) -> None:
+        context = self.context
+        if self.leading.slots.taken and context.now < self._leave_by:
+            self.leading.say_leaving()
+            context.agenda.plan(Alarm.LEAVE, min(self._leave_by, context.now + context.timing.answer_s))
+            return
+        leader = self.following.leader
+        if leader is not None:
+            context.send(leader.position, Goodbye(context.incarnation, Why.LEFT))
+        self.phase = follow(self.phase, Cue.DONE)
+        self.following.detach()
+        context.note(Gone())

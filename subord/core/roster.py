@@ -1,0 +1,192 @@
+"""Who is below me? (protocol section 5)
+
+Intuition: each foreman keeps a list of everybody on his floors, made from the lists that his own
+subordinates hand in. He passes on only what changed, and crosses a change off when his leader has
+confirmed it.
+
+Every subordinate's claims are kept apart. After a move two subordinates may claim the same node for a
+moment; when the old one takes its claim back, the new one's still stands, in whatever order the two
+reports arrive. A new session of a subordinate does not erase its old claims: they are swept when it
+has reported everything, so that re-attaching a branch does not make it vanish for a moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from subord.core.messages import CHANGES_MAX, Change
+from subord.core.view import Position
+
+OWN = 0  # claims we make ourselves: our own row and those we miss
+GUEST = 2
+
+
+class Claim(msgspec.Struct):
+    """What one subordinate says of one node."""
+
+    change: Change
+    since: float  # our clock
+    confirmed: bool = True
+
+    def says_same(self, other: Claim | None) -> bool:
+        if other is None:
+            return False
+        mine, its = self.change, other.change
+        return (mine.leader, mine.place, mine.incarnation, mine.moves, mine.missing) == (
+            its.leader,
+            its.place,
+            its.incarnation,
+            its.moves,
+            its.missing,
+        )
+
+    @property
+    def weight(self) -> tuple[int, bool, int]:
+        """The heavier claim wins: the later life, the living before the missing, the later move."""
+        return self.change.incarnation, not self.change.missing, self.change.moves
+
+
+class Roster:
+    """The subtree of one node, itself included. Size is bounded by the subtree."""
+
+    def __init__(self, owner: Position) -> None:
+        self.owner = owner
+        self.claims: dict[Position, dict[Position, Claim]] = {OWN: {}}
+        self.rows: dict[Position, tuple[Position, Claim]] = {}  # position -> (claimed by, claim)
+        self.guests: Counter[Position] = Counter()  # live guests by leader
+        self.live = 0
+        self.not_home = 0
+        self.changed_at = 0.0
+        self.news: list[Position] = []  # rows that changed or came; the reader empties it
+        self._dirty: dict[Position, int] = {}  # not yet confirmed by our leader -> its revision
+        self._revision = 0
+
+    # -- claims -----------------------------------------------------------------------------------
+
+    def state(self, via: Position, change: Change, now: float) -> None:
+        """Take one claim of subordinate `via` (OWN: of ourselves)."""
+        claim = Claim(change, now - change.age_s)
+        self.claims.setdefault(via, {})[change.position] = claim
+        self._settle(change.position, now)
+
+    def retract(self, via: Position, position: Position, now: float) -> None:
+        """`via` says that `position` is no longer below it."""
+        if self.claims.get(via, {}).pop(position, None) is not None:
+            self._settle(position, now)
+
+    def doubt(self, via: Position) -> None:
+        """A new session of `via` begins: its claims stand until it has reported everything."""
+        for claim in self.claims.setdefault(via, {}).values():
+            claim.confirmed = False
+
+    def sweep(self, via: Position, now: float) -> None:
+        """`via` has reported everything: what it did not repeat is gone."""
+        for position in [p for p, claim in self.claims.get(via, {}).items() if not claim.confirmed]:
+            self.retract(via, position, now)
+
+    def drop(self, via: Position, now: float) -> None:
+        """`via` is no longer our subordinate."""
+        for position in self.claims.pop(via, {}):
+            self._settle(position, now)
+
+    def expire_missing(self, now: float, keep_s: float) -> float | None:
+        """Forget those missing for longer than `keep_s`; when to look again, or None."""
+        own = self.claims[OWN]
+        missing = [(claim.since + keep_s, p) for p, claim in own.items() if claim.change.missing]
+        for at, position in missing:
+            if at <= now or not self.rows[position][1].change.missing:
+                self.retract(OWN, position, now)
+        return min((at for at, _ in missing if at > now), default=None)
+
+    def _settle(self, position: Position, now: float) -> None:
+        """Choose between the claims on `position` and note what changed."""
+        old = self.rows.get(position)
+        best = max(
+            (
+                (claims[position].weight, via == (old[0] if old else None), via)
+                for via, claims in self.claims.items()
+                if position in claims
+            ),
+            default=None,
+        )
+        if best is None:
+            if old is not None:
+                del self.rows[position]
+                self._count(old[1].change, -1)
+                self._touch(position, now)
+            return
+        via = best[2]
+        claim = self.claims[via][position]
+        self.rows[position] = (via, claim)
+        if old is not None and claim.says_same(old[1]):
+            if old[0] != via:
+                self.news.append(position)
+            return
+        if old is not None:
+            self._count(old[1].change, -1)
+        self._count(claim.change, +1)
+        self._touch(position, now)
+        self.news.append(position)
+
+    def _count(self, change: Change, by: int) -> None:
+        if change.missing:
+            return
+        self.live += by
+        if change.place == GUEST:
+            self.not_home += by
+            self.guests[change.leader] += by
+            if not self.guests[change.leader]:
+                del self.guests[change.leader]
+
+    def _touch(self, position: Position, now: float) -> None:
+        self.changed_at = now
+        self._revision += 1
+        self._dirty.pop(position, None)  # to the end of the queue
+        self._dirty[position] = self._revision
+
+    # -- reporting upwards --------------------------------------------------------------------------
+
+    @property
+    def unreported(self) -> int:
+        return len(self._dirty)
+
+    def report_everything(self) -> None:
+        """A new leader knows nothing: report the whole subtree."""
+        self._dirty = dict.fromkeys(self.rows, self._revision)
+
+    def batch(self, now: float) -> tuple[dict[Position, int], tuple[Change, ...], tuple[Position, ...]]:
+        """The oldest unreported changes that fit a beat: (revisions to confirm, changes, gone)."""
+        revisions = dict(_first(self._dirty.items(), CHANGES_MAX))
+        rows = [(p, self.rows.get(p)) for p in revisions]
+        changes = tuple(
+            msgspec.structs.replace(row[1].change, age_s=max(0, int(now - row[1].since)))
+            for _, row in rows
+            if row is not None
+        )
+        return revisions, changes, tuple(p for p, row in rows if row is None)
+
+    def confirm(self, revisions: dict[Position, int]) -> None:
+        """Our leader has these; what changed again meanwhile stays to be reported."""
+        for position, revision in revisions.items():
+            if self._dirty.get(position) == revision:
+                del self._dirty[position]
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def is_live(self, position: Position) -> bool:
+        row = self.rows.get(position)
+        return row is not None and not row[1].change.missing
+
+    def below(self, via: Position) -> int:
+        """Live nodes that we know through `via`."""
+        return sum(
+            1 for p in self.claims.get(via, ()) if self.rows[p][0] == via and not self.rows[p][1].change.missing
+        )
+
+
+def _first(items: Iterable[tuple[Position, int]], limit: int) -> Iterator[tuple[Position, int]]:
+    for _, item in zip(range(limit), items, strict=False):
+        yield item

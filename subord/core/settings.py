@@ -1,0 +1,100 @@
+"""What all nodes of one tree must agree on.
+
+Intuition: people can only line up by height if everybody measures in the same unit. The settings
+here are that unit; they are compared in the first exchange, and who differs is told so.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from subord.core.network import Network
+from subord.core.numbering import Numbering, numbering
+
+MappingName = Literal["ip"]
+NumberingName = Literal["complete", "paper"]
+TimingName = Literal["lan", "wan", "lab"]
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Durations and rates of one tree. `s` is seconds. A preset says only what differs from `lan`."""
+
+    beat_interval_s: float = 2.0
+    """Between two beats of a settled node. Shorter finds a silent death sooner and costs more packets."""
+    beat_interval_s_min: float = 0.25
+    """Between the first beats after a change of place; doubles up to `beat_interval_s`."""
+    answer_s: float = 0.4
+    """An unanswered beat, proposal or question is repeated after this long."""
+    attempts: int = 5
+    """Unanswered beats in a row after which the other end is given up."""
+    restart_grace_s: float = 0.4
+    """How long a leader whose process is known to be gone may take to restart before it is given up."""
+    own_sleep_s: float = 0.5
+    """An own alarm that rings later than this means that we slept: nobody is judged by that time."""
+    patience_s: float = 3.0
+    """At first start: how long the computed leader may be late before a guest place will do."""
+    report_s: float = 0.03
+    """How long a change of the subtree waits for company before it is reported upwards."""
+    questions_in_flight_max: int = 6
+    """Candidates asked at the same time: at most 15 a second with `answer_s`, hence 45 ARP requests."""
+    walk_candidates_max: int = 64
+    """Candidates asked in one round before the search rests."""
+    search_interval_s: float = 1.0
+    """Rest of a root, or of a guest away from home, before it looks for a better place; doubles."""
+    search_interval_s_max: float = 8.0
+    """Upper bound of that rest for a root: two halves of a healed partition find each other within it."""
+    home_interval_s_max: float = 30.0
+    """Upper bound of that rest for a guest."""
+    admissions_per_s: float = 200.0
+    """Proposals and questions a node answers per second; the rest is told to come again later."""
+    missing_keep_s: float = 60.0
+    """How long a subordinate that vanished without goodbye is shown as missing."""
+
+    @property
+    def leader_silence_s(self) -> float:
+        """Longest silence before the other end of a tree edge is given up."""
+        return self.beat_interval_s + self.attempts * self.answer_s
+
+
+LAN = Timing()
+WAN = Timing(
+    beat_interval_s=5.0,
+    beat_interval_s_min=1.0,
+    answer_s=1.5,
+    patience_s=10.0,
+    report_s=0.2,
+    search_interval_s_max=30.0,
+    home_interval_s_max=120.0,
+)
+LAB = Timing(
+    beat_interval_s=1.0,
+    beat_interval_s_min=0.1,
+    answer_s=0.2,
+    patience_s=1.0,
+    search_interval_s=0.5,
+    search_interval_s_max=2.0,
+    home_interval_s_max=4.0,
+    missing_keep_s=10.0,
+)
+PRESETS: dict[TimingName, Timing] = {"lan": LAN, "wan": WAN, "lab": LAB}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster-wide settings of one tree (docs/configuration.md)."""
+
+    network: Network
+    fanout: int = 8
+    guest_slots: int = 8
+    mapping: MappingName = "ip"
+    numbering_name: NumberingName = "complete"
+    timing_name: TimingName = "lan"
+
+    @property
+    def numbering(self) -> Numbering:
+        return numbering(self.numbering_name, self.fanout)
+
+    @property
+    def timing(self) -> Timing:
+        return PRESETS[self.timing_name]

@@ -1,0 +1,142 @@
+"""What a node shows of itself, as values (core/view.py). Reading changes nothing."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from subord.core.events import Neighbourhood
+from subord.core.messages import Change
+from subord.core.node import Node
+from subord.core.phases import Phase
+from subord.core.roster import Claim
+from subord.core.slots import Subordinate
+from subord.core.view import Edge, Place, Position, RosterRow, RosterView, Snapshot, Standing, Why
+
+RANKED_SHOWN = 10
+PLACES = (Place.ROOT, Place.HOME, Place.GUEST)
+
+
+def snapshot(node: Node, now: float) -> Snapshot:
+    """The state of one node as one value."""
+    context, leader = node.context, node.following.leader
+    level, offset = context.settings.numbering.level_and_offset(context.position)
+    seeking = node.phase in (Phase.SEEKING, Phase.ORPHAN)
+    return Snapshot(
+        position=context.position,
+        level=level,
+        offset=offset,
+        incarnation=context.incarnation,
+        phase=node.phase.value,
+        place=None if seeking else node.place,
+        leader=leader.position if leader else None,
+        since_s=now - node.placed_at,
+        home=context.mapping.home_of(context.position),
+        root=root_of(node),
+        path=node.following.path,
+        alternates=leader.guidance.alternates if leader else (),
+        adrift=is_held(node),
+        subordinates=tuple(_edge(node, each, now) for _, each in sorted(node.leading.slots.taken.items())),
+        subtree_nodes=node.roster.live,
+        subtree_not_home=node.roster.not_home,
+        leader_changes=node.leader_changes,
+        exchanges=node.joining.exchanges,
+        refusals=node.refusals.shown(now),
+    )
+
+
+def root_of(node: Node) -> Position | None:
+    """The root of our tree, as far as we know."""
+    if node.following.path:
+        return node.following.path[0]
+    return node.context.position if node.phase is Phase.ROOT else None
+
+
+def is_held(node: Node) -> bool:
+    """Somebody at or above us has lost its leader."""
+    leader = node.following.leader
+    return node.phase is Phase.ORPHAN or (leader is not None and leader.guidance.adrift)
+
+
+def _edge(node: Node, each: Subordinate, now: float) -> Edge:
+    return Edge(
+        position=each.position,
+        place=each.place,
+        incarnation=each.incarnation,
+        since_s=now - each.since,
+        heard_s=now - each.heard_at,
+        below=node.roster.below(each.position),
+        silent=_is_silent(node, each, now),
+    )
+
+
+def _is_silent(node: Node, each: Subordinate, now: float) -> bool:
+    return now > each.due_at + 2 * node.context.timing.answer_s
+
+
+def roster(node: Node, now: float) -> RosterView:
+    """The whole subtree, the owner first."""
+    silent = {p for p, each in node.leading.slots.taken.items() if _is_silent(node, each, now)}
+    held = is_held(node)
+    rows = [
+        _row(position, claim, _standing(claim.change, via in silent, held), now)
+        for position, (via, claim) in sorted(node.roster.rows.items())
+    ]
+    rows.sort(key=lambda row: row.position != node.context.position)
+    leader = node.following.leader
+    return RosterView(
+        owner=node.context.position,
+        is_root=node.phase is Phase.ROOT,
+        root=root_of(node),
+        leader=leader.position if leader else None,
+        quiet_s=now - node.roster.changed_at,
+        rows=tuple(rows),
+    )
+
+
+def _standing(change: Change, silent: bool, held: bool) -> Standing:
+    if change.missing:
+        return Standing.MISSING
+    if silent:
+        return Standing.STALE
+    return Standing.HELD if held else Standing.LIVE
+
+
+def _row(position: Position, claim: Claim, standing: Standing, now: float) -> RosterRow:
+    change = claim.change
+    return RosterRow(
+        position=position,
+        leader=change.leader or None,
+        place=PLACES[change.place],
+        incarnation=change.incarnation,
+        since_s=now - claim.since,
+        standing=standing,
+    )
+
+
+def why(node: Node, _now: float) -> Why:
+    """The ranked candidates, what they answered, and the reason for the present place."""
+    context, leader = node.context, node.following.leader
+    return Why(
+        position=context.position,
+        place=node.place,
+        leader=leader.position if leader else None,
+        reason=_reason(node),
+        ranked=tuple(islice(context.mapping.candidates(context.position), RANKED_SHOWN)),
+        asked=node.joining.asked(),
+    )
+
+
+def _reason(node: Node) -> str:
+    if node.phase is Phase.ORPHAN:
+        return "the leader was lost: looking for the next one, subordinates are held"
+    if node.phase is Phase.SEEKING:
+        return "just started: the first place is being asked for"
+    if node.context.mapping.home_of(node.context.position) is None:
+        return "the lowest position of the network has nobody above it"
+    return node.reason
+
+
+def neighbourhood(node: Node) -> Neighbourhood:
+    """What to remember for the next start."""
+    leader = node.following.leader
+    return Neighbourhood(node.context.incarnation, leader.position if leader else None, tuple(node.joining.peers))

@@ -1,0 +1,75 @@
+"""Whom do I take? Home slots, guest slots, displacement (protocol section 2).
+
+Intuition: an inn keeps p rooms for family and g rooms for travellers. Family is always let in.
+Travellers are let in while a room is free; when the whole country is full, an elder one may ask for
+the room of the youngest, who moves on.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from subord.core.mapping import IpMapping
+from subord.core.messages import No, Wish
+from subord.core.view import Incarnation, Place, Position
+
+
+class Subordinate(msgspec.Struct, kw_only=True):
+    """A node that we lead. Times are seconds of our clock."""
+
+    position: Position
+    place: Place
+    incarnation: Incarnation
+    exchange: int  # of the proposal that we accepted
+    since: float
+    heard_at: float
+    due_at: float  # promised time of its next beat
+    number: int = 0  # of its last beat
+    cut: bool = False  # its stream closed, and it has not called since
+    swept: bool = False  # it has reported its whole subtree in this session
+
+
+class Granted(msgspec.Struct, frozen=True):
+    place: Place
+    evicted: Position | None = None
+
+
+Verdict = Granted | No
+
+
+class Slots:
+    """The subordinates of one node: at most its home slots plus `guest_slots`."""
+
+    def __init__(self, owner: Position, mapping: IpMapping, guest_slots: int) -> None:
+        self._owner = owner
+        self._mapping = mapping
+        self._guest_slots = guest_slots
+        self.taken: dict[Position, Subordinate] = {}
+
+    def guests(self) -> list[Position]:
+        """Positions of our guests, lowest first."""
+        return sorted(p for p, each in self.taken.items() if each.place is Place.GUEST)
+
+    @property
+    def highest_guest(self) -> Position:
+        """0: we have none."""
+        guests = self.guests()
+        return guests[-1] if guests else 0
+
+    def has_room_for(self, node: Position) -> bool:
+        return isinstance(self.judge(node, Wish.GUEST), Granted)
+
+    def judge(self, node: Position, wish: Wish) -> Verdict:
+        """May `node` be our subordinate? Changes nothing."""
+        if not self._mapping.may_lead(self._owner, node):
+            return No.RANK
+        if self._mapping.home_of(node) == self._owner:
+            return Granted(Place.HOME)
+        if node in self.taken:
+            return Granted(Place.GUEST)
+        guests = self.guests()
+        if len(guests) < self._guest_slots:
+            return Granted(Place.GUEST)
+        if wish is Wish.DISPLACE and guests[-1] > node:
+            return Granted(Place.GUEST, evicted=guests[-1])
+        return No.FULL

@@ -1,0 +1,43 @@
+"""What the daemon counts about itself: plain integers, shown by /metrics and `subord status`.
+
+Intuition: a tally sheet. Nothing here is a metric object; the names and units of Prometheus are put on
+at scrape time (api/metrics.py), so that counting costs one addition.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+
+
+class Histogram:
+    """Counts of observations up to each bound, in seconds."""
+
+    def __init__(self, bounds_s: tuple[float, ...]) -> None:
+        self.bounds_s = bounds_s
+        self.counts = [0] * (len(bounds_s) + 1)
+        self.sum_s = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(self.bounds_s, seconds)] += 1
+        self.sum_s += seconds
+
+
+ROUND_TRIP_BOUNDS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+HEALING_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class Counters:
+    """Everything counted since the daemon started."""
+
+    def __init__(self) -> None:
+        self.messages_sent: Counter[str] = Counter()  # by message type, e.g. "beat"
+        self.messages_received: Counter[str] = Counter()
+        self.bytes_sent: Counter[str] = Counter()  # UDP payload bytes by message type
+        self.bytes_received: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()  # input thrown away, by reason, e.g. "malformed"
+        self.send_errors: Counter[str] = Counter()  # by errno name, e.g. "EHOSTUNREACH"
+        self.round_trip = Histogram(ROUND_TRIP_BOUNDS_S)  # beat to its answer
+        self.detection = Histogram(HEALING_BOUNDS_S)  # last sign of life of a lost leader to giving it up
+        self.healing = Histogram(HEALING_BOUNDS_S)  # giving a leader up to having the next
+        self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # how late our own alarm rang
