@@ -125,9 +125,7 @@ def load(path: str | None, assignments: Sequence[str] = ()) -> Config:
     node = msgspec.convert(given.document.get("node", {}), NodeConfig)
     settings = _settings(given, cluster)
     _check_node(given, node, settings.network)
-    return Config(
-        cluster=settings, port=cluster.port, node=node, source=path or "", assignments=tuple(assignments)
-    )
+    return Config(cluster=settings, port=cluster.port, node=node, source=path or "", assignments=tuple(assignments))
 
 
 def reload(old: Config) -> Config:

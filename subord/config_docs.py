@@ -33,10 +33,14 @@ A daemon reads one TOML file, `subord run --config FILE`. The shortest one that 
 network = "10.0.0.0/24"
 ```
 
-- `subord config check FILE` says whether a file is right, without starting anything, and shows all settings that follow from it.
-- `subord run --set cluster.fanout=2` sets one key and wins over the file. The value is TOML; what is not TOML counts as a string, so `--set node.interface=eth0` needs no quotes.
-- A mistake stops the daemon before it has done anything: one line on standard error names the file, the line and the key, and the exit code is 78. Unknown keys are mistakes.
-- SIGHUP makes a running daemon read the file again. Without a restart it takes over {reloadable}; if anything else has changed, or the file has a mistake, it says so and keeps the old values.
+- `subord config check FILE` says whether a file is right, without starting anything, and shows all
+  settings that follow from it.
+- `subord run --set cluster.fanout=2` sets one key and wins over the file. The value is TOML; what is not
+  TOML counts as a string, so `--set node.interface=eth0` needs no quotes.
+- A mistake stops the daemon before it has done anything: one line on standard error names the file, the
+  line and the key, and the exit code is 78. Unknown keys are mistakes.
+- SIGHUP makes a running daemon read the file again. Without a restart it takes over {reloadable};
+  if anything else has changed, or the file has a mistake, it says so and keeps the old values.
 """
 
 TIMING = """\
@@ -93,9 +97,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 def _timing() -> str:
     names = " | ".join(f"`{name}`" for name in PRESETS)
     rows = [f"| `{field.name}` | {_values(field.name)} | {text} |\n" for field, text in _documented(Timing)]
-    silence = (
-        f"| `leader_silence_s` | {_values('leader_silence_s')} | {_paragraph(Timing.leader_silence_s.__doc__)} |\n"
-    )
+    meaning = _paragraph(Timing.leader_silence_s.__doc__ or "")
+    silence = f"| `leader_silence_s` | {_values('leader_silence_s')} | {meaning} |\n"
     header = TIMING.replace("{names}", names).replace("{rules}", "|".join("---:" for _ in PRESETS))
     return "".join([header, *rows, silence])
 

@@ -25,7 +25,8 @@ class ConfigError(Exception):
     """The operator's configuration is wrong. The text is one plain line; nothing was changed."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(" ".join(text.split()))
+        line = " ".join(text.split())
+        super().__init__("".join(each if each.isprintable() else "?" for each in line))
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,7 @@ def read(path: str | None, assignments: Sequence[str]) -> Given:
         table, key, value = _assignment(assignment)
         keys = document.setdefault(table, {})
         if not isinstance(keys, dict):
-            raise ConfigError(
-                f"{path}: [{table}] must be a table of keys, so --set {assignment} has no place"
-            )
+            raise ConfigError(f"{path}: [{table}] must be a table of keys, so --set {assignment} has no place")
         keys[key] = value
         assigned[table, key] = assignment
     return Given(document, text, path or "", assigned)
@@ -69,7 +68,7 @@ def line_of(text: str, path: Sequence[str]) -> int | None:
     Prefixes of a valid file which end inside a statement (a multi-line array or string) do not parse. So the
     statement that ends with the first prefix to know the key began after the last prefix that parsed.
     """
-    lines = text.split("\n")
+    lines = text.replace("\r\n", "\n").split("\n")  # tomllib takes a bare carriage return for an error
     if not path or len(lines) > LINES_SEARCHED_MAX:
         return None
     begin = 0

@@ -101,7 +101,9 @@ class Cluster:
     def settled_at(self) -> float | None:
         """Since when one root has every live node in its roster and nobody moved; None while that is not so."""
         live, roots = self.live(), self.roots()
-        if len(roots) != 1 or roots[0].roster_nodes != len(live) or any(node.place is None for node in live):
+        if len(roots) != 1 or roots[0].roster_nodes != len(live):
+            return None
+        if not all(node is roots[0] or self._is_led(node) for node in live):
             return None
         return max(self.last_place_at, roots[0].roster_at)
 
@@ -116,6 +118,10 @@ class Cluster:
             if node.leader is not None:
                 found.setdefault(node.leader, []).append(node.address)
         return found
+
+    def _is_led(self, node: NodeSeen) -> bool:
+        leader = None if node.leader is None else self.nodes.get(node.leader)
+        return leader is not None and leader.alive
 
     def _edges_up(self, node: NodeSeen) -> int:
         edges, leader = 0, node.leader
@@ -143,8 +149,8 @@ class Cluster:
         node = self._node(event)
         if node.places and event.get("leader") != node.leader:
             node.leader_changes += 1
-        if event["place"] == "root" and node.place != "root":
-            node.roster_nodes = 0  # what it once counted as a root is no longer so
+        if event["place"] != "root":
+            node.roster_nodes = 0  # what it counted as a root holds no longer
         node.places += 1
         node.place, node.leader, node.placed_at = event["place"], event.get("leader"), mono
         self.last_place_at = max(mono, self.last_place_at)

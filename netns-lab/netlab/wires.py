@@ -73,13 +73,10 @@ class Wires:
         self._netlink.link("set", index=self._ports[address], master=self._bridge if connected else 0)
 
     def close(self) -> None:
-        """Let go of everything; the namespaces vanish when the last process in them has ended."""
+        """Let go of the namespaces; each vanishes, with both ends of its wire, when the last process in it has ended."""
         for descriptor in self.namespaces.values():
             os.close(descriptor)
         self.namespaces.clear()
-        self._netlink.link("del", index=self._bridge)
-        self._netlink.close()
-        os.close(self._outer)
 
 
 def port_counters() -> dict[str, tuple[int, int]]:

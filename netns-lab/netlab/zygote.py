@@ -30,7 +30,6 @@ from netlab.options import Options
 from netlab.rundir import RunDirectory
 
 Main = Callable[[list[str]], int | None]
-READ_FILE_LIMIT = 4096
 
 
 def start(options: Options, directory: RunDirectory) -> tuple[int, Lines]:
@@ -98,7 +97,8 @@ class Zygote:
     def _answer(self, request: Message) -> None:
         if "start" in request:
             for address, namespace, position in request["start"]:
-                self._fork(address, namespace, position)
+                if address not in self._pids:
+                    self._fork(address, namespace, position)
             self._controller.send({"done": self._pids_of(node[0] for node in request["start"])})
         else:
             self._reap()
@@ -107,6 +107,8 @@ class Zygote:
             if pid is not None:
                 append_event(self._events, address, "lab_signalled", signal=number, pid=pid)
                 os.kill(pid, number)
+                if number == signal.SIGKILL:
+                    self._bury(pid, os.waitpid(pid, 0)[1])  # so that it can be started anew at once
             self._controller.send({"done": {} if pid is None else {address: pid}})
 
     def _pids_of(self, addresses: Iterable[str]) -> dict[str, int]:
@@ -158,11 +160,14 @@ class Zygote:
                 return
             if pid == 0:
                 return
-            address = self._addresses.pop(pid)
-            del self._pids[address]
-            code = os.waitstatus_to_exitcode(status)
-            append_event(self._events, address, "lab_exited", pid=pid, code=code)
-            self._controller.send({"exited": address, "pid": pid, "code": code})
+            self._bury(pid, status)
+
+    def _bury(self, pid: int, status: int) -> None:
+        address = self._addresses.pop(pid)
+        del self._pids[address]
+        code = os.waitstatus_to_exitcode(status)
+        append_event(self._events, address, "lab_exited", pid=pid, code=code)
+        self._controller.send({"exited": address, "pid": pid, "code": code})
 
 
 def daemon_command(daemon: str | None) -> list[str]:

@@ -93,7 +93,8 @@ async def serve(
         finally:
             listener.room.release()
 
-    await trio.serve_listeners(attend, [listener], task_status=task_status)
+    task_status.started()  # the socket listens already
+    await trio.serve_listeners(attend, [listener])
 
 
 class _Visit:
@@ -116,7 +117,7 @@ class _Visit:
             return
 
     async def _read(self) -> h11.Request | Response | None:
-        """The request; or the refusal of one that is malformed, too large or has a body; None: left without asking."""
+        """The request, or the refusal of one that is malformed, too large or has a body; None if nobody asked."""
         while True:
             try:
                 event = self._connection.next_event()

@@ -32,12 +32,15 @@ class Shown(Protocol):
     @property
     def address(self) -> str:
         """Our own address, in the spelling of `Network.address_text_of`."""
+
     @property
     def port(self) -> int:
         """Our UDP port."""
+
     @property
     def started_mono(self) -> float:
         """`time.monotonic()` at our start, in seconds."""
+
     @property
     def counters(self) -> Counters: ...
 

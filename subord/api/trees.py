@@ -10,11 +10,13 @@ length is fine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
-from subord.api.documents import Address, PlaceName, Position, RosterDocument, RowDocument, StandingName
+from subord.api.documents import Address, PlaceName, RosterDocument, RowDocument, StandingName
+from subord.api.nesting import nested
+from subord.core.view import Position
 
 
 class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,20 +141,3 @@ def encoded(document: TreeDocument) -> bytes:
     encode = msgspec.json.encode
     rows = ((row.real_level, encode(row).decode()) for row in document.rows)
     return "".join(nested(encode(head).decode(), rows)).encode()
-
-
-def nested(head: str, rows: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """Pieces of JSON text: flat objects with their depth, in depth-first order, put into one another.
-
-    `head` and each row are texts of non-empty objects; only depths that rise by at most one are a tree.
-    """
-    yield head[:-1] + ', "roots": ['
-    open_rows = 0
-    for depth, text in rows:
-        assert depth <= open_rows, f"depth {depth} below {open_rows} open rows"
-        closing = open_rows - depth
-        if closing:
-            yield "]}" * closing + ", "
-        yield text[:-1] + ', "subordinates": ['
-        open_rows = depth + 1
-    yield "]}" * open_rows + "]}"

@@ -45,8 +45,8 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(exit_codes.USAGE)
 
 
-def parser() -> Parser:
-    """The whole command line. Imports the commands' modules, but nothing they work with."""
+def parser(command: str | None = None) -> Parser:
+    """The whole command line, or only the part of one command: it starts without importing the others."""
     top = Parser(
         prog="subord",
         description="Arranges the nodes of a cluster into a tree of subordination, without consensus.",
@@ -55,7 +55,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=f"subord {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
-    for module in COMMANDS.values():
+    for module in COMMANDS.values() if command is None else [COMMANDS[command]]:
         importlib.import_module(module).add(subparsers)
     return top
 
@@ -67,6 +67,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _command(words: Sequence[str] | None) -> int:
-    arguments = parser().parse_args(words)
+    words = sys.argv[1:] if words is None else words
+    first = words[0] if words and words[0] in COMMANDS else None
+    arguments = parser(first).parse_args(words)
     exit_code: int = importlib.import_module(COMMANDS[arguments.command]).run(arguments)
     return exit_code

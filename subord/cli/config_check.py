@@ -36,9 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigError as error:
         raise CommandError(str(error), exit_codes.CONFIGURATION) from None
     if arguments.json:
-        print(
-            json.dumps({"file": arguments.file, "positions": config.cluster.network.size, **dotted(config)})
-        )
+        print(json.dumps({"file": arguments.file, "positions": config.cluster.network.size, **dotted(config)}))
     else:
         print(_summary(arguments.file, config, dotted(config)))
     return exit_codes.OK

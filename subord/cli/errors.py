@@ -29,23 +29,31 @@ class CommandError(Exception):
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """Do the work and write out its output; turn every way to fail into an exit code and at most one line."""
+    """Do the work and write out its output; turn every way to fail into an exit code and at most one line.
+
+    A bug is shown with its traceback besides. SystemExit passes: argparse has said what there is to say.
+    """
     try:
-        exit_code = work()
-        if sys.stdout is not None:  # None: the caller closed it
-            # Here rather than at the interpreter's end, which would warn and choose an exit code of its own.
-            sys.stdout.flush()
+        return _to_the_end(work)
+    except SystemExit:
+        raise
     except CommandError as error:
         return _said(str(error), error.exit_code)
     except BaseException as error:
         return _ended(error)
-    return exit_code
+
+
+def _to_the_end(work: Callable[[], int]) -> int:
+    """The output is flushed here: the interpreter's end would print a warning and choose an exit code of its own."""
+    try:
+        return work()
+    finally:
+        if sys.stdout is not None:  # None: the caller closed it
+            sys.stdout.flush()
 
 
 def _ended(error: BaseException) -> int:
     """The exit code of what no command expects."""
-    if isinstance(error, SystemExit):
-        raise error  # argparse: its message is written already
     if _is_only(error, KeyboardInterrupt):
         _drop_output()
         return exit_codes.INTERRUPTED

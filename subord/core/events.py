@@ -24,6 +24,13 @@ class Received(msgspec.Struct, frozen=True):
     message: Message
 
 
+class Unreadable(msgspec.Struct, frozen=True):
+    """A datagram of a wire version that we do not speak. The wire has answered it already."""
+
+    address: str
+    version: int
+
+
 class Unreachable(msgspec.Struct, frozen=True):
     """The host at `position` says that no daemon listens there (ICMP port unreachable)."""
 
@@ -56,7 +63,7 @@ class Leave(msgspec.Struct, frozen=True):
     grace_s: float
 
 
-Event: TypeAlias = Received | Unreachable | EdgeClosed | Known | Start | Wakeup | Leave
+Event: TypeAlias = Received | Unreadable | Unreachable | EdgeClosed | Known | Start | Wakeup | Leave
 
 
 class Send(msgspec.Struct, frozen=True):

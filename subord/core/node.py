@@ -33,6 +33,7 @@ from subord.core.events import (
     RosterChanged,
     Start,
     Unreachable,
+    Unreadable,
     Wakeup,
 )
 from subord.core.following import Following
@@ -120,6 +121,8 @@ class Node:
                 self._on_received(event)
             case Wakeup():
                 self._on_wakeup()
+            case Unreadable():
+                self._note_refusal(event.address, "us", f"speaks wire version {event.version}, we do not")
             case Unreachable():
                 self.joining.on_unreachable(event.position)
                 self.following.on_cut(event.position, "refused")
@@ -236,6 +239,8 @@ class Node:
         leader = self.following.leader
         if leader is None or source != leader.position:
             self.leading.on_goodbye(source, goodbye)
+            if self.phase is Phase.LEAVING:
+                self._go_on_leaving()
         elif goodbye.incarnation != leader.incarnation:
             self.context.note(Dropped("older_incarnation"))
         elif goodbye.why is Why.DISPLACED:

@@ -73,9 +73,7 @@ def choose(
     known = interfaces()
     if interface and interface not in known:
         names = _listed(sorted(known))
-        raise InterfaceError(
-            f"this machine has no interface {interface}: set node.interface to one of {names}"
-        )
+        raise InterfaceError(f"this machine has no interface {interface}: set node.interface to one of {names}")
     everything = _flattened(known)
     inside = [each for each in everything if network.position_of(each.address) is not None]
     fitting = [each for each in inside if not interface or each.interface == interface]
@@ -91,11 +89,7 @@ def choose(
 
 def _flattened(known: Interfaces) -> list[Chosen]:
     """Every address once per interface, in an order that repeats."""
-    pairs = {
-        (ipaddress.ip_address(text.partition("%")[0]), name)
-        for name, texts in known.items()
-        for text in texts
-    }
+    pairs = {(ipaddress.ip_address(text.partition("%")[0]), name) for name, texts in known.items() for text in texts}
     ordered = sorted(pairs, key=lambda pair: (pair[0].version, int(pair[0]), pair[1]))
     return [Chosen(interface=name, address=str(address)) for address, name in ordered]
 
@@ -113,9 +107,7 @@ def _canonical(address: str, network: Network) -> str:
     return canonical
 
 
-def _nothing_fits(
-    network: Network, interface: str | None, address: str | None, everything: Sequence[Chosen]
-) -> str:
+def _nothing_fits(network: Network, interface: str | None, address: str | None, everything: Sequence[Chosen]) -> str:
     whose = f"interface {interface}" if interface else "this machine"
     if address:
         complaint = f"{whose} does not have the address {address}"

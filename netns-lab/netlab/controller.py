@@ -1,0 +1,242 @@
+"""Inside the private namespaces: makes the lab, then does what it is asked.
+
+Intuition: the stage manager. Builds the set, sends the actors on, and answers through one window (a Unix socket, one
+JSON line a request: {"do": NAME, ...} -> {"ok": ...} or {"error": SENTENCE}). It does not watch the play: whoever
+asks reads the event log.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from netlab import linux, measure, neighbours, zygote
+from netlab.errors import LabError
+from netlab.layout import position_of
+from netlab.lines import Lines, Message
+from netlab.options import Options, config_text
+from netlab.rundir import RunDirectory
+from netlab.wires import NODE_INTERFACE_INDEX, Wires, port_counters
+
+CLIENTS_MAX = 64
+UNWIND_S_MAX = 30.0
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+Report = Callable[[Message], None]
+
+
+class Stop(Exception):  # noqa: N818  # not an error: somebody asked us to end
+    """A signal asked the lab to end."""
+
+
+class Controller:
+    """One lab. `report` receives {"progress": TEXT, "done": N, "of": N} while it is raised."""
+
+    def __init__(self, options: Options, directory: RunDirectory, *, ask_by_arp: bool, report: Report) -> None:
+        self._options = options
+        self._directory = directory
+        self._ask_by_arp = ask_by_arp
+        self._report = report
+        self._pids: dict[str, int] = {}
+        self._exits: dict[str, int] = {}  # exit code of the last run; negative: the signal
+        self._clients: dict[Lines, socket.socket] = {}
+
+    def run(self) -> None:
+        """Raise the lab, serve until a signal or `down`, take everything down. Raises LabError, OSError."""
+        wires: Wires | None = None
+        try:
+            for number in ENDING_SIGNALS:
+                signal.signal(number, _stop)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the keeper held them back
+            linux.adopt_orphans()
+            zygote_pid, self._zygote = zygote.start(self._options, self._directory)
+            wires = self._wires = Wires(self._options.network)
+            self._raise()
+            self._await_zygote()
+            self._report({"ready": True, "controller": os.getpid(), "zygote": zygote_pid})
+            self._serve()
+        except Stop:
+            pass
+        finally:
+            for number in ENDING_SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+            linux.end_all_below()
+            if wires is not None:
+                wires.close()
+                _await_unwinding()
+
+    # Raising
+
+    def _raise(self) -> None:
+        addresses = self._options.addresses
+        known = None
+        if not self._ask_by_arp:
+            known = neighbours.PermanentEntries(addresses, NODE_INTERFACE_INDEX)
+        for number, address in enumerate(addresses, 1):
+            self._wires.add(address, known)
+            files = self._directory.node(self._position(address))
+            files.mkdir(mode=0o700)
+            (files / "state").mkdir()
+            (files / "config.toml").write_text(config_text(self._options, address, files, self._directory.events))
+            if number % 10 == 0 or number == len(addresses):
+                self._report({"progress": "making namespaces", "done": number, "of": len(addresses)})
+
+    def _await_zygote(self) -> None:
+        self._report({"progress": "waiting for the daemon to be imported"})
+        for message in self._zygote:
+            if "ready" in message:
+                return
+            raise LabError(message["failed"])
+        raise LabError(f"The process that should become the daemons ended. {self._directory.log} says why.")
+
+    # Serving
+
+    def _serve(self) -> None:
+        with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as selector:
+            door.bind(str(self._directory.socket))
+            door.listen(CLIENTS_MAX)
+            selector.register(door, selectors.EVENT_READ)
+            selector.register(self._zygote, selectors.EVENT_READ)
+            while not self._zygote.ended:
+                for key, _ in selector.select():
+                    if key.fileobj is door:
+                        self._welcome(door, selector)
+                    elif key.fileobj is self._zygote:
+                        for message in self._zygote.receive():
+                            self._note(message)
+                    elif isinstance(key.fileobj, Lines):
+                        self._attend(key.fileobj, selector)
+        raise LabError(f"The zygote ended by itself, and every daemon with it. {self._directory.log} says why.")
+
+    def _welcome(self, door: socket.socket, selector: selectors.BaseSelector) -> None:
+        stream, _ = door.accept()
+        if len(self._clients) >= CLIENTS_MAX:
+            stream.close()
+            return
+        stream.settimeout(10.0)  # a client that stops reading must not stop us
+        client = Lines(stream)
+        self._clients[client] = stream
+        selector.register(client, selectors.EVENT_READ)
+
+    def _attend(self, client: Lines, selector: selectors.BaseSelector) -> None:
+        try:
+            for request in client.receive():
+                client.send(self._answer(request))
+        except (OSError, ValueError):
+            client.ended = True
+        if client.ended:
+            selector.unregister(client)
+            del self._clients[client]
+            client.close()
+
+    def _answer(self, request: Message) -> Message:
+        do = getattr(self, f"_do_{request.get('do')}", None)
+        if do is None:
+            return {"error": f"The lab does not know how to {request.get('do')}: it was started by another version."}
+        try:
+            return {"ok": do(request)}
+        except LabError as reason:
+            return {"error": str(reason)}
+
+    def _do_info(self, _request: Message) -> Any:
+        return {
+            "controller": os.getpid(),
+            "options": self._options.to_json(),
+            "rootless": self._options.rootless,
+            "neighbours": "arp" if self._ask_by_arp else "permanent",
+            "events": str(self._directory.events),
+            "nodes": [self._node_info(address) for address in self._options.addresses],
+        }
+
+    def _node_info(self, address: str) -> Message:
+        return {
+            "address": address,
+            "position": self._position(address),
+            "pid": self._pids.get(address),
+            "exit_code": self._exits.get(address),
+            "namespace": self._namespace(address),
+        }
+
+    def _do_end(self, _request: Message) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)  # acted on after the answer has gone out
+
+    def _do_start(self, request: Message) -> Any:
+        """Fork these nodes in this order, without waiting for any."""
+        addresses = request["addresses"]
+        for address in addresses:
+            self._check(address)
+            if address in self._pids:
+                raise LabError(f"{address} is running already. Nothing was started.")
+        nodes = [[address, self._namespace(address), self._position(address)] for address in addresses]
+        return self._ask_zygote({"start": nodes})
+
+    def _do_signal(self, request: Message) -> Any:
+        address = request["address"]
+        self._check(address)
+        done = self._ask_zygote({"to": address, "signal": request["signal"]})
+        if not done:
+            raise LabError(f"{address} is not running: `netns-lab/lab start {address}` starts it.")
+        return done
+
+    def _do_cut(self, request: Message) -> Any:
+        self._check(request["address"])
+        self._wires.cut(request["address"], connected=request["connected"])
+
+    def _do_ports(self, _request: Message) -> Any:
+        """What every node has sent so far: {address: [bytes, packets]}, and when."""
+        counters = port_counters()
+        sent = {address: counters[self._wires.port_name(address)] for address in self._options.addresses}
+        return {"mono": time.monotonic(), "sent": sent}
+
+    def _do_processes(self, request: Message) -> Any:
+        """Of every live node the named figures of measure.py: {address: value} each."""
+        read = {"cpu_s": measure.cpu_s, "pss_mib": measure.pss_mib, "datagrams_sent": measure.datagrams_sent}
+        return {
+            "mono": time.monotonic(),
+            **{name: {address: read[name](pid) for address, pid in self._pids.items()} for name in request["what"]},
+        }
+
+    # The zygote
+
+    def _ask_zygote(self, request: Message) -> Message:
+        self._zygote.send(request)
+        for message in self._zygote:
+            if "done" in message:
+                done: Message = message["done"]
+                if "start" in request:
+                    self._pids.update(done)
+                return done
+            self._note(message)
+        raise LabError(f"The zygote ended by itself, and every daemon with it. {self._directory.log} says why.")
+
+    def _note(self, message: Message) -> None:
+        if self._pids.get(message["exited"]) == message["pid"]:
+            del self._pids[message["exited"]]
+        self._exits[message["exited"]] = message["code"]
+
+    def _check(self, address: str) -> None:
+        if address not in self._wires.namespaces:
+            raise LabError(f"{address} is no node of this lab: `netns-lab/lab status` lists them. Nothing was changed.")
+
+    def _namespace(self, address: str) -> str:
+        return f"/proc/{os.getpid()}/fd/{self._wires.namespaces[address]}"
+
+    def _position(self, address: str) -> int:
+        return position_of(address, self._options.network)
+
+
+def _stop(*_: object) -> None:
+    raise Stop
+
+
+def _await_unwinding() -> None:
+    """Wait until the kernel has taken the wires down, so that its work does not fall into the next measurement."""
+    until = time.monotonic() + UNWIND_S_MAX
+    while time.monotonic() < until:
+        if set(port_counters()) <= {"lo", "br0"}:
+            return
+        time.sleep(0.02)

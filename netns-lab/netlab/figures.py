@@ -1,0 +1,111 @@
+"""From what was seen and measured in one run to the figures that are published. Pure arithmetic.
+
+Rates are per node; frames are counted where they enter the bridge, so each once; bytes include the Ethernet header.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from netlab.events import Cluster
+from netlab.lab import Stable
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The meters at one instant `mono` (seconds). `sent` is (bytes, packets) by address; the others by address, or {}."""
+
+    mono: float
+    sent: dict[str, tuple[int, int]]
+    cpu_s: dict[str, float]
+    datagrams_sent: dict[str, int]
+
+
+def of_tree(cluster: Cluster) -> Figures:
+    """What the final tree looks like."""
+    live = cluster.live()
+    subordinates = cluster.subordinates()
+    return {
+        "roots": len(cluster.roots()),
+        "depth": cluster.depth(),
+        "subordinates_max": max((len(found) for found in subordinates.values()), default=0),
+        "at_home": sum(node.place in ("home", "root") for node in live),
+        "leader_changes_per_node": _mean(node.leader_changes for node in live),
+    }
+
+
+def of_start(cluster: Cluster, stable: Stable | None, then: Reading) -> Figures:
+    """What it took until the tree was stable; `then` was read at that moment (or at the time limit)."""
+    spread = 0.0 if cluster.first_fork_at is None else cluster.last_fork_at - cluster.first_fork_at
+    return {
+        "stable": stable is not None,
+        "stable_s": None if stable is None else stable.since_first_start_s,
+        "stable_after_last_start_s": None if stable is None else stable.since_last_start_s,
+        "forked_within_s": spread,
+        "datagrams_per_node": _mean(then.datagrams_sent.values()),
+        "frames_per_node": _mean(packets for _, packets in then.sent.values()),
+        "bytes_per_node": _mean(octets for octets, _ in then.sent.values()),
+        "cpu_s_per_node": _mean(then.cpu_s.values()),
+    }
+
+
+def of_rest(before: Reading, after: Reading) -> Figures:
+    """What a node costs while nothing happens. Nodes that ended in between are left out of the CPU figure."""
+    seconds = after.mono - before.mono
+    packets = [after.sent[node][1] - before.sent[node][1] for node in before.sent]
+    octets = [after.sent[node][0] - before.sent[node][0] for node in before.sent]
+    cpu_s = [after.cpu_s[node] - before.cpu_s[node] for node in before.cpu_s if node in after.cpu_s]
+    return {
+        "rest_packets_per_s": _mean(packets) / seconds,
+        "rest_bytes_per_s": _mean(octets) / seconds,
+        "rest_cpu_percent": 100 * _mean(cpu_s) / seconds,
+    }
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0
+
+
+COLUMNS = (
+    ("stable s", "stable_s", 2),
+    ("after last", "stable_after_last_start_s", 2),
+    ("roots", "roots", 0),
+    ("at home", "at_home", 0),
+    ("depth", "depth", 0),
+    ("changes", "leader_changes_per_node", 3),
+    ("exchanges", "exchanges_per_node", 2),
+    ("CPU s", "cpu_s_per_node", 3),
+    ("PSS MiB", "pss_mib_per_node", 1),
+    ("rest pkt/s", "rest_packets_per_s", 2),
+    ("rest B/s", "rest_bytes_per_s", 0),
+    ("rest CPU %", "rest_cpu_percent", 3),
+)
+
+
+def table(runs: list[Figures]) -> str:
+    """For people: median (min..max) over the repeats of each combination; figures from `nodes` to `start` group."""
+    groups: dict[tuple[Any, ...], list[Figures]] = {}
+    for run in runs:
+        groups.setdefault((run["nodes"], run["fanout"], run["layout"], run["start"]), []).append(run)
+    rows = [["nodes", "p", "layout", "start", "stable runs", *(title for title, _, _ in COLUMNS)]]
+    for (nodes, fanout, layout, start), members in groups.items():
+        good = f"{sum(run['stable'] for run in members)}/{len(members)}"
+        cells = [_cell([run[key] for run in members], digits) for _, key, digits in COLUMNS]
+        rows.append([str(nodes), str(fanout), layout, start, good, *cells])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cell(values: list[float | None], digits: int) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    low, middle, high = (f"{value:.{digits}f}" for value in (min(known), statistics.median(known), max(known)))
+    return middle if low == high else f"{middle} ({low}..{high})"

@@ -1,0 +1,231 @@
+"""The lab as tests and measurements use it.
+
+    with Lab(nodes=30, fanout=2) as lab:
+        lab.start_all()
+        lab.wait_stable(timeout_s=30)
+        lab.kill(5)
+        lab.wait(lambda cluster: len(cluster.roots()) == 1, timeout_s=10)
+        print(lab.places())
+
+The caller never enters the lab's namespaces. Nodes are named by position. What the cluster does is read from the
+event log; only `wait`, `wait_stable` and `look` read it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from netlab import layout as layouts
+from netlab.client import Client
+from netlab.enter import command_in
+from netlab.errors import LabError
+from netlab.events import Cluster, Event, EventLog
+from netlab.launch import Leash, Progress
+from netlab.options import Options
+
+READ_INTERVAL_S = 0.02
+QUIET_S = 3.0  # no change of place for so long means stable
+
+Condition = Callable[[Cluster], bool]
+
+
+class LabTimeout(LabError):
+    """A condition did not become true in time; the message holds the facts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stable:
+    """A stable tree. Times are on the event log's clock, in seconds."""
+
+    at: float  # the later of the last change of place and the complete roster
+    since_first_start_s: float
+    since_last_start_s: float
+
+
+class Lab:
+    """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised."""
+
+    def __init__(
+        self,
+        nodes: int | None = None,
+        fanout: int = 2,
+        *,
+        layout: str = "dense",
+        network: str = "10.0.0.0/16",
+        guest_slots: int | None = None,
+        timing: str = "lan",
+        execute: bool = False,
+        rootless: bool = False,
+        daemon: str | None = None,
+        name: str | None = None,
+        progress: Progress = lambda _what, _done, _of: None,
+    ) -> None:
+        self.options = Options(
+            name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
+            addresses=tuple(layouts.addresses(layout, nodes, network)),
+            network=network,
+            fanout=fanout,
+            guest_slots=guest_slots,
+            timing=timing,
+            execute=execute,
+            rootless=rootless,
+            daemon=None if daemon is None else str(Path(daemon).resolve()),
+        )
+        self._progress = progress
+        self._addresses = {layouts.position_of(address, network): address for address in self.options.addresses}
+        self.cluster = Cluster()
+        self.events: list[Event] | None = None  # set to [] to keep every event that is read
+
+    def __enter__(self) -> Lab:
+        self.leash = Leash(self.options, self._progress)
+        try:
+            self.directory = self.leash.directory
+            self.client = Client(self.directory)
+            self._log = EventLog(self.directory.events)
+        except BaseException:
+            self.leash.end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        self.leash.end()
+
+    @property
+    def positions(self) -> list[int]:
+        return list(self._addresses)
+
+    def address(self, position: int) -> str:
+        """Raises LabError when there is no such node."""
+        if position not in self._addresses:
+            raise LabError(f"No node of this lab has position {position}.")
+        return self._addresses[position]
+
+    def control_socket(self, position: int) -> Path:
+        return self.directory.control_socket(position)
+
+    # Doing
+
+    def start_all(self, order: str = "together", seed: int = 0) -> None:
+        """Start every node, as fast as possible, none waiting for another.
+
+        Order "together" is ascending, "reverse" descending, "random" shuffled by `seed`.
+        """
+        self.start(*start_order(self.positions, order, seed))
+
+    def start(self, *positions: int) -> None:
+        """Start these nodes, in this order. Raises LabError when one is running."""
+        self.client.ask("start", addresses=[self.address(position) for position in positions])
+
+    def kill(self, position: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal; after SIGKILL the process is gone when this returns. Raises LabError when it is not running."""
+        self.client.ask("signal", address=self.address(position), signal=int(number))
+
+    def cut(self, position: int, *, connected: bool = False) -> None:
+        """Pull the node's cable at the bridge (or put it back): silence that no node is told of."""
+        self.client.ask("cut", address=self.address(position), connected=connected)
+
+    def run(self, position: int, *command: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
+        """Run a command in the node's namespace and wait for its end; output as text."""
+        whole = command_in(self.options.name, str(position), command)
+        return subprocess.run(whole, capture_output=True, text=True, timeout=timeout_s, check=False)  # noqa: S603
+
+    # Looking
+
+    def look(self) -> Cluster:
+        """The picture of the cluster from everything logged so far."""
+        while events := self._log.read():
+            for event in events:
+                self.cluster.apply(event)
+            if self.events is not None:
+                self.events.extend(events)
+        return self.cluster
+
+    @property
+    def malformed_events(self) -> int:
+        """Lines of the log that were no event."""
+        return self._log.malformed
+
+    def places(self) -> dict[int, tuple[str | None, int | None]]:
+        """Position -> (place, leader's position) of every live node."""
+        network = self.options.network
+        return {
+            layouts.position_of(node.address, network): (
+                node.place,
+                None if node.leader is None else layouts.position_of(node.leader, network),
+            )
+            for node in self.look().live()
+        }
+
+    def wait(self, condition: Condition, timeout_s: float) -> None:
+        """Until the picture of the cluster meets the condition. Raises LabTimeout."""
+        until = time.monotonic() + timeout_s
+        while not condition(self.look()):
+            if time.monotonic() > until:
+                raise LabTimeout(f"Waited {timeout_s:g} s in vain. {facts(self.cluster)}")
+            time.sleep(READ_INTERVAL_S)
+
+    def wait_stable(
+        self, timeout_s: float, quiet_s: float = QUIET_S, on_settled: Callable[[], None] = lambda: None
+    ) -> Stable:
+        """Until one root has all live nodes in its roster and nobody moved for `quiet_s` after that.
+
+        `on_settled` is called whenever it begins to look so, for measurements at that moment; the last call counts.
+        Raises LabTimeout when the tree has not settled within `timeout_s` (the quiet time not counted).
+        """
+        seen: float | None = None
+        until = time.monotonic() + timeout_s
+        while True:
+            at = self.look().settled_at()
+            if at is not None and at != seen:
+                on_settled()
+            seen, now = at, time.monotonic()
+            if at is not None and now - at >= quiet_s:
+                cluster = self.look()
+                if cluster.settled_at() == at:
+                    first = at if cluster.first_fork_at is None else cluster.first_fork_at
+                    return Stable(
+                        at=at, since_first_start_s=at - first, since_last_start_s=at - cluster.last_fork_at
+                    )
+            if now > until and (at is None or at > until):
+                raise LabTimeout(f"Not stable after {timeout_s:g} s. {facts(self.cluster)}")
+            time.sleep(READ_INTERVAL_S)
+
+    # Measuring (see measure.py)
+
+    def ports(self) -> Any:
+        """{"mono": s, "sent": {address: [bytes, packets]}}: what every node has sent on its wire."""
+        return self.client.ask("ports")
+
+    def processes(self, *what: str) -> Any:
+        """{"mono": s, WHAT: {address: value}} of every live node; WHAT: cpu_s, pss_mib, datagrams_sent."""
+        return self.client.ask("processes", what=what)
+
+
+def start_order(positions: Iterable[int], order: str, seed: int) -> list[int]:
+    """Positions in the order in which they are started."""
+    ascending = sorted(positions)
+    if order == "reverse":
+        return ascending[::-1]
+    if order == "random":
+        random.Random(seed).shuffle(ascending)
+    return ascending
+
+
+def facts(cluster: Cluster) -> str:
+    """One sentence about how far the cluster has come."""
+    live, roots = cluster.live(), cluster.roots()
+    placed = sum(node.place is not None for node in live)
+    largest = max((root.roster_nodes for root in roots), default=0)
+    return (
+        f"{len(live)} of {len(cluster.nodes)} nodes live, {placed} have a place, {len(roots)} roots,"
+        f" the largest roster has {largest} nodes."
+    )

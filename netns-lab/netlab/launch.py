@@ -1,0 +1,86 @@
+"""Starting a keeper from outside, and holding its leash.
+
+The keeper is a process of its own (`netns-lab/lab keep`), in a session of its own, so that Ctrl-C on the terminal
+reaches us alone and we end the lab in good order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from netlab import rundir, zygote
+from netlab.errors import LabError
+from netlab.lines import Message
+from netlab.options import Options
+from netlab.rundir import RunDirectory
+
+SCRIPT = Path(__file__).parent.parent / "lab"
+END_S_MAX = 60.0
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and of how much (0: unknown)."""
+
+
+class Leash:
+    """One lab that lives as long as we hold it. Raises LabError when it cannot be raised."""
+
+    def __init__(self, options: Options, progress: Progress) -> None:
+        _check_command(options)
+        self.directory: RunDirectory = RunDirectory(rundir.base() / options.name)
+        self.controller = 0
+        self.keeper = 0
+        self._process = subprocess.Popen(  # noqa: S603  # our own script
+            [sys.executable, str(SCRIPT), "keep", options.to_json()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.keeper = self._process.pid
+        try:
+            self._await_ready(progress)
+        except BaseException:
+            self.end()
+            raise
+
+    def release(self) -> None:
+        """Let the lab go on without us, until `down`."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"release\n")
+        self._process.stdin.close()
+
+    def end(self) -> None:
+        """Pull the leash and wait until the lab has taken itself down. Safe to repeat."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self.wait(END_S_MAX)
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Wait for the end of the lab; the keeper's exit code. Raises subprocess.TimeoutExpired."""
+        code = self._process.wait(timeout_s)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return code
+
+    def _await_ready(self, progress: Progress) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message: Message = json.loads(line)
+            if "ready" in message:
+                self.controller = message["controller"]
+                return
+            if "error" in message:
+                raise LabError(message["error"])
+            progress(message["progress"], message.get("done", 0), message.get("of", 0))
+        raise LabError("The lab's keeper ended without a word. Nothing is left running.")
+
+
+def _check_command(options: Options) -> None:
+    command = Path(zygote.daemon_command(options.daemon)[-1])
+    if (options.execute or options.daemon) and not command.exists():
+        raise LabError(f"{command} does not exist: run `./dev demo` once, which installs subord. Nothing was started.")

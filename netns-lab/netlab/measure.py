@@ -1,0 +1,93 @@
+"""What nodes cost, read from the kernel; and what they count themselves, asked over their control sockets.
+
+Intuition: the meter in the cellar and the diary of the lodger. The meter does not disturb anybody; the diary costs
+the lodger some milliseconds to read out, so it is asked for once, after everything was measured.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import platform
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ANSWER_BYTES_MAX = 1 << 20
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of processor time of all threads since the fork (proc(5): schedstat). 0 when it has ended."""
+    total_ns = 0
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            total_ns += int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0])
+    except (OSError, IndexError):  # ended, or a kernel without CONFIG_SCHED_INFO
+        return 0.0
+    return total_ns / 1e9
+
+
+def pss_mib(pid: int) -> float:
+    """Memory of the process, shared pages divided by their users, in MiB (proc(5): smaps_rollup). 0 when it has ended."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    return 0.0
+
+
+def datagrams_sent(pid: int) -> int:
+    """UDP datagrams sent by the network namespace of `pid` (proc(5): net/snmp). 0 when it has ended."""
+    try:
+        lines = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text().splitlines()]
+    except OSError:
+        return 0
+    names, values = (line for line in lines if line[0] == "Udp:")
+    return int(values[names.index("OutDatagrams")])
+
+
+def counters_of(control_socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
+    """`GET /v1/counters` of one daemon, or None when it does not answer that."""
+    connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
+    stream = socket.socket(socket.AF_UNIX)
+    stream.settimeout(timeout_s)
+    connection.sock = stream
+    try:
+        stream.connect(str(control_socket))
+        connection.request("GET", "/v1/counters", headers={"Connection": "close"})
+        answer = connection.getresponse()
+        if answer.status != http.HTTPStatus.OK:
+            return None
+        found = json.loads(answer.read(ANSWER_BYTES_MAX))
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    return found if isinstance(found, dict) else None
+
+
+def exchanges_per_node(control_sockets: Iterable[Path]) -> float | None:
+    """Mean of the exchanges that the daemons counted; None when not all of them tell."""
+    told = []
+    for path in control_sockets:
+        counters = counters_of(path)
+        if counters is None or "exchanges" not in counters:
+            return None
+        told.append(int(counters["exchanges"]))
+    return sum(told) / len(told) if told else None
+
+
+def machine() -> dict[str, Any]:
+    """Description of this machine for a results file; `load` is that of the last minute."""
+    memory_kib = int(Path("/proc/meminfo").read_text().split(maxsplit=2)[1])
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory_kib / (1 << 20), 1),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load": os.getloadavg()[0],
+    }

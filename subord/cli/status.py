@@ -1,0 +1,99 @@
+"""`subord status`: this node, its place, its subordinates, and whom it does not get on with."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from subord.cli import exit_codes
+from subord.cli.client import Document, add_timeout, ask
+from subord.cli.control_socket import add_socket, socket_path
+from subord.cli.words import age, columns, count, printable
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "status",
+        help="show this node: place, leader, subordinates, refusals",
+        description="Show this node: its place, leader and path to the root, its subordinates, and who refuses "
+        "it or is refused by it, with the reason.",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_timeout(parser)
+    add_socket(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what the daemon says of itself."""
+    status = ask(socket_path(arguments), "/v1/status", arguments.timeout)
+    print(json.dumps(status) if arguments.json else "\n".join(text(status)))
+    return exit_codes.OK
+
+
+def text(status: Document) -> list[str]:
+    """The lines for people."""
+    shared = status["settings"]
+    facts = [
+        ("place", place(status)),
+        ("path", " > ".join([*status["path"], status["address"]]) if status["place"] else "none yet"),
+        ("subtree", _subtree(status)),
+        ("alternates", " ".join(status["alternates"]) or "none"),
+        ("settings", _settings(shared)),
+        ("daemon", _daemon(status)),
+    ]
+    lines = [f"{status['address']}  position {status['position']} of {shared['positions']}"]
+    lines[0] += f", level {status['level']}, offset {status['offset']}"
+    lines += columns(facts, "  ")
+    if status["subordinates"]:
+        lines += ["", f"{count(len(status['subordinates']), 'subordinate')}:"]
+        lines += columns([_subordinate(each) for each in status["subordinates"]], "  ")
+    if status["refusals"]:
+        lines += ["", "refusals:", *(f"  {refusal(each)}" for each in status["refusals"])]
+    return lines
+
+
+def place(status: Document) -> str:
+    """Where the node stands, e.g. "home: subordinate of 10.0.0.2 for 5 min"."""
+    since = age(status["since_s"])
+    if status["place"] is None:
+        words = f"none yet ({status['phase']} for {since})"
+    elif status["place"] == "root":
+        words = f"root for {since}"
+    else:
+        words = f"{status['place']}: subordinate of {status['leader']} for {since}"
+        words += f", level {status['real_level']} in the real tree"
+    if status["place"] == "guest" and status["home"]:
+        words += f" (home is {status['home']})"
+    return f"{words}; held: somebody above lost its leader" if status["adrift"] else words
+
+
+def refusal(each: Document) -> str:
+    """One refusal, with who says so: the reason is the words of the one who refuses."""
+    who = f"{each['address']} refuses us" if each["by"] == "them" else f"we refuse {each['address']}"
+    times = "" if each["times"] == 1 else f"{each['times']} times, last "
+    return printable(f"{who}: {each['reason']} ({times}{age(each['ago_s'])} ago)")
+
+
+def _subtree(status: Document) -> str:
+    nodes, away = status["subtree_nodes"], status["subtree_not_home"]
+    return f"{count(nodes, 'node')}, {f'{away} not at home' if away else 'all at home'}"
+
+
+def _settings(shared: Document) -> str:
+    return (
+        f"{shared['network']}, fan-out {shared['fanout']}, {count(shared['guest_slots'], 'guest slot')}, "
+        f"{shared['mapping']} mapping, {shared['numbering']} numbering, {shared['timing']} timing"
+    )
+
+
+def _daemon(status: Document) -> str:
+    return (
+        f"version {status['version']}, UDP port {status['port']}, up {age(status['up_s'])}, "
+        f"{count(status['leader_changes'], 'leader change')}, {count(status['exchanges'], 'exchange')}"
+    )
+
+
+def _subordinate(each: Document) -> list[str]:
+    heard = f"{'silent' if each['silent'] else 'heard'}, last {age(each['heard_s'])} ago"
+    return [each["address"], each["place"], f"for {age(each['since_s'])}", f"{each['below']} below", heard]

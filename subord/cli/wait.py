@@ -1,0 +1,108 @@
+"""`subord wait`: return when this node, or the whole tree, has come to rest.
+
+Intuition: watching a pond. Calm is not one glance without ripples but a while without them, and the pond
+itself remembers when the last one was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+from subord.cli import exit_codes
+from subord.cli.client import Document, UnreachableError, add_timeout, ask
+from subord.cli.control_socket import add_socket, socket_path
+from subord.cli.errors import CommandError
+
+QUIET_S = 3.0
+"""A tree is stable when the root's roster has not changed for this long."""
+POLL_S_MIN, POLL_S_MAX = 0.1, 0.5
+LOOK_S_MAX = 5.0
+TIMEOUT_S = 30.0
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "wait",
+        help="wait until this node has its place, or the tree is stable",
+        description="Wait until this node has its place in the tree (placed), or until it has and the root's "
+        f"roster has not changed for {QUIET_S:g} s (stable). A daemon that does not answer yet is waited for.",
+    )
+    parser.add_argument("--state", choices=("placed", "stable"), default="stable", help="default: stable")
+    parser.add_argument("--nodes", metavar="N", type=_nodes, help="stable only with exactly N live nodes")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_timeout(parser, TIMEOUT_S)
+    add_socket(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Returns OK once the state holds. Raises `CommandError` with what was missing when time is up."""
+    if arguments.nodes is not None and arguments.state == "placed":
+        raise CommandError("--nodes goes with --state stable: a node that is placed does not count", exit_codes.USAGE)
+    path = socket_path(arguments)
+    started = time.monotonic()
+    deadline = started + arguments.timeout
+    while True:
+        left_s = deadline - time.monotonic()
+        look_s = min(max(left_s, POLL_S_MIN), LOOK_S_MAX)
+        missing, retry_s, failure = _look(path, arguments.state, arguments.nodes, look_s)
+        if missing is None or left_s <= 0:
+            break
+        time.sleep(max(0.0, min(retry_s, deadline - time.monotonic())))
+    waited_s = time.monotonic() - started
+    if arguments.json:
+        result = {"state": arguments.state, "reached": missing is None, "waited_s": waited_s, "missing": missing}
+        print(json.dumps(result))
+    if missing is None:
+        return exit_codes.OK
+    code = failure.exit_code if failure else exit_codes.NOT_REACHED
+    raise CommandError(f"not {arguments.state} after {arguments.timeout:g} s: {missing}", code)
+
+
+def unstable(tree: Document, nodes: int | None) -> str | None:
+    """What the tree lacks to be stable; None: nothing."""
+    note: str | None = tree["note"]
+    if not tree["complete"]:
+        return note or "the root's roster is not known"
+    if nodes is not None and tree["nodes"] != nodes:
+        return f"{tree['nodes']} live nodes instead of {nodes}"
+    for standing in ("stale", "held"):
+        if tree[standing]:
+            return f"{tree[standing]} of the nodes {standing}"
+    apart = [row["address"] for row in tree["rows"] if row["apart"]]
+    if apart:
+        return f"{apart[0]} {next(row['apart'] for row in tree['rows'] if row['apart'])}"
+    if tree["quiet_s"] < QUIET_S:
+        return f"the tree changed {tree['quiet_s']:.1f} s ago (stable: {QUIET_S:g} s without a change)"
+    return None
+
+
+def unplaced(status: Document) -> str | None:
+    """Why this node counts as without a place; None: it has one."""
+    return f"{status['address']} has no place yet ({status['phase']})" if status["place"] is None else None
+
+
+def _look(
+    path: str, state: str, nodes: int | None, timeout_s: float
+) -> tuple[str | None, float, CommandError | None]:
+    """One glance: what is missing, after how many seconds to look again, and the failure to get an answer."""
+    try:
+        missing = unplaced(ask(path, "/v1/status", timeout_s))
+        if missing or state == "placed":
+            return missing, POLL_S_MIN, None
+        tree = ask(path, "/v1/tree?form=rows", timeout_s)
+    except CommandError as error:
+        if isinstance(error, UnreachableError) or error.exit_code == exit_codes.TRY_AGAIN:
+            return str(error), POLL_S_MAX, error
+        raise
+    missing = unstable(tree, nodes)
+    # Asking more often cannot help before the quiet time can be over.
+    return missing, min(max(QUIET_S - tree["quiet_s"], POLL_S_MIN), POLL_S_MAX), None
+
+
+def _nodes(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 9 and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")

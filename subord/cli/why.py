@@ -1,0 +1,61 @@
+"""`subord why`: the candidates of a node, what each last answered, and why it has the leader it has."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from urllib.parse import quote
+
+from subord.cli import exit_codes
+from subord.cli.client import Document, add_timeout, ask
+from subord.cli.control_socket import add_socket, socket_path
+from subord.cli.words import age, columns, printable
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "why",
+        help="say why a node has the leader it has",
+        description="Show the ranked candidates of a node, what each last answered, and why the present leader "
+        "was chosen. Another node than this one is asked over the network.",
+    )
+    parser.add_argument("address", metavar="ADDRESS", nargs="?", help="the node (default: this one)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_timeout(parser)
+    add_socket(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the reasons of one node."""
+    target = "/v1/why"
+    if arguments.address is not None:
+        target += f"?address={quote(arguments.address, safe='')}"
+    reasons = ask(socket_path(arguments), target, arguments.timeout)
+    print(json.dumps(reasons) if arguments.json else "\n".join(text(reasons)))
+    return exit_codes.OK
+
+
+def text(reasons: Document) -> list[str]:
+    """The lines for people."""
+    lines = [f"{reasons['address']}  {_standing(reasons)}", f"  {printable(reasons['reason'])}"]
+    for title, key in (("first candidates, nearest first", "candidates"), ("asked besides them", "others")):
+        if reasons[key]:
+            header = ["", "address", "position", "level", "offset", "last answer"]
+            rows = [header, *(_candidate(each, reasons["leader"]) for each in reasons[key])]
+            lines += ["", f"{title}:", *columns(rows, " ")]
+    if not reasons["candidates"]:
+        lines += ["", "there are no candidates: nobody has a lower position"]
+    return lines
+
+
+def _standing(reasons: Document) -> str:
+    if reasons["leader"] is None:
+        return reasons["place"] or "has no place yet"
+    return f"{reasons['place'] or 'on its way'}, leader {reasons['leader']}"
+
+
+def _candidate(each: Document, leader: str | None) -> list[str]:
+    answer = "not asked" if each["answer"] is None else f"{printable(each['answer'])} ({age(each['ago_s'])} ago)"
+    mark = "*" if each["address"] == leader else ""
+    return [mark, each["address"], str(each["position"]), str(each["level"]), str(each["offset"]), answer]

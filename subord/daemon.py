@@ -1,0 +1,301 @@
+"""The composition root: configuration in, one running node out, one nursery at the top.
+
+Intuition: the day a shop opens. First everything that can be missing is fetched (address, ports, sockets), so that
+a shop that cannot open says so in one line and leaves nothing behind. Then the doors open, all tasks run in
+one nursery, and at closing time the goodbyes go out while everything still runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from math import inf
+from pathlib import Path
+from random import Random, SystemRandom
+
+import msgspec
+import trio
+
+from subord import __version__, config
+from subord.api import documents, serve
+from subord.api.control import control_app
+from subord.api.metrics import metrics_app
+from subord.api.shown import AskFailure, Topic
+from subord.api.sockets import BindError, bind_tcp, bind_unix
+from subord.config import Config, ConfigError
+from subord.core import showing
+from subord.core.events import Gone, Known, Leave, Notice, PlaceChanged, Refused, RosterChanged, Start
+from subord.core.messages import Terms
+from subord.core.node import Node
+from subord.core.phases import Phase
+from subord.core.settings import Settings
+from subord.core.view import Place, RosterView, Snapshot, Why
+from subord.runtime import udp
+from subord.runtime.counters import Counters
+from subord.runtime.driver import Driver
+from subord.runtime.eventlog import EventLog
+from subord.runtime.interfaces import InterfaceError, choose
+from subord.runtime.store import Store
+from subord.runtime.streams import Streams
+from subord.runtime.systemd import Systemd
+
+logger = logging.getLogger("subord")
+
+TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
+EDGE_DELAY_S = (0.5, 1.5)  # a new edge may soon be another: open its stream when it has settled
+EDGE_RETRY_S_MAX = 30.0
+SAVE_S = 5.0
+
+
+class StartError(Exception):
+    """The daemon cannot start. One plain line that says what to do; nothing was left behind."""
+
+
+def main(given: Config) -> int:
+    """Run until told to stop; the exit code."""
+    _set_up_log(given.node.log_level)
+    try:
+        with ExitStack() as doors:
+            daemon = Daemon(given, doors)
+            trio.run(daemon.run)
+    except StartError as error:
+        print(f"subord: {error}", file=sys.stderr)
+        return TRY_AGAIN
+    return 0
+
+
+class Daemon:
+    """One running node. What the API may see of it is `subord.api.shown.Shown`."""
+
+    def __init__(self, given: Config, doors: ExitStack) -> None:
+        """Open everything that can fail. Raises StartError; `doors` closes what was opened."""
+        self.config = given
+        self.settings: Settings = given.cluster
+        self.port = given.port
+        self.counters = Counters()
+        self.started_mono = time.monotonic()
+        network = given.cluster.network
+        try:
+            chosen = choose(network, given.node.interface or None, given.node.address or None)
+            self.address = chosen.address
+            self._socket = udp.UdpSocket(self.address, self.port, self.counters)
+            doors.callback(self._socket.close)
+            self._stream_listener = doors.enter_context(bind_tcp(self.address, self.port))
+            self._control_listener = bind_unix(Path(given.node.control_socket))
+            doors.callback(Path(given.node.control_socket).unlink, missing_ok=True)
+            listener = given.node.metrics_listener
+            self._metrics_listener = doors.enter_context(bind_tcp(*listener)) if listener else None
+        except (InterfaceError, udp.BindError, BindError) as error:
+            raise StartError(str(error)) from None
+        self.position = network.position_of(self.address) or 0
+        try:
+            self.events = EventLog(given.node.event_log, self.address)
+        except OSError as error:
+            message = f"cannot open the event log {given.node.event_log}: {error.strerror}; set node.event_log"
+            raise StartError(message) from None
+        self._systemd = Systemd()
+        self._ready = False
+
+    # -- life ---------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """The one nursery."""
+        self._store = Store(self.config.node.state_directory, Terms.of(self.settings), self.position)
+        remembered = self._store.load()
+        incarnation = max(int(time.time() * 1000), remembered.incarnation + 1 if remembered else 0)
+        chance = Random(SystemRandom().getrandbits(64))
+        node = Node(self.settings, self.position, incarnation, chance, trio.current_time())
+        self._chance = chance
+        self._driver = Driver(node, self._socket, self.port, self.counters, self._observe)
+        self._streams = Streams(
+            self.address,
+            self.port,
+            user_timeout_s=self.settings.timing.leader_silence_s,
+            counters=self.counters,
+            answer=lambda topic: documents.answer(self, topic),
+            edge_closed=self._driver.edge_closed,
+        )
+        self._edge = trio.CancelScope()
+        self._edge_moved = trio.Event()
+        self.events.write("started", pid=os.getpid(), position=self.position, incarnation=incarnation)
+        logger.info("subord %s: %s is position %d of %s", __version__, self.address, self.position, self._network)
+        async with trio.open_nursery() as nursery:
+            self._scope = nursery.cancel_scope
+            nursery.start_soon(self._obey_signals)
+            nursery.start_soon(self._driver.run)
+            if remembered is not None:
+                leader = (remembered.leader,) if remembered.leader else ()
+                self._driver.feed(Known((*leader, *remembered.peers)))
+            self._driver.feed(Start())
+            nursery.start_soon(self._streams.serve, self._stream_listener)
+            nursery.start_soon(serve.serve, control_app(self), self._control_listener)
+            if self._metrics_listener is not None:
+                nursery.start_soon(serve.serve, metrics_app(self), self._metrics_listener)
+            nursery.start_soon(self._hold_edge_forever)
+            nursery.start_soon(self._systemd.pat_watchdog)
+            if self.config.node.state_directory:
+                nursery.start_soon(self._save_forever)
+        self.events.write("stopped")
+        logger.info("stopped")
+
+    @property
+    def _network(self) -> str:
+        return self.settings.network.text
+
+    async def _obey_signals(self) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1) as signals:
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    await trio.to_thread.run_sync(self._reload)
+                elif number == signal.SIGUSR1:
+                    logger.warning("state: %s", msgspec.json.encode(documents.status(self)).decode())
+                elif self._scope.deadline < inf:
+                    self._scope.cancel()  # asked twice: at once
+                else:
+                    self._leave()
+
+    def _leave(self) -> None:
+        """Goodbyes go out normally while everything still runs; the deadline is the second lock."""
+        grace_s = self.config.node.grace_s
+        self._systemd.tell("STOPPING=1", "STATUS=saying goodbye")
+        logger.info("leaving: goodbyes for up to %g s", grace_s)
+        self._scope.deadline = trio.current_time() + grace_s + 0.5
+        self._driver.feed(Leave(grace_s))
+
+    def _reload(self) -> None:
+        try:
+            fresh = config.reload(self.config)
+        except ConfigError as error:
+            logger.error("the configuration was not read again, the old one goes on: %s", error)
+            return
+        taken, ignored = config.changes(self.config, fresh)
+        self.config = msgspec.structs.replace(
+            self.config,
+            node=msgspec.structs.replace(
+                self.config.node, grace_s=fresh.node.grace_s, log_level=fresh.node.log_level
+            ),
+        )
+        logger.setLevel(fresh.node.log_level.upper())
+        if ignored:
+            logger.warning("changed, but taken over only by a restart: %s", ", ".join(ignored))
+        logger.info("configuration read again: %s", ", ".join(taken) or "nothing changed that can change now")
+
+    # -- notices ------------------------------------------------------------------------------------------
+
+    def _observe(self, notice: Notice) -> None:
+        """Tell log, event log and systemd what happened in the core."""
+        match notice:
+            case PlaceChanged():
+                self._place_changed(notice)
+            case RosterChanged():
+                if self._driver.node.phase is Phase.ROOT:
+                    self.events.write("roster", nodes=notice.nodes, not_home=notice.not_home)
+            case Refused():
+                logger.warning("%s and we do not fit (told by %s): %s", notice.address, notice.by, notice.reason)
+                self.events.write("refused", address=notice.address, by=notice.by, reason=notice.reason)
+            case Gone():
+                self._scope.cancel()
+            case _:
+                self._log_other(notice)
+        self._tell_systemd()
+
+    def _place_changed(self, notice: PlaceChanged) -> None:
+        leader, old = self._text(notice.leader), self._text(notice.old)
+        self.events.write(
+            "place", place=notice.place.value, leader=leader, old=old, changes=notice.changes, reason=notice.reason
+        )
+        where = "root" if leader is None else f"{notice.place.value} of {leader}"
+        logger.info("now %s: %s", where, notice.reason)
+        if notice.place is Place.ROOT:
+            roster = self._driver.node.roster
+            self.events.write("roster", nodes=roster.live, not_home=roster.not_home)
+        self._edge.cancel()
+        self._edge_moved.set()
+
+    def _log_other(self, notice: Notice) -> None:
+        """Every other notice: its fields under its name, positions as addresses."""
+        words = {"LeaderLost": "lost", "Healed": "healed", "SubordinateLost": "subordinate_lost"}
+        name = words[type(notice).__name__]
+        fields: dict[str, object] = {
+            field: self._text(value) if field in ("leader", "position") else value
+            for field, value in msgspec.structs.asdict(notice).items()
+        }
+        if "silence_s" in fields:
+            logger.warning("%s: %s", name.replace("_", " "), fields)
+        self.events.write(name, **fields)
+
+    def _tell_systemd(self) -> None:
+        node = self._driver.node
+        if node.phase in (Phase.SEEKING, Phase.GONE):
+            return
+        if not self._ready:
+            self._ready = True
+            self._systemd.tell("READY=1")
+            self.events.write("ready")
+        below = node.roster.live - 1
+        leader = node.following.leader
+        if leader is None:
+            word = "root" if node.phase is Phase.ROOT else "without a leader, looking for one"
+            self._systemd.status(f"{word}, {below} below")
+        else:
+            level = len(node.following.path)
+            self._systemd.status(f"subordinate of {self._text(leader.position)}, level {level}, {below} below")
+
+    def _text(self, position: int | None) -> str | None:
+        return self.settings.network.address_text_of(position) if position else None
+
+    # -- tasks --------------------------------------------------------------------------------------------
+
+    async def _hold_edge_forever(self) -> None:
+        """Keep a stream open to whoever leads us; its end is news for the core."""
+        retry_s = EDGE_DELAY_S[1]
+        while True:
+            leader = self._driver.node.following.leader
+            if leader is None:
+                await self._edge_moved.wait()
+            self._edge_moved = trio.Event()
+            leader = self._driver.node.following.leader
+            if leader is None:
+                continue
+            with trio.CancelScope() as self._edge:
+                await trio.sleep(self._chance.uniform(*EDGE_DELAY_S))
+                held = await self._streams.hold_edge(self.settings.network.address_text_of(leader.position))
+                if held:
+                    retry_s = EDGE_DELAY_S[1]
+                    self._driver.edge_closed(self.settings.network.address_text_of(leader.position))
+                else:
+                    retry_s = min(2 * retry_s, EDGE_RETRY_S_MAX)
+                await trio.sleep(retry_s)
+
+    async def _save_forever(self) -> None:
+        """Remember the neighbourhood now and then, outside the event loop."""
+        while True:
+            await trio.sleep(SAVE_S)
+            neighbourhood = showing.neighbourhood(self._driver.node)
+            await trio.to_thread.run_sync(self._store.save, neighbourhood)
+
+    # -- what the API sees ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        return showing.snapshot(self._driver.node, trio.current_time())
+
+    def roster(self) -> RosterView:
+        return showing.roster(self._driver.node, trio.current_time())
+
+    def why(self) -> Why:
+        return showing.why(self._driver.node, trio.current_time())
+
+    async def ask(self, address: str, what: Topic, timeout_s: float) -> bytes | AskFailure:
+        return await self._streams.ask(address, what, timeout_s)
+
+
+def _set_up_log(level: str) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logger.handlers[:] = [handler]
+    logger.propagate = False
+    logger.setLevel(level.upper())

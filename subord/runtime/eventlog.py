@@ -1,0 +1,45 @@
+"""The event log: one line of JSON for everything that changes a node's place.
+
+Intuition: a ship's log. It is written for whoever reconstructs the voyage later: lab, evaluation, a
+colleague at night. Several daemons may append to one file, because each line is one write.
+
+Keys: `mono` (seconds of CLOCK_MONOTONIC, the same for all processes and namespaces of a host), `wall`
+(seconds since 1970), `node` (address), `event`, and the fields of that event.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+
+import msgspec
+
+logger = logging.getLogger("subord")
+
+
+class EventLog:
+    """Appends to a file, to standard error ("-"), or nowhere ("")."""
+
+    def __init__(self, path: str, node: str) -> None:
+        """Raises OSError when the file cannot be opened."""
+        self._node = node
+        self._warned = False
+        self._encode = msgspec.json.Encoder().encode
+        self._file: int | None = None
+        if path == "-":
+            self._file = 2
+        elif path:
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(self, event: str, **fields: object) -> None:
+        """One line. A full disk costs one warning and the lines, never the daemon."""
+        if self._file is None:
+            return
+        line = {"mono": time.monotonic(), "wall": time.time(), "node": self._node, "event": event, **fields}
+        try:
+            os.write(self._file, self._encode(line) + b"\n")
+        except OSError as error:
+            if not self._warned:
+                logger.warning("cannot write the event log: %s; events are lost", error.strerror)
+                self._warned = True

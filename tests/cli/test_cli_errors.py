@@ -1,0 +1,210 @@
+"""How the command line ends: exit codes, one plain line, no traceback for a user's mistake, a fast start."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import subord
+from subord.cli import COMMANDS, control_socket, exit_codes, main
+from subord.cli.errors import CommandError, guarded
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(subord.__file__).parents[1])}
+SUBORD = [sys.executable, "-m", "subord"]
+POSITION = [*SUBORD, "position", "10.0.0.6", "--network", "10.0.0.0/24"]
+HEAVY = {"msgspec", "trio", "rich", "netifaces", "hypercorn", "starlette", "prometheus_client", "tomllib"}
+
+
+def failing(error: BaseException) -> int:
+    def work() -> int:
+        raise error
+
+    return guarded(work)
+
+
+def test_the_exit_codes_are_an_interface() -> None:
+    """Scripts depend on these numbers."""
+    assert list(exit_codes.MEANINGS) == [0, 1, 2, 68, 69, 70, 74, 75, 77, 78, 130, 141]
+    assert (exit_codes.NOT_REACHED, exit_codes.NO_SUCH_NODE, exit_codes.DAEMON_UNREACHABLE) == (1, 68, 69)
+    assert (exit_codes.TRY_AGAIN, exit_codes.PERMISSION, exit_codes.CONFIGURATION) == (75, 77, 78)
+
+
+def test_help_lists_commands_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert exit_codes.table() in text
+    assert all(f"\n    {command} " in text for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_of_its_own(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert f"usage: subord {command}" in capsys.readouterr().out
+    assert callable(importlib.import_module(COMMANDS[command]).run)
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"subord {subord.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "the following arguments are required: COMMAND; see subord --help"),
+        (["tre"], "argument COMMAND: invalid choice: 'tre'"),
+        (["config"], "the following arguments are required: ACTION; see subord config --help"),
+        (["config", "check"], "the following arguments are required: FILE; see subord config check --help"),
+        (["position"], "the following arguments are required: ADDRESS; see subord position --help"),
+        (["position", "10.0.0.1", "--netw", "x"], "unrecognized arguments: --netw x; see subord --help"),
+        (["position", "10.0.0.1", "a\nb"], "unrecognized arguments: a b; see subord --help"),
+        (["run", "--set"], "argument --set: expected one argument; see subord run --help"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == exit_codes.USAGE
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"subord: {line}")
+    assert (captured.err.count("\n"), captured.out) == (1, "")
+
+
+def test_an_expected_failure_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(CommandError("not\nthere", exit_codes.NO_SUCH_NODE)) == exit_codes.NO_SUCH_NODE
+    assert capsys.readouterr().err == "subord: not there\n"
+
+
+def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(KeyError("position")) == exit_codes.INTERNAL
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert (
+        lines[-1]
+        == "subord: this is a mistake in subord, not yours (KeyError); please report it with the lines above"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (BaseExceptionGroup("nursery", [BaseExceptionGroup("inner", [KeyboardInterrupt()])]), 130),
+        (BaseExceptionGroup("nursery", [KeyboardInterrupt(), ValueError()]), 70),
+        (OSError(28, "No space left on device"), 74),
+        (OSError(28, "No space left on device", "/some/file"), 70),
+        (MemoryError(), 70),
+    ],
+)
+def test_other_ends(capfd: pytest.CaptureFixture[str], error: BaseException, exit_code: int) -> None:
+    # In a process of its own, since what is left of the output is thrown away for good.
+    if (child := os.fork()) == 0:
+        os._exit(failing(error))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == exit_code
+    quiet = exit_code == exit_codes.INTERRUPTED
+    assert (capfd.readouterr().err == "") is quiet
+
+
+def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
+    fifo = tmp_path / "subord.toml"
+    os.mkfifo(fifo)
+    command = [*SUBORD, "config", "check", str(fifo)]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        with fifo.open("wb"):  # returns when the command has opened it and waits for the text
+            child.send_signal(signal.SIGINT)
+            assert child.communicate(timeout=30) == (b"", b"")
+        assert child.returncode == exit_codes.INTERRUPTED
+
+
+# argparse itself ignores a closed pipe, which it meets only where the output is not buffered.
+@pytest.mark.parametrize(
+    ("command", "unbuffered"), [(POSITION, ""), (POSITION, "1"), ([*SUBORD, "--help"], "")]
+)
+def test_a_reader_that_went_away_is_quiet(command: list[str], unbuffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(command, env=environment, stdout=writer, stderr=subprocess.PIPE, timeout=30, check=False)
+    os.close(writer)
+    assert (done.stderr, done.returncode) == (b"", exit_codes.PIPE_CLOSED)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_a_plain_error(unbuffered: str) -> None:
+    environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(POSITION, env=environment, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+    assert done.stderr == b"subord: cannot write the output: No space left on device\n"
+    assert done.returncode == exit_codes.OUTPUT
+
+
+def test_a_closed_output_is_not_our_mistake() -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *POSITION]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=30, check=False)
+    assert (done.stderr, done.returncode) == (b"", exit_codes.OK)
+
+
+@pytest.mark.parametrize(
+    ("option", "variable", "path"),
+    [
+        (None, None, "/run/subord/control.sock"),
+        (None, "", "/run/subord/control.sock"),
+        (None, "/from/variable", "/from/variable"),
+        ("", "/from/variable", "/from/variable"),
+        ("/from/option", "/from/variable", "/from/option"),
+    ],
+)
+def test_where_the_daemon_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch, option: str | None, variable: str | None, path: str
+) -> None:
+    monkeypatch.delenv(control_socket.VARIABLE, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(control_socket.VARIABLE, variable)
+    parser = argparse.ArgumentParser()
+    control_socket.add_socket(parser)
+    words = [] if option is None else [f"--socket={option}"]
+    assert control_socket.socket_path(parser.parse_args(words)) == path
+
+
+def modules_after(code: str) -> set[str]:
+    code += "\nimport sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, timeout=30, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_parsing_imports_nothing_heavy() -> None:
+    assert not HEAVY & modules_after("from subord.cli import parser; parser()")
+
+
+def test_position_imports_nothing_heavy() -> None:
+    words = POSITION[len(SUBORD) :]
+    modules = modules_after(f"from subord.cli import main; main({words!r})")
+    assert not HEAVY & modules
+    assert not set(COMMANDS.values()) & modules - {"subord.cli.position"}
+
+
+@pytest.mark.parametrize("command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "--version"]])
+def test_the_start_is_fast(command: list[str]) -> None:
+    """In processor time, so that a busy machine does not count; the best of three."""
+    spent_s = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=30, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent_s) < 0.2

@@ -1,0 +1,364 @@
+"""The configuration: what is refused, in which words and at which line; what follows from what is accepted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from subord import config_docs
+from subord.cli import control_socket, position
+from subord.config import RELOADABLE, TABLES, Config, ConfigError, NodeConfig, changes, dotted, load, reload
+from subord.config_fit import keys_of
+from subord.config_source import FILE_BYTES_MAX, line_of
+from subord.core.network import Network
+
+REPOSITORY = Path(__file__).parents[1]
+SHORTEST = '[cluster]\nnetwork = "10.0.0.0/24"\n'
+WHOLE = "a whole number from 2 to 1024"
+
+
+@pytest.fixture(autouse=True)
+def _in_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(text: str | bytes) -> str:
+    Path("subord.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return "subord.toml"
+
+
+def complaint(path: str | None, *assignments: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(path, assignments)
+    text = str(caught.value)
+    assert text.isprintable(), "an error is one line"
+    return text
+
+
+def test_the_shortest_file_has_the_documented_defaults() -> None:
+    config = load(written(SHORTEST))
+    assert config.cluster.network == Network.parse("10.0.0.0/24")
+    assert (config.cluster.fanout, config.cluster.guest_slots, config.port) == (8, 8, 7117)
+    assert (config.cluster.mapping, config.cluster.numbering_name) == ("ip", "complete")
+    assert config.cluster.timing_name == "lan"
+    assert config.node == NodeConfig()
+    assert config.node.control_socket == control_socket.DEFAULT
+    assert (config.source, config.assignments) == ("subord.toml", ())
+
+
+def test_every_key_is_taken_over() -> None:
+    config = load(
+        written(
+            """
+            [cluster]
+            network = ["10.0.5.10-10.0.5.60", "10.0.7.1"]
+            fanout = 2
+            guest_slots = 3
+            mapping = "ip"
+            numbering = "paper"
+            timing = "wan"
+            port = 7000
+            [node]
+            interface = "eth0"
+            address = "10.0.7.1"
+            control_socket = "/tmp/c.sock"
+            metrics = "[::1]:9717"
+            state_directory = "/tmp/state"
+            event_log = "-"
+            grace_s = 1
+            log_level = "debug"
+            """
+        )
+    )
+    expected = {
+        "cluster.network": "10.0.5.10-10.0.5.60,10.0.7.1",
+        "cluster.fanout": 2,
+        "cluster.guest_slots": 3,
+        "cluster.mapping": "ip",
+        "cluster.numbering": "paper",
+        "cluster.timing": "wan",
+        "cluster.port": 7000,
+        "node.interface": "eth0",
+        "node.address": "10.0.7.1",
+        "node.control_socket": "/tmp/c.sock",
+        "node.metrics": "[::1]:9717",
+        "node.state_directory": "/tmp/state",
+        "node.event_log": "-",
+        "node.grace_s": 1.0,
+        "node.log_level": "debug",
+    }
+    assert dotted(config) == expected
+    assert config.node.metrics_listener == ("::1", 9717)
+    assert list(expected) == [f"{table}.{key}" for table, kind in TABLES.items() for key in keys_of(kind)]
+
+
+def test_guest_slots_follow_the_fanout() -> None:
+    assert load(written(SHORTEST + "fanout = 3")).cluster.guest_slots == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (SHORTEST + "fan_out = 2", 'subord.toml:3: unknown key "fan_out" in [cluster]; did you mean "fanout"?'),
+        (SHORTEST + "FANOUT = 2", 'subord.toml:3: unknown key "FANOUT" in [cluster]; did you mean "fanout"?'),
+        (SHORTEST + "guest-slots = 2", ':3: unknown key "guest-slots" in [cluster]; did you mean "guest_slots"?'),
+        (SHORTEST + 'address = "10.0.0.1"', ':3: unknown key "address" in [cluster]; it belongs in [node]'),
+        (SHORTEST + "colour = 1", ':3: unknown key "colour" in [cluster]; its keys are network, fanout,'),
+        (SHORTEST + '"a\\nb" = 1', ':3: unknown key "a\\nb" in [cluster]; '),
+        (SHORTEST + "[nodes]\n", 'subord.toml:3: unknown table "nodes"; did you mean [node]?'),
+        (SHORTEST + "[security]\n", ':3: unknown table "security"; the tables are [cluster], [node]'),
+        ("fanout = 2\n" + SHORTEST, ':1: unknown key "fanout" outside the tables; it belongs in [cluster]'),
+        ("x = 2\n" + SHORTEST, ':1: unknown key "x" outside the tables; the tables are [cluster], [node]'),
+        ("cluster = 3", "subord.toml:1: [cluster] must be a table of keys, not 3"),
+        ("[[cluster]]\nfanout = 2", "subord.toml:1: [cluster] must be a table of keys, not ["),
+        ("", 'subord.toml: key "network" is missing in [cluster]; '),
+        ("[cluster]\nfanout = 2", 'subord.toml: key "network" is missing in [cluster]; '),
+        (SHORTEST + "fanout = 1", f"subord.toml:3: fanout must be {WHOLE}, not 1"),
+        (SHORTEST + "fanout = 1025", f":3: fanout must be {WHOLE}, not 1025"),
+        (SHORTEST + 'fanout = "two"', f':3: fanout must be {WHOLE}, not the string "two"'),
+        (SHORTEST + "fanout = 2.0", f":3: fanout must be {WHOLE}, not 2.0"),
+        (SHORTEST + "fanout = true", f":3: fanout must be {WHOLE}, not true"),
+        (SHORTEST + "fanout = 1979-05-27", f':3: fanout must be {WHOLE}, not "1979-05-27"'),
+        (SHORTEST + "guest_slots = 0", ":3: guest_slots must be a whole number from 1 to 1024, not 0"),
+        (SHORTEST + "port = 65536", ":3: port must be a whole number from 1 to 65535, not 65536"),
+        (SHORTEST + 'mapping = "latency"', ':3: mapping must be "ip", not the string "latency"'),
+        (SHORTEST + 'numbering = "full"', ':3: numbering must be one of "complete", "paper", not the string "full"'),
+        (SHORTEST + 'timing = "fast"', ':3: timing must be one of "lan", "wan", "lab", not the string "fast"'),
+        ("[cluster]\nnetwork = 3", ":2: network must be a string or a list of strings, not 3"),
+        ('[cluster]\nnetwork = ["10.0.0.1", 3]', ':2: network must be a string or a list of strings, not ["10.0'),
+        ("[cluster]\nnetwork = []", "subord.toml:2: network: the network is empty"),
+        ('[cluster]\n\nnetwork = "10.0.0.1/24"', "subord.toml:3: network: '10.0.0.1/24' has host bits set"),
+        (SHORTEST + '[node]\naddress = "10.0.1.1"', ":4: address 10.0.1.1 lies outside the network 10.0.0.0/24"),
+        (SHORTEST + '[node]\naddress = "node1"', ':4: address must be an IP address, not "node1"'),
+        (SHORTEST + '[node]\nmetrics = "localhost:1"', ':4: metrics must be ADDRESS:PORT, e.g. "127.0.0.1:9717"'),
+        (
+            SHORTEST + '[node]\nlog_level = "loud"',
+            ':4: log_level must be one of "debug", "info", "warning", "error",',
+        ),
+        (SHORTEST + "[node]\ngrace_s = nan", ":4: grace_s must be a number from 0 to 60, not nan"),
+        (SHORTEST + "[node]\ngrace_s = -1", ":4: grace_s must be a number from 0 to 60, not -1"),
+        (SHORTEST + '[node]\nevent_log = "a\\nb"', ':4: event_log must not contain control characters, as "a\\nb"'),
+        (SHORTEST + '[node]\ncontrol_socket = ""', ":4: control_socket must be a path of 1 to 107 bytes"),
+        (SHORTEST + f'[node]\ncontrol_socket = "{"x" * 108}"', ":4: control_socket must be a path of 1 to 107"),
+        (SHORTEST + "fanout = = 2\n", "subord.toml:3: not valid TOML: Invalid value (column 10)"),
+        (SHORTEST + "fanout = [\n", "subord.toml: not valid TOML: Invalid value (at end of document)"),
+        (
+            SHORTEST + "fanout = 1\nfanout = 2\n",
+            "subord.toml:4: not valid TOML: Cannot overwrite a value (column 11)",
+        ),
+        ("a = " + "[" * 5000, "subord.toml: not valid TOML: a number too long, or brackets nested too deep"),
+        ("a = " + "9" * 5000, "subord.toml: not valid TOML: a number too long, or brackets nested too deep"),
+        (b"[cluster]\nnetwork = '\xff'", "subord.toml:2: not UTF-8 text; save the file in UTF-8"),
+        (b"#" * (FILE_BYTES_MAX + 1), "subord.toml: longer than 1000000 bytes; this is not a subord configuration"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(text: str | bytes, expected: str) -> None:
+    assert expected in complaint(written(text))
+
+
+def test_a_byte_order_mark_does_no_harm() -> None:
+    assert load(written(b"\xef\xbb\xbf" + SHORTEST.encode())).cluster.fanout == 8
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("missing.toml", "missing.toml: cannot read the configuration: No such file or directory"),
+        (".", ".: cannot read the configuration: Is a directory"),
+        ("a\0b", "cannot read the configuration: embedded null byte"),
+    ],
+)
+def test_what_cannot_be_read_is_a_plain_error(path: str, expected: str) -> None:
+    assert expected in complaint(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "listener"),
+    [
+        ("127.0.0.1:9717", ("127.0.0.1", 9717)),
+        ("0.0.0.0:1", ("0.0.0.0", 1)),
+        ("[::1]:65535", ("::1", 65535)),
+        ("", None),
+    ],
+)
+def test_a_metrics_address_is_taken_apart(text: str, listener: tuple[str, int] | None) -> None:
+    assert load(written(SHORTEST + f'[node]\nmetrics = "{text}"')).node.metrics_listener == listener
+
+
+@pytest.mark.parametrize(
+    "text", ["9717", ":9717", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:+1",
+             "::1:9717", "[127.0.0.1]:1", "[::1]", "[::1:1", "::1]:1", "127.0.0.1:٣"]
+)  # fmt: skip
+def test_a_wrong_metrics_address_is_refused(text: str) -> None:
+    assert "metrics must be ADDRESS:PORT" in complaint(written(SHORTEST + f'[node]\nmetrics = "{text}"'))
+
+
+LAID_OUT = '''\
+# fanout = 1
+[node] # cluster.fanout
+event_log = """
+fanout = 2
+"""
+
+"cluster"."network" = [
+  "fanout = 3", # a comment ]
+]
+[cluster]\r
+ 'fanout'\t= 4\r
+point = { x = 1, y = { z = 2 } }
+a.b = 1
+a.c = 2
+[[list]]
+[[list]]
+key = 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (["node"], 2),
+        (["node", "event_log"], 3),
+        (["cluster", "fanout"], 11),
+        (["cluster"], 10),
+        (["cluster", "point", "y", "z"], 12),
+        (["cluster", "a", "b"], 13),
+        (["cluster", "a", "c"], 14),
+        (["list"], 15),
+        (["list", "key"], None),
+        (["cluster", "nothing"], None),
+        (["fanout"], None),
+        ([], None),
+    ],
+)
+def test_the_line_of_a_key(path: list[str], line: int | None) -> None:
+    # The quoted header is legal only as dotted keys under [node]: there it is node.cluster.network.
+    assert line_of(LAID_OUT, path) == line
+    assert line_of(LAID_OUT, ["node", "cluster", "network"]) == 7
+
+
+def test_no_line_rather_than_a_slow_one() -> None:
+    assert line_of("\n" * 1000 + "a = 1", ["a"]) is None
+
+
+@pytest.mark.parametrize(
+    ("assignment", "name", "value"),
+    [
+        ("cluster.fanout=2", "cluster.fanout", 2),
+        (" cluster.fanout = 2 ", "cluster.fanout", 2),
+        ("cluster.network=10.1.0.0/16", "cluster.network", "10.1.0.0/16"),
+        ('cluster.network=["10.0.0.1", "10.0.0.3"]', "cluster.network", "10.0.0.1,10.0.0.3"),
+        ("node.interface=eth0", "node.interface", "eth0"),
+        ("node.interface='eth0'", "node.interface", "eth0"),
+        ("node.metrics=[::1]:9717", "node.metrics", "[::1]:9717"),
+        ("node.event_log=/tmp/a=b#c", "node.event_log", "/tmp/a=b#c"),
+        ("node.state_directory=", "node.state_directory", ""),
+        ("node.grace_s=1", "node.grace_s", 1.0),
+    ],
+)
+def test_an_assignment_wins_over_the_file(assignment: str, name: str, value: object) -> None:
+    given = written(SHORTEST + 'fanout = 5\n[node]\nstate_directory = "/x"')
+    assert dotted(load(given, [assignment]))[name] == value
+
+
+def test_the_last_assignment_of_a_key_wins() -> None:
+    assert load(written(SHORTEST), ["cluster.fanout=2", "cluster.fanout=3"]).cluster.fanout == 3
+
+
+@pytest.mark.parametrize(
+    ("assignment", "expected"),
+    [
+        ("cluster", "--set cluster: expected TABLE.KEY=VALUE, e.g. --set cluster.fanout=2"),
+        ("fanout=2", "--set fanout=2: expected TABLE.KEY=VALUE"),
+        (".fanout=2", "--set .fanout=2: expected TABLE.KEY=VALUE"),
+        ("=2", "--set =2: expected TABLE.KEY=VALUE"),
+        ("cluster.fan=2", '--set cluster.fan=2: unknown key "fan" in [cluster]; did you mean "fanout"?'),
+        ("cluster.a.b=2", '--set cluster.a.b=2: unknown key "a.b" in [cluster]; its keys are'),
+        ("nod.x=2", '--set nod.x=2: unknown table "nod"; did you mean [node]?'),
+        ("cluster.fanout=two", f'--set cluster.fanout=two: fanout must be {WHOLE}, not the string "two"'),
+        ('cluster.fanout="2', '--set cluster.fanout="2: the value is not valid TOML: Unterminated string'),
+        ("cluster.network=x", "--set cluster.network=x: network: 'x' is no IP address"),
+        ("cluster.fanout=2\nx=3", "must be a whole number"),
+    ],
+)
+def test_a_wrong_assignment_is_named_itself(assignment: str, expected: str) -> None:
+    assert expected in complaint(written(SHORTEST), assignment)
+
+
+def test_no_file_at_all() -> None:
+    assert load(None, ["cluster.network=10.0.0.0/24"]).source == ""
+    assert "cluster.network is missing; say which addresses" in complaint(None)
+
+
+def test_changes_are_sorted_by_what_they_need() -> None:
+    old = load(written(SHORTEST))
+    assert changes(old, old) == ((), ())
+    text = '[cluster]\nnetwork = "10.0.0.0/16"\nfanout = 3\nport = 7000\n'
+    new = load(written(text + '[node]\nlog_level = "debug"\ngrace_s = 1.0\nmetrics = "127.0.0.1:1"'))
+    reloadable, needs_restart = changes(old, new)
+    assert reloadable == ("node.grace_s", "node.log_level")
+    expected = ("cluster.network", "cluster.fanout", "cluster.guest_slots", "cluster.port", "node.metrics")
+    assert needs_restart == expected
+
+
+def test_every_setting_takes_part_in_changes() -> None:
+    """A setting that is forgotten in `dotted` could change behind the operator's back."""
+    old = load(written(SHORTEST))
+    for name in msgspec.structs.asdict(old.cluster):
+        other: object = Network.parse("10.0.0.0/16") if name == "network" else "other"
+        assert changes(old, replace(old, cluster=replace(old.cluster, **{name: other})))[1], name
+    for name in msgspec.structs.asdict(old.node):
+        both = changes(old, replace(old, node=replace(old.node, **{name: "other"})))
+        assert both == (((f"node.{name}",), ()) if f"node.{name}" in RELOADABLE else ((), (f"node.{name}",)))
+
+
+def test_reload_reads_the_same_sources_again() -> None:
+    old: Config = load(written(SHORTEST), ["cluster.fanout=2"])
+    written(SHORTEST + 'fanout = 9\n[node]\nlog_level = "debug"')
+    new = reload(old)
+    assert (new.cluster.fanout, new.node.log_level) == (2, "debug")
+    assert reload(load(None, ["cluster.network=10.0.0.0/24"])).cluster.fanout == 8
+
+
+def test_the_documentation_is_up_to_date() -> None:
+    path = REPOSITORY / "docs" / "configuration.md"
+    rewrite = "rewrite it by `python -m subord.config_docs docs/configuration.md`"
+    assert path.read_text(encoding="utf-8") == config_docs.page(), rewrite
+
+
+def test_the_documentation_is_written_by_the_command_it_names() -> None:
+    command = [sys.executable, "-m", "subord.config_docs"]
+    subprocess.run([*command, str(Path.cwd() / "page.md")], cwd=REPOSITORY, check=True)
+    assert Path("page.md").read_text(encoding="utf-8") == config_docs.page()
+    assert subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False).returncode == 1
+
+
+def test_every_key_has_a_meaning() -> None:
+    for kind in TABLES.values():
+        assert config_docs.docstrings_of(kind).keys() == keys_of(kind).keys()
+
+
+def test_the_example_shows_every_key_with_its_default() -> None:
+    path = REPOSITORY / "deploy" / "subord.toml"
+    assert dotted(load(str(path))) == dotted(load(written(SHORTEST)))
+    uncommented = "\n".join(
+        line[1:] if line.startswith("#") and line[1:2].isalpha() else line
+        for line in path.read_text(encoding="utf-8").splitlines()
+    )
+    shown = msgspec.toml.decode(uncommented)
+    assert {table: list(keys) for table, keys in shown.items()} == {
+        table: list(keys_of(kind)) for table, kind in TABLES.items()
+    }
+    assert dotted(load(written(uncommented))) == dotted(load(str(path)))
+
+
+def test_the_command_line_has_the_same_bounds_without_importing_them() -> None:
+    for fanout in (position.FANOUT_MIN, position.FANOUT_MAX):
+        assert load(written(SHORTEST + f"fanout = {fanout}")).cluster.fanout == fanout
+    for fanout in (position.FANOUT_MIN - 1, position.FANOUT_MAX + 1):
+        assert "fanout must be" in complaint(written(SHORTEST + f"fanout = {fanout}"))
