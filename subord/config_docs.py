@@ -39,8 +39,8 @@ network = "10.0.0.0/24"
   TOML counts as a string, so `--set node.interface=eth0` needs no quotes.
 - A mistake stops the daemon before it has done anything: one line on standard error names the file, the
   line and the key, and the exit code is 78. Unknown keys are mistakes.
-- SIGHUP makes a running daemon read the file again. Without a restart it takes over {reloadable};
-  if anything else has changed, or the file has a mistake, it says so and keeps the old values.
+- SIGHUP makes a running daemon read the file again. It takes over {reloadable}; any other
+  change waits for a restart, and a file with a mistake changes nothing. Both are said in the log.
 """
 
 TIMING = """\

@@ -112,5 +112,5 @@ def _home_of(tables: Tables, key: str) -> str:
 
 
 def _nearest(name: str, names: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=1)
+    close = difflib.get_close_matches(name.lower(), names, n=1)
     return f"did you mean {quoted(close[0])}?" if close else ""

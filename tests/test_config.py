@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from subord import config_docs
 from subord.cli import control_socket, position
 from subord.config import RELOADABLE, TABLES, Config, ConfigError, NodeConfig, changes, dotted, load, reload
 from subord.config_fit import keys_of
-from subord.config_source import FILE_BYTES_MAX, line_of
+from subord.config_source import FILE_BYTES_MAX
 from subord.core.network import Network
 
 REPOSITORY = Path(__file__).parents[1]
@@ -198,54 +195,6 @@ def test_a_wrong_metrics_address_is_refused(text: str) -> None:
     assert "metrics must be ADDRESS:PORT" in complaint(written(SHORTEST + f'[node]\nmetrics = "{text}"'))
 
 
-LAID_OUT = '''\
-# fanout = 1
-[node] # cluster.fanout
-event_log = """
-fanout = 2
-"""
-
-"cluster"."network" = [
-  "fanout = 3", # a comment ]
-]
-[cluster]\r
- 'fanout'\t= 4\r
-point = { x = 1, y = { z = 2 } }
-a.b = 1
-a.c = 2
-[[list]]
-[[list]]
-key = 1
-'''
-
-
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
-        (["node"], 2),
-        (["node", "event_log"], 3),
-        (["cluster", "fanout"], 11),
-        (["cluster"], 10),
-        (["cluster", "point", "y", "z"], 12),
-        (["cluster", "a", "b"], 13),
-        (["cluster", "a", "c"], 14),
-        (["list"], 15),
-        (["list", "key"], None),
-        (["cluster", "nothing"], None),
-        (["fanout"], None),
-        ([], None),
-    ],
-)
-def test_the_line_of_a_key(path: list[str], line: int | None) -> None:
-    # The quoted header is legal only as dotted keys under [node]: there it is node.cluster.network.
-    assert line_of(LAID_OUT, path) == line
-    assert line_of(LAID_OUT, ["node", "cluster", "network"]) == 7
-
-
-def test_no_line_rather_than_a_slow_one() -> None:
-    assert line_of("\n" * 1000 + "a = 1", ["a"]) is None
-
-
 @pytest.mark.parametrize(
     ("assignment", "name", "value"),
     [
@@ -323,24 +272,6 @@ def test_reload_reads_the_same_sources_again() -> None:
     new = reload(old)
     assert (new.cluster.fanout, new.node.log_level) == (2, "debug")
     assert reload(load(None, ["cluster.network=10.0.0.0/24"])).cluster.fanout == 8
-
-
-def test_the_documentation_is_up_to_date() -> None:
-    path = REPOSITORY / "docs" / "configuration.md"
-    rewrite = "rewrite it by `python -m subord.config_docs docs/configuration.md`"
-    assert path.read_text(encoding="utf-8") == config_docs.page(), rewrite
-
-
-def test_the_documentation_is_written_by_the_command_it_names() -> None:
-    command = [sys.executable, "-m", "subord.config_docs"]
-    subprocess.run([*command, str(Path.cwd() / "page.md")], cwd=REPOSITORY, check=True)
-    assert Path("page.md").read_text(encoding="utf-8") == config_docs.page()
-    assert subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False).returncode == 1
-
-
-def test_every_key_has_a_meaning() -> None:
-    for kind in TABLES.values():
-        assert config_docs.docstrings_of(kind).keys() == keys_of(kind).keys()
 
 
 def test_the_example_shows_every_key_with_its_default() -> None:

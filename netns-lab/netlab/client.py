@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import time
 from typing import Any
 
 from netlab import rundir
@@ -11,6 +14,7 @@ from netlab.lines import Lines
 from netlab.rundir import RunDirectory
 
 ANSWER_S_MAX = 120.0
+END_S_MAX = 60.0
 
 
 class Client:
@@ -42,6 +46,15 @@ class Client:
     def fileno(self) -> int:
         """Readable when the lab has ended, as long as no request is under way."""
         return self._lines.fileno()
+
+    def end(self) -> None:
+        """End the lab and wait until nothing of it is left. Raises LabError when that takes too long."""
+        os.kill(self.ask("info")["controller"], signal.SIGTERM)
+        until = time.monotonic() + END_S_MAX
+        while self.directory.path.exists():
+            if time.monotonic() > until:
+                raise LabError(f"{self.directory.path} is still there after {END_S_MAX:g} s; its lab.log may say why.")
+            time.sleep(0.02)
 
     def ask(self, do: str, **fields: Any) -> Any:
         """The answer. Raises LabError with the controller's sentence."""

@@ -84,8 +84,7 @@ def _how_to_use(options: Options, leash: Leash) -> str:
 def down(given: argparse.Namespace) -> int:
     """End a lab and wait until it has cleaned up."""
     with client.attach(given.name) as controller:
-        controller.ask("end")
-        controller.await_end()
+        controller.end()
     print(f"The lab {given.name} is gone.")
     return 0
 

@@ -53,11 +53,10 @@ class Controller:
                 signal.signal(number, _stop)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the keeper held them back
             linux.adopt_orphans()
-            zygote_pid, self._zygote = zygote.start(self._options, self._directory)
+            _, self._zygote = zygote.start(self._options, self._directory)
             wires = self._wires = Wires(self._options.network)
             self._raise()
             self._await_zygote()
-            self._report({"ready": True, "controller": os.getpid(), "zygote": zygote_pid})
             self._serve()
         except Stop:
             pass
@@ -91,7 +90,7 @@ class Controller:
             if "ready" in message:
                 return
             raise LabError(message["failed"])
-        raise LabError(f"The process that should become the daemons ended. {self._directory.log} says why.")
+        raise LabError("The process that should become the daemons ended. Its last words, if any:")
 
     # Serving
 
@@ -99,6 +98,7 @@ class Controller:
         with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as selector:
             door.bind(str(self._directory.socket))
             door.listen(CLIENTS_MAX)
+            self._report({"ready": True, "controller": os.getpid()})
             selector.register(door, selectors.EVENT_READ)
             selector.register(self._zygote, selectors.EVENT_READ)
             while not self._zygote.ended:
@@ -110,7 +110,7 @@ class Controller:
                             self._note(message)
                     elif isinstance(key.fileobj, Lines):
                         self._attend(key.fileobj, selector)
-        raise LabError(f"The zygote ended by itself, and every daemon with it. {self._directory.log} says why.")
+        raise LabError("The zygote ended by itself, and every daemon with it. Its last words, if any:")
 
     def _welcome(self, door: socket.socket, selector: selectors.BaseSelector) -> None:
         stream, _ = door.accept()
@@ -161,9 +161,6 @@ class Controller:
             "namespace": self._namespace(address),
         }
 
-    def _do_end(self, _request: Message) -> Any:
-        os.kill(os.getpid(), signal.SIGTERM)  # acted on after the answer has gone out
-
     def _do_start(self, request: Message) -> Any:
         """Fork these nodes in this order, without waiting for any."""
         addresses = request["addresses"]
@@ -211,7 +208,7 @@ class Controller:
                     self._pids.update(done)
                 return done
             self._note(message)
-        raise LabError(f"The zygote ended by itself, and every daemon with it. {self._directory.log} says why.")
+        raise LabError("The zygote ended by itself, and every daemon with it. Its last words, if any:")
 
     def _note(self, message: Message) -> None:
         if self._pids.get(message["exited"]) == message["pid"]:

@@ -24,6 +24,8 @@ from netlab.errors import LabError
 from netlab.lines import Message, encode
 from netlab.options import Options
 
+LOG_TAIL_CHARS = 4000
+
 
 def keep(options: Options) -> int:
     """Run one lab to its end; exit code of the keeper process."""
@@ -45,6 +47,8 @@ def keep(options: Options) -> int:
             os._exit(_control(options, directory, table, rootless=rootless, ask_by_arp=ask_by_arp))
         code = _watch(pid)
         linux.end_all_below()
+        if code != 0 and (complaints := directory.log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip()):
+            report({"log": complaints})
         if code < 0:
             report({"error": "The lab's controller was killed: everything in it is gone, and cleaned up."})
     except LabError as reason:

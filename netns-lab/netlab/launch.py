@@ -69,15 +69,17 @@ class Leash:
 
     def _await_ready(self, progress: Progress) -> None:
         assert self._process.stdout is not None
+        failed: list[str] = []
         for line in self._process.stdout:
             message: Message = json.loads(line)
             if "ready" in message:
                 self.controller = message["controller"]
                 return
-            if "error" in message:
-                raise LabError(message["error"])
-            progress(message["progress"], message.get("done", 0), message.get("of", 0))
-        raise LabError("The lab's keeper ended without a word. Nothing is left running.")
+            if "progress" in message:
+                progress(message["progress"], message.get("done", 0), message.get("of", 0))
+            else:
+                failed.append(message.get("error") or message["log"])
+        raise LabError("\n".join(failed) or "The lab's keeper ended without a word. Nothing is left running.")
 
 
 def _check_command(options: Options) -> None:

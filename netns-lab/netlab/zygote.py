@@ -31,6 +31,9 @@ from netlab.rundir import RunDirectory
 
 Main = Callable[[list[str]], int | None]
 
+WARM_MODULES = ("subord.daemon", "subord.cli")
+"""What a daemon needs, late imports included: whatever is missing here is imported by every copy again."""
+
 
 def start(options: Options, directory: RunDirectory) -> tuple[int, Lines]:
     """Fork the zygote; return its pid and our end of the conversation. It says {"ready": true} when warm."""
@@ -119,10 +122,11 @@ class Zygote:
         mono = time.monotonic()
         pid = os.fork()
         if pid == 0:
+            # Written by the copy, so that no event of the daemon can come before it.
+            append_event(self._events, address, "lab_forked", mono=mono, pid=os.getpid())
             self._become(zygote, namespace, position)
         self._pids[address] = pid
         self._addresses[pid] = address
-        append_event(self._events, address, "lab_forked", mono=mono, pid=pid)
 
     def _become(self, zygote: int, namespace: str, position: int) -> NoReturn:
         """In the copy: walk into the namespace, forget the zygote, run the daemon."""
@@ -180,8 +184,10 @@ def daemon_command(daemon: str | None) -> list[str]:
 def _load(daemon: str | None) -> Main:
     """The daemon's entry with everything it needs imported, so that no copy has to import anything."""
     gc.disable()  # enabled again in the copies
+    _rehearse()
     if daemon is None:
-        importlib.import_module("subord.daemon")
+        for name in WARM_MODULES:
+            importlib.import_module(name)
         main: Main = importlib.import_module("subord.cli").main
         return main
     spec = importlib.util.spec_from_file_location("lab_daemon", daemon)
@@ -191,6 +197,17 @@ def _load(daemon: str | None) -> Main:
     spec.loader.exec_module(module)
     found: Main = module.main
     return found
+
+
+def _rehearse() -> None:
+    """Run trio once: its first run costs 8 ms of making things ready, which the copies then find done (measured)."""
+    import trio
+
+    async def turn() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep, 0.001)
+
+    trio.run(turn)
 
 
 def _redirect(log: Path) -> None:
@@ -212,7 +229,8 @@ def _close_all_but(keep: tuple[int, ...]) -> None:
     """Descriptors of the starter are none of our business: locks, sockets, namespaces."""
     last = -1
     for descriptor in sorted(keep):
-        os.closerange(last + 1, descriptor)
+        if last + 1 < descriptor:  # closerange(0, 0) closes everything (CPython 3.11)
+            os.closerange(last + 1, descriptor)
         last = descriptor
     os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
 

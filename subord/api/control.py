@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from subord.api import documents, trees
-from subord.api.documents import WhyDocument
+from subord.api.forms import WhyDocument
 from subord.api.rootward import find_roster
 from subord.api.serve import App, Query, Response, failure
 from subord.api.shown import AskFailure, Shown

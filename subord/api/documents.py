@@ -8,145 +8,26 @@ the lab and the tests all read the same ones. Ages are seconds before the moment
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
 
 import msgspec
 
 from subord import __version__
+from subord.api.forms import (
+    CandidateDocument,
+    CountersDocument,
+    EdgeDocument,
+    PlaceName,
+    RefusalDocument,
+    RosterDocument,
+    RowDocument,
+    SettingsDocument,
+    StatusDocument,
+    WhyDocument,
+)
 from subord.api.shown import Shown, Topic
 from subord.core.settings import Settings
 from subord.core.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
-
-PlaceName = Literal["root", "home", "guest"]
-StandingName = Literal["live", "stale", "missing", "held"]
-
-# Documents of other nodes are checked against this before anything of them reaches a terminal.
-Address = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F.:]+$")]
-
-
-class SettingsDocument(msgspec.Struct, frozen=True, kw_only=True):
-    network: str
-    positions: int
-    fanout: int
-    guest_slots: int
-    mapping: str
-    numbering: str
-    timing: str
-    leader_silence_s: float
-
-
-class EdgeDocument(msgspec.Struct, frozen=True, kw_only=True):
-    address: Address
-    position: Position
-    place: PlaceName
-    incarnation: int
-    since_s: float
-    heard_s: float
-    below: int
-    silent: bool
-
-
-class RefusalDocument(msgspec.Struct, frozen=True, kw_only=True):
-    address: str
-    by: Literal["them", "us"]
-    reason: str
-    ago_s: float
-    times: int
-
-
-class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One node. `real_level` is its distance from the root, `level` the computed one."""
-
-    version: str
-    address: Address
-    port: int
-    position: Position
-    level: int
-    offset: int
-    incarnation: int
-    up_s: float
-    phase: str
-    place: PlaceName | None
-    leader: Address | None
-    since_s: float
-    home: Address | None
-    root: Address | None
-    real_level: int
-    path: tuple[Address, ...]
-    alternates: tuple[Address, ...]
-    adrift: bool
-    subordinates: tuple[EdgeDocument, ...]
-    subtree_nodes: int
-    subtree_not_home: int
-    leader_changes: int
-    exchanges: int
-    refusals: tuple[RefusalDocument, ...]
-    settings: SettingsDocument
-
-
-class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`answer` None: not asked."""
-
-    address: Address
-    position: Position
-    level: int
-    offset: int
-    answer: str | None
-    ago_s: float | None
-
-
-class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`candidates`: the first of the ranked list, best first; `others`: asked besides them, newest first."""
-
-    address: Address
-    position: Position
-    place: PlaceName | None
-    leader: Address | None
-    reason: str
-    candidates: tuple[CandidateDocument, ...]
-    others: tuple[CandidateDocument, ...]
-
-
-class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
-    address: Address
-    position: Position
-    level: int
-    offset: int
-    leader: Address | None
-    place: PlaceName
-    incarnation: int
-    since_s: float
-    standing: StandingName
-
-
-class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The subtree of one node, the node itself first. `quiet_s`: since anything in it changed."""
-
-    owner: Address
-    is_root: bool
-    root: Address | None
-    leader: Address | None
-    quiet_s: float
-    rows: tuple[RowDocument, ...]
-
-
-class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Since the daemon started. Messages are datagrams, bytes are UDP payload."""
-
-    up_s: float
-    exchanges: int
-    leader_changes: int
-    messages_sent: int
-    messages_received: int
-    bytes_sent: int
-    bytes_received: int
-    dropped: int
-    send_errors: int
-    messages_sent_by_type: dict[str, int]
-    messages_received_by_type: dict[str, int]
-    dropped_by_reason: dict[str, int]
-    send_errors_by_errno: dict[str, int]
 
 
 def answer(shown: Shown, what: Topic) -> bytes:

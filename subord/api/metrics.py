@@ -34,9 +34,12 @@ from subord.runtime.counters import Counters, Histogram
 
 def metrics_app(shown: Shown) -> App:
     """The handlers of the metrics address: `/metrics`, in the text format that every Prometheus reads."""
-    registry = node_registry(shown)
+    registry: CollectorRegistry | None = None
 
     async def metrics(_: Query) -> Response:
+        # Made at the first scrape: in a lab of hundreds most daemons are never scraped.
+        nonlocal registry
+        registry = registry or node_registry(shown)
         return Response(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return {"/metrics": metrics}

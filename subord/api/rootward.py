@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from subord.api import documents
-from subord.api.documents import RosterDocument
+from subord.api.forms import RosterDocument
 from subord.api.shown import AskFailure, Shown
 
 HOPS_MAX = 16

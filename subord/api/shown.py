@@ -6,22 +6,14 @@ telephone another one; it cannot reach in and move things.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
-
-import msgspec
+from typing import Protocol
 
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why
+from subord.runtime.asking import AskFailure, Topic
 from subord.runtime.counters import Counters
 
-Topic = Literal["roster", "why", "status"]
-"""What one node can ask of another; `documents.answer` makes the answer."""
-
-
-class AskFailure(msgspec.Struct, frozen=True):
-    """Another node gave no usable answer. `reason` goes after its address: "does not answer"."""
-
-    reason: str
+__all__ = ["AskFailure", "Shown", "Topic"]
 
 
 class Shown(Protocol):

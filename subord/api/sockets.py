@@ -11,7 +11,6 @@ import errno
 import os
 import socket
 import stat
-from ipaddress import ip_address
 from pathlib import Path
 
 PATH_BYTES_MAX = 107
@@ -37,7 +36,7 @@ def bind_unix(path: Path) -> socket.socket:
         _clear_stale(path)
         sock.bind(str(path))
         # Before listen() nobody can connect, so the mode is never too wide for a caller.
-        path.chmod(SOCKET_MODE)
+        os.chmod(path, SOCKET_MODE)
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
@@ -61,7 +60,7 @@ def unbind_unix(sock: socket.socket) -> None:
 
 def bind_tcp(address: str, port: int) -> socket.socket:
     """Listen on a TCP address (IPv4 or IPv6, numeric); port 0 lets the kernel choose. Raises `BindError`."""
-    family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         # A restarted daemon must not wait for the old connections' TIME_WAIT.
@@ -77,7 +76,7 @@ def bind_tcp(address: str, port: int) -> socket.socket:
 def _clear_stale(path: Path) -> None:
     """Remove the socket file of a daemon that is gone. Raises `BindError` for anything else that is there."""
     try:
-        mode = path.lstat().st_mode
+        mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
@@ -88,7 +87,7 @@ def _clear_stale(path: Path) -> None:
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
-            path.unlink()
+            os.unlink(path)
             return
         except BlockingIOError:
             pass

@@ -14,49 +14,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from subord.api.documents import Address, PlaceName, RosterDocument, RowDocument, StandingName
+from subord.api.forms import RosterDocument, RowDocument, TreeDocument, TreeRow
 from subord.api.nesting import nested
-from subord.core.view import Position
-
-
-class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One node where it stands. `real_level` counts edges from the top of its tree, 0 for the top.
-
-    `apart` is null, or says why the row heads a tree of its own without being the owner of the roster.
-    """
-
-    address: Address
-    position: Position
-    level: int
-    offset: int
-    place: PlaceName
-    standing: StandingName
-    since_s: float
-    incarnation: int
-    real_level: int
-    leader: Address | None
-    apart: str | None
-
-
-class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole cluster as far as `asked` knows it.
-
-    `nodes` are the live ones; `stale`, `missing` and `held` count rows of that standing, and held ones
-    are live. `at_home` counts live rows that are no guest, `depth` the edges from the root to the lowest
-    live one. `complete` is false if `asked` is not the root; then `note` says why.
-    """
-
-    nodes: int
-    at_home: int
-    depth: int
-    stale: int
-    missing: int
-    held: int
-    asked: Address
-    complete: bool
-    note: str | None
-    quiet_s: float
-    rows: tuple[TreeRow, ...]
 
 
 def tree(roster: RosterDocument, complete: bool, note: str | None) -> TreeDocument:

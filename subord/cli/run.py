@@ -34,6 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
         config = load(arguments.config, arguments.set)
     except ConfigError as error:
         raise CommandError(str(error), exit_codes.CONFIGURATION) from None
-    from subord import daemon
+    from subord.daemon import main
 
-    return daemon.main(config)
+    return main(config)

@@ -28,6 +28,7 @@ ASKED_MAX = 64
 PEERS_MAX = 16
 BUSY_MAX = 8
 DISPLACEMENTS_MAX = 4  # tries in one round
+ROUNDS_MAX = 8  # among full lower ranks, before we stand alone
 HOME_RETRY_S_MAX = 0.5
 
 
@@ -81,6 +82,8 @@ class Joining:
         self._doors: list[Position] = []  # asked before the walk goes on
         self._adviser: Position | None = None  # the root asked in this round
         self._displacements = 0
+        self._heard = False  # a lower rank answered in this round
+        self._rounds = 0  # repeated because all who answered were full
         self._crowded: tuple[Position, Position] = (0, 0)  # highest guest seen, and its leader
         self._better: Position | None = None
         self._rest_s = 0.0
@@ -93,6 +96,7 @@ class Joining:
         """We have just started."""
         context = self._context
         self.aim = Aim.FIRST
+        self._rounds = 0
         self._begin_round(self.peers)
         home = context.mapping.home_of(context.position)
         if home is None:
@@ -105,6 +109,7 @@ class Joining:
     def start_next(self, alternates: Iterable[Position], avoid: Position) -> None:
         """Our leader is lost or leaving."""
         self.aim = Aim.NEXT
+        self._rounds = 0
         self._begin_round(alternates)
         self._visited.add(avoid)
         self._advance()
@@ -151,6 +156,7 @@ class Joining:
         self._visited = set()
         self._walked = 0
         self._crowded = (0, 0)
+        self._heard = False
         self._adviser = None
         self._displacements = 0
         self._rest_until = inf
@@ -197,6 +203,9 @@ class Joining:
             self._propose(holder, wish=Wish.DISPLACE)
         elif self.aim is Aim.LOWER:
             self._rest_longer(self._context.timing.search_interval_s_max)
+        elif self._heard and self._rounds < ROUNDS_MAX:
+            self._rounds += 1  # lower ranks live, but are full just now: we are no root
+            self._rest(self._rest_s / 4)
         else:
             self._end_alone()
 
@@ -222,6 +231,10 @@ class Joining:
         if self.aim is Aim.LOWER:
             self._begin_round(())
             self._doors = list(self.peers)
+            self._advance()
+        elif self.aim in (Aim.FIRST, Aim.NEXT):
+            self._begin_round(self.peers)
+            self._walked = context.timing.walk_candidates_max  # those who live are known: no door to door
             self._advance()
         elif self.aim is Aim.BETTER:
             self.try_home()
@@ -336,6 +349,7 @@ class Joining:
             self._mark(source, refuse.text)
             self._plan()
             return True
+        self._heard = self._heard or refuse.no in (No.FULL, No.BUSY)
         if refuse.no is No.FULL and refuse.highest_guest > self._context.position:
             self._crowded = max(self._crowded, (refuse.highest_guest, source))
         self._consider(refuse.hints)
@@ -353,6 +367,7 @@ class Joining:
             self._weigh(source, advice)
             return
         own, may_lead = self._context.position, self._context.mapping.may_lead
+        self._heard = True
         self._forget_walk()
         self._consider((*advice.hints, source) if advice.room else advice.hints)
         self._visited.discard(source)

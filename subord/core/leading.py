@@ -154,8 +154,19 @@ class Leading:
         ]
         if len(free) > 4 * HINTS_MAX:
             free = nsmallest(4 * HINTS_MAX, free, key=lambda p: abs(p - (home or 0)))
-        best = mapping.in_order(node, free)[: HINTS_MAX - 2]
+        best = mapping.in_order(node, free or self._displaceable(node))[: HINTS_MAX - 2]
         return tuple(dict.fromkeys((*best, *self._following.path[:1], *self._following.path[-1:])))
+
+    def _displaceable(self, node: Position) -> list[Position]:
+        """No room anywhere below us: the leader of the highest guest above `node`, who must make room."""
+        mapping = self._context.mapping
+        guests = (
+            (p, claim.change.leader)
+            for p, (_, claim) in self._roster.rows.items()
+            if claim.change.place == GUEST and not claim.change.missing
+        )
+        above = [(p, leader) for p, leader in guests if mapping.may_lead(node, p) and mapping.may_lead(leader, node)]
+        return [max(above)[1]] if above else []
 
     # -- beats --------------------------------------------------------------------------------------------
 

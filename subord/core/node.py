@@ -245,7 +245,7 @@ class Node:
             self.context.note(Dropped("older_incarnation"))
         elif goodbye.why is Why.DISPLACED:
             self._lose_leader("displaced", goodbye.alternates)
-        elif goodbye.why is Why.LEAVING and not leader.leaving:
+        elif goodbye.why is Why.LEAVING and not leader.leaving and self.phase is Phase.ATTACHED:
             leader.leaving = True
             self.joining.start_next((*goodbye.alternates, *self._alternates()), avoid=source)
 

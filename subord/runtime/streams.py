@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 import trio
 
-from subord.api.shown import AskFailure, Topic
+from subord.runtime.asking import AskFailure, Topic
 from subord.runtime.counters import Counters
 
 QUESTION_BYTES_MAX = 64

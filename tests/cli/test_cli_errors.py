@@ -130,9 +130,7 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
 
 
 # argparse itself ignores a closed pipe, which it meets only where the output is not buffered.
-@pytest.mark.parametrize(
-    ("command", "unbuffered"), [(POSITION, ""), (POSITION, "1"), ([*SUBORD, "--help"], "")]
-)
+@pytest.mark.parametrize(("command", "unbuffered"), [(POSITION, ""), (POSITION, "1"), ([*SUBORD, "--help"], "")])
 def test_a_reader_that_went_away_is_quiet(command: list[str], unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)

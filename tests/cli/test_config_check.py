@@ -72,6 +72,5 @@ def test_run_hands_the_configuration_to_the_daemon(monkeypatch: pytest.MonkeyPat
     daemon = ModuleType("subord.daemon")
     daemon.main = lambda config: configs.append(config) or 3  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "subord.daemon", daemon)
-    monkeypatch.setattr("subord.daemon", daemon, raising=False)
     assert main(["run", "--set", "cluster.network=10.0.0.0/24", "--set", "cluster.fanout=2"]) == 3
     assert [config.cluster.fanout for config in configs] == [2]

@@ -12,7 +12,20 @@ from collections.abc import Callable
 from math import inf
 from random import Random
 
-from subord.core.events import Action, Event, Gone, Known, Leave, Notice, Received, Reply, Send, Start, Unreachable, Wakeup
+from subord.core.events import (
+    Action,
+    Event,
+    Gone,
+    Known,
+    Leave,
+    Notice,
+    Received,
+    Reply,
+    Send,
+    Start,
+    Unreachable,
+    Wakeup,
+)
 from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.node import Node

@@ -89,33 +89,33 @@ SEVERAL = "this machine has several addresses inside the network"
         ),
         (
             TANGLED, "10.0.0.0/24", None, None,
-            f"{SEVERAL} 10.0.0.0/24: 10.0.0.5 on eth0, 10.0.0.5 on eth1, 10.0.0.6 on eth0, 10.0.0.6 on eth1; "
-            "set node.address and node.interface",
+            (f"{SEVERAL} 10.0.0.0/24: 10.0.0.5 on eth0, 10.0.0.5 on eth1, 10.0.0.6 on eth0, 10.0.0.6 on eth1; "
+            "set node.address and node.interface"),
         ),
         (
             PLAIN, "10.0.1.0/24", None, None,
-            "this machine has no address inside the network 10.0.1.0/24: correct cluster.network, "
-            "or give the machine such an address; this machine has 10.0.0.5 on eth0, fd00::5 on eth0",
+            ("this machine has no address inside the network 10.0.1.0/24: correct cluster.network, "
+            "or give the machine such an address; this machine has 10.0.0.5 on eth0, fd00::5 on eth0"),
         ),
         (
             PLAIN, "10.0.0.0/24", "lo", None,
-            "interface lo has no address inside the network 10.0.0.0/24: correct node.interface or cluster.network, "
-            "or give the machine such an address; this machine has 10.0.0.5 on eth0, fd00::5 on eth0",
+            ("interface lo has no address inside the network 10.0.0.0/24: correct node.interface or cluster.network, "
+            "or give the machine such an address; this machine has 10.0.0.5 on eth0, fd00::5 on eth0"),
         ),
         (
             PLAIN, "10.0.0.0/24", None, "10.0.0.6",
-            "this machine does not have the address 10.0.0.6: correct node.address, "
-            "or give the machine such an address; this machine has 10.0.0.5 on eth0, fd00::5 on eth0",
+            ("this machine does not have the address 10.0.0.6: correct node.address, "
+            "or give the machine such an address; this machine has 10.0.0.5 on eth0, fd00::5 on eth0"),
         ),
         (
             TWO_INTERFACES, "10.0.0.0/24", "eth0", "10.0.0.20",
-            "interface eth0 does not have the address 10.0.0.20: correct node.address or node.interface, or give the "
-            "machine such an address; this machine has 10.0.0.5 on eth0, 10.0.0.20 on eth1, fd00::5 on eth0",
+            ("interface eth0 does not have the address 10.0.0.20: correct node.address or node.interface, or give "
+            "the machine such an address; this machine has 10.0.0.5 on eth0, 10.0.0.20 on eth1, fd00::5 on eth0"),
         ),
         (
             BARE, "10.0.0.0/24", None, None,
-            "this machine has no address inside the network 10.0.0.0/24: correct cluster.network, or give the "
-            "machine such an address; this machine has no address but its own loopback or link-local ones",
+            ("this machine has no address inside the network 10.0.0.0/24: correct cluster.network, or give the "
+            "machine such an address; this machine has no address but its own loopback or link-local ones"),
         ),
         (
             PLAIN, "10.0.0.0/24", "ethO", None,

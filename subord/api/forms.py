@@ -1,0 +1,184 @@
+"""The JSON documents of a node, field by field.
+
+Intuition: the printed forms of an office. Which boxes there are is fixed here, so that whoever fills one
+in (documents.py, trees.py) and whoever reads one (other nodes, the command line) mean the same.
+Durations are seconds, ages are seconds before the moment of asking.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from subord.core.view import Position
+
+PlaceName = Literal["root", "home", "guest"]
+StandingName = Literal["live", "stale", "missing", "held"]
+
+# Documents of other nodes are checked against this before anything of them reaches a terminal.
+Address = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F.:]+\Z")]
+
+
+class SettingsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    network: str
+    positions: int
+    fanout: int
+    guest_slots: int
+    mapping: str
+    numbering: str
+    timing: str
+    leader_silence_s: float
+
+
+class EdgeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    address: Address
+    position: Position
+    place: PlaceName
+    incarnation: int
+    since_s: float
+    heard_s: float
+    below: int
+    silent: bool
+
+
+class RefusalDocument(msgspec.Struct, frozen=True, kw_only=True):
+    address: str
+    by: Literal["them", "us"]
+    reason: str
+    ago_s: float
+    times: int
+
+
+class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One node. `real_level` is its distance from the root, `level` the computed one."""
+
+    version: str
+    address: Address
+    port: int
+    position: Position
+    level: int
+    offset: int
+    incarnation: int
+    up_s: float
+    phase: str
+    place: PlaceName | None
+    leader: Address | None
+    since_s: float
+    home: Address | None
+    root: Address | None
+    real_level: int
+    path: tuple[Address, ...]
+    alternates: tuple[Address, ...]
+    adrift: bool
+    subordinates: tuple[EdgeDocument, ...]
+    subtree_nodes: int
+    subtree_not_home: int
+    leader_changes: int
+    exchanges: int
+    refusals: tuple[RefusalDocument, ...]
+    settings: SettingsDocument
+
+
+class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`answer` None: not asked."""
+
+    address: Address
+    position: Position
+    level: int
+    offset: int
+    answer: str | None
+    ago_s: float | None
+
+
+class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`candidates`: the first of the ranked list, best first; `others`: asked besides them, newest first."""
+
+    address: Address
+    position: Position
+    place: PlaceName | None
+    leader: Address | None
+    reason: str
+    candidates: tuple[CandidateDocument, ...]
+    others: tuple[CandidateDocument, ...]
+
+
+class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
+    address: Address
+    position: Position
+    level: int
+    offset: int
+    leader: Address | None
+    place: PlaceName
+    incarnation: int
+    since_s: float
+    standing: StandingName
+
+
+class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The subtree of one node, the node itself first. `quiet_s`: since anything in it changed."""
+
+    owner: Address
+    is_root: bool
+    root: Address | None
+    leader: Address | None
+    quiet_s: float
+    rows: tuple[RowDocument, ...]
+
+
+class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Since the daemon started. Messages are datagrams, bytes are UDP payload."""
+
+    up_s: float
+    exchanges: int
+    leader_changes: int
+    messages_sent: int
+    messages_received: int
+    bytes_sent: int
+    bytes_received: int
+    dropped: int
+    send_errors: int
+    messages_sent_by_type: dict[str, int]
+    messages_received_by_type: dict[str, int]
+    dropped_by_reason: dict[str, int]
+    send_errors_by_errno: dict[str, int]
+
+
+class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node where it stands. `real_level` counts edges from the top of its tree, 0 for the top.
+
+    `apart` is null, or says why the row heads a tree of its own without being the owner of the roster.
+    """
+
+    address: Address
+    position: Position
+    level: int
+    offset: int
+    place: PlaceName
+    standing: StandingName
+    since_s: float
+    incarnation: int
+    real_level: int
+    leader: Address | None
+    apart: str | None
+
+
+class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole cluster as far as `asked` knows it.
+
+    `nodes` are the live ones; `stale`, `missing` and `held` count rows of that standing, and held ones
+    are live. `at_home` counts live rows that are no guest, `depth` the edges from the root to the lowest
+    live one. `complete` is false if `asked` is not the root; then `note` says why.
+    """
+
+    nodes: int
+    at_home: int
+    depth: int
+    stale: int
+    missing: int
+    held: int
+    asked: Address
+    complete: bool
+    note: str | None
+    quiet_s: float
+    rows: tuple[TreeRow, ...]

@@ -1,0 +1,159 @@
+"""A cluster that exists on paper only: every node shows itself, and asks the others without a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import trio
+
+from subord.api import documents
+from subord.api.shown import AskFailure, Topic
+from subord.core.network import Network
+from subord.core.settings import Settings
+from subord.core.view import Asked, Edge, Place, Refusal, RosterRow, RosterView, Snapshot, Standing, Why
+from subord.runtime.counters import Counters
+
+PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
+"""Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
+
+SETTINGS = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
+
+
+class World:
+    """Nodes by position with their leaders. `hung` ones never answer, `gone` ones answer with a failure."""
+
+    def __init__(self, leaders: Mapping[int, int | None] = PAPER, settings: Settings = SETTINGS) -> None:
+        self.leaders = dict(leaders)
+        self.settings = settings
+        self.hung: set[int] = set()
+        self.gone: set[int] = set()
+        self.lying: dict[int, bytes] = {}
+        self.standing: dict[int, Standing] = {}
+        self.asked: list[int] = []
+        self.refusals: tuple[Refusal, ...] = ()
+
+    def node(self, position: int) -> FakeShown:
+        return FakeShown(self, position)
+
+    def path(self, position: int) -> tuple[int, ...]:
+        """Root first, leader last."""
+        path: list[int] = []
+        leader = self.leaders[position]
+        while leader is not None:
+            path.insert(0, leader)
+            leader = self.leaders[leader]
+        return tuple(path)
+
+    def place(self, position: int) -> Place:
+        leader = self.leaders[position]
+        if leader is None:
+            return Place.ROOT
+        return Place.HOME if leader == self.settings.numbering.computed_leader(position) else Place.GUEST
+
+    def below(self, position: int) -> list[int]:
+        """The subtree, its owner first."""
+        others = sorted(each for each in self.leaders if position in self.path(each))
+        return [position, *others]
+
+
+class FakeShown:
+    """One node of a world; keeps the contract of `subord.api.shown.Shown`."""
+
+    def __init__(self, world: World, position: int) -> None:
+        self.world = world
+        self.position = position
+        self.counters = Counters()
+        self.started_mono = time.monotonic()
+        self.port = 7700
+        self.quiet_s = 5.0
+        self.placed = True
+
+    @property
+    def settings(self) -> Settings:
+        return self.world.settings
+
+    @property
+    def address(self) -> str:
+        return self.settings.network.address_text_of(self.position)
+
+    def snapshot(self) -> Snapshot:
+        world = self.world
+        level, offset = self.settings.numbering.level_and_offset(self.position)
+        path, below = world.path(self.position), world.below(self.position)
+        return Snapshot(
+            position=self.position,
+            level=level,
+            offset=offset,
+            incarnation=1,
+            phase="attached" if self.placed else "seeking",
+            place=world.place(self.position) if self.placed else None,
+            leader=world.leaders[self.position],
+            since_s=75.0,
+            home=self.settings.numbering.computed_leader(self.position),
+            root=path[0] if path else self.position,
+            path=path,
+            alternates=(),
+            adrift=False,
+            subordinates=tuple(self._edge(each) for each in sorted(below) if world.leaders[each] == self.position),
+            subtree_nodes=len(below),
+            subtree_not_home=sum(world.place(each) is Place.GUEST for each in below),
+            leader_changes=1,
+            exchanges=2,
+            refusals=world.refusals,
+        )
+
+    def roster(self) -> RosterView:
+        world, path = self.world, self.world.path(self.position)
+        return RosterView(
+            owner=self.position,
+            is_root=not path,
+            root=path[0] if path else self.position,
+            leader=world.leaders[self.position],
+            quiet_s=self.quiet_s,
+            rows=tuple(self._row(each) for each in world.below(self.position)),
+        )
+
+    def why(self) -> Why:
+        leader = self.world.leaders[self.position]
+        return Why(
+            position=self.position,
+            place=self.world.place(self.position),
+            leader=leader,
+            reason="the computed leader accepted",
+            ranked=tuple(range(1, self.position)),
+            asked=() if leader is None else (Asked(position=leader, answer="accepted", ago_s=3.0),),
+        )
+
+    async def ask(self, address: str, what: Topic, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
+        world = self.world
+        position = world.settings.network.position_of(address)
+        assert position is not None
+        world.asked.append(position)
+        if position in world.hung:
+            await trio.sleep_forever()
+        await trio.lowlevel.checkpoint()
+        if position in world.gone or position not in world.leaders:
+            return AskFailure("does not answer")
+        return world.lying.get(position) or documents.answer(world.node(position), what)
+
+    def _edge(self, position: int) -> Edge:
+        return Edge(
+            position=position,
+            place=self.world.place(position),
+            incarnation=1,
+            since_s=60.0,
+            heard_s=0.25,
+            below=len(self.world.below(position)),
+            silent=False,
+        )
+
+    def _row(self, position: int) -> RosterRow:
+        return RosterRow(
+            position=position,
+            leader=self.world.leaders[position],
+            place=self.world.place(position),
+            incarnation=1,
+            since_s=60.0,
+            standing=self.world.standing.get(position, Standing.LIVE),
+        )

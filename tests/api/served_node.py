@@ -1,0 +1,61 @@
+"""The control socket of a node on paper, served by a thread, for tests of the commands."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import trio
+
+from subord.api.control import control_app
+from subord.api.serve import Handler, Query, Response, serve
+from subord.api.sockets import bind_unix
+from tests.api.fake_shown import FakeShown
+
+
+@contextmanager
+def fake_daemon(shown: FakeShown, handlers: Mapping[str, Handler] | None = None) -> Iterator[str]:
+    """The path of the socket. `handlers` replace those of the control socket."""
+    with TemporaryDirectory(prefix="s") as folder:
+        path = Path(folder) / "control.sock"
+        sock = bind_unix(path)
+        stop = trio.Event()
+        tokens: list[trio.lowlevel.TrioToken] = []
+        started = threading.Event()
+
+        async def main() -> None:
+            tokens.append(trio.lowlevel.current_trio_token())
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(serve, {**control_app(shown), **(handlers or {})}, sock)
+                started.set()
+                await stop.wait()
+                nursery.cancel_scope.cancel()
+
+        thread = threading.Thread(target=trio.run, args=(main,))
+        thread.start()
+        started.wait()
+        try:
+            yield str(path)
+        finally:
+            trio.from_thread.run_sync(stop.set, trio_token=tokens[0])
+            thread.join()
+            path.unlink(missing_ok=True)
+
+
+def says(body: bytes, status: int = 200) -> Handler:
+    """A handler that always answers the same."""
+
+    async def handler(_: Query) -> Response:
+        await trio.lowlevel.checkpoint()
+        return Response(body, status)
+
+    return handler
+
+
+async def never(_: Query) -> Response:
+    """A handler that does not come back."""
+    await trio.sleep_forever()
+    raise AssertionError

@@ -1,0 +1,65 @@
+"""What the control socket serves, handler by handler."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from subord.api.control import control_app
+from tests.api.fake_shown import World
+
+
+async def ask(world: World, position: int, path: str, **query: str) -> tuple[int, dict[str, Any]]:
+    response = await control_app(world.node(position))[path](query)
+    return response.status, json.loads(response.body)
+
+
+async def test_status_and_counters_are_our_own() -> None:
+    world = World()
+    status, document = await ask(world, 5, "/v1/status")
+    assert (status, document["address"], document["real_level"]) == (200, "10.0.0.5", 2)
+    status, document = await ask(world, 5, "/v1/counters")
+    assert (status, document["exchanges"], document["messages_sent"]) == (200, 2, 0)
+    assert world.asked == []
+
+
+async def test_the_tree_comes_nested_or_as_rows() -> None:
+    world = World()
+    _, document = await ask(world, 11, "/v1/tree")
+    assert (document["asked"], document["nodes"], document["roots"][0]["address"]) == ("10.0.0.1", 11, "10.0.0.1")
+    _, document = await ask(world, 11, "/v1/tree", form="rows")
+    assert [row["real_level"] for row in document["rows"]] == [0, 1, 2, 3, 3, 2, 3, 3, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "owner"),
+    [(None, 200, "10.0.0.5"), ("10.0.0.5", 200, "10.0.0.5"), ("10.0.0.9", 200, "10.0.0.9")],
+)
+async def test_why_of_any_node(address: str | None, status: int, owner: str) -> None:
+    got, document = await ask(World(), 5, "/v1/why", **({"address": address} if address else {}))
+    assert (got, document["address"]) == (status, owner)
+
+
+@pytest.mark.parametrize(
+    ("address", "how", "status", "sentence"),
+    [
+        ("192.0.2.1", "", 404, "'192.0.2.1' is no address of the network 10.0.0.0/16: nobody was asked"),
+        ("nonsense", "", 404, "'nonsense' is no address of the network 10.0.0.0/16: nobody was asked"),
+        ("10.0.0.9", "gone", 504, "10.0.0.9 does not answer"),
+        ("10.0.0.9", "hung", 504, "10.0.0.9 does not answer"),
+        ("10.0.0.9", "lying", 502, "10.0.0.9 answers something else than its reasons: does it run this version?"),
+    ],
+)
+async def test_why_without_an_answer(
+    address: str, how: str, status: int, sentence: str, autojump_clock: MockClock
+) -> None:
+    world = World()
+    world.gone |= {9} if how == "gone" else set()
+    world.hung |= {9} if how == "hung" else set()
+    world.lying |= {9: b"[]"} if how == "lying" else {}
+    with trio.fail_after(1):
+        assert await ask(world, 5, "/v1/why", address=address) == (status, {"error": sentence})

@@ -1,0 +1,93 @@
+"""The letters of a node carry addresses, and survive the way there and back."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from subord.api import documents, forms
+from subord.api.shown import Shown, Topic
+from subord.core.network import Network
+from subord.core.settings import Settings
+from subord.core.view import Asked, Place, Refusal, Why
+from tests.api.fake_shown import SETTINGS, World
+
+
+def test_status_speaks_in_addresses() -> None:
+    world = World()
+    world.refusals = (Refusal(address="10.0.0.9", by="them", reason="fan-out 8, we use 4", ago_s=2.0, times=3),)
+    shown: Shown = world.node(5)
+    status = documents.status(shown)
+    assert (status.address, status.leader, status.root, status.home) == (
+        "10.0.0.5",
+        "10.0.0.2",
+        "10.0.0.1",
+        "10.0.0.2",
+    )
+    assert status.path == ("10.0.0.1", "10.0.0.2")
+    assert (status.level, status.real_level, status.place) == (2, 2, "home")
+    assert [edge.address for edge in status.subordinates] == ["10.0.0.10", "10.0.0.11"]
+    assert status.refusals[0].reason == "fan-out 8, we use 4"
+    assert (status.settings.network, status.settings.fanout) == ("10.0.0.0/16", 2)
+
+
+def test_why_joins_candidates_with_their_newest_answers() -> None:
+    view = Why(
+        position=5,
+        place=Place.GUEST,
+        leader=3,
+        reason="home is silent",
+        ranked=(2, 3),
+        asked=(
+            Asked(position=3, answer="accepted", ago_s=1.0),
+            Asked(position=1, answer="full", ago_s=2.0),
+            Asked(position=3, answer="full", ago_s=9.0),
+        ),
+    )
+    document = documents.why(SETTINGS, view)
+    assert [(each.address, each.answer) for each in document.candidates] == [
+        ("10.0.0.2", None),
+        ("10.0.0.3", "accepted"),
+    ]
+    assert [(each.address, each.answer) for each in document.others] == [("10.0.0.1", "full")]
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("status", forms.StatusDocument),
+        ("why", forms.WhyDocument),
+        ("roster", forms.RosterDocument),
+    ],
+)
+def test_an_answer_can_be_read_by_another_node(what: Topic, kind: type[msgspec.Struct]) -> None:
+    answer = documents.answer(World().node(2), what)
+    assert msgspec.json.encode(msgspec.json.decode(answer, type=kind)) == answer
+
+
+def test_positions_of_ipv6_networks_are_exact() -> None:
+    shared = Settings(network=Network.parse("fd00::/48"), fanout=2)
+    high = 2**79 + 1
+    node = World({1: None, high: 1}, shared).node(1)
+    roster = msgspec.json.decode(documents.answer(node, "roster"), type=forms.RosterDocument)
+    assert roster.rows[1].position == high
+    assert roster.rows[1].address == shared.network.address_text_of(high)
+
+
+@pytest.mark.parametrize("address", ["\x1b[31m", "10.0.0.1\n", "", "a" * 46, "example.org"])
+def test_an_address_that_is_none_is_not_read(address: str) -> None:
+    answer = msgspec.json.decode(documents.answer(World().node(2), "roster"))
+    answer["rows"][0]["address"] = address
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(msgspec.json.encode(answer), type=forms.RosterDocument)
+
+
+def test_counters_are_totals_and_details() -> None:
+    node = World().node(2)
+    node.counters.messages_sent.update({"beat": 3, "report": 2})
+    node.counters.bytes_sent["beat"] = 120
+    node.counters.dropped["malformed"] = 4
+    document = documents.counters(node)
+    assert (document.messages_sent, document.bytes_sent, document.dropped) == (5, 120, 4)
+    assert (document.exchanges, document.leader_changes) == (2, 1)
+    assert document.messages_sent_by_type == {"beat": 3, "report": 2}

@@ -1,0 +1,105 @@
+"""/metrics: every family parses, has its help and unit, and follows the naming conventions."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from subord import __version__
+from subord.api.metrics import metrics_app
+from tests.api.fake_shown import FakeShown, World
+
+EXPECTED = {
+    "subord_build_info": "gauge",
+    "subord_leader_info": "gauge",
+    "subord_level": "gauge",
+    "subord_real_level": "gauge",
+    "subord_offset": "gauge",
+    "subord_position": "gauge",
+    "subord_fanout": "gauge",
+    "subord_is_root": "gauge",
+    "subord_subordinates": "gauge",
+    "subord_subtree_nodes": "gauge",
+    "subord_subtree_not_home_nodes": "gauge",
+    "subord_leader_changes": "counter",
+    "subord_exchanges": "counter",
+    "subord_messages": "counter",
+    "subord_bytes": "counter",
+    "subord_input_dropped": "counter",
+    "subord_send_errors": "counter",
+    "subord_round_trip_seconds": "histogram",
+    "subord_detection_seconds": "histogram",
+    "subord_healing_seconds": "histogram",
+    "subord_event_loop_lag_seconds": "histogram",
+}
+
+
+def busy_node(position: int) -> FakeShown:
+    node = World().node(position)
+    node.counters.messages_sent["beat"] = 3
+    node.counters.messages_received["beat"] = 2
+    node.counters.bytes_sent["beat"] = 120
+    node.counters.dropped["malformed"] = 1
+    node.counters.send_errors["EHOSTUNREACH"] = 5
+    for seconds in (0.0002, 0.0002, 7.0):
+        node.counters.round_trip.observe(seconds)
+    return node
+
+
+async def scraped(node: FakeShown) -> tuple[str, list[Sample]]:
+    response = await metrics_app(node)["/metrics"]({})
+    assert response.content_type.startswith("text/plain; version=0.0.4")
+    text = response.body.decode()
+    return text, [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
+async def test_names_types_and_help() -> None:
+    text, _ = await scraped(busy_node(2))
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    ours = {name: family.type for name, family in families.items() if name.startswith("subord_")}
+    assert ours == EXPECTED
+    assert all(family.documentation for family in families.values())
+    for name, kind in ours.items():
+        if kind == "counter":
+            assert f"# TYPE {name}_total counter" in text
+        if kind == "histogram":
+            assert name.endswith("_seconds")
+            assert "econds" in families[name].documentation
+    assert "process_resident_memory_bytes" in families
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "value"),
+    [
+        ("subord_build_info", {"version": __version__}, 1),
+        ("subord_leader_info", {"leader": "10.0.0.1"}, 1),
+        ("subord_level", {}, 1),
+        ("subord_real_level", {}, 1),
+        ("subord_is_root", {}, 0),
+        ("subord_fanout", {}, 2),
+        ("subord_subordinates", {"place": "home"}, 2),
+        ("subord_subordinates", {"place": "guest"}, 0),
+        ("subord_subtree_nodes", {}, 7),
+        ("subord_leader_changes_total", {}, 1),
+        ("subord_messages_total", {"type": "beat", "direction": "sent"}, 3),
+        ("subord_messages_total", {"type": "beat", "direction": "received"}, 2),
+        ("subord_bytes_total", {"type": "beat", "direction": "sent"}, 120),
+        ("subord_input_dropped_total", {"reason": "malformed"}, 1),
+        ("subord_send_errors_total", {"errno": "EHOSTUNREACH"}, 5),
+        ("subord_round_trip_seconds_bucket", {"le": "0.0001"}, 0),
+        ("subord_round_trip_seconds_bucket", {"le": "0.00025"}, 2),
+        ("subord_round_trip_seconds_bucket", {"le": "1.0"}, 2),
+        ("subord_round_trip_seconds_bucket", {"le": "+Inf"}, 3),
+        ("subord_round_trip_seconds_count", {}, 3),
+    ],
+)
+async def test_values(name: str, labels: dict[str, str], value: float) -> None:
+    _, samples = await scraped(busy_node(2))
+    assert [sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)] == [value]
+
+
+async def test_a_root_has_no_leader_to_show() -> None:
+    _, samples = await scraped(busy_node(1))
+    assert not [sample for sample in samples if sample.name == "subord_leader_info"]
+    assert [sample.value for sample in samples if sample.name == "subord_is_root"] == [1]

@@ -1,0 +1,89 @@
+"""Whoever is asked shows the root's roster, or says what is missing, within a second."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from subord.api.rootward import HOPS_MAX, SEARCH_S_MAX, Found, find_roster
+from subord.core.settings import Settings
+from subord.core.view import RosterView
+from tests.api.fake_shown import SETTINGS, FakeShown, World
+
+
+async def search(world: World, position: int, autojump_clock: MockClock) -> Found:
+    started = trio.current_time()
+    found = await find_roster(world.node(position))
+    assert trio.current_time() - started <= SEARCH_S_MAX
+    return found
+
+
+@pytest.mark.parametrize("position", [1, 2, 5, 11])
+async def test_from_any_node_it_is_the_roots_roster(position: int, autojump_clock: MockClock) -> None:
+    world = World()
+    found = await search(world, position, autojump_clock)
+    assert (found.complete, found.note, found.roster.owner, len(found.roster.rows)) == (True, None, "10.0.0.1", 11)
+    assert world.asked == ([] if position == 1 else [1])
+
+
+@pytest.mark.parametrize("how", ["hung", "gone"])
+async def test_without_the_root_the_highest_who_answers_is_shown(how: str, autojump_clock: MockClock) -> None:
+    world = World()
+    getattr(world, how).add(1)
+    found = await search(world, 11, autojump_clock)
+    assert not found.complete
+    assert found.roster.owner == "10.0.0.2"
+    assert found.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows"
+
+
+async def test_when_nobody_above_answers_it_is_our_own(autojump_clock: MockClock) -> None:
+    world = World()
+    world.hung |= {1, 2, 5}
+    found = await search(world, 11, autojump_clock)
+    assert found.roster.owner == "10.0.0.11"
+    assert found.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.11 knows"
+
+
+async def test_a_former_root_names_the_present_one(autojump_clock: MockClock) -> None:
+    world = World({2: None, 3: 2, 4: 2})
+    old = world.node(4)
+    world.leaders = {1: None, 2: 1, 3: 2, 4: 2}
+    view = old.snapshot()
+
+    class Late(FakeShown):
+        def roster(self) -> RosterView:
+            return RosterView(owner=4, is_root=False, root=2, leader=2, quiet_s=0.0, rows=())
+
+    assert view.root == 1
+    found = await find_roster(Late(world, 4))
+    assert (found.complete, found.roster.owner) == (True, "10.0.0.1")
+    assert world.asked == [2, 1]
+
+
+async def test_rubbish_from_the_root_counts_as_no_answer(autojump_clock: MockClock) -> None:
+    world = World()
+    world.lying[1] = b'{"rows": 3}'
+    found = await search(world, 4, autojump_clock)
+    assert (found.complete, found.roster.owner) == (False, "10.0.0.2")
+    assert found.note is not None
+    assert found.note.startswith("10.0.0.1 (root) answers something else than a roster")
+
+
+async def test_a_node_without_a_root_says_so(autojump_clock: MockClock) -> None:
+    class Seeking(FakeShown):
+        def roster(self) -> RosterView:
+            return RosterView(owner=5, is_root=False, root=None, leader=None, quiet_s=0.0, rows=())
+
+    world = World({5: None})
+    found = await find_roster(Seeking(world, 5))
+    assert found.note == "10.0.0.5 knows no root just now: this is what 10.0.0.5 knows"
+
+
+async def test_a_long_way_up_is_cut(autojump_clock: MockClock) -> None:
+    chain: dict[int, int | None] = {1: None} | {n: n - 1 for n in range(2, 60)}
+    world = World(chain, Settings(network=SETTINGS.network, fanout=2))
+    world.gone |= set(range(1, 59))
+    found = await search(world, 59, autojump_clock)
+    assert not found.complete
+    assert len(world.asked) == HOPS_MAX

@@ -1,0 +1,80 @@
+"""`subord status`: the whole page for an ordinary node, and the words for the others."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from subord import __version__
+from subord.cli import exit_codes, main
+from subord.cli.status import place, refusal
+from subord.core.view import Refusal
+from tests.api.fake_shown import World
+from tests.api.served_node import fake_daemon
+
+PAGE = f"""\
+10.0.0.2  position 2 of 65534, level 1, offset 0
+  place       home: subordinate of 10.0.0.1 for 1 min, level 1 in the real tree
+  path        10.0.0.1 > 10.0.0.2
+  subtree     7 nodes, all at home
+  alternates  none
+  settings    10.0.0.0/16, fan-out 2, 2 guest slots, ip mapping, complete numbering, lan timing
+  daemon      version {__version__}, UDP port 7700, up ?, 1 leader change, 2 exchanges
+
+2 subordinates:
+  10.0.0.4  home  for 1 min  3 below  heard, last 0.2 s ago
+  10.0.0.5  home  for 1 min  3 below  heard, last 0.2 s ago
+
+refusals:
+  10.0.0.9 refuses us: fan-out 8, we use 4 (3 times, last 2.0 s ago)
+"""
+
+
+def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    world.refusals = (Refusal(address="10.0.0.9", by="them", reason="fan-out 8, we use 4", ago_s=2.0, times=3),)
+    with fake_daemon(world.node(2)) as path:
+        assert main(["status", "--socket", path]) == exit_codes.OK
+    assert re.sub(r"up [\d.]+ s", "up ?", capsys.readouterr().out) == PAGE
+
+
+def test_json_is_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(World().node(2)) as path:
+        assert main(["status", "--socket", path, "--json"]) == exit_codes.OK
+    status = json.loads(capsys.readouterr().out)
+    assert (status["address"], status["path"], status["settings"]["fanout"]) == ("10.0.0.2", ["10.0.0.1"], 2)
+
+
+PLACED = {
+    "place": "guest",
+    "leader": "10.0.0.3",
+    "home": "10.0.0.2",
+    "since_s": 7200.0,
+    "real_level": 2,
+    "adrift": False,
+    "phase": "attached",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "guest: subordinate of 10.0.0.3 for 2 h, level 2 in the real tree (home is 10.0.0.2)"),
+        ({"place": "root", "adrift": False}, "root for 2 h"),
+        ({"place": None, "phase": "orphan"}, "none yet (orphan for 2 h)"),
+        (
+            {"place": "home", "adrift": True},
+            "home: subordinate of 10.0.0.3 for 2 h, level 2 in the real tree; held: somebody above lost its leader",
+        ),
+    ],
+)
+def test_places_in_words(changes: dict[str, Any], words: str) -> None:
+    assert place({**PLACED, **changes}) == words
+
+
+def test_our_own_refusal_and_foreign_characters() -> None:
+    each = {"address": "10.0.0.9", "by": "us", "reason": "wire version\x1b[2J 9", "ago_s": 61.0, "times": 1}
+    assert refusal(each) == "we refuse 10.0.0.9: wire version?[2J 9 (1 min ago)"

@@ -1,0 +1,86 @@
+"""`subord tree` from the command line to the picture."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from subord.cli import exit_codes, main
+from tests.api.fake_shown import World
+from tests.api.served_node import fake_daemon
+
+BRANCH = """\
+11 nodes, depth 3, all at home, root 10.0.0.1
+10.0.0.2
+├─ 10.0.0.4
+│  ├─ 10.0.0.8
+│  └─ 10.0.0.9
+└─ 10.0.0.5
+   ├─ 10.0.0.10
+   └─ 10.0.0.11
+"""
+
+
+def test_a_branch_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(World().node(7)) as path:
+        assert main(["tree", "--socket", path, "--from", "10.0.0.2"]) == exit_codes.OK
+    assert capsys.readouterr().out == BRANCH
+
+
+def test_json_is_the_contract_and_obeys_from_and_depth(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(World().node(7)) as path:
+        assert main(["tree", "--socket", path, "--json"]) == exit_codes.OK
+        whole = json.loads(capsys.readouterr().out)
+        assert main(["tree", "--socket", path, "--json", "--from", "10.0.0.2", "--depth", "1"]) == exit_codes.OK
+        part = json.loads(capsys.readouterr().out)
+    assert (whole["nodes"], len(whole["roots"]), whole["roots"][0]["place"]) == (11, 1, "root")
+    assert [each["address"] for each in part["roots"]] == ["10.0.0.2"]
+    assert [each["address"] for each in part["roots"][0]["subordinates"]] == ["10.0.0.4", "10.0.0.5"]
+    assert part["roots"][0]["subordinates"][0]["subordinates"] == []
+
+
+def test_the_api_nests_as_the_command_does(capsys: pytest.CaptureFixture[str]) -> None:
+    from subord.cli.client import ask
+
+    with fake_daemon(World().node(1)) as path:
+        main(["tree", "--socket", path, "--json"])
+        assert json.loads(capsys.readouterr().out)["roots"] == ask(path, "/v1/tree")["roots"]
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "sentence"),
+    [
+        (["--from", "10.0.0.99"], exit_codes.NO_SUCH_NODE, "subord: 10.0.0.99 is not in the tree"),
+        (["--from", "FD00::0:1"], exit_codes.NO_SUCH_NODE, "subord: fd00::1 is not in the tree"),
+        (["--socket", "/nonexistent/c"], exit_codes.DAEMON_UNREACHABLE, "subord: no subord daemon answers at"),
+    ],
+)
+def test_failures_are_one_line(
+    words: list[str], exit_code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_daemon(World().node(1)) as path:
+        assert main(["tree", "--socket", path, *words]) == exit_code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(sentence)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["--depth", "-1"], ["--depth", "x"], ["--json", "--dot"]])
+def test_wrong_words_are_usage(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["tree", *words])
+    assert caught.value.code == exit_codes.USAGE
+
+
+def test_a_hung_root_is_said_and_drawn_around(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    world.hung = {1}
+    with fake_daemon(world.node(11)) as path:
+        assert main(["tree", "--socket", path]) == exit_codes.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == [
+        "incomplete: 10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows",
+        "10.0.0.2",
+    ]

@@ -1,0 +1,92 @@
+"""`subord wait`: when it returns, and what it says when it does not get there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from subord.cli import exit_codes, main
+from subord.cli.wait import QUIET_S, unstable
+from tests.api.fake_shown import FakeShown, World
+from tests.api.served_node import fake_daemon
+
+STABLE: dict[str, Any] = {
+    "nodes": 11,
+    "complete": True,
+    "note": None,
+    "stale": 0,
+    "held": 0,
+    "missing": 0,
+    "quiet_s": QUIET_S,
+    "rows": [{"address": "10.0.0.1", "apart": None}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "nodes", "missing"),
+    [
+        ({}, None, None),
+        ({}, 11, None),
+        ({"missing": 3}, 11, None),
+        ({}, 12, "11 live nodes instead of 12"),
+        ({"complete": False, "note": "x does not answer"}, None, "x does not answer"),
+        ({"stale": 2}, None, "2 of the nodes stale"),
+        ({"held": 1}, None, "1 of the nodes held"),
+        ({"rows": [{"address": "10.0.0.8", "apart": "has no leader"}]}, None, "10.0.0.8 has no leader"),
+        ({"quiet_s": 2.9}, None, "the tree changed 2.9 s ago (stable: 3 s without a change)"),
+    ],
+)
+def test_what_a_tree_lacks_to_be_stable(changes: dict[str, Any], nodes: int | None, missing: str | None) -> None:
+    assert unstable({**STABLE, **changes}, nodes) == missing
+
+
+def test_a_stable_tree_is_reported_from_any_node(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(World().node(9)) as path:
+        assert main(["wait", "--socket", path, "--nodes", "11", "--json"]) == exit_codes.OK
+    result = json.loads(capsys.readouterr().out)
+    assert (result["state"], result["reached"], result["missing"]) == ("stable", True, None)
+
+
+def test_it_waits_until_the_state_comes() -> None:
+    class Slow(FakeShown):
+        looks = 0
+
+        def snapshot(self) -> Any:
+            self.looks += 1
+            self.placed = self.looks > 2
+            return super().snapshot()
+
+    node = Slow(World(), 4)
+    with fake_daemon(node) as path:
+        assert main(["wait", "--socket", path, "--state", "placed"]) == exit_codes.OK
+    assert node.looks == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "placed", "line"),
+    [
+        (["--state", "placed"], False, "not placed after 0.1 s: 10.0.0.4 has no place yet (seeking)"),
+        (["--state", "stable"], False, "not stable after 0.1 s: 10.0.0.4 has no place yet (seeking)"),
+        (["--state", "stable", "--nodes", "12"], True, "not stable after 0.1 s: 11 live nodes instead of 12"),
+    ],
+)
+def test_time_is_up(words: list[str], placed: bool, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    node = World().node(4)
+    node.placed = placed
+    with fake_daemon(node) as path:
+        assert main(["wait", "--socket", path, "--timeout", "0.1", *words]) == exit_codes.NOT_REACHED
+    assert capsys.readouterr().err == f"subord: {line}\n"
+
+
+def test_a_daemon_that_never_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["wait", "--socket", "/nonexistent/c", "--timeout", "0.1", "--json"]
+    assert main(words) == exit_codes.DAEMON_UNREACHABLE
+    out, err = capsys.readouterr()
+    assert json.loads(out)["reached"] is False
+    assert err.startswith("subord: not stable after 0.1 s: no subord daemon answers at /nonexistent/c")
+
+
+def test_nodes_make_no_sense_for_placed() -> None:
+    assert main(["wait", "--state", "placed", "--nodes", "3"]) == exit_codes.USAGE
