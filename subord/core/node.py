@@ -108,6 +108,7 @@ class Node:
         if slept and self.phase is not Phase.GONE:
             self._suspect_myself()
         self._dispatch(event)
+        self._answer_alarms()
         self._after()
         assert self.deadline > now or self.phase is Phase.GONE, "a due alarm was not answered: we would spin"
         actions, context.actions = context.actions, []
@@ -120,7 +121,7 @@ class Node:
             case Received():
                 self._on_received(event)
             case Wakeup():
-                self._on_wakeup()
+                pass  # what is due is answered after every event
             case Unreadable():
                 self._note_refusal(event.address, "us", f"speaks wire version {event.version}, we do not")
             case Unreachable():
@@ -261,7 +262,8 @@ class Node:
 
     # -- time -------------------------------------------------------------------------------------------------
 
-    def _on_wakeup(self) -> None:
+    def _answer_alarms(self) -> None:
+        """Also after a datagram that came in just before the alarm rang."""
         for alarm in self.context.agenda.take_due(self.context.now):
             match alarm:
                 case Alarm.BEAT:
