@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from math import inf
 from pathlib import Path
@@ -28,6 +29,7 @@ from subord.api.shown import AskFailure, Topic
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.config import Config, ConfigError
 from subord.core import showing
+from subord.core.admission import Admission
 from subord.core.events import Gone, Known, Leave, Notice, PlaceChanged, Refused, RosterChanged, Start
 from subord.core.messages import Terms
 from subord.core.node import Node
@@ -40,7 +42,7 @@ from subord.runtime.driver import Driver
 from subord.runtime.eventlog import EventLog
 from subord.runtime.interfaces import InterfaceError, choose
 from subord.runtime.store import Store
-from subord.runtime.streams import Streams
+from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
 
 logger = logging.getLogger("subord")
@@ -49,6 +51,8 @@ TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
 EDGE_DELAY_S = (0.5, 1.5)  # a new edge may soon be another: open its stream when it has settled
 EDGE_RETRY_S_MAX = 30.0
 SAVE_S = 5.0
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+REFUSALS_TOLD_PER_S = 5.0  # strangers choose how many there are: nobody may fill our disk
 
 
 class StartError(Exception):
@@ -78,6 +82,7 @@ class Daemon:
         self.port = given.port
         self.counters = Counters()
         self.started_mono = time.monotonic()
+        self._streams_max = streams_allowed()
         network = given.cluster.network
         try:
             chosen = choose(network, given.node.interface or None, given.node.address or None)
@@ -85,8 +90,9 @@ class Daemon:
             self._socket = udp.UdpSocket(self.address, self.port, self.counters)
             doors.callback(self._socket.close)
             self._stream_listener = doors.enter_context(bind_tcp(self.address, self.port))
-            self._control_listener = bind_unix(Path(given.node.control_socket))
-            doors.callback(Path(given.node.control_socket).unlink, missing_ok=True)
+            # Removed only if it is ours: another daemon's socket at this path makes `bind_unix` fail.
+            self._control_listener = doors.enter_context(bind_unix(Path(given.node.control_socket)))
+            doors.callback(_remove, given.node.control_socket, os.stat(given.node.control_socket).st_ino)
             listener = given.node.metrics_listener
             self._metrics_listener = doors.enter_context(bind_tcp(*listener)) if listener else None
         except (InterfaceError, udp.BindError, BindError) as error:
@@ -103,6 +109,12 @@ class Daemon:
     # -- life ---------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        """Until told to stop."""
+        # Caught before anybody can learn that we are ready: an uncaught signal ends the process.
+        with trio.open_signal_receiver(*SIGNALS) as signals:
+            await self._live(signals)
+
+    async def _live(self, signals: AsyncIterator[int]) -> None:
         """The one nursery."""
         self._store = Store(self.config.node.state_directory, Terms.of(self.settings), self.position)
         remembered = self._store.load()
@@ -117,15 +129,21 @@ class Daemon:
             user_timeout_s=self.settings.timing.leader_silence_s,
             counters=self.counters,
             answer=lambda topic: documents.answer(self, topic),
+            is_ours=lambda address: self.settings.network.position_of(address) is not None,
             edge_closed=self._driver.edge_closed,
+            streams_max=self._streams_max,
         )
         self._edge = trio.CancelScope()
         self._edge_moved = trio.Event()
+        self._remember = trio.Event()
+        self._reload_asked = trio.Event()
+        self._refusals_told = Admission(REFUSALS_TOLD_PER_S, trio.current_time())
         self.events.write("started", pid=os.getpid(), position=self.position, incarnation=incarnation)
         logger.info("subord %s: %s is position %d of %s", __version__, self.address, self.position, self._network)
         async with trio.open_nursery() as nursery:
             self._scope = nursery.cancel_scope
-            nursery.start_soon(self._obey_signals)
+            nursery.start_soon(self._obey, signals)
+            nursery.start_soon(self._reload_forever)
             nursery.start_soon(self._driver.run)
             if remembered is not None:
                 leader = (remembered.leader,) if remembered.leader else ()
@@ -146,17 +164,18 @@ class Daemon:
     def _network(self) -> str:
         return self.settings.network.text
 
-    async def _obey_signals(self) -> None:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1) as signals:
-            async for number in signals:
-                if number == signal.SIGHUP:
-                    await trio.to_thread.run_sync(self._reload)
-                elif number == signal.SIGUSR1:
-                    logger.warning("state: %s", msgspec.json.encode(documents.status(self)).decode())
-                elif self._scope.deadline < inf:
-                    self._scope.cancel()  # asked twice: at once
-                else:
-                    self._leave()
+    async def _obey(self, signals: AsyncIterator[int]) -> None:
+        async for number in signals:
+            if number == signal.SIGHUP:
+                self._reload_asked.set()
+            elif number == signal.SIGUSR1:
+                # Asked for, so it is said at whatever level.
+                state = msgspec.json.encode(documents.status(self)).decode()
+                logger.log(max(logger.level, logging.INFO), "state: %s", state)
+            elif self._scope.deadline < inf:
+                self._scope.cancel()  # asked twice: at once
+            else:
+                self._leave()
 
     def _leave(self) -> None:
         """Goodbyes go out normally while everything still runs; the deadline is the second lock."""
@@ -165,6 +184,13 @@ class Daemon:
         logger.info("leaving: goodbyes for up to %g s", grace_s)
         self._scope.deadline = trio.current_time() + grace_s + 0.5
         self._driver.feed(Leave(grace_s))
+
+    async def _reload_forever(self) -> None:
+        """On SIGHUP, in a thread and not in the way of SIGTERM: the file may lie on a disk that does not answer."""
+        while True:
+            await self._reload_asked.wait()
+            self._reload_asked = trio.Event()
+            await trio.to_thread.run_sync(self._reload, abandon_on_cancel=True)
 
     def _reload(self) -> None:
         try:
@@ -195,8 +221,7 @@ class Daemon:
                 if self._driver.node.phase is Phase.ROOT:
                     self.events.write("roster", nodes=notice.nodes, not_home=notice.not_home)
             case Refused():
-                logger.warning("%s and we do not fit (told by %s): %s", notice.address, notice.by, notice.reason)
-                self.events.write("refused", address=notice.address, by=notice.by, reason=notice.reason)
+                self._refused(notice)
             case Gone():
                 self._scope.cancel()
             case _:
@@ -215,6 +240,16 @@ class Daemon:
             self.events.write("roster", nodes=roster.live, not_home=roster.not_home)
         self._edge.cancel()
         self._edge_moved.set()
+        self._remember.set()
+
+    def _refused(self, notice: Refused) -> None:
+        if not self._refusals_told.admit(trio.current_time()):
+            self.counters.dropped["refusals_not_told"] += 1
+            return
+        # The reason may be a stranger's text: it must not write lines of its own, nor steer a terminal.
+        reason = "".join(each if each.isprintable() else "?" for each in notice.reason)
+        logger.warning("%s and we do not fit (told by %s): %s", notice.address, notice.by, reason)
+        self.events.write("refused", address=notice.address, by=notice.by, reason=reason)
 
     def _log_other(self, notice: Notice) -> None:
         """Every other notice: its fields under its name, positions as addresses."""
@@ -257,26 +292,32 @@ class Daemon:
             leader = self._driver.node.following.leader
             if leader is None:
                 await self._edge_moved.wait()
+            if self._edge_moved.is_set():
+                retry_s = EDGE_DELAY_S[1]
             self._edge_moved = trio.Event()
             leader = self._driver.node.following.leader
             if leader is None:
                 continue
             with trio.CancelScope() as self._edge:
                 await trio.sleep(self._chance.uniform(*EDGE_DELAY_S))
+                began = trio.current_time()
                 held = await self._streams.hold_edge(self.settings.network.address_text_of(leader.position))
+                # A leader without room for streams takes each one and closes it: no reason to ask it every second.
+                lasted = held and trio.current_time() - began > EDGE_RETRY_S_MAX
+                retry_s = EDGE_DELAY_S[1] if lasted else min(2 * retry_s, EDGE_RETRY_S_MAX)
                 if held:
-                    retry_s = EDGE_DELAY_S[1]
                     self._driver.edge_closed(self.settings.network.address_text_of(leader.position))
-                else:
-                    retry_s = min(2 * retry_s, EDGE_RETRY_S_MAX)
                 await trio.sleep(retry_s)
 
     async def _save_forever(self) -> None:
-        """Remember the neighbourhood now and then, outside the event loop."""
+        """Remember the neighbourhood after each change of place, outside the event loop."""
         while True:
-            await trio.sleep(SAVE_S)
+            await self._remember.wait()
+            await trio.sleep(SAVE_S)  # one change is often followed by another
+            self._remember = trio.Event()
             neighbourhood = showing.neighbourhood(self._driver.node)
-            await trio.to_thread.run_sync(self._store.save, neighbourhood)
+            # A disk that does not answer must not keep us from leaving; the old file stays whole.
+            await trio.to_thread.run_sync(self._store.save, neighbourhood, abandon_on_cancel=True)
 
     # -- what the API sees ------------------------------------------------------------------------------------
 
@@ -291,6 +332,15 @@ class Daemon:
 
     async def ask(self, address: str, what: Topic, timeout_s: float) -> bytes | AskFailure:
         return await self._streams.ask(address, what, timeout_s)
+
+
+def _remove(path: str, inode: int) -> None:
+    """Take our control socket away; what somebody else put in its place stays."""
+    try:
+        if os.stat(path).st_ino == inode:
+            os.unlink(path)
+    except OSError:
+        return  # nothing is lost: the next daemon replaces a stale file
 
 
 def _set_up_log(level: str) -> None:

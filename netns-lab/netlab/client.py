@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
-import time
 from typing import Any
 
 from netlab import rundir
@@ -49,12 +49,16 @@ class Client:
 
     def end(self) -> None:
         """End the lab and wait until nothing of it is left. Raises LabError when that takes too long."""
-        os.kill(self.ask("info")["controller"], signal.SIGTERM)
-        until = time.monotonic() + END_S_MAX
-        while self.directory.path.exists():
-            if time.monotonic() > until:
-                raise LabError(f"{self.directory.path} is still there after {END_S_MAX:g} s; its lab.log may say why.")
-            time.sleep(0.02)
+        info = self.ask("info")
+        keeper = os.pidfd_open(info["keeper"])
+        try:
+            os.kill(info["controller"], signal.SIGTERM)
+            if not select.select([keeper], [], [], END_S_MAX)[0]:
+                raise LabError(
+                    f"{self.directory.path} is still there after {END_S_MAX:g} s; its lab.log may say why."
+                )
+        finally:
+            os.close(keeper)
 
     def ask(self, do: str, **fields: Any) -> Any:
         """The answer. Raises LabError with the controller's sentence."""

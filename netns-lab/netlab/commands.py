@@ -198,7 +198,9 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--foreground", action="store_true", help="stay, and end the lab on Ctrl-C")
     _common(found)
 
-    found = _command(commands, "stabilise", measured, "measure how fast a stable tree forms, and its cost", named=False)
+    found = _command(
+        commands, "stabilise", measured, "measure how fast a stable tree forms, and its cost", named=False
+    )
     found.add_argument("--nodes", type=_numbers, required=True, metavar="N,N...")
     found.add_argument("--fanout", type=_numbers, default=(2,), metavar="P,P...")
     found.add_argument("--start", type=_orders, default=("together",), metavar="ORDER,...", help=", ".join(ORDERS))
@@ -239,12 +241,16 @@ def _command(
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--layout", default="dense", help="`dense` (from position 1), or a file with one address a line")
+    parser.add_argument(
+        "--layout", default="dense", help="`dense` (from position 1), or a file with one address a line"
+    )
     parser.add_argument("--network", default="10.0.0.0/16", help="IPv4 block of the cluster")
     parser.add_argument("--guest-slots", type=int, help="default: the daemon's")
     parser.add_argument("--timing", choices=("lan", "wan", "lab"), default="lan", help="timing preset of the daemons")
     parser.add_argument("--seed", type=int, default=1, help="of the random start order")
-    parser.add_argument("--exec", dest="execute", action="store_true", help="execute `subord run` per node, do not fork")
+    parser.add_argument(
+        "--exec", dest="execute", action="store_true", help="execute `subord run` per node, do not fork"
+    )
     parser.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
     parser.add_argument("--daemon", metavar="FILE", help="a Python file whose main(argv) takes the place of subord")
 

@@ -63,6 +63,8 @@ class Controller:
         finally:
             for number in ENDING_SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
+            for client in self._clients:
+                client.close()  # at which visitors (enter.py) leave, who would keep namespaces alive
             linux.end_all_below()
             if wires is not None:
                 wires.close()
@@ -145,6 +147,7 @@ class Controller:
     def _do_info(self, _request: Message) -> Any:
         return {
             "controller": os.getpid(),
+            "keeper": os.getppid(),
             "options": self._options.to_json(),
             "rootless": self._options.rootless,
             "neighbours": "arp" if self._ask_by_arp else "permanent",
@@ -183,6 +186,9 @@ class Controller:
         self._check(request["address"])
         self._wires.cut(request["address"], connected=request["connected"])
 
+    def _do_touch_memory(self, request: Message) -> Any:
+        return measure.touch_memory(request["mib"])
+
     def _do_ports(self, _request: Message) -> Any:
         """What every node has sent so far: {address: [bytes, packets]}, and when."""
         counters = port_counters()
@@ -217,7 +223,9 @@ class Controller:
 
     def _check(self, address: str) -> None:
         if address not in self._wires.namespaces:
-            raise LabError(f"{address} is no node of this lab: `netns-lab/lab status` lists them. Nothing was changed.")
+            raise LabError(
+                f"{address} is no node of this lab: `netns-lab/lab status` lists them. Nothing was changed."
+            )
 
     def _namespace(self, address: str) -> str:
         return f"/proc/{os.getpid()}/fd/{self._wires.namespaces[address]}"

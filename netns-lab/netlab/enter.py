@@ -56,9 +56,7 @@ def run_in(client: Client, wanted: str, command: Sequence[str]) -> int:
     return code
 
 
-def _become(
-    info: Message, node: Message, command: Sequence[str], environment: dict[str, str], starter: int
-) -> None:
+def _become(info: Message, node: Message, command: Sequence[str], environment: dict[str, str], starter: int) -> None:
     try:
         _enter(info, node)
         linux.die_with(starter, signal.SIGKILL)

@@ -32,6 +32,7 @@ from netlab.launch import Leash, Progress
 from netlab.options import Options
 
 READ_INTERVAL_S = 0.02
+NODE_MIB = 10  # PSS of a node, and its page tables
 QUIET_S = 3.0  # no change of place for so long means stable
 
 Condition = Callable[[Cluster], bool]
@@ -192,14 +193,17 @@ class Lab:
                 cluster = self.look()
                 if cluster.settled_at() == at:
                     first = at if cluster.first_fork_at is None else cluster.first_fork_at
-                    return Stable(
-                        at=at, since_first_start_s=at - first, since_last_start_s=at - cluster.last_fork_at
-                    )
+                    return Stable(at=at, since_first_start_s=at - first, since_last_start_s=at - cluster.last_fork_at)
             if now > until and (at is None or at > until):
                 raise LabTimeout(f"Not stable after {timeout_s:g} s. {facts(self.cluster)}")
             time.sleep(READ_INTERVAL_S)
 
     # Measuring (see measure.py)
+
+    def touch_memory(self) -> int:
+        """What the daemons will need, so that a host that lends memory lends it now. MiB touched."""
+        touched: int = self.client.ask("touch_memory", mib=len(self._addresses) * NODE_MIB)
+        return touched
 
     def ports(self) -> Any:
         """{"mono": s, "sent": {address: [bytes, packets]}}: what every node has sent on its wire."""

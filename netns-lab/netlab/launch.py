@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,6 +35,8 @@ class Leash:
         self.directory: RunDirectory = RunDirectory(rundir.base() / options.name)
         self.controller = 0
         self.keeper = 0
+        # Ctrl-C waits until we hold the keeper; the keeper holds signals back itself (keeper.py).
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         self._process = subprocess.Popen(  # noqa: S603  # our own script
             [sys.executable, str(SCRIPT), "keep", options.to_json()],
             stdin=subprocess.PIPE,
@@ -42,6 +45,7 @@ class Leash:
         )
         self.keeper = self._process.pid
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             self._await_ready(progress)
         except BaseException:
             self.end()
@@ -85,4 +89,6 @@ class Leash:
 def _check_command(options: Options) -> None:
     command = Path(zygote.daemon_command(options.daemon)[-1])
     if (options.execute or options.daemon) and not command.exists():
-        raise LabError(f"{command} does not exist: run `./dev demo` once, which installs subord. Nothing was started.")
+        raise LabError(
+            f"{command} does not exist: run `./dev demo` once, which installs subord. Nothing was started."
+        )

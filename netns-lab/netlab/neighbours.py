@@ -20,6 +20,7 @@ from pathlib import Path
 from netlab import linux
 from netlab.errors import LabError
 from netlab.layout import hardware_address
+from netlab.measure import memory_available_bytes
 
 _LIMITS = tuple(f"/proc/sys/net/ipv4/neigh/default/gc_thresh{number}" for number in (1, 2, 3))
 _LEDGER = "/run/subord-lab-neighbours"  # what the limits were, and which labs want them higher
@@ -112,7 +113,7 @@ class Table:
 
 def check_permanent(nodes: int) -> None:
     """Raises LabError when so many permanent entries would take too much of the machine's memory."""
-    available = _memory_available_bytes()
+    available = memory_available_bytes()
     needed = nodes * nodes * PAIR_BYTES
     if needed > available * MEMORY_SHARE_MAX:
         raise LabError(
@@ -169,10 +170,3 @@ def lasting_limits() -> tuple[int, ...]:
 def _lives(owner: str) -> bool:
     pid, _, started = owner.partition("/")
     return str(linux.started_at(int(pid))) == started
-
-
-def _memory_available_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 0

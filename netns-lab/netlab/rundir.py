@@ -112,7 +112,9 @@ def _own_base() -> Path:
 def _check_owner(path: Path) -> None:
     about = path.lstat()
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
-        raise LabError(f"{path} is not a directory of yours alone (mode 0700): remove it, or set TMPDIR. Nothing was done.")
+        raise LabError(
+            f"{path} is not a directory of yours alone (mode 0700): remove it, or set TMPDIR. Nothing was done."
+        )
 
 
 def _lock(path: Path, *, wait: bool) -> int | None:

@@ -55,7 +55,9 @@ def measure_all(
     """Run the campaign; results are written after every run, so that Ctrl-C loses only the present one."""
     done: list[Figures] = []
     for nodes, fanout, start, number in campaign.runs():
-        say(f"{nodes} nodes, fan-out {fanout}, {campaign.layout}, start {start}, run {number + 1} of {campaign.repeat}")
+        say(
+            f"{nodes} nodes, fan-out {fanout}, {campaign.layout}, start {start}, run {number + 1} of {campaign.repeat}"
+        )
         run = measure_one(campaign, nodes, fanout, start, number, progress)
         done.append(run)
         if json_path is not None:
@@ -64,9 +66,7 @@ def measure_all(
     return done
 
 
-def measure_one(
-    campaign: Campaign, nodes: int, fanout: int, start: str, number: int, progress: Progress
-) -> Figures:
+def measure_one(campaign: Campaign, nodes: int, fanout: int, start: str, number: int, progress: Progress) -> Figures:
     """One run in a lab of its own. Raises LabError when the lab cannot be raised."""
     machine = measure.machine()
     seed = campaign.seed + number
@@ -83,6 +83,8 @@ def measure_one(
         progress=progress,
     )
     with lab:
+        progress("touching memory", 0, 0)
+        touched_mib = lab.touch_memory()
         progress("starting daemons, waiting for a stable tree", 0, 0)
         lab.start_all(start, seed)
         stable, then, facts = _await_stable(lab, campaign.timeout_s)
@@ -110,6 +112,7 @@ def measure_one(
             "neighbours": lab.client.ask("info")["neighbours"],
             "command": "executed" if campaign.execute else "forked",
             "version": _version(campaign.daemon),
+            "memory_touched_mib": touched_mib,
             "machine": machine,
         }
     return run

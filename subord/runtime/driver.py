@@ -85,12 +85,16 @@ class Driver:
     async def _receive_forever(self) -> NoReturn:
         while True:
             await self._socket.wait()
-            for address in self._socket.returned():
-                position = self._network.position_of(address)
-                if position is not None:
-                    self.feed(Unreachable(position))
             for datagram in self._socket.received():
                 self._receive(datagram)
+            if self._socket.has_returns:
+                self._take_returns()
+
+    def _take_returns(self) -> None:
+        for address in self._socket.returned():
+            position = self._network.position_of(address)
+            if position is not None:
+                self.feed(Unreachable(position))
 
     def _receive(self, datagram: Datagram) -> None:
         message = decode(datagram.data)

@@ -30,16 +30,23 @@ class EventLog:
         if path == "-":
             self._file = 2
         elif path:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            # O_NONBLOCK is for a pipe whose reader is slow or gone: the daemon waits for nobody.
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+            self._file = os.open(path, flags, 0o644)
 
     def write(self, event: str, **fields: object) -> None:
         """One line. A full disk costs one warning and the lines, never the daemon."""
         if self._file is None:
             return
         line = {"mono": time.monotonic(), "wall": time.time(), "node": self._node, "event": event, **fields}
+        data = self._encode(line) + b"\n"
         try:
-            os.write(self._file, self._encode(line) + b"\n")
+            if os.write(self._file, data) < len(data):
+                self._warn("the last line was cut short")
         except OSError as error:
-            if not self._warned:
-                logger.warning("cannot write the event log: %s; events are lost", error.strerror)
-                self._warned = True
+            self._warn(str(error.strerror))
+
+    def _warn(self, reason: str) -> None:
+        if not self._warned:
+            logger.warning("cannot write the event log: %s; events are lost until there is room", reason)
+            self._warned = True

@@ -21,6 +21,7 @@ logger = logging.getLogger("subord")
 FORMAT = 1
 FILE_NAME = "neighbourhood.json"
 FILE_BYTES_MAX = 65536
+INCARNATION_MAX = 1 << 63  # a larger one was never ours, and would not fit a datagram for long
 
 
 class _Bookmark(msgspec.Struct, frozen=True):
@@ -42,19 +43,28 @@ class Store:
 
     def load(self) -> Neighbourhood | None:
         """What was saved under the same settings and address; None otherwise."""
-        if self._path is None:
+        bookmark = self._read(self._path) if self._path is not None else None
+        if bookmark is None:
             return None
+        fits = (bookmark.format, bookmark.terms, bookmark.position) == (FORMAT, self._terms, self._position)
+        return bookmark.neighbourhood if fits else None
+
+    def _read(self, path: Path) -> _Bookmark | None:
         try:
-            with self._path.open("rb") as file:
+            with path.open("rb") as file:
                 bookmark = msgspec.json.decode(file.read(FILE_BYTES_MAX), type=_Bookmark)
         except FileNotFoundError:
+            if not os.path.isdir(path.parent):
+                self._warn(f"the directory {path.parent} does not exist; create it or correct node.state_directory")
             return None
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            logger.warning("%s is not usable and is ignored: %s", self._path, error)
+            reason = error.strerror if isinstance(error, OSError) else error
+            logger.warning("%s is not usable and is ignored: %s", path, reason)
             return None
-        if (bookmark.format, bookmark.terms, bookmark.position) != (FORMAT, self._terms, self._position):
+        if not 0 <= bookmark.neighbourhood.incarnation < INCARNATION_MAX:
+            logger.warning("%s is not usable and is ignored: no daemon has written its incarnation", path)
             return None
-        return bookmark.neighbourhood
+        return bookmark
 
     def save(self, neighbourhood: Neighbourhood) -> None:
         """Replace the file in one step. Blocks for a disk write: call it from a worker thread."""
@@ -69,8 +79,11 @@ class Store:
                 os.fsync(file.fileno())
             fresh.replace(self._path)
         except OSError as error:
-            if not self._warned:
-                logger.warning("cannot remember the neighbourhood: %s; going on without", error)
-                self._warned = True
+            self._warn(f"{self._path}: {error.strerror}")
             return
         self._last = neighbourhood
+
+    def _warn(self, reason: str) -> None:
+        if not self._warned:
+            logger.warning("cannot remember the neighbourhood: %s; going on without", reason)
+            self._warned = True

@@ -2,7 +2,7 @@
 
 Intuition: two children with tin cans and a string. They need not talk: when one lets go, the other feels
 it. A subordinate holds such a string to its leader; the kernel lets go of it when the process dies, so a crash
-is known at once and costs nothing while all is well.
+is known at once and costs next to nothing while all is well. Of two strings from the same child the newer counts.
 
 The first frame says what the stream is for: `edge` holds it open, `ask` wants one document and ends.
 Frame: 4 bytes length, big endian, then MessagePack. TLS will wrap the stream below this file.
@@ -10,8 +10,10 @@ Frame: 4 bytes length, big endian, then MessagePack. TLS will wrap the stream be
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -23,7 +25,10 @@ from subord.runtime.counters import Counters
 QUESTION_BYTES_MAX = 64
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 50,000 nodes
 STREAMS_MAX = 2200  # of the largest leader: 1024 home, 1024 guest, and some questions
+ANSWERS_AT_ONCE_MAX = 8  # each may hold ANSWER_BYTES_MAX of memory; more wait for OPENING_S_MAX
+FILES_SPARE = 100  # file descriptors for everything else
 OPENING_S_MAX = 3.0
+KEEPALIVE_S = 120  # an edge carries nothing, so without this a host that vanished would stay connected for ever
 READ_BYTES = 65536
 LENGTH_BYTES = 4
 
@@ -50,15 +55,22 @@ class Streams:
         user_timeout_s: float,
         counters: Counters,
         answer: Callable[[Topic], bytes],
+        is_ours: Callable[[str], bool],
         edge_closed: Callable[[str], None],
+        streams_max: int = STREAMS_MAX,
     ) -> None:
+        """`is_ours` says which addresses may speak to us; `edge_closed` hears of the end of edges held to us."""
         self._address = address
         self._port = port
-        self._user_timeout_ms = int(user_timeout_s * 1000)
+        self._user_timeout_s = user_timeout_s
         self._counters = counters
         self._answer = answer
+        self._is_ours = is_ours
         self._edge_closed = edge_closed
+        self._streams_max = streams_max
         self._open = 0
+        self._edges: dict[str, trio.CancelScope] = {}  # the last one of each address
+        self._answers = trio.Semaphore(ANSWERS_AT_ONCE_MAX)
 
     # -- the side that is called ------------------------------------------------------------------------
 
@@ -69,32 +81,51 @@ class Streams:
         await trio.serve_listeners(self._attend, [listener])
 
     async def _attend(self, stream: trio.SocketStream) -> None:
-        if self._open >= STREAMS_MAX:
+        """One stream from its opening to its end; `serve_listeners` closes it. Whatever the caller does, we go on."""
+        if self._open >= self._streams_max:
             self._counters.dropped["streams_full"] += 1
             return
         self._open += 1
         try:
-            async with stream:
-                await self._serve_one(stream)
-        except trio.BrokenResourceError:
+            await self._serve_one(stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the other side went away: for an edge that was the news
         finally:
             self._open -= 1
 
     async def _serve_one(self, stream: trio.SocketStream) -> None:
-        peer: str = stream.socket.getpeername()[0]
-        self._guard(stream)
+        try:
+            peer: str = stream.socket.getpeername()[0]
+            self._guard(stream.socket)
+        except OSError:  # reset before we came to it
+            self._counters.dropped["stream_malformed"] += 1
+            return
+        if not self._is_ours(peer):
+            self._counters.dropped["stream_outside_network"] += 1
+            return
         opening: Opening | None = None
         with trio.move_on_after(OPENING_S_MAX):
             opening = await _read_opening(stream)
         if opening is None:
             self._counters.dropped["stream_malformed"] += 1
         elif opening.purpose == "edge":
-            await _hold(stream)
-            self._edge_closed(peer)
+            await self._hold_for(peer, stream)
         elif opening.topic is not None:
             with trio.move_on_after(OPENING_S_MAX):
-                await stream.send_all(_frame(self._answer(opening.topic)))
+                async with self._answers:
+                    await stream.send_all(_frame(self._answer(opening.topic)))
+
+    async def _hold_for(self, peer: str, stream: trio.SocketStream) -> None:
+        """Report the end of an edge, unless a newer one took its place: then its end means nothing."""
+        if peer in self._edges:
+            self._edges[peer].cancel()
+        with trio.CancelScope() as scope:
+            self._edges[peer] = scope
+            with suppress(trio.BrokenResourceError):
+                await _hold(stream)
+        if self._edges.get(peer) is scope:
+            del self._edges[peer]
+            self._edge_closed(peer)
 
     # -- the side that calls ------------------------------------------------------------------------------
 
@@ -128,8 +159,12 @@ class Streams:
 
     async def _connect(self, address: str, timeout_s: float) -> trio.SocketStream | None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        sock = trio.socket.socket(family, socket.SOCK_STREAM)
         try:
+            sock = trio.socket.socket(family, socket.SOCK_STREAM)
+        except OSError:  # no file descriptor left
+            return None
+        try:
+            self._guard(sock)
             # From our node's address: the other side knows its neighbours by address.
             await sock.bind((self._address, 0))
             with trio.fail_after(timeout_s):
@@ -140,13 +175,25 @@ class Streams:
         except trio.Cancelled:
             sock.close()
             raise
-        stream = trio.SocketStream(sock)
-        self._guard(stream)
-        return stream
+        return trio.SocketStream(sock)
 
-    def _guard(self, stream: trio.SocketStream) -> None:
-        """Unacknowledged data must not wait for the system's 15 minutes, at either end (RFC 5482)."""
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self._user_timeout_ms)
+    def _guard(self, sock: trio.socket.SocketType) -> None:
+        """Unacknowledged data must not wait for the system's 15 minutes, at either end (RFC 5482). Raises OSError."""
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._user_timeout_s * 1000))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_S)
+        # An unanswered probe is given up at the next one, because the user timeout has passed by then (tcp(7)).
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, int(self._user_timeout_s) + 1)
+
+
+def streams_allowed() -> int:
+    """Raise our limit of open files as far as STREAMS_MAX needs it; how many streams there may be then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = STREAMS_MAX + FILES_SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return STREAMS_MAX if soft == resource.RLIM_INFINITY else max(1, min(STREAMS_MAX, soft - FILES_SPARE))
 
 
 async def _hold(stream: trio.SocketStream) -> None:

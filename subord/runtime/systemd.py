@@ -17,8 +17,10 @@ class Systemd:
     """Does nothing when the daemon was not started by a notify service."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        self._address = environment.get("NOTIFY_SOCKET", "").replace("@", "\0", 1)
-        self._watchdog_s = int(environment.get("WATCHDOG_USEC", "0")) / 1e6
+        address = environment.get("NOTIFY_SOCKET", "")
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        period_us = environment.get("WATCHDOG_USEC", "0")
+        self._watchdog_s = int(period_us) / 1e6 if period_us.isascii() and period_us.isdigit() else 0.0
         if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
             self._watchdog_s = 0.0
         self._last = ""
@@ -27,12 +29,12 @@ class Systemd:
         """Send assignments such as "READY=1". A supervisor that does not listen is not our trouble."""
         if not self._address:
             return
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-            sock.setblocking(False)
-            try:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+                sock.setblocking(False)
                 sock.sendto("\n".join(lines).encode(), self._address)
-            except OSError:
-                return
+        except OSError:
+            return
 
     def status(self, text: str) -> None:
         """The status line of `systemctl status`, when it changed."""

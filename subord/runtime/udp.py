@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
+import time
 from collections.abc import Iterator
 
 import msgspec
@@ -24,6 +25,8 @@ from subord.wire import DATAGRAM_BYTES_MAX
 RECEIVED_AT_ONCE_MAX = 64  # then other tasks get their turn
 RETURNS_AT_ONCE_MAX = 64
 RECEIVE_BUFFER_BYTES = 1 << 20  # a burst of a thousand datagrams; the kernel may grant less
+ADDRESS_CHECK_S_MAX = 3.0  # how long a fresh IPv6 address may be checked for duplicates (RFC 4862, section 5.4)
+BIND_RETRY_S = 0.05
 MSG_ERRQUEUE = 0x2000  # linux/socket.h; not named by the socket module
 IP_RECVERR = 11
 IPV6_RECVERR = 25
@@ -44,14 +47,18 @@ class Datagram(msgspec.Struct, frozen=True):
 class UdpSocket:
     """A bound, non-blocking socket. `address` is one of this host's, numeric."""
 
-    def __init__(self, address: str, port: int, counters: Counters) -> None:
-        """Raises BindError."""
+    def __init__(self, address: str, port: int, counters: Counters, patience_s: float = ADDRESS_CHECK_S_MAX) -> None:
+        """Raises BindError; waits up to `patience_s` for an address that the kernel still checks (it blocks)."""
         self._counters = counters
+        self.has_returns = False  # worth asking for, by a system call of its own
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        try:
+            self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        except OSError as error:
+            raise BindError(_sentence(address, port, error)) from None
         self._socket.setblocking(False)
         try:
-            self._socket.bind((address, port))
+            _bind(self._socket, address, port, patience_s)
         except OSError as error:
             self._socket.close()
             raise BindError(_sentence(address, port, error)) from None
@@ -66,14 +73,18 @@ class UdpSocket:
 
     def send(self, data: bytes, address: str, port: int) -> None:
         """Send now or never."""
-        for _ in range(2):  # the first try may only report the return of an earlier datagram
-            try:
-                self._socket.sendto(data, (address, port))
-            except ConnectionRefusedError:
-                continue
-            except OSError as error:
-                self._counters.send_errors[errno.errorcode.get(error.errno or 0, "UNKNOWN")] += 1
-            return
+        try:
+            self._socket.sendto(data, (address, port))
+        except OSError:
+            # Perhaps that only told us what became of an earlier datagram, and this one was not tried (ip(7)).
+            self.has_returns = True
+            self._send_again(data, address, port)
+
+    def _send_again(self, data: bytes, address: str, port: int) -> None:
+        try:
+            self._socket.sendto(data, (address, port))
+        except OSError as error:
+            self._counters.send_errors[errno.errorcode.get(error.errno or 0, "UNKNOWN")] += 1
 
     async def wait(self) -> None:
         """Until there is something to receive, or a return to take."""
@@ -81,18 +92,22 @@ class UdpSocket:
 
     def received(self) -> Iterator[Datagram]:
         """What has arrived, at most RECEIVED_AT_ONCE_MAX."""
-        for _ in range(RECEIVED_AT_ONCE_MAX):
+        for count in range(RECEIVED_AT_ONCE_MAX):
             try:
                 # One byte more than allowed shows an oversized datagram without reading all of it.
                 data, sender = self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
             except BlockingIOError:
+                # Woken up, but not for a datagram: then for a return.
+                self.has_returns = self.has_returns or count == 0
                 return
             except OSError:
-                continue  # it reports a return, which `returned` takes
+                self.has_returns = True
+                continue
             yield Datagram(data, sender[0], sender[1])
 
     def returned(self) -> Iterator[str]:
         """Addresses of hosts that said that nobody listens on the port."""
+        self.has_returns = False
         for _ in range(RETURNS_AT_ONCE_MAX):
             try:
                 _, ancillary, _, target = self._socket.recvmsg(1, 512, MSG_ERRQUEUE)
@@ -103,6 +118,20 @@ class UdpSocket:
                     number, origin, *_ = EXTENDED_ERROR.unpack_from(data)
                     if number == errno.ECONNREFUSED and origin in ORIGIN_ICMP:
                         yield target[0]
+
+
+def _bind(sock: socket.socket, address: str, port: int, patience_s: float) -> None:
+    """At boot an IPv6 address is listed a second before it may be used. Raises OSError."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            sock.bind((address, port))
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL or time.monotonic() >= until:
+                raise
+            time.sleep(BIND_RETRY_S)
+        else:
+            return
 
 
 def _sentence(address: str, port: int, error: OSError) -> str:

@@ -55,13 +55,13 @@ class Node:
     async def ask(self, address, word):
         answered = self.answers[word] = trio.Event()
         while not answered.is_set():
-            await self.send(word, address)
+            await self.send(word, (address, self.port))
             with trio.move_on_after(RETRY_S):
                 await answered.wait()
 
     async def send(self, word, address):
         try:
-            await self.socket.sendto(word, (address, self.port))
+            await self.socket.sendto(word, address)
             self.sent += 1
         except OSError:
             await trio.lowlevel.checkpoint()
@@ -69,16 +69,16 @@ class Node:
     async def listen(self):
         while True:
             try:
-                word, (address, _) = await self.socket.recvfrom(64)
+                word, sender = await self.socket.recvfrom(64)
             except OSError:
                 continue
             if word.startswith(b"ok "):
                 self.answers[word[3:]].set()
                 continue
-            if word == b"here" and address not in self.roster:
-                self.roster.add(address)
+            if word == b"here" and sender[0] not in self.roster:
+                self.roster.add(sender[0])
                 self.event("roster", nodes=len(self.roster), not_home=0)
-            await self.send(b"ok " + word, address)
+            await self.send(b"ok " + word, sender)
 
     async def serve_counters(self):
         with trio.socket.socket(trio.socket.AF_UNIX) as listener:

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The parts of the documents that are written by a program, so that they cannot contradict it.
+
+Intuition: a menu whose prices the till prints. The text around is written by people; what stands between
+`<!-- begin NAME -->` and `<!-- end NAME -->` is printed here from the code itself, and the stories are told
+by the protocol core on a pretended network.
+
+    .venv/bin/python docs/build.py          writes the parts and docs/tree.svg anew
+
+tests/test_docs.py fails when something is out of date. docs/configuration.md has a writer of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+REPOSITORY = DOCS.parent
+sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
+
+import build_picture  # noqa: E402 - found by the line above
+import build_stories  # noqa: E402
+import build_tables  # noqa: E402
+
+PAGES = ("README.md", "docs/index.md", "docs/architecture.md", "docs/protocol.md", "docs/operating.md")
+PICTURE = "docs/tree.svg"
+PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+
+
+def modules() -> str:
+    """Every module with the first sentence of its docstring, folder by folder."""
+    lines: list[str] = []
+    folder = None
+    for path in sorted((REPOSITORY / "subord").rglob("*.py"), key=lambda each: (len(each.parts), each)):
+        text = first_paragraph(path)
+        if not text:
+            continue  # an empty __init__.py
+        if path.parent != folder:
+            folder = path.parent
+            lines += ["", f"`{folder.relative_to(REPOSITORY)}/`", ""]
+        lines.append(f"- `{path.name}`: {text}")
+    return "\n".join(lines[1:]) + "\n"
+
+
+def first_paragraph(path: Path) -> str:
+    """The first paragraph of a module's docstring on one line; empty: it has none."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "commands": build_tables.commands,
+    "modules": modules,
+    "messages": build_tables.messages,
+    "words-of-messages": build_tables.words,
+    "phases": build_tables.phases,
+    "phase-table": build_tables.phase_table,
+    "timing": build_tables.timing,
+    "metrics": build_tables.metrics,
+    "exit-codes": build_tables.exit_codes,
+    "tree": build_stories.tree,
+    "tree-healed": build_stories.tree_healed,
+    "status": build_stories.status,
+    "why": build_stories.why,
+    "why-healed": build_stories.why_healed,
+    **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
+}
+
+
+def fresh(page: str) -> str:
+    """The text of a page with all its generated parts as they should be."""
+    return PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], page)
+
+
+def main(root: Path = REPOSITORY) -> None:
+    """Write what is out of date in the pages below `root`."""
+    contents = {name: fresh((root / name).read_text(encoding="utf-8")) for name in PAGES}
+    contents[PICTURE] = build_picture.svg()
+    for name, text in contents.items():
+        path = root / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"{name}: written")
+
+
+if __name__ == "__main__":
+    main()

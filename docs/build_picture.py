@@ -1,0 +1,78 @@
+"""docs/tree.svg: what `subord tree` shows on a terminal, drawn by its own code and photographed by rich.
+
+The frame is our own because that of rich fetches a font from elsewhere.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from unittest import mock
+
+import build_stories
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from subord.cli import draw
+
+EMPTY_TEXT = re.compile(r"<text [^>]*>\s*</text>")
+PROMPT = "$ subord tree"
+COLUMNS_MIN = 52
+FRAME = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" width="{width}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{
+font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+font-size: {char_height}px;
+line-height: {line_height}px;
+}}
+.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+
+
+class _Terminal(io.StringIO):
+    """Takes colours, as a terminal does."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def svg() -> str:
+    """The picture of the paper's tree of 11 nodes."""
+    shown = Text.from_ansi(f"{PROMPT}\n{_coloured()}".rstrip())
+    columns = max(COLUMNS_MIN, *(len(line) for line in shown.plain.splitlines()))
+    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console.print(shown)
+    console.print()  # rich takes the last line for the cursor and cuts it
+    drawn = console.export_svg(title="", theme=MONOKAI, code_format=FRAME, unique_id="subord")
+    drawn = EMPTY_TEXT.sub("", drawn)
+    return "\n".join(line.rstrip() for line in drawn.splitlines() if line.strip()) + "\n"
+
+
+def _coloured() -> str:
+    """What `subord tree` writes to a terminal, control sequences included."""
+    document = build_stories.paper().tree()
+    terminal = _Terminal()
+    with mock.patch.dict(os.environ, {"TERM": "xterm-256color"}, clear=True):
+        draw.show(draw.picture(document, document["rows"], None, draw.STROKES), terminal)
+    return terminal.getvalue()

@@ -1,0 +1,252 @@
+"""Stories and examples for the documents, played by the real protocol core on a pretended network.
+
+Nothing in them is invented: positions speak through `subord.core`, what is shown goes through `subord.api`
+and `subord.cli`. Virtual time and fixed seeds make every run the same.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+from small_world import SmallWorld
+
+from subord.api import documents, trees
+from subord.cli import draw
+from subord.cli import status as status_command
+from subord.cli import why as why_command
+from subord.core import showing
+from subord.core.messages import Accept, Advice, Back, Beat, Echo, Goodbye, Guide, Message, Propose, Refuse
+from subord.core.network import Network
+from subord.core.settings import Settings
+from subord.core.view import Position, RosterView, Snapshot, Why
+from subord.runtime.counters import Counters
+
+SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
+
+
+class Shown:
+    """One node of a story as the API sees it (`subord.api.shown.Shown`, without `ask`)."""
+
+    def __init__(self, world: World, position: Position) -> None:
+        self._world, self._node = world, world.nodes[position]
+        self.settings = SETTINGS
+        self.address = SETTINGS.network.address_text_of(position)
+        self.port = 7117
+        self.counters = Counters()
+
+    @property
+    def started_mono(self) -> float:
+        return time.monotonic() - self._world.now
+
+    def snapshot(self) -> Snapshot:
+        return showing.snapshot(self._node, self._world.now)
+
+    def roster(self) -> RosterView:
+        return showing.roster(self._node, self._world.now)
+
+    def why(self) -> Why:
+        return showing.why(self._node, self._world.now)
+
+
+class World(SmallWorld):
+    """A small world that can write down what is sent."""
+
+    def __init__(self, *positions: Position) -> None:
+        super().__init__(SETTINGS)
+        self.lines: list[tuple[float, str]] = []
+        self.cut: Callable[[Position, Position], bool] = lambda _source, _target: False
+        self.lossy = self._note
+        for position in positions:
+            self.start(position)
+
+    def _note(self, source: Position, target: Position, message: Message) -> bool:
+        """Called for every message that is sent; True: it is lost."""
+        text = in_words(message)
+        if isinstance(message, Beat) and target not in self.nodes:
+            text = "beat"  # a vain one is part of the story
+        if text:
+            self.lines.append((self.now, f"{source} -> {target}  {text}"))
+        return self.cut(source, target)
+
+    def tree(self) -> dict[str, Any]:
+        """What `/v1/tree?form=rows` of the root answers."""
+        (root,) = self.roots()
+        shown = Shown(self, root)
+        document = trees.tree(documents.roster(SETTINGS, shown.roster()), complete=True, note=None)
+        answer: dict[str, Any] = json.loads(msgspec.json.encode(document))
+        return answer
+
+
+def in_words(message: Message) -> str:  # noqa: PLR0911 - one return a message reads best
+    """A message as the stories show it; empty: routine, not shown."""
+    match message:
+        case Propose():
+            return f"propose {message.wish.name.lower()}"
+        case Accept():
+            return f"accept, path {_list(message.guidance.path)}"
+        case Refuse():
+            return f"refuse {message.no.name.lower()}, hints {_list(message.hints)}"
+        case Advice():
+            return f"advice: root {message.root}, hints {_list(message.hints)}"
+        case Back():
+            return f"back: {message.home}"
+        case Beat():
+            changes = [str(change.position) for change in message.changes]
+            parts = [f"news of {_list(changes)}"] if changes else []
+            parts += [f"gone {_list(message.gone)}"] if message.gone else []
+            return f"beat, {', '.join(parts)}" if parts else ""
+        case Echo():
+            return ""
+        case Guide():
+            return f"guide, path {_list(message.guidance.path)}" + (", adrift" if message.guidance.adrift else "")
+        case Goodbye():
+            to = f", alternates {_list(message.alternates)}" if message.alternates else ""
+            return f"goodbye {message.why.name.lower()}{to}"
+        case _:
+            return type(message).__name__.lower()
+
+
+def _list(positions: tuple[Position, ...] | list[str]) -> str:
+    return " ".join(map(str, positions)) or "none"
+
+
+def told(world: World, act: Callable[[World], object], seconds: float) -> str:
+    """What is sent within `seconds` of virtual time after `act`."""
+    world.lines.clear()
+    began = world.now
+    act(world)
+    world.run(seconds)
+    return written(world.lines, began)
+
+
+def written(lines: list[tuple[float, str]], began: float) -> str:
+    """Lines with the milliseconds since `began`."""
+    return "```text\n" + "".join(f"{(at - began) * 1000:6.0f} ms  {text}\n" for at, text in lines) + "```\n"
+
+
+def settled(*positions: Position) -> World:
+    world = World(*positions)
+    world.run(60)
+    return world
+
+
+def join() -> str:
+    return told(settled(1, 2, 3, 4), lambda world: world.start(5), 0.1)
+
+
+def process_dies() -> str:
+    return told(settled(*range(1, 8)), lambda world: world.crash(2), 0.5)
+
+
+def home_returns() -> str:
+    world = settled(*range(1, 8))
+    world.crash(2)
+    world.run(60)
+    return told(world, lambda world: world.start(2), 0.1)
+
+
+def goodbye() -> str:
+    return told(settled(*range(1, 8)), lambda world: world.leave(2), 0.1)
+
+
+def restart() -> str:
+    def quickly(world: World) -> None:
+        world.crash(2)
+        world.run(0.15)
+        world.start(2, known=(1,))
+
+    return told(settled(*range(1, 8)), quickly, 0.2)
+
+
+def root_dies() -> str:
+    return told(settled(*range(1, 8)), lambda world: world.crash(1), 0.5)
+
+
+def two_roots() -> str:
+    world = World()
+    world.cut = lambda source, target: (source < 4) != (target < 4)
+    world.start_all((1, 2, 3, 4, 5, 8, 9))
+    world.run(60)
+    world.cut = lambda _source, _target: False
+    world.run_until(lambda: len(world.roots()) == 1, 30)
+    world.run(0.08)
+    lines = [(at, text) for at, text in world.lines if at > world.now - 0.1]
+    return written(lines, lines[0][0])
+
+
+STORIES: dict[str, Callable[[], str]] = {
+    "join": join,
+    "process-dies": process_dies,
+    "home-returns": home_returns,
+    "goodbye": goodbye,
+    "restart": restart,
+    "root-dies": root_dies,
+    "two-roots": two_roots,
+}
+
+
+@cache
+def paper() -> World:
+    """Figure 1 of the paper: 11 nodes, p = 2, some minutes after their start."""
+    world = World(*range(1, 12))
+    world.run(400)
+    return world
+
+
+@cache
+def paper_without_2() -> World:
+    world = World(*range(1, 12))
+    world.run(400)
+    world.crash(2)
+    world.run(12)
+    return world
+
+
+def scraped() -> Shown:
+    """A node that has something of everything to show to Prometheus."""
+    shown = Shown(paper(), 4)
+    counters = shown.counters
+    for counted in (counters.messages_sent, counters.bytes_sent):
+        counted["beat"] += 1
+    counters.dropped["malformed"] += 1
+    counters.send_errors["EHOSTUNREACH"] += 1
+    return shown
+
+
+def _screen(command: str, lines: list[str]) -> str:
+    return "```text\n" + "\n".join([f"$ {command}", *lines]) + "\n```\n"
+
+
+def _drawn(document: dict[str, Any]) -> list[str]:
+    return draw.colourless(draw.picture(document, document["rows"], None, draw.STROKES)).splitlines()
+
+
+def tree() -> str:
+    return _screen("subord tree", _drawn(paper().tree()))
+
+
+def tree_healed() -> str:
+    return _screen("subord tree", _drawn(paper_without_2().tree()))
+
+
+def status() -> str:
+    document = msgspec.to_builtins(documents.status(Shown(paper(), 4)))
+    return _screen("subord status", status_command.text(document))
+
+
+def why() -> str:
+    return _why(paper())
+
+
+def why_healed() -> str:
+    return _why(paper_without_2())
+
+
+def _why(world: World) -> str:
+    document = msgspec.to_builtins(documents.why(SETTINGS, showing.why(world.nodes[4], world.now)))
+    return _screen("subord why 10.0.0.4", why_command.text(document))

@@ -1,0 +1,144 @@
+"""Tables for the documents, printed from the types and tables of the program."""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import inspect
+import re
+from collections.abc import Iterable, Sequence
+
+import build_stories
+import msgspec
+from prometheus_client import Metric
+
+from subord import cli
+from subord.api.metrics import node_registry
+from subord.cli import exit_codes as codes
+from subord.config_docs import docstrings_of
+from subord.core import messages as said
+from subord.core.phases import NEXT, Cue, mermaid
+from subord.core.settings import PRESETS, Timing
+
+COMMENT = re.compile(r"^    (\w+)\b.*?  # (.*)$", re.MULTILINE)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def commands() -> str:
+    """The commands of `subord` with their one line of help."""
+    (sub,) = (each for each in cli.parser()._actions if isinstance(each, argparse._SubParsersAction))
+    rows = (
+        (f"`{' '.join(['subord', each.dest, *_words(sub.choices[each.dest])])}`", each.help or "")
+        for each in sub._choices_actions
+    )
+    return table(("command", "what it does"), rows)
+
+
+def _words(parser: argparse.ArgumentParser) -> list[str]:
+    """What must or may follow a command besides its options."""
+    words: list[str] = []
+    for each in parser._actions:
+        if isinstance(each, argparse._SubParsersAction):
+            ((name, below),) = each.choices.items()
+            words += [name, *_words(below)]
+        elif not each.option_strings:
+            words.append(f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar))
+    return words
+
+
+def messages() -> str:
+    """Number, name and fields of every message."""
+    kinds = [each for each in vars(said).values() if _is_message(each)]
+    kinds.sort(key=lambda kind: kind.__struct_config__.tag)
+    rows = (
+        (
+            str(kind.__struct_config__.tag),
+            f"`{kind.__name__}`",
+            ", ".join(f"`{name}`" for name in kind.__struct_fields__),
+        )
+        for kind in kinds
+    )
+    return table(("number", "message", "fields, in the order of the wire"), rows)
+
+
+def words() -> str:
+    """What the lists and numbers inside the messages mean, from the comments beside them."""
+    parts = []
+    for kind in (said.Wish, said.No, said.Why, said.Guidance, said.Change):
+        comments = dict(COMMENT.findall(inspect.getsource(kind)))
+        assert kind.__doc__ is not None
+        parts.append(f"\n`{kind.__name__}`: {' '.join(kind.__doc__.split())}\n\n")
+        if issubclass(kind, enum.IntEnum):
+            parts += [_item(f"{each.value} {each.name}", comments.get(each.name)) for each in kind]
+        else:
+            parts += [_item(name, comments.get(name)) for name in kind.__struct_fields__]
+    return "".join(parts)[1:]
+
+
+def _item(name: str, comment: str | None) -> str:
+    return f"- `{name}`: {comment}\n" if comment else f"- `{name}`\n"
+
+
+def _is_message(each: object) -> bool:
+    return (
+        isinstance(each, type)
+        and issubclass(each, msgspec.Struct)
+        and each.__module__ == said.__name__
+        and isinstance(each.__struct_config__.tag, int)
+    )
+
+
+def phases() -> str:
+    """The picture of a node's life, for whatever draws Mermaid."""
+    return f"```mermaid\n{mermaid()}\n```\n"
+
+
+def phase_table() -> str:
+    """The same as a table: a row a phase, a column a cue."""
+    return table(
+        ("phase", *(cue.value for cue in Cue)),
+        (
+            (f"`{phase.value}`", *(f"`{row[cue].value}`" if cue in row else "" for cue in Cue))
+            for phase, row in NEXT.items()
+        ),
+    )
+
+
+def timing() -> str:
+    """Every duration and rate of the presets."""
+    names = [*docstrings_of(Timing), "leader_silence_s"]
+    rows = ((f"`{name}`", *(f"{getattr(preset, name):g}" for preset in PRESETS.values())) for name in names)
+    return table(("name", *(f"`{name}`" for name in PRESETS)), rows)
+
+
+def metrics() -> str:
+    """Every metric of the daemon's own, with labels and meaning."""
+    families = node_registry(build_stories.scraped()).collect()
+    return table(
+        ("metric", "type", "labels", "meaning"),
+        (
+            (f"`{_name(each)}`", each.type, _labels(each), each.documentation)
+            for each in families
+            if each.name.startswith("subord_")
+        ),
+    )
+
+
+def _name(family: Metric) -> str:
+    """As Prometheus shows it: a counter ends in `_total`, an info in `_info`."""
+    return family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
+
+
+def _labels(family: Metric) -> str:
+    names = dict.fromkeys(name for sample in family.samples for name in sample.labels if name != "le")
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def exit_codes() -> str:
+    """The exit codes of all commands."""
+    return table(("code", "meaning"), ((str(code), meaning) for code, meaning in codes.MEANINGS.items()))

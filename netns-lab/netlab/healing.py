@@ -1,0 +1,130 @@
+"""How a tree heals: end a daemon, start it again, and read from the event log who moved, and when.
+
+Intuition: pull a chair from under somebody and look at the clock until everybody sits again. The clock is the
+log's, started by the signal itself.
+
+`kill` ends the process (kill -9): its host answers. `cut` pulls the cable: nobody answers, silence is all there is.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from netlab.events import Cluster, Event
+from netlab.lab import Lab
+
+HEAL_S_MAX = 30.0
+WAYS = ("kill", "cut")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Healing:
+    """One disaster and its end. Times in seconds from the signal; None: it did not happen."""
+
+    victim: str
+    role: str  # root, interior or leaf
+    way: str  # kill, cut or restart
+    orphans: int  # subordinates of the victim, for a restart: guests that belong to it
+    attached_s: tuple[float, ...]  # when each of them had a leader again, or was root
+    roster_s: float  # when one root knew every live node and nobody moved any more
+    moves: int  # changes of place, the victim's own not counted
+
+
+def role_of(cluster: Cluster, address: str) -> str:
+    """What the node is in the tree: "root", "interior" or "leaf"."""
+    if cluster.nodes[address].place == "root":
+        return "root"
+    return "interior" if cluster.subordinates().get(address) else "leaf"
+
+
+def strike(lab: Lab, position: int, way: str) -> Healing:
+    """Kill or cut the node at `position` and wait until the rest is one settled tree. Raises LabTimeout."""
+    cluster = lab.look()
+    address = lab.address(position)
+    role = role_of(cluster, address)
+    orphans = cluster.subordinates().get(address, [])
+
+    def act() -> None:
+        if way == "cut":
+            lab.cut(position)  # first the cable, so that the dead process can tell nobody
+        lab.kill(position)
+
+    return _watch(lab, act, address, role, way, orphans)
+
+
+def revive(lab: Lab, position: int, way: str, guests: Iterable[str]) -> Healing:
+    """Start the node again; `guests` belong to it and should go home. Raises LabTimeout."""
+    address = lab.address(position)
+
+    def act() -> None:
+        if way == "cut":
+            lab.cut(position, connected=True)
+        lab.start(position)
+
+    return _watch(lab, act, address, role_of(lab.look(), address), "restart", list(guests))
+
+
+def _watch(lab: Lab, act: Callable[[], None], victim: str, role: str, way: str, concerned: list[str]) -> Healing:
+    lab.look()
+    lab.events = events = []
+    act()
+    # A start returns before the copy has written its first line: until then the picture is the old one.
+    lab.wait(lambda _: any(_is_mark(event, victim) for event in events), HEAL_S_MAX)
+    stable = lab.wait_stable(HEAL_S_MAX)
+    lab.events = None
+    at = next(float(event["mono"]) for event in events if _is_mark(event, victim))
+    moved = [e for e in events if e["event"] == "place" and float(e["mono"]) >= at]
+    back = {e["node"]: float(e["mono"]) - at for e in moved if e["node"] in concerned}
+    return Healing(
+        victim=victim,
+        role=role,
+        way=way,
+        orphans=len(concerned),
+        attached_s=tuple(sorted(back.values())),
+        roster_s=max(0.0, stable.at - at),
+        moves=sum(e["node"] != victim for e in moved),
+    )
+
+
+def _is_mark(event: Event, victim: str) -> bool:
+    return bool(event["node"] == victim and event["event"] in ("lab_signalled", "lab_forked"))
+
+
+def figures(healings: Iterable[Healing]) -> list[dict[str, Any]]:
+    """One row a way and role: how many orphans, and the spread of their times."""
+    groups: dict[tuple[str, str], list[Healing]] = {}
+    for each in healings:
+        groups.setdefault((each.way, each.role), []).append(each)
+    rows = []
+    for (way, role), members in sorted(groups.items()):
+        times = sorted(t for each in members for t in each.attached_s)
+        rows.append(
+            {
+                "way": way,
+                "role": role,
+                "times": len(members),
+                "orphans": sum(each.orphans for each in members),
+                "attached": len(times),
+                "attached_p50_s": _percentile(times, 0.5),
+                "attached_p99_s": _percentile(times, 0.99),
+                "roster_s_median": statistics.median(each.roster_s for each in members),
+                "roster_s_max": max(each.roster_s for each in members),
+                "moves_mean": statistics.mean(each.moves for each in members),
+            }
+        )
+    return rows
+
+
+def _percentile(times: list[float], share: float) -> float | None:
+    """The smallest time that `share` of all do not exceed; None of nothing."""
+    if not times:
+        return None
+    return times[min(len(times) - 1, max(0, -int(-share * len(times) // 1) - 1))]
+
+
+def as_rows(healings: Iterable[Healing]) -> list[dict[str, Any]]:
+    """For JSON."""
+    return [asdict(each) for each in healings]

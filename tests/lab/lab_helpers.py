@@ -1,0 +1,82 @@
+"""What the tests of the lab share: the stand-in daemon, and a look at what a lab may have left behind."""
+
+import importlib
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+SCRIPT = REPOSITORY / "netns-lab" / "lab"
+FAKE = Path(__file__).with_name("fake_daemon.py")
+WAIT_S = 30.0
+
+
+def netlab(module):
+    return importlib.import_module(f"netlab.{module}")
+
+
+def traces(name):
+    """Everything on this machine that shows a lab of that name: processes, and its directory."""
+    found = [f"process {pid}: {text}" for pid, text in _commands() if name in text]
+    found += [str(base / name) for base in sorted(_bases()) if (base / name).exists()]
+    return found
+
+
+def surroundings():
+    """What must be the same before and after: mounts and links of our own namespaces, namespaces in use."""
+    return {
+        "mounts": sorted(line.split(" ", 2)[2] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+        "links": sorted(os.listdir("/sys/class/net")),
+        "namespaces": sorted(os.listdir("/run/netns")) if Path("/run/netns").is_dir() else [],
+    }
+
+
+def wait_until(condition, what):
+    """Wait on a condition, never on time alone."""
+    until = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < until, f"waited {WAIT_S} s in vain: {what}"
+        time.sleep(0.02)
+
+
+def run_lab(*arguments, **kwargs):
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, arguments)], capture_output=True, text=True, timeout=120, **kwargs
+    )
+
+
+def as_nobody(directory):
+    """Command prefix and environment that run our Python as a user without rights; skips where that cannot be."""
+    if os.geteuid() != 0:
+        return [sys.executable], dict(os.environ)
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "TMPDIR": str(directory),
+        "PYTHONPATH": os.pathsep.join([sysconfig.get_path("purelib"), str(REPOSITORY)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for python in (os.path.realpath(sys.executable), f"/usr/bin/{version}"):
+        test = [*prefix, "sh", "-c", f'exec "{python}" -c "import pyroute2, trio"']
+        if subprocess.run(test, env=environment, capture_output=True, check=False).returncode == 0:
+            return [*prefix, python], environment
+    return pytest.skip("no Python here that uid 65534 may execute")
+
+
+def _commands():
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                yield int(entry), Path("/proc", entry, "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+
+
+def _bases():
+    return {*Path("/tmp").glob("subord-lab-*"), netlab("rundir").base()}

@@ -1,0 +1,64 @@
+"""Addresses, positions, and what is refused before anything is started."""
+
+import pytest
+
+from .lab_helpers import netlab, run_lab
+
+pytestmark = pytest.mark.lab
+
+
+def test_dense_begins_at_position_one_and_crosses_octets():
+    layout = netlab("layout")
+    found = layout.addresses("dense", 600, "10.0.0.0/16")
+    assert found[0] == "10.0.0.1"
+    assert found[254:257] == ["10.0.0.255", "10.0.1.0", "10.0.1.1"]
+    assert [layout.position_of(address, "10.0.0.0/16") for address in found] == list(range(1, 601))
+
+
+def test_file_is_read_in_address_order(tmp_path):
+    path = tmp_path / "layout"
+    path.write_text("10.0.1.7  # the last\n\n10.0.0.9\n10.0.0.10\n")
+    assert netlab("layout").addresses(str(path), None, "10.0.0.0/16") == ["10.0.0.9", "10.0.0.10", "10.0.1.7"]
+    assert netlab("layout").addresses(str(path), 2, "10.0.0.0/16") == ["10.0.0.9", "10.0.1.7"]
+
+
+def test_hardware_address_holds_the_address():
+    assert netlab("layout").hardware_address("10.0.1.2").hex(":") == "02:00:0a:00:01:02"
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("10.0.0.300", "line 1: `10.0.0.300` is no IPv4 address"),
+        ("10.0.0.1\n10.0.0.1", "line 2: 10.0.0.1 is in line 1 already"),
+        ("11.0.0.1", "11.0.0.1 is no host address of 10.0.0.0/16"),
+        ("10.0.255.255", "10.0.255.255 is no host address"),
+        ("", "0 nodes"),
+    ],
+)
+def test_refused_layouts(tmp_path, lines, sentence):
+    path = tmp_path / "layout"
+    path.write_text(lines)
+    with pytest.raises(netlab("errors").LabError, match="(?s).*" + sentence.replace(".", r"\.")):
+        netlab("layout").addresses(str(path), None, "10.0.0.0/16")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["up", "--nodes", "1024"], "1024 nodes: a lab has 1 to 1023"),
+        (["up", "--nodes", "3", "--network", "10.0.0.0/33"], "--network 10.0.0.0/33"),
+        (["up", "--nodes", "300", "--network", "10.0.0.0/24"], "10.0.0.255 is no host address of 10.0.0.0/24"),
+        (["up", "--nodes", "3", "--name", "a/b"], "--name a/b"),
+        (["up"], "How many nodes"),
+        (["up", "--nodes", "3", "--layout", "nowhere"], "--layout nowhere: No such file"),
+        (["up", "--nodes", "3", "--daemon", "nowhere.py", "--name", "nobody-there"], "nowhere.py does not exist"),
+        (["exec", "--name", "nobody-there", "7", "--", "true"], "No lab named nobody-there is running"),
+        (["down", "--name", "nobody-there"], "No lab named nobody-there is running"),
+    ],
+)
+def test_errors_are_one_plain_line(arguments, sentence):
+    result = run_lab(*arguments)
+    assert result.returncode == 1
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,168 @@
+"""The bookmark: kept, ignored when it is from another book, and never worth more than one warning."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from subord.core.events import Neighbourhood
+from subord.core.messages import Terms
+from subord.runtime.store import FILE_NAME, Store
+
+TERMS = Terms("10.0.0.0/24", 8, 8, "ip", "complete", "lan")
+SAVED = Neighbourhood(1_700_000_000_000, 1, (1, 2, 3))
+
+
+def store(directory: Path | str) -> Store:
+    return Store(str(directory), TERMS, 7)
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path, warnings: list[str]) -> None:
+    store(tmp_path).save(SAVED)
+    assert store(tmp_path).load() == SAVED
+    assert [each.name for each in tmp_path.iterdir()] == [FILE_NAME]
+    assert warnings == []
+
+
+def test_a_first_start_is_no_trouble(tmp_path: Path, warnings: list[str]) -> None:
+    assert store(tmp_path).load() is None
+    assert warnings == []
+
+
+def test_no_directory_remembers_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store("").save(SAVED)
+    assert store("").load() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("terms", "position"),
+    [
+        (TERMS, 8),
+        (Terms("10.0.1.0/24", 8, 8, "ip", "complete", "lan"), 7),
+        (Terms("10.0.0.0/24", 4, 8, "ip", "complete", "lan"), 7),
+    ],
+)
+def test_a_bookmark_of_another_book_is_ignored(
+    tmp_path: Path, warnings: list[str], terms: Terms, position: int
+) -> None:
+    store(tmp_path).save(SAVED)
+    assert Store(str(tmp_path), terms, position).load() is None
+    assert warnings == []
+
+
+def corrupt(**changes: Any) -> bytes:
+    """A bookmark that fits but for `changes`."""
+    inside = {"incarnation": 5, "leader": 1, "peers": [1], **changes}
+    return json.dumps(
+        {"format": 1, "terms": msgspec.to_builtins(TERMS), "position": 7, "neighbourhood": inside}
+    ).encode()
+
+
+def test_the_helper_of_the_next_test_makes_a_good_bookmark(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(corrupt())
+    assert store(tmp_path).load() == Neighbourhood(5, 1, (1,))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe",
+        b"{",
+        b"[]",
+        b"[" * 10_000,
+        b"x" * 100_000,
+        corrupt()[:-5],
+        corrupt(leader="10.0.0.1"),
+        corrupt(incarnation=-1),
+        corrupt(incarnation=1 << 64),
+        corrupt(incarnation=10**30),
+    ],
+)
+def test_a_corrupt_bookmark_is_ignored_with_a_warning(tmp_path: Path, warnings: list[str], data: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(data)
+    assert store(tmp_path).load() is None
+    assert len(warnings) == 1
+    assert f"{tmp_path / FILE_NAME} is not usable and is ignored: " in warnings[0]
+    store(tmp_path).save(SAVED)
+    assert store(tmp_path).load() == SAVED
+
+
+def test_a_missing_directory_costs_one_warning_which_says_what_to_do(tmp_path: Path, warnings: list[str]) -> None:
+    late = tmp_path / "none"
+    kept = store(late)
+    assert kept.load() is None
+    kept.save(SAVED)
+    assert warnings == [
+        f"cannot remember the neighbourhood: the directory {late} does not exist; "
+        "create it or correct node.state_directory; going on without"
+    ]
+    late.mkdir()
+    kept.save(SAVED)
+    assert store(late).load() == SAVED
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_a_full_disk_costs_one_warning_and_the_old_bookmark_stays(
+    tmp_path: Path, warnings: list[str], number: int
+) -> None:
+    kept = store(tmp_path)
+    kept.save(SAVED)
+    fresh = (tmp_path / FILE_NAME).with_suffix(".new")
+    fresh.symlink_to("/dev/full")
+    for each in range(number):
+        kept.save(Neighbourhood(each, 2, ()))
+    assert len(warnings) == 1
+    assert warnings[0].endswith("No space left on device; going on without")
+    assert store(tmp_path).load() == SAVED
+    fresh.unlink()
+    kept.save(Neighbourhood(number - 1, 2, ()))
+    assert store(tmp_path).load() == Neighbourhood(number - 1, 2, ())
+
+
+def test_a_read_only_directory_costs_one_warning(warnings: list[str]) -> None:
+    kept = store("/sys")  # where nobody may create files, not even root
+    assert kept.load() is None
+    for each in range(3):
+        kept.save(Neighbourhood(each, 1, ()))
+    assert len(warnings) == 1
+    assert "going on without" in warnings[0]
+
+
+def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
+    kept = store(tmp_path)
+    kept.save(SAVED)
+    (tmp_path / FILE_NAME).unlink()
+    kept.save(SAVED)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path, warnings: list[str]) -> None:
+    peers = tuple(range(1, 2000))
+    store(tmp_path).save(Neighbourhood(0, 1, peers))
+    done = threading.Event()
+
+    def save_again_and_again() -> None:
+        kept = store(tmp_path)
+        for each in range(100):
+            kept.save(Neighbourhood(each, 1, peers))
+        done.set()
+
+    writer = threading.Thread(target=save_again_and_again)
+    writer.start()
+    seen = set()
+    while not done.is_set():
+        loaded = store(tmp_path).load()
+        assert loaded is not None
+        assert loaded.peers == peers
+        seen.add(loaded.incarnation)
+    writer.join()
+    assert len(seen) > 1
+    assert warnings == []

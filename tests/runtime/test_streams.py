@@ -1,0 +1,491 @@
+"""Strings between tin cans: one that is let go is felt, and what strangers shout into a can is counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+import subord
+from subord.runtime import streams as module
+from subord.runtime.asking import AskFailure, Topic
+from subord.runtime.counters import Counters
+from subord.runtime.streams import Opening, Streams, streams_allowed
+
+WAIT_S_MAX = 20.0
+LEADER, SUBORDINATE, STRANGER = "127.0.0.1", "127.0.0.2", "127.9.9.9"
+SOURCE = str(Path(subord.__file__).parents[1])
+
+
+class Served:
+    """One node that attends to streams, and what it was told."""
+
+    def __init__(self, listening: socket.socket, **options: Any) -> None:
+        self.port: int = listening.getsockname()[1]
+        self.counters = Counters()
+        self.closed: list[str] = []
+        self.answer = b"{}"
+        self.streams = node(
+            LEADER, self.port, self.counters, answer=lambda _: self.answer, edge_closed=self.closed.append, **options
+        )
+
+
+def node(address: str, port: int, counters: Counters | None = None, **options: Any) -> Streams:
+    given: dict[str, Any] = {
+        "user_timeout_s": 4.0,
+        "answer": lambda _: b"",
+        "edge_closed": lambda _: None,
+        "is_ours": lambda peer: peer != STRANGER,
+        **options,
+    }
+    return Streams(address, port, counters=counters or Counters(), **given)
+
+
+def listener() -> socket.socket:
+    sock = socket.socket()
+    sock.bind((LEADER, 0))
+    sock.listen(64)
+    return sock
+
+
+@asynccontextmanager
+async def serving(**options: Any) -> AsyncIterator[Served]:
+    with listener() as listening:
+        served = Served(listening, **options)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(served.streams.serve, listening)
+            yield served
+            nursery.cancel_scope.cancel()
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    with trio.move_on_after(WAIT_S_MAX):
+        while not condition():
+            await trio.sleep(0.005)
+        return
+    raise AssertionError(f"never happened: {what}")
+
+
+@contextmanager
+def calling(port: int, source: str = SUBORDINATE) -> Iterator[socket.socket]:
+    """A raw connection from a chosen address."""
+    with socket.create_connection((LEADER, port), WAIT_S_MAX, (source, 0)) as sock:
+        yield sock
+
+
+def frame(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+EDGE = frame(msgspec.msgpack.encode(Opening("edge")))
+
+
+async def is_closed(sock: socket.socket) -> bool:
+    """Whether the other side closes within WAIT_S_MAX."""
+    with trio.move_on_after(WAIT_S_MAX):
+        sock.setblocking(False)
+        while True:
+            await trio.lowlevel.wait_readable(sock)
+            try:
+                if not sock.recv(4096):
+                    return True
+            except ConnectionResetError:
+                return True
+    return False
+
+
+# -- edges ----------------------------------------------------------------------------------------------------------
+
+HOLDER = """
+import sys, trio
+from subord.runtime.counters import Counters
+from subord.runtime.streams import Streams
+role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+streams = Streams(
+    address, port, user_timeout_s=4.0, counters=Counters(),
+    answer=lambda _: b"", edge_closed=lambda _: None, is_ours=lambda _: True,
+)
+async def lead():
+    listener, = await trio.open_tcp_listeners(0, host=address)
+    print(listener.socket.getsockname()[1], flush=True)
+    await streams.serve(listener.socket)
+trio.run(lead) if role == "leader" else trio.run(streams.hold_edge, "127.0.0.1")
+"""
+
+
+@asynccontextmanager
+async def process(*arguments: object) -> AsyncIterator[trio.Process]:
+    """A node of its own in a real process."""
+    command = [sys.executable, "-c", HOLDER, *map(str, arguments)]
+    started = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCE})
+    try:
+        yield started
+    finally:
+        started.kill()
+        with trio.CancelScope(shield=True):
+            await started.wait()
+            if started.stdout is not None:
+                await started.stdout.aclose()
+
+
+async def said(started: trio.Process) -> bytes:
+    """The first line of its output."""
+    assert started.stdout is not None
+    line = b""
+    with trio.fail_after(WAIT_S_MAX):
+        while not line.endswith(b"\n"):
+            line += await started.stdout.receive_some(1)
+    return line
+
+
+async def test_the_kernel_tells_when_a_subordinate_is_killed() -> None:
+    async with serving() as served, process("subordinate", SUBORDINATE, served.port) as subordinate:
+        await until(lambda: served.streams._edges, "the edge is held")
+        assert served.closed == []
+        subordinate.send_signal(signal.SIGKILL)
+        await until(lambda: served.closed == [SUBORDINATE], "the closed edge is reported")
+        assert not served.counters.dropped
+
+
+async def test_the_kernel_tells_when_a_leader_is_killed() -> None:
+    async with process("leader", LEADER, 0) as leader:
+        port = int(await said(leader))
+        subordinate = node(SUBORDINATE, port)
+        held: list[bool] = []
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def hold() -> None:
+                held.append(await subordinate.hold_edge(LEADER))
+
+            with trio.fail_after(WAIT_S_MAX):
+                assert await subordinate.ask(LEADER, "status", WAIT_S_MAX) == b""  # so the edge is accepted, too
+            assert held == []
+            leader.send_signal(signal.SIGKILL)
+            await until(lambda: held == [True], "the end of the edge is noticed")
+
+
+async def test_an_edge_to_nobody_is_not_held() -> None:
+    with listener() as probe:
+        port = probe.getsockname()[1]
+    with trio.fail_after(WAIT_S_MAX):
+        assert not await node(SUBORDINATE, port).hold_edge(LEADER)
+
+
+async def test_of_two_edges_of_one_address_only_the_newer_is_news() -> None:
+    async with serving() as served:
+        with calling(served.port) as older:
+            older.sendall(EDGE)
+            await until(lambda: served.streams._edges, "the first edge is held")
+            first = served.streams._edges[SUBORDINATE]
+            with calling(served.port) as newer:
+                newer.sendall(EDGE)
+                await until(lambda: served.streams._edges[SUBORDINATE] is not first, "the second edge is held")
+                assert await is_closed(older)
+                assert served.closed == []
+            await until(lambda: served.closed == [SUBORDINATE], "the end of the newer is reported")
+        await until(lambda: served.streams._open == 0, "both streams are forgotten")
+        assert served.closed == [SUBORDINATE]
+
+
+async def test_what_is_said_on_an_edge_is_thrown_away() -> None:
+    async with serving() as served:
+        with calling(served.port) as sock:
+            sock.sendall(EDGE)
+            await until(lambda: served.streams._edges, "the edge is held")
+            sock.sendall(bytes(1_000_000))
+            assert served.closed == []
+        await until(lambda: served.closed == [SUBORDINATE], "the end is reported")
+
+
+async def test_a_thousand_edges_leave_nothing_behind() -> None:
+    async with serving() as served:
+        before = len(os.listdir("/proc/self/fd"))
+        for number in range(1000):
+            with calling(served.port, f"127.0.1.{number % 250 + 1}") as sock:
+                sock.sendall(EDGE)
+                if number % 3 == 0:  # some end by a reset, at whatever moment
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                elif number % 3 == 1:
+                    await trio.lowlevel.checkpoint()
+        await until(lambda: served.streams._open == 0, "all streams are forgotten")
+        await until(lambda: len(os.listdir("/proc/self/fd")) <= before, "all files are closed")
+        assert served.streams._edges == {}
+
+
+VANISHED = """
+import json, trio
+from pyroute2 import IPRoute
+from subord.runtime import streams as module
+from subord.runtime.counters import Counters
+module.KEEPALIVE_S = 1
+ip = IPRoute()
+lo = ip.link_lookup(ifname="lo")[0]
+ip.link("set", index=lo, state="up")
+ended = []
+
+async def main():
+    listener, = await trio.open_tcp_listeners(7117, host="127.0.0.1")
+    make = lambda address: module.Streams(
+        address, 7117, user_timeout_s=0.5, counters=Counters(), answer=lambda _: b"",
+        is_ours=lambda _: True, edge_closed=lambda peer: ended.append(peer),
+    )
+    leader, subordinate = make("127.0.0.1"), make("127.0.0.2")
+    async def hold():
+        if await subordinate.hold_edge("127.0.0.1"):
+            ended.append("leader")
+    with trio.move_on_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leader.serve, listener.socket)
+            nursery.start_soon(hold)
+            while not leader._edges:
+                await trio.sleep(0.01)
+            ip.link("set", index=lo, state="down")
+            while len(ended) < 2:
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+
+trio.run(main)
+print(json.dumps(sorted(ended)))
+"""
+
+
+def test_a_host_that_vanished_is_noticed_at_both_ends_though_nothing_is_sent() -> None:
+    """Else each of them would cost its leader a file descriptor for ever."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no `unshare` on this machine")
+    enter = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    tried = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False, timeout=WAIT_S_MAX)
+    if tried.returncode != 0:
+        pytest.skip(f"neither root nor user namespaces here: {tried.stderr.strip()}")
+    done = subprocess.run(
+        [*enter, sys.executable, "-c", VANISHED],
+        env={**os.environ, "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [SUBORDINATE, "leader"]
+
+
+# -- openings that nobody should send -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff\xff\xff\xff",
+        frame(bytes(65)),
+        frame(b""),
+        frame(b"\xc1"),
+        frame(msgspec.msgpack.encode({"purpose": "steal"})),
+        frame(msgspec.msgpack.encode({"purpose": "ask", "topic": "passwords"})),
+        EDGE + bytes(100),
+        bytes(200_000),
+    ],
+)
+async def test_a_malformed_or_oversized_opening_is_counted_and_dropped(data: bytes) -> None:
+    async with serving() as served:
+        with calling(served.port) as sock:
+            sock.sendall(data)
+            await until(lambda: served.counters.dropped["stream_malformed"] == 1, "it is counted")
+            assert await is_closed(sock)
+        assert served.closed == []
+        assert await node(SUBORDINATE, served.port).ask(LEADER, "status", WAIT_S_MAX) == b"{}"
+
+
+@pytest.mark.parametrize("data", [b"", EDGE[:2], EDGE[:-1]])
+async def test_an_opening_cut_short_is_counted(data: bytes) -> None:
+    async with serving() as served:
+        with calling(served.port) as sock:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+            assert await is_closed(sock)
+        assert served.counters.dropped == {"stream_malformed": 1}
+
+
+async def test_a_slow_opening_is_counted_and_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OPENING_S_MAX", 0.2)
+    async with serving() as served:
+        with calling(served.port) as sock:
+            sock.sendall(EDGE[:-1])
+            assert await is_closed(sock)
+        assert served.counters.dropped == {"stream_malformed": 1}
+
+
+async def test_a_connection_reset_before_we_came_to_it_harms_nobody() -> None:
+    with listener() as listening:
+        served = Served(listening)
+        for _ in range(20):
+            with calling(served.port) as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(served.streams.serve, listening)
+            assert await node(SUBORDINATE, served.port).ask(LEADER, "status", WAIT_S_MAX) == b"{}"
+            await until(lambda: served.counters.dropped["stream_malformed"] == 20, "all are counted")
+            nursery.cancel_scope.cancel()
+
+
+async def test_an_address_outside_the_network_is_not_served() -> None:
+    async with serving() as served:
+        with calling(served.port, STRANGER) as sock:
+            sock.sendall(EDGE)
+            assert await is_closed(sock)
+        assert served.counters.dropped == {"stream_outside_network": 1}
+        assert served.closed == []
+
+
+async def test_the_number_of_streams_is_bounded() -> None:
+    async with serving(streams_max=3) as served:
+        with calling(served.port, "127.0.0.3") as a, calling(served.port, "127.0.0.4") as b:
+            with calling(served.port, "127.0.0.5") as c:
+                for each in (a, b, c):
+                    each.sendall(EDGE)
+                await until(lambda: len(served.streams._edges) == 3, "three edges are held")
+                with calling(served.port, "127.0.0.6") as refused:
+                    assert await is_closed(refused)
+                assert served.counters.dropped == {"streams_full": 1}
+            await until(lambda: served.closed == ["127.0.0.5"], "one has made room")
+            with calling(served.port, "127.0.0.6") as late:
+                late.sendall(EDGE)
+                await until(lambda: "127.0.0.6" in served.streams._edges, "the next is held")
+
+
+# -- questions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000_000])
+async def test_an_answer(size: int) -> None:
+    async with serving() as served:
+        served.answer = bytes(size)
+        topics: tuple[Topic, ...] = ("roster", "why", "status")
+        for topic in topics:
+            assert await node(SUBORDINATE, served.port).ask(LEADER, topic, WAIT_S_MAX) == bytes(size)
+
+
+async def test_many_questions_at_once_are_all_answered() -> None:
+    async with serving() as served:
+        served.answer = bytes(100_000)
+        answers: list[bytes | AskFailure] = []
+        async with trio.open_nursery() as nursery:
+            for _ in range(5 * module.ANSWERS_AT_ONCE_MAX):
+
+                @nursery.start_soon
+                async def ask() -> None:
+                    answers.append(await node(SUBORDINATE, served.port).ask(LEADER, "roster", WAIT_S_MAX))
+
+        assert answers == [bytes(100_000)] * (5 * module.ANSWERS_AT_ONCE_MAX)
+
+
+async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OPENING_S_MAX", 0.5)
+    made: list[int] = []
+
+    def answer(_topic: Topic) -> bytes:
+        made.append(1)
+        return bytes(module.ANSWER_BYTES_MAX)
+
+    async with serving() as served:
+        served.streams._answer = answer
+        callers = [socket.create_connection((LEADER, served.port), WAIT_S_MAX) for _ in range(20)]
+        for each in callers:
+            each.sendall(frame(msgspec.msgpack.encode(Opening("ask", "roster"))))
+        await until(lambda: served.streams._open == 20, "all were accepted")
+        await until(lambda: served.streams._open == 0, "all were sent away")
+        assert len(made) <= 2 * module.ANSWERS_AT_ONCE_MAX
+        for each in callers:
+            each.close()
+
+
+async def test_a_silent_peer_costs_the_given_time_and_no_more() -> None:
+    with listener() as silent:
+        asker = node(SUBORDINATE, silent.getsockname()[1])
+        began = trio.current_time()
+        answer = await asker.ask(LEADER, "status", 0.2)
+        assert answer == AskFailure("does not answer within 0.2 s")
+        assert 0.2 <= trio.current_time() - began < WAIT_S_MAX
+
+
+async def test_a_refused_connection() -> None:
+    with listener() as probe:
+        port = probe.getsockname()[1]
+    assert await node(SUBORDINATE, port).ask(LEADER, "status", WAIT_S_MAX) == AskFailure("does not answer")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x00\x00", frame(b"hello")[:-1], (module.ANSWER_BYTES_MAX + 1).to_bytes(4, "big"), b"HTTP/1.1 400"],
+)
+async def test_a_broken_off_or_impossible_answer(data: bytes) -> None:
+    with listener() as listening:
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def answer() -> None:
+                listening.setblocking(False)
+                await trio.lowlevel.wait_readable(listening)
+                sock, _ = listening.accept()
+                with sock:
+                    sock.setblocking(False)
+                    await trio.lowlevel.wait_readable(sock)
+                    sock.recv(4096)
+                    sock.sendall(data)
+
+            answered = await node(SUBORDINATE, listening.getsockname()[1]).ask(LEADER, "status", WAIT_S_MAX)
+            assert answered == AskFailure("broke off its answer")
+
+
+async def test_asking_without_a_file_descriptor_left() -> None:
+    async with serving() as served:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        first_free = os.dup(0)
+        os.close(first_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (first_free, hard))
+        try:
+            asker = node(SUBORDINATE, served.port)
+            assert await asker.ask(LEADER, "status", WAIT_S_MAX) == AskFailure("does not answer")
+            assert not await asker.hold_edge(LEADER)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# -- open files -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "allowed", "soft_then"),
+    [
+        (1024, 1 << 19, module.STREAMS_MAX, module.STREAMS_MAX + module.FILES_SPARE),
+        (1024, resource.RLIM_INFINITY, module.STREAMS_MAX, module.STREAMS_MAX + module.FILES_SPARE),
+        (1024, 1024, 1024 - module.FILES_SPARE, 1024),
+        (256, 512, 512 - module.FILES_SPARE, 512),
+        (20_000, 20_000, module.STREAMS_MAX, 20_000),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, module.STREAMS_MAX, resource.RLIM_INFINITY),
+        (50, 50, 1, 50),
+    ],
+)
+def test_streams_fit_the_limit_of_open_files(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, allowed: int, soft_then: int
+) -> None:
+    limits = [soft, hard]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, fresh: limits.__setitem__(slice(None), fresh))
+    assert streams_allowed() == allowed
+    assert limits == [soft_then, hard]

@@ -1,0 +1,248 @@
+"""The letterbox and its returns tray, on real sockets of this machine's loopback."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+import subord
+from subord.runtime.counters import Counters
+from subord.runtime.udp import RECEIVED_AT_ONCE_MAX, BindError, UdpSocket
+from subord.wire import DATAGRAM_BYTES_MAX, Fault, decode
+
+WAIT_S_MAX = 10.0
+
+
+def free_port(address: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((address, 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+@pytest.fixture(params=["127.0.0.1", "::1"])
+def address(request: pytest.FixtureRequest) -> str:
+    text: str = request.param
+    try:
+        free_port(text)
+    except OSError as error:
+        pytest.skip(f"this machine has no {text}: {error.strerror}")
+    return text
+
+
+@pytest.fixture
+def counters() -> Counters:
+    return Counters()
+
+
+@pytest.fixture
+def port(address: str) -> int:
+    return free_port(address)
+
+
+@pytest.fixture
+def ours(address: str, port: int, counters: Counters) -> Iterator[UdpSocket]:
+    sock = UdpSocket(address, port, counters)
+    yield sock
+    sock.close()
+
+
+@pytest.fixture
+def peer(address: str) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((address, 0))
+        sock.settimeout(WAIT_S_MAX)
+        yield sock
+
+
+async def woken(sock: UdpSocket) -> None:
+    with trio.fail_after(WAIT_S_MAX):
+        await sock.wait()
+
+
+# -- binding ----------------------------------------------------------------------------------------------------
+
+
+def test_a_taken_port_is_one_sentence(ours: UdpSocket, address: str, port: int, counters: Counters) -> None:
+    with pytest.raises(BindError) as caught:
+        UdpSocket(address, port, counters)
+    assert str(caught.value) == (
+        f"UDP {address} port {port} is taken: is another subord running? Stop it, or set cluster.port on all nodes"
+    )
+
+
+def test_an_address_of_another_host_is_one_sentence(counters: Counters) -> None:
+    with pytest.raises(BindError, match=r"^this machine cannot use the address 192\.0\.2\.1 now"):
+        UdpSocket("192.0.2.1", 7117, counters, patience_s=0)
+
+
+DUPLICATE_ADDRESS_CHECK = """
+import errno, json, socket, time
+from pyroute2 import IPRoute
+from subord.runtime.counters import Counters
+from subord.runtime.udp import BindError, UdpSocket
+
+ip = IPRoute()
+ip.link("add", ifname="v0", kind="veth", peer="v1")
+index = {name: ip.link_lookup(ifname=name)[0] for name in ("lo", "v0", "v1")}
+for each in index.values():
+    ip.link("set", index=each, state="up")
+deadline = time.monotonic() + 10
+while ip.get_links(index["v0"])[0].get("operstate") != "UP" and time.monotonic() < deadline:
+    pass
+ip.addr("add", index=index["v0"], address="fd00:9::1", prefixlen=64)
+try:
+    UdpSocket("fd00:9::1", 7117, Counters(), patience_s=0)
+    at_once = "usable"
+except BindError as error:
+    at_once = str(error)
+UdpSocket("fd00:9::1", 7117, Counters()).close()
+print(json.dumps(at_once))
+"""
+
+
+def in_namespace(script: str) -> str:
+    """Output of a Python script in a fresh network namespace, in which it may do everything."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no `unshare` on this machine")
+    enter = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    tried = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False, timeout=WAIT_S_MAX)
+    if tried.returncode != 0:
+        pytest.skip(f"neither root nor user namespaces here: {tried.stderr.strip()}")
+    source = str(Path(subord.__file__).parents[1])
+    done = subprocess.run(
+        [*enter, sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_address_still_checked_for_duplicates_is_waited_for() -> None:
+    at_once = json.loads(in_namespace(DUPLICATE_ADDRESS_CHECK))
+    # Else the machine has such checks switched off, and the test has shown nothing.
+    if at_once == "usable":
+        pytest.skip("IPv6 addresses are not checked for duplicates on this machine")
+    assert at_once == "this machine cannot use the address fd00:9::1 now: is its interface up?"
+
+
+# -- what comes in ----------------------------------------------------------------------------------------------
+
+
+async def test_a_datagram_comes_with_its_sender(
+    ours: UdpSocket, peer: socket.socket, address: str, port: int
+) -> None:
+    peer.sendto(b"hello", (address, port))
+    await woken(ours)
+    (datagram,) = ours.received()
+    assert (datagram.data, datagram.address, datagram.port) == (b"hello", address, peer.getsockname()[1])
+
+
+async def test_an_oversized_datagram_is_known_as_such(
+    ours: UdpSocket, peer: socket.socket, address: str, port: int
+) -> None:
+    peer.sendto(bytes(DATAGRAM_BYTES_MAX), (address, port))
+    peer.sendto(bytes(60_000), (address, port))
+    await woken(ours)
+    largest, oversized = ours.received()
+    assert decode(largest.data) is Fault.FOREIGN
+    assert len(oversized.data) == DATAGRAM_BYTES_MAX + 1
+    assert decode(oversized.data) is Fault.OVERSIZED
+
+
+async def test_a_flood_is_taken_in_portions(ours: UdpSocket, peer: socket.socket, address: str, port: int) -> None:
+    for _ in range(RECEIVED_AT_ONCE_MAX + 10):
+        peer.sendto(b"x", (address, port))
+    await woken(ours)
+    assert len(list(ours.received())) == RECEIVED_AT_ONCE_MAX
+    await woken(ours)
+    assert len(list(ours.received())) == 10
+
+
+async def test_nobody_at_the_port_comes_back(ours: UdpSocket, address: str, counters: Counters) -> None:
+    nobody = free_port(address)
+    ours.send(b"anybody there?", address, nobody)
+    await woken(ours)
+    assert list(ours.received()) == []
+    assert ours.has_returns
+    assert list(ours.returned()) == [address]
+    assert list(ours.returned()) == []
+    assert not ours.has_returns
+    assert not counters.send_errors
+
+
+async def test_a_return_does_not_swallow_the_next_datagram(
+    ours: UdpSocket, peer: socket.socket, address: str, counters: Counters
+) -> None:
+    ours.send(b"anybody there?", address, free_port(address))
+    await woken(ours)  # the return has arrived, and the next call on the socket will report it
+    ours.send(b"hello", address, peer.getsockname()[1])
+    assert peer.recv(16) == b"hello"
+    assert not counters.send_errors
+    assert list(ours.returned()) == [address]
+
+
+# -- what goes out ----------------------------------------------------------------------------------------------
+
+
+class Failing:
+    """A socket whose next calls of `sendto` fail."""
+
+    def __init__(self, *errors: int) -> None:
+        self.errors = list(errors)
+        self.sent: list[bytes] = []
+
+    def sendto(self, data: bytes, _address: object) -> None:
+        if self.errors:
+            number = self.errors.pop(0)
+            raise OSError(number, os.strerror(number))
+        self.sent.append(data)
+
+
+@pytest.mark.parametrize(
+    ("errors", "sent", "counted"),
+    [
+        ((), 1, {}),
+        ((errno.EHOSTUNREACH,), 1, {}),  # of an earlier datagram: ours is sent by the second try
+        ((errno.ECONNREFUSED,), 1, {}),
+        ((errno.ENETUNREACH, errno.ENETUNREACH), 0, {"ENETUNREACH": 1}),
+        ((errno.EAGAIN, errno.EAGAIN), 0, {"EAGAIN": 1}),
+        ((errno.EPERM, errno.EPERM), 0, {"EPERM": 1}),
+        ((99999, 99999), 0, {"UNKNOWN": 1}),
+    ],
+)
+def test_failed_sends_are_tried_twice_and_counted(
+    counters: Counters,
+    monkeypatch: pytest.MonkeyPatch,
+    errors: tuple[int, ...],
+    sent: int,
+    counted: dict[str, int],
+) -> None:
+    sock = UdpSocket("127.0.0.1", free_port("127.0.0.1"), counters)
+    sock.close()
+    failing = Failing(*errors)
+    monkeypatch.setattr(sock, "_socket", failing)
+    sock.send(b"hello", "127.0.0.1", 7117)
+    assert len(failing.sent) == sent
+    assert dict(counters.send_errors) == counted
+
+
+def test_what_the_kernel_refuses_is_counted(ours: UdpSocket, address: str, counters: Counters) -> None:
+    ours.send(bytes(70_000), address, 7117)
+    ours.send(b"to port 0", address, 0)
+    assert counters.send_errors["EMSGSIZE"] == 1
+    assert counters.send_errors.total() == 2

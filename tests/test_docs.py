@@ -1,0 +1,188 @@
+"""The documents say what the program does: generated parts are fresh, links resolve, commands print what is shown."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from subord import cli, config
+
+REPOSITORY = Path(__file__).parents[1]
+REWRITE = "write it anew by `.venv/bin/python docs/build.py` and read the difference"
+WITHOUT_DAEMON = ("subord position ", "subord config check ", "subord --version")
+
+
+def _imported_build() -> ModuleType:
+    path = REPOSITORY / "docs" / "build.py"
+    spec = importlib.util.spec_from_file_location("docs_build", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+build = _imported_build()
+PAGES: tuple[str, ...] = build.PAGES
+WITH_LINKS = (*PAGES, "CHANGELOG.md", "docs/configuration.md")
+
+
+def text_of(page: str) -> str:
+    return (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text_of(page), re.DOTALL | re.MULTILINE)
+
+
+# -- generated parts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_parts_are_fresh(page: str) -> None:
+    assert text_of(page) == build.fresh(text_of(page)), f"{page} is out of date: {REWRITE}"
+
+
+def test_the_picture_is_fresh() -> None:
+    assert text_of(build.PICTURE) == build.build_picture.svg(), f"{build.PICTURE} is out of date: {REWRITE}"
+
+
+def test_the_picture_shows_the_papers_tree() -> None:
+    root = ElementTree.parse(REPOSITORY / build.PICTURE).getroot()
+    words = "".join(root.itertext()).replace("\N{NO-BREAK SPACE}", " ")
+    assert "11 nodes, depth 3, all at home, root 10.0.0.1" in words
+    assert len(re.findall(r"─ 10\.0\.0\.\d+", words)) == 10
+
+
+def test_every_generated_part_stands_in_a_page() -> None:
+    found = [name for page in PAGES for _, name, _ in build.PART.findall(text_of(page))]
+    assert set(found) == set(build.PARTS)
+
+
+def test_every_begin_has_its_end() -> None:
+    for page in PAGES:
+        text = text_of(page)
+        assert len(build.PART.findall(text)) == text.count("<!-- begin ") == text.count("<!-- end "), page
+
+
+def test_a_stale_part_is_noticed() -> None:
+    stale = text_of("docs/operating.md").replace("there is no such node", "there is such a node")
+    assert build.fresh(stale) == text_of("docs/operating.md") != stale
+
+
+def test_the_build_command_writes_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "docs").mkdir()
+    for page in (*PAGES, build.PICTURE):
+        (tmp_path / page).write_text(text_of(page).replace("there is no such node", "there is"), encoding="utf-8")
+    build.main(tmp_path)
+    assert capsys.readouterr().out == "docs/operating.md: written\n"
+    assert (tmp_path / "docs/operating.md").read_text(encoding="utf-8") == text_of("docs/operating.md")
+
+
+# -- what is written by hand ----------------------------------------------------------------------------------------
+
+
+def links() -> Iterator[tuple[str, str]]:
+    for page in WITH_LINKS:
+        for target in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
+            if not target.startswith(("https://", "http://")):
+                yield page, target
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as the forges make them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(("page", "target"), list(links()))
+def test_links_resolve(page: str, target: str) -> None:
+    path, _, anchor = target.partition("#")
+    there = (REPOSITORY / page).parent / path if path else REPOSITORY / page
+    assert there.is_file(), f"{page}: {target} leads nowhere"
+    if anchor:
+        assert anchor in anchors(there.read_text(encoding="utf-8")), f"{page}: no heading for {target}"
+
+
+def consoles() -> Iterator[tuple[str, str, str]]:
+    """(page, command, output) of every command that needs no daemon."""
+    for page in WITH_LINKS:
+        for block in blocks(page, "console"):
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                yield page, command, output
+
+
+@pytest.mark.parametrize(("page", "command", "output"), list(consoles()))
+def test_commands_print_what_is_shown(
+    page: str, command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command.startswith(WITHOUT_DAEMON), f"{page}: a console block is for commands that can be tried: {command}"
+    monkeypatch.chdir(REPOSITORY)
+    assert cli.main(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().out == output
+
+
+def test_there_are_commands_to_try() -> None:
+    assert len(list(consoles())) >= 3
+
+
+def test_configurations_are_right(tmp_path: Path) -> None:
+    shown = [block for page in PAGES for block in blocks(page, "toml")]
+    assert shown
+    for block in shown:
+        file = tmp_path / "subord.toml"
+        file.write_text(block, encoding="utf-8")
+        assert config.load(str(file)).cluster.network.text == "10.0.0.0/24"
+
+
+def test_every_event_has_its_line() -> None:
+    daemon = text_of("subord/daemon.py")
+    written = set(re.findall(r'events\.write\(\s*"(\w+)"', daemon))
+    renamed = re.search(r"words = \{(.*?)\}", daemon, re.DOTALL)
+    assert renamed is not None
+    written |= set(re.findall(r': "(\w+)"', renamed[1]))
+    table = text_of("docs/operating.md").partition("### The event log")[2].partition("###")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
+
+
+def test_the_tests_that_the_protocol_names_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text_of("docs/protocol.md"))
+    assert named
+    for file, test in named:
+        assert re.search(rf"^(async )?def {test}\(", text_of(file), re.MULTILINE), f"{file}::{test} does not exist"
+
+
+def test_all_commands_of_the_dev_script_are_real() -> None:
+    commands = set(re.findall(r"^  (\w+)\)", text_of("dev"), re.MULTILINE))
+    used = {word for page in PAGES for word in re.findall(r"\./dev (\w+)", text_of(page))}
+    assert {"demo", "test"} <= used <= commands
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
+def test_one_word_for_one_thing(page: str) -> None:
+    found = re.findall(r"\b(parent|child(?:ren)?|superior|slave)s?\b", text_of(page), re.IGNORECASE)
+    assert found == []
+
+
+# -- the unit -------------------------------------------------------------------------------------------------------
+
+
+def test_the_unit_runs_a_command_that_exists() -> None:
+    unit = text_of("deploy/subord.service")
+    (line,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+    arguments = cli.parser("run").parse_args(shlex.split(line)[1:])
+    assert arguments.config == "/etc/subord/subord.toml"
+    loaded = config.load(str(REPOSITORY / "deploy" / "subord.toml"), arguments.set)
+    assert loaded.node.state_directory == "/var/lib/subord"
+    assert Path(loaded.node.control_socket).parent == Path("/run/subord")
+    assert re.search(rf"^RestartPreventExitStatus={cli.exit_codes.CONFIGURATION}$", unit, re.MULTILINE)
