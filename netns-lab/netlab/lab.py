@@ -32,7 +32,6 @@ from netlab.launch import Leash, Progress
 from netlab.options import Options
 
 READ_INTERVAL_S = 0.02
-NODE_MIB = 10  # PSS of a node, and its page tables
 QUIET_S = 3.0  # no change of place for so long means stable
 
 Condition = Callable[[Cluster], bool]
@@ -201,8 +200,8 @@ class Lab:
     # Measuring (see measure.py)
 
     def touch_memory(self) -> int:
-        """What the daemons will need, so that a host that lends memory lends it now. MiB touched."""
-        touched: int = self.client.ask("touch_memory", mib=len(self._addresses) * NODE_MIB)
+        """Have the memory that the daemons will need lent by the host now (reserve.py); MiB."""
+        touched: int = self.client.ask("touch_memory")
         return touched
 
     def ports(self) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import mmap
 import os
 import platform
 import socket
@@ -82,18 +81,6 @@ def exchanges_per_node(control_sockets: Iterable[Path]) -> float | None:
             return None
         told.append(int(counters["exchanges"]))
     return sum(told) / len(told) if told else None
-
-
-def touch_memory(size_mib: int) -> int:
-    """Use so much memory once (at most a third of what is free) and give it back; MiB touched.
-
-    In a virtual machine the host finds a page when it is touched first: 3 s a GiB were measured, which would be
-    charged to whoever starts first. A process that touches them beforehand pays instead.
-    """
-    size = min(size_mib, memory_available_bytes() // 3 >> 20)
-    if size > 0:
-        mmap.mmap(-1, size << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
-    return max(size, 0)
 
 
 def memory_available_bytes() -> int:

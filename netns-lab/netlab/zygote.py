@@ -28,6 +28,7 @@ from netlab import linux
 from netlab.events import append_event
 from netlab.lines import Lines, Message
 from netlab.options import Options, config_text
+from netlab.reserve import Reserve
 from netlab.rundir import RunDirectory
 
 Main = Callable[[list[str]], int | None]
@@ -58,7 +59,7 @@ def start(options: Options, directory: RunDirectory) -> tuple[int, Lines]:
 
 
 class Zygote:
-    """Answers {"start": [[address, namespace path, position], ...]} and {"signal": N, "to": address}."""
+    """Answers {"start": [[address, namespace path, position], ...]} and {"signal": N, "to": address} and {"touch": nodes}."""
 
     def __init__(self, options: Options, directory: RunDirectory, controller: Lines) -> None:
         self._options = options
@@ -68,6 +69,7 @@ class Zygote:
         self._addresses: dict[int, str] = {}
         self._events = os.open(directory.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._main: Main | None = None
+        self._reserve = Reserve()
         self._wakeup, self._waker = socket.socketpair()
 
     def run(self) -> None:
@@ -115,6 +117,8 @@ class Zygote:
                 if address not in self._pids:
                     self._fork(address, namespace, position)
             self._controller.send({"done": self._pids_of(node[0] for node in request["start"])})
+        elif "touch" in request:
+            self._controller.send({"done": {"mib": self._reserve.fill(request["touch"])}})
         else:
             self._reap()
             address, number = request["to"], request["signal"]
@@ -131,6 +135,7 @@ class Zygote:
 
     def _fork(self, address: str, namespace: str, position: int) -> None:
         zygote = os.getpid()
+        self._reserve.let_go()
         mono = time.monotonic()
         pid = os.fork()
         if pid == 0:

@@ -203,10 +203,10 @@ async def _hold(stream: trio.SocketStream) -> None:
 
 
 async def _read_opening(stream: trio.SocketStream) -> Opening | None:
-    frame = await _read_frame(stream, QUESTION_BYTES_MAX)
     try:
+        frame = await _read_frame(stream, QUESTION_BYTES_MAX)
         return None if frame is None else _openings.decode(frame)
-    except msgspec.DecodeError:
+    except (trio.BrokenResourceError, msgspec.DecodeError):
         return None
 
 

@@ -40,9 +40,7 @@ def test_a_full_disk_costs_one_warning(warnings: list[str]) -> None:
     log = EventLog("/dev/full", "10.0.0.2")
     for _ in range(3):
         log.write("tick")
-    assert warnings == [
-        "cannot write the event log: No space left on device; events are lost until there is room"
-    ]
+    assert warnings == ["cannot write the event log: No space left on device; events are lost until there is room"]
 
 
 def test_a_line_cut_short_costs_one_warning(
@@ -52,7 +50,9 @@ def test_a_line_cut_short_costs_one_warning(
     monkeypatch.setattr(os, "write", lambda _file, _data: 1)
     log.write("tick")
     log.write("tick")
-    assert warnings == ["cannot write the event log: the last line was cut short; events are lost until there is room"]
+    assert warnings == [
+        "cannot write the event log: the last line was cut short; events are lost until there is room"
+    ]
 
 
 def test_a_pipe_that_nobody_empties_does_not_stop_us(tmp_path: Path, warnings: list[str]) -> None:

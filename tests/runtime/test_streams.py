@@ -111,7 +111,7 @@ async def is_closed(sock: socket.socket) -> bool:
 # -- edges ----------------------------------------------------------------------------------------------------------
 
 HOLDER = """
-import sys, trio
+import socket, sys, trio
 from subord.runtime.counters import Counters
 from subord.runtime.streams import Streams
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -120,9 +120,9 @@ streams = Streams(
     answer=lambda _: b"", edge_closed=lambda _: None, is_ours=lambda _: True,
 )
 async def lead():
-    listener, = await trio.open_tcp_listeners(0, host=address)
-    print(listener.socket.getsockname()[1], flush=True)
-    await streams.serve(listener.socket)
+    listener = socket.create_server((address, 0))
+    print(listener.getsockname()[1], flush=True)
+    await streams.serve(listener)
 trio.run(lead) if role == "leader" else trio.run(streams.hold_edge, "127.0.0.1")
 """
 
@@ -131,7 +131,9 @@ trio.run(lead) if role == "leader" else trio.run(streams.hold_edge, "127.0.0.1")
 async def process(*arguments: object) -> AsyncIterator[trio.Process]:
     """A node of its own in a real process."""
     command = [sys.executable, "-c", HOLDER, *map(str, arguments)]
-    started = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCE})
+    started = await trio.lowlevel.open_process(
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCE}
+    )
     try:
         yield started
     finally:
@@ -222,13 +224,17 @@ async def test_a_thousand_edges_leave_nothing_behind() -> None:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 elif number % 3 == 1:
                     await trio.lowlevel.checkpoint()
+            # At least one connection is accepted a turn; more would fill the kernel's backlog.
+            await trio.lowlevel.checkpoint()
+            await until(lambda: served.streams._open < 20, "the streams are attended to")
         await until(lambda: served.streams._open == 0, "all streams are forgotten")
         await until(lambda: len(os.listdir("/proc/self/fd")) <= before, "all files are closed")
         assert served.streams._edges == {}
+        assert len(served.closed) > 300
 
 
 VANISHED = """
-import json, trio
+import json, socket, trio
 from pyroute2 import IPRoute
 from subord.runtime import streams as module
 from subord.runtime.counters import Counters
@@ -239,7 +245,7 @@ ip.link("set", index=lo, state="up")
 ended = []
 
 async def main():
-    listener, = await trio.open_tcp_listeners(7117, host="127.0.0.1")
+    listener = socket.create_server(("127.0.0.1", 7117))
     make = lambda address: module.Streams(
         address, 7117, user_timeout_s=0.5, counters=Counters(), answer=lambda _: b"",
         is_ours=lambda _: True, edge_closed=lambda peer: ended.append(peer),
@@ -250,7 +256,7 @@ async def main():
             ended.append("leader")
     with trio.move_on_after(20):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(leader.serve, listener.socket)
+            nursery.start_soon(leader.serve, listener)
             nursery.start_soon(hold)
             while not leader._edges:
                 await trio.sleep(0.01)
@@ -395,7 +401,7 @@ async def test_many_questions_at_once_are_all_answered() -> None:
 
 
 async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OPENING_S_MAX", 0.5)
+    monkeypatch.setattr(module, "OPENING_S_MAX", 1.5)
     made: list[int] = []
 
     def answer(_topic: Topic) -> bytes:
@@ -407,9 +413,10 @@ async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypa
         callers = [socket.create_connection((LEADER, served.port), WAIT_S_MAX) for _ in range(20)]
         for each in callers:
             each.sendall(frame(msgspec.msgpack.encode(Opening("ask", "roster"))))
-        await until(lambda: served.streams._open == 20, "all were accepted")
+        waiting = len(callers) - module.ANSWERS_AT_ONCE_MAX
+        await until(lambda: served.streams._answers.statistics().tasks_waiting == waiting, "the others wait")
+        assert len(made) == module.ANSWERS_AT_ONCE_MAX
         await until(lambda: served.streams._open == 0, "all were sent away")
-        assert len(made) <= 2 * module.ANSWERS_AT_ONCE_MAX
         for each in callers:
             each.close()
 

@@ -1,0 +1,209 @@
+"""Real daemons in namespaces: the tree is what protocol.md says, after a start and after every disaster."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from subord.core.numbering import numbering
+
+pytestmark = pytest.mark.lab
+
+SUBORD = str(Path(sys.executable).with_name("subord"))
+PAPERS_TREE = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
+SETTLED_S_MAX = 30.0
+
+
+@pytest.fixture
+def raise_lab():
+    from netlab.lab import Lab
+
+    labs = []
+
+    def raised(**options):
+        lab = Lab(**options)
+        lab.__enter__()
+        labs.append(lab)
+        return lab
+
+    yield raised
+    for lab in labs:
+        lab.__exit__(None, None, None)
+
+
+def leaders(lab):
+    return {position: leader for position, (_, leader) in sorted(lab.places().items())}
+
+
+def computed(nodes, fanout):
+    rule = numbering("complete", fanout)
+    return {position: rule.computed_leader(position) for position in range(1, nodes + 1)}
+
+
+def wait_for(lab, expected):
+    """Until the leaders are these, and one root knows all live nodes."""
+    lab.wait(lambda cluster: leaders(lab) == expected and cluster.settled_at() is not None, SETTLED_S_MAX)
+
+
+def ask(lab, position, *words):
+    done = subprocess.run(
+        [SUBORD, *words, "--json", "--socket", str(lab.control_socket(position))],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def edges(tree):
+    """{position: leader's position} of a tree document, without recursion."""
+    found, waiting = {}, [(root, None) for root in tree["roots"]]
+    while waiting:
+        node, leader = waiting.pop()
+        found[node["position"]] = leader
+        waiting += [(each, node["position"]) for each in node["subordinates"]]
+    return found
+
+
+def test_eleven_nodes_are_the_papers_tree(raise_lab):
+    lab = raise_lab(nodes=11, fanout=2)
+    lab.start_all()
+    wait_for(lab, PAPERS_TREE)
+    for position in (1, 5, 11):
+        tree = ask(lab, position, "tree")
+        assert (tree["nodes"], edges(tree)) == (11, PAPERS_TREE)
+
+
+@pytest.mark.parametrize("fanout", [2, 3, 8])
+def test_level_and_octet_boundaries(raise_lab, fanout):
+    """N = 1+p and 1+p+p^2, each -1, 0, +1, and across the octets: 254..260 and 510..516."""
+    sizes = [base + near for base in (1 + fanout, 1 + fanout + fanout**2) for near in (-1, 0, 1)]
+    sizes = sorted({*sizes, *range(254, 261), *range(510, 517)})
+    lab = raise_lab(nodes=sizes[-1], fanout=fanout)
+    running = 0
+    for size in sizes:
+        lab.start(*range(running + 1, size + 1))
+        running = size
+        wait_for(lab, computed(size, fanout))
+
+
+@pytest.mark.parametrize("order", ["random", "reverse"])
+def test_the_start_order_does_not_matter(raise_lab, order):
+    lab = raise_lab(nodes=60, fanout=2)
+    lab.start_all(order, seed=7)
+    wait_for(lab, computed(60, 2))
+
+
+def test_kill_and_restart_of_interior_root_and_leaf(raise_lab):
+    nodes, fanout = 31, 2
+    lab = raise_lab(nodes=nodes, fanout=fanout)
+    whole = computed(nodes, fanout)
+    lab.start_all()
+    wait_for(lab, whole)
+
+    lab.kill(3)  # its subordinates go to the nearest of its level
+    wait_for(lab, {**{p: leader for p, leader in whole.items() if p != 3}, 6: 2, 7: 2})
+    lab.start(3)
+    wait_for(lab, whole)
+
+    lab.kill(1)  # position 2 is the next root, and takes its sibling
+    wait_for(lab, {**{p: leader for p, leader in whole.items() if p != 1}, 2: None, 3: 2})
+    lab.start(1)
+    wait_for(lab, whole)
+
+    lab.kill(20)
+    wait_for(lab, {p: leader for p, leader in whole.items() if p != 20})
+    lab.start(20)
+    wait_for(lab, whole)
+    assert lab.malformed_events == 0
+
+
+def test_a_silent_death_is_noticed_at_both_ends(raise_lab):
+    lab = raise_lab(nodes=7, fanout=2)
+    lab.start_all()
+    wait_for(lab, computed(7, 2))
+    lab.cut(3)
+    lab.kill(3)
+    wait_for(lab, {1: None, 2: 1, 4: 2, 5: 2, 6: 2, 7: 2})
+
+
+def test_goodbye_costs_no_detection(raise_lab):
+    lab = raise_lab(nodes=15, fanout=2)
+    lab.start_all()
+    wait_for(lab, computed(15, 2))
+    lab.events = events = []
+    lab.kill(3, 15)
+    wait_for(lab, {**{p: leader for p, leader in computed(15, 2).items() if p != 3}, 6: 2, 7: 2})
+    assert [event["event"] for event in events if event["event"] == "lost"] == []
+    assert ask(lab, 1, "tree")["missing"] == 0
+
+
+def test_other_settings_are_refused_on_both_sides_and_nobody_else_is_disturbed(raise_lab):
+    lab = raise_lab(nodes=8, fanout=2)
+    config = lab.directory.node(8) / "config.toml"
+    config.write_text(config.read_text().replace("fanout = 2", "fanout = 3"))
+    lab.start(*range(1, 8))
+    wait_for(lab, computed(7, 2))
+    lab.events = events = []
+    lab.start(8)
+    lab.wait(lambda _: any(e["event"] == "refused" and e["by"] == "them" for e in events), SETTLED_S_MAX)
+
+    (ours, *_) = [r for r in ask(lab, 8, "status")["refusals"] if r["by"] == "them"]
+    assert ours["reason"].startswith("fan-out 2, we use 3")
+    theirs = [r for p in range(1, 8) for r in ask(lab, p, "status")["refusals"]]
+    assert {(r["by"], r["address"]) for r in theirs} == {("us", lab.address(8))}
+    assert theirs[0]["reason"].startswith("fan-out 3, we use 2")
+    assert edges(ask(lab, 1, "tree")) == computed(7, 2)
+
+
+NOISE = """
+import os, random, socket, sys
+chance = random.Random(1)
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(300):
+    size = chance.choice((0, 1, 2, 20, 1200, 1201, 9000))
+    sock.sendto(chance.choice((b"", b"s\\x01", b"s\\x02")) + os.urandom(size), (sys.argv[1], 7117))
+stream = socket.create_connection((sys.argv[1], 7117))
+try:
+    stream.sendall(os.urandom(100_000))
+except OSError:
+    pass  # hung up on us, as it should
+"""
+
+
+def test_random_bytes_change_nothing_and_are_counted(raise_lab):
+    lab = raise_lab(nodes=7, fanout=2)
+    lab.start_all()
+    wait_for(lab, computed(7, 2))
+    before = {p: ask(lab, p, "status")["leader_changes"] for p in range(1, 8)}
+    assert lab.run(5, sys.executable, "-c", NOISE, lab.address(2)).returncode == 0
+    dropped = ask_counters(lab, 2)["dropped_by_reason"]
+    assert {"malformed", "not_subord", "unknown_version", "oversized"} <= set(dropped)
+    assert sum(dropped.values()) >= 250
+    assert {p: ask(lab, p, "status")["leader_changes"] for p in range(1, 8)} == before
+    assert edges(ask(lab, 7, "tree")) == computed(7, 2)
+
+
+def ask_counters(lab, position):
+    from netlab.measure import counters_of
+
+    return counters_of(lab.control_socket(position))
+
+
+def test_metrics_answer_inside_the_lab(raise_lab):
+    lab = raise_lab(nodes=3, fanout=2)
+    lab.start_all()
+    wait_for(lab, computed(3, 2))
+    read = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
+    text = lab.run(3, sys.executable, "-c", read, f"http://{lab.address(1)}:9717/metrics").stdout
+    assert "subord_is_root 1.0" in text
+    assert "subord_subtree_nodes 3.0" in text
+
+
+def test_the_executed_command_does_the_same_as_the_forked_one(raise_lab):
+    lab = raise_lab(nodes=7, fanout=2, execute=True)
+    lab.start_all()
+    wait_for(lab, computed(7, 2))

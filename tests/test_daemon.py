@@ -1,0 +1,473 @@
+"""Real daemons as an operator starts them: processes with signals, files and sockets, in a network of their own.
+
+All run in one private network namespace whose loopback has the addresses 10.9.0.1 to .9 (two settled daemons,
+which the tests share) and 10.8.0.1 to .9 (daemons of single tests).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+import subord
+from subord.cli import exit_codes
+from subord.cli.client import ask
+
+WAIT_S_MAX = 30.0
+SOURCE = str(Path(subord.__file__).parents[1])
+ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
+SHARED, SINGLE = "10.9.0", "10.8.0"
+
+HOLDER = """
+import sys
+from pyroute2 import IPRoute
+with IPRoute() as ip:
+    lo = ip.link_lookup(ifname="lo")[0]
+    ip.link("set", index=lo, state="up")
+    for network in sys.argv[1:]:
+        for number in range(1, 10):
+            ip.addr("add", index=lo, address=f"{network}.{number}", prefixlen=24)
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S_MAX
+    while not condition():
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        time.sleep(0.02)
+
+
+# -- a network of our own -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def inside() -> Iterator[list[str]]:
+    """The words before a command that make it run in the namespace."""
+    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
+        pytest.skip("no `unshare` and `nsenter` (util-linux) on this machine")
+    pytest.importorskip("pyroute2", reason="pyroute2 is missing: install the extra `lab`")
+    is_root = os.geteuid() == 0
+    enter = ["unshare", "-n"] if is_root else ["unshare", "-Urn"]
+    tried = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False, timeout=WAIT_S_MAX)
+    if tried.returncode != 0:
+        pytest.skip(f"neither root nor user namespaces here: {tried.stderr.strip()}")
+    command = [*enter, sys.executable, "-c", HOLDER, SHARED, SINGLE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        words = ["nsenter", "-t", str(holder.pid), "-n"]
+        yield words if is_root else [*words, "-U", "--preserve-credentials"]
+
+
+class Started:
+    """One daemon process; what it wrote and shows."""
+
+    def __init__(self, inside: list[str], folder: Path, address: str, *assignments: str, **options: Any) -> None:
+        """`options`: `config` (a file), `environment`, `files_max`; an empty `address` is not given to it."""
+        self.folder = folder
+        self.control = folder / "control"
+        self.log_path = folder / "log"
+        self.events_path = folder / "events"
+        given = {
+            "cluster.network": f"{(address or SINGLE + '.1').rpartition('.')[0]}.0/24",
+            "cluster.timing": "lab",
+            "node.address": address,
+            "node.control_socket": self.control,
+            "node.event_log": self.events_path,
+        }
+        given.update(each.split("=", 1) for each in assignments)
+        words = [word for key, value in given.items() if value for word in ("--set", f"{key}={value}")]
+        if "config" in options:
+            words += ["--config", str(options["config"])]
+        files_max = options.get("files_max")
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [*inside, sys.executable, "-m", "subord", "run", *words],
+                env={**ENVIRONMENT, **options.get("environment", {})},
+                stderr=log,
+                preexec_fn=files_max and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files_max,) * 2)),
+            )
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.events_path.read_text().splitlines()]
+
+    def show(self, page: str) -> dict[str, Any]:
+        return ask(str(self.control), f"/v1/{page}", WAIT_S_MAX)
+
+    def is_ready(self) -> bool:
+        assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.log}"
+        return self.events_path.exists() and any(each["event"] == "ready" for each in self.events)
+
+    def tell(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def ended(self) -> int:
+        return self.process.wait(WAIT_S_MAX)
+
+
+Start = Callable[..., Started]
+
+
+@pytest.fixture(scope="module")
+def shared(inside: list[str]) -> Iterator[tuple[Started, Started]]:
+    """A root and its subordinate, settled; tests leave them so."""
+    with TemporaryDirectory(prefix="s") as name:
+        pair = []
+        for number in (1, 2):
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            pair.append(Started(inside, folder, f"{SHARED}.{number}"))
+        first, second = pair
+        try:
+            until(lambda: first.is_ready() and second.is_ready(), "both are ready")
+            until(lambda: second.show("status")["leader"] == f"{SHARED}.1", "the second follows the first")
+            yield first, second
+        finally:
+            for each in pair:
+                each.process.kill()
+                each.process.wait()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A directory with a short name: a socket path has 107 bytes."""
+    with TemporaryDirectory(prefix="s") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def start(inside: list[str], folder: Path) -> Iterator[Start]:
+    """Starts daemons, each with a directory of its own below `folder`; they end with the test."""
+    started: list[Started] = []
+
+    def start_one(address: str, *assignments: str, **options: Any) -> Started:
+        own = folder / str(len(started))
+        own.mkdir()
+        started.append(Started(inside, own, address, *assignments, **options))
+        return started[-1]
+
+    yield start_one
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+# -- signals --------------------------------------------------------------------------------------------------------
+
+
+def test_sigterm_says_goodbye_and_leaves_nothing_behind(start: Start) -> None:
+    first = start(f"{SINGLE}.1")
+    until(first.is_ready, "the first is ready")
+    second = start(f"{SINGLE}.2")
+    until(second.is_ready, "the second is ready")
+    until(lambda: second.show("status")["leader"] == f"{SINGLE}.1", "the second follows the first")
+    began = time.monotonic()
+    first.tell(signal.SIGTERM)
+    assert first.ended() == 0
+    assert time.monotonic() - began < 2.0 + 0.5 + 2.0  # grace, second lock, and a machine under load
+    assert not first.control.exists()
+    assert first.events[-1]["event"] == "stopped"
+    until(lambda: second.show("status")["phase"] == "root", "the second has taken over")
+    assert "subordinate_lost" not in [each["event"] for each in first.events]
+    assert [each.get("cause") for each in second.events if each["event"] == "lost"] in ([], ["goodbye"])
+    second.tell(signal.SIGINT)
+    assert second.ended() == 0
+    assert "Traceback" not in first.log + second.log
+
+
+def test_a_second_sigterm_ends_it_at_once(start: Start) -> None:
+    first, second = start(f"{SINGLE}.1", "node.grace_s=60"), start(f"{SINGLE}.2")
+    until(lambda: first.is_ready() and second.is_ready(), "both are ready")
+    until(lambda: second.show("status")["leader"] == f"{SINGLE}.1", "the second follows the first")
+    second.tell(signal.SIGSTOP)  # so that the goodbye is not answered
+    first.tell(signal.SIGTERM)
+    until(lambda: "leaving: goodbyes for up to 60 s" in first.log, "it says goodbye")
+    assert first.show("status")["phase"] == "leaving"
+    assert first.process.poll() is None
+    first.tell(signal.SIGTERM)
+    assert first.ended() == 0  # far within the grace
+    assert not first.control.exists()
+    second.tell(signal.SIGCONT)
+
+
+def test_sighup_takes_over_what_it_can_and_names_the_rest(start: Start, folder: Path) -> None:
+    config = folder / "subord.toml"
+    config.write_text("[cluster]\nfanout = 4\nguest_slots = 2\n[node]\n")
+    daemon = start(f"{SINGLE}.1", config=config)
+    until(daemon.is_ready, "it is ready")
+
+    config.write_text('[cluster]\nfanout = 5\nguest_slots = 2\n[node]\nlog_level = "debug"\ngrace_s = 0.25\n')
+    daemon.tell(signal.SIGHUP)
+    until(lambda: "configuration read again: " in daemon.log, "it is read again")
+    assert "INFO configuration read again: node.grace_s, node.log_level\n" in daemon.log
+    assert "WARNING changed, but taken over only by a restart: cluster.fanout\n" in daemon.log
+
+    config.write_text("[cluster]\nfanout = \n")
+    daemon.tell(signal.SIGHUP)
+    until(lambda: "was not read again" in daemon.log, "the broken file is refused")
+    (line,) = [each for each in daemon.log.splitlines() if "was not read again" in each]
+    assert line.startswith(f"ERROR the configuration was not read again, the old one goes on: {config}:2: ")
+    assert daemon.show("status")["settings"]["fanout"] == 4
+
+    daemon.tell(signal.SIGTERM)
+    assert daemon.ended() == 0
+    assert "leaving: goodbyes for up to 0.25 s" in daemon.log
+
+
+def test_a_configuration_on_a_disk_that_does_not_answer_does_not_stop_it_from_leaving(
+    start: Start, folder: Path
+) -> None:
+    config = folder / "subord.toml"
+    config.write_text("")
+    daemon = start(f"{SINGLE}.1", config=config)
+    until(daemon.is_ready, "it is ready")
+    config.unlink()
+    os.mkfifo(config)
+    writers: list[int] = []
+
+    def is_being_read() -> bool:
+        try:  # without a reader that waits: ENXIO
+            writers.append(os.open(config, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    daemon.tell(signal.SIGHUP)
+    daemon.tell(signal.SIGHUP)
+    until(is_being_read, "it reads the configuration, for ever: nothing is written, and the pipe stays open")
+    daemon.tell(signal.SIGTERM)
+    assert daemon.ended() == 0
+    assert not daemon.control.exists()
+    os.close(writers[0])
+
+
+def test_sigusr1_writes_one_line_of_state_whatever_the_level(start: Start) -> None:
+    daemon = start(f"{SINGLE}.1", "node.log_level=error")
+    until(daemon.is_ready, "it is ready")
+    assert daemon.log == ""
+    daemon.tell(signal.SIGUSR1)
+    until(lambda: daemon.log.endswith("\n"), "the line is written")
+    (line,) = daemon.log.splitlines()
+    state = json.loads(line.partition(" state: ")[2])
+    assert (state["address"], state["phase"], state["subtree_nodes"]) == (f"{SINGLE}.1", "root", 1)
+
+
+# -- starts that fail -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "assignments", "code", "line"),
+    [
+        (
+            f"{SHARED}.1", (), exit_codes.TRY_AGAIN,
+            f"UDP {SHARED}.1 port 7117 is taken: is another subord running? Stop it, or set cluster.port on all nodes",
+        ),
+        (
+            "", ("cluster.network=10.7.0.0/24",), exit_codes.TRY_AGAIN,
+            "this machine has no address inside the network 10.7.0.0/24",
+        ),
+        ("", (), exit_codes.TRY_AGAIN, "node.address"),
+        (
+            f"{SINGLE}.1", ("node.control_socket=/nonexistent/control",), exit_codes.TRY_AGAIN,
+            "the directory /nonexistent of the control socket does not exist: create it or choose another",
+        ),
+        (
+            f"{SINGLE}.1", ("node.event_log=/nonexistent/events",), exit_codes.TRY_AGAIN,
+            "cannot open the event log /nonexistent/events: No such file or directory; set node.event_log",
+        ),
+        (
+            f"{SINGLE}.1", ("node.metrics=192.0.2.1:9717",), exit_codes.TRY_AGAIN,
+            "TCP 192.0.2.1:9717: this host has no address 192.0.2.1",
+        ),
+        (f"{SINGLE}.1", ("cluster.fanout=1",), exit_codes.CONFIGURATION, "--set cluster.fanout=1"),
+        (f"{SINGLE}.1", ("node.address=10.9.0.1",), exit_codes.CONFIGURATION, "--set node.address=10.9.0.1"),
+    ],
+)  # fmt: skip
+def test_a_start_that_fails_says_why_in_one_line(
+    start: Start,
+    shared: tuple[Started, Started],
+    address: str,
+    assignments: tuple[str, ...],
+    code: int,
+    line: str,
+) -> None:
+    daemon = start(address, *assignments)
+    assert daemon.ended() == code
+    assert daemon.log.startswith("subord: ")
+    assert line in daemon.log
+    assert daemon.log.count("\n") == 1
+    assert not daemon.control.exists()
+    assert shared[0].show("status")["phase"] == "root"
+
+
+def test_the_control_socket_of_a_living_daemon_is_left_alone(start: Start, shared: tuple[Started, Started]) -> None:
+    living = shared[0].control
+    daemon = start(f"{SINGLE}.1", f"node.control_socket={living}")
+    assert daemon.ended() == exit_codes.TRY_AGAIN
+    assert f"another daemon answers at {living}; it was left alone" in daemon.log
+    assert shared[0].show("status")["address"] == f"{SHARED}.1"
+
+
+def test_a_control_socket_that_took_the_place_of_ours_is_left_alone(start: Start) -> None:
+    first = start(f"{SINGLE}.1")
+    until(first.is_ready, "the first is ready")
+    first.control.unlink()
+    second = start(f"{SINGLE}.2", f"node.control_socket={first.control}")
+    until(second.is_ready, "the second is ready")
+    first.tell(signal.SIGTERM)
+    assert first.ended() == 0
+    assert ask(str(first.control), "/v1/status", WAIT_S_MAX)["address"] == f"{SINGLE}.2"
+
+
+def test_a_missing_state_directory_costs_one_warning(start: Start, folder: Path) -> None:
+    daemon = start(f"{SINGLE}.1", f"node.state_directory={folder / 'none'}")
+    until(daemon.is_ready, "it is ready")
+    daemon.tell(signal.SIGTERM)
+    assert daemon.ended() == 0
+    warnings = [line for line in daemon.log.splitlines() if not line.startswith("INFO ")]
+    assert warnings == [
+        f"WARNING cannot remember the neighbourhood: the directory {folder / 'none'} does not exist; "
+        "create it or correct node.state_directory; going on without"
+    ]
+    assert not (folder / "none").exists()
+
+
+# -- a supervisor ---------------------------------------------------------------------------------------------------
+
+
+def test_systemd_hears_how_it_stands(start: Start, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(folder / "notify"))
+        supervisor.settimeout(WAIT_S_MAX)
+        heard: list[str] = []
+
+        def hears(line: str) -> bool:
+            while line not in heard:
+                heard.extend(supervisor.recv(4096).decode().splitlines())
+            return True
+
+        first = start(f"{SINGLE}.1")
+        until(first.is_ready, "the first is ready")
+        second = start(
+            f"{SINGLE}.2",
+            environment={"NOTIFY_SOCKET": str(folder / "notify"), "WATCHDOG_USEC": "200000"},
+        )
+        assert hears("READY=1")
+        assert hears(f"STATUS=subordinate of {SINGLE}.1, level 1, 0 below")
+        assert hears("WATCHDOG=1")
+        first.tell(signal.SIGKILL)
+        assert hears("STATUS=root, 0 below")
+        second.tell(signal.SIGTERM)
+        assert hears("STOPPING=1")
+        assert second.ended() == 0
+        assert heard.index("READY=1") < heard.index(f"STATUS=subordinate of {SINGLE}.1, level 1, 0 below")
+
+
+# -- hostile neighbours ---------------------------------------------------------------------------------------------
+
+NOISE = """
+import random, socket, sys
+from subord.core.messages import Propose, Terms, Wish
+from subord.wire import HEADER, encode
+target, chance = (sys.argv[1], 7117), random.Random(7)
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    sock.bind((sys.argv[2], 0))
+    sock.settimeout(1)
+    for number in range(100):
+        for _ in range(4):
+            head = HEADER if chance.random() < 0.5 else b""
+            sock.sendto(head + chance.randbytes(chance.randrange(1, 1300)), target)
+        text = f"{number}\\nINFO a line of our own\\x1b[2J"
+        sock.sendto(encode(Propose(1, 1, Terms(text, 8, 8, "ip", "complete", "lab"), Wish.HOME)), target)
+        try:
+            sock.recv(2000)  # the refusal: so that we do not send faster than can be read
+        except OSError:
+            pass
+for number in range(60):
+    with socket.create_connection(target, 20, (sys.argv[2], 0)) as sock:
+        try:
+            sock.sendall(chance.randbytes(chance.randrange(1, 3000)))
+            if number % 2:
+                sock.recv(1)
+        except OSError:
+            pass
+"""
+
+
+def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared: tuple[Started, Started]) -> None:
+    first, second = shared
+    before = [each.show("status") for each in shared]
+    for target in (1, 2):
+        noise = [*inside, sys.executable, "-c", NOISE, f"{SHARED}.{target}", f"{SHARED}.9"]
+        subprocess.run(noise, env=ENVIRONMENT, check=True, timeout=60)
+    for each in shared:
+        until(lambda each=each: dropped(each, "stream_malformed") >= 60, "the noise on TCP is counted")
+        until(lambda each=each: sum(dropped(each, reason) for reason in UDP_REASONS) == 400, "that on UDP is, too")
+        lines = each.log.splitlines()
+        assert not [line for line in lines if not line.startswith(("INFO ", "WARNING "))]
+        assert "INFO a line of our own" not in lines
+        assert "\x1b" not in each.log
+        told = [line for line in lines if "do not fit" in line]
+        assert 0 < len(told) < 100
+        assert dropped(each, "refusals_not_told") == 100 - len(told)
+    after = [each.show("status") for each in shared]
+    same = ("incarnation", "phase", "place", "leader", "path", "leader_changes", "subtree_nodes")
+    assert [{key: each[key] for key in same} for each in after] == [
+        {key: each[key] for key in same} for each in before
+    ]
+    assert after[1]["leader"] == first.show("status")["address"]
+    assert second.process.poll() is None
+
+
+UDP_REASONS = ("too_short", "not_subord", "malformed", "oversized", "out_of_bounds", "unknown_version")
+
+
+def dropped(each: Started, reason: str) -> int:
+    number: int = each.show("counters")["dropped_by_reason"].get(reason, 0)
+    return number
+
+
+CROWD = """
+import socket, sys
+crowd = []
+for number in range(200):
+    sock = socket.socket()
+    sock.bind((sys.argv[2], 0))
+    sock.settimeout(20)
+    sock.connect((sys.argv[1], 7117))
+    crowd.append(sock)
+print("here", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_crowd_of_streams_leaves_files_for_the_control_socket(inside: list[str], start: Start) -> None:
+    daemon = start(f"{SINGLE}.1", files_max=150)
+    until(daemon.is_ready, "it is ready")
+    command = [*inside, sys.executable, "-c", CROWD, f"{SINGLE}.1", f"{SINGLE}.9"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
+        assert crowd.stdout is not None
+        assert crowd.stdout.readline() == b"here\n"
+        until(lambda: dropped(daemon, "streams_full") >= 100, "most of them are turned away")
+        assert daemon.show("status")["phase"] == "root"
+    assert [line for line in daemon.log.splitlines() if not line.startswith("INFO ")] == []
