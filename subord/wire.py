@@ -18,31 +18,15 @@ from typing import Final
 
 import msgspec
 
-from subord.core.messages import (
-    ALTERNATES_MAX,
-    CHANGES_MAX,
-    HINTS_MAX,
-    PATH_POSITIONS_MAX,
-    Accept,
-    Advice,
-    Beat,
-    Echo,
-    Goodbye,
-    Guidance,
-    Guide,
-    Message,
-    Refuse,
-    Versions,
-)
+from subord.core.messages import Message, Versions
 
 MAGIC: Final = 0x73
 VERSION: Final = 1
 DATAGRAM_BYTES_MAX: Final = 1200
 HEADER = bytes((MAGIC, VERSION))
-NUMBER_MAX: Final = (1 << 64) - 1
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Message)
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 class Fault(enum.Enum):
@@ -53,7 +37,6 @@ class Fault(enum.Enum):
     FOREIGN = "not_subord"
     VERSION = "unknown_version"
     MALFORMED = "malformed"
-    OUT_OF_BOUNDS = "out_of_bounds"
 
 
 VERSIONS_DATAGRAM = HEADER + _encoder.encode(Versions((VERSION,)))
@@ -77,10 +60,9 @@ def decode(data: bytes) -> Message | Fault:
     if data[1] != VERSION and not _is_versions(data):
         return Fault.VERSION
     try:
-        message = _decoder.decode(data[len(HEADER) :])
+        return _decoder.decode(data[len(HEADER) :])
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError):
-        return Fault.MALFORMED
-    return message if _within_bounds(message) else Fault.OUT_OF_BOUNDS
+        return Fault.MALFORMED  # also what is out of bounds: core/messages.py sets them
 
 
 def _is_versions(data: bytes) -> bool:
@@ -89,42 +71,3 @@ def _is_versions(data: bytes) -> bool:
         return isinstance(_decoder.decode(data[len(HEADER) :]), Versions)
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError):
         return False
-
-
-def _within_bounds(message: Message) -> bool:  # noqa: PLR0911 - one return a shape reads best
-    """Numbers are natural and lists short, so that nobody's words can grow our memory."""
-    if isinstance(message, Beat):
-        return (
-            _natural(message.number, message.next_ms, message.incarnation, message.leader_incarnation)
-            and len(message.changes) <= CHANGES_MAX
-            and len(message.gone) <= CHANGES_MAX
-            and _natural(*message.gone)
-            and all(
-                _natural(c.leader, c.incarnation, c.moves, c.age_s) and c.position > 0 and 0 <= c.place <= 2
-                for c in message.changes
-            )
-        )
-    if isinstance(message, Versions):
-        return len(message.spoken) <= HINTS_MAX
-    if not _natural(message.incarnation):
-        return False
-    if isinstance(message, Echo | Accept | Guide):
-        return message.guidance is None or _guidance_within_bounds(message.guidance)
-    if isinstance(message, Refuse | Advice):
-        return len(message.hints) <= HINTS_MAX and _natural(*message.hints, message.highest_guest)
-    if isinstance(message, Goodbye):
-        return len(message.alternates) <= ALTERNATES_MAX and _natural(*message.alternates)
-    return True
-
-
-def _guidance_within_bounds(guidance: Guidance) -> bool:
-    return (
-        len(guidance.path) <= PATH_POSITIONS_MAX
-        and len(guidance.alternates) <= ALTERNATES_MAX
-        and len(guidance.siblings) <= ALTERNATES_MAX
-        and _natural(guidance.version, *guidance.path, *guidance.alternates, *guidance.siblings)
-    )
-
-
-def _natural(*numbers: int) -> bool:
-    return all(0 <= number <= NUMBER_MAX for number in numbers)

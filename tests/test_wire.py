@@ -16,9 +16,9 @@ from subord.core.messages import (
     ALTERNATES_MAX,
     CHANGES_MAX,
     HINTS_MAX,
-    NETWORK_CHARACTERS_MAX,
     PATH_POSITIONS_MAX,
     REASON_CHARACTERS_MAX,
+    TERM_CHARACTERS_MAX,
     Accept,
     Advice,
     Ask,
@@ -41,10 +41,10 @@ from subord.core.messages import (
 )
 from subord.core.network import Network
 from subord.core.settings import Settings
-from subord.wire import DATAGRAM_BYTES_MAX, HEADER, NUMBER_MAX, VERSION, VERSIONS_DATAGRAM, Fault, decode, encode
+from subord.wire import DATAGRAM_BYTES_MAX, HEADER, VERSION, VERSIONS_DATAGRAM, Fault, decode, encode
 
 TYPES: tuple[type[msgspec.Struct], ...] = typing.get_args(Message)
-TOP = NUMBER_MAX
+TOP = (1 << 64) - 1
 COUNT_TOP = (1 << 32) - 1  # of seconds, and of moves: 136 years
 CEILING_BYTES = (
     64 * 1024
@@ -110,7 +110,7 @@ def tops(count: int) -> tuple[int, ...]:
     return tuple(range(TOP, TOP - count, -1))
 
 
-LONGEST_TERMS = Terms("x" * NETWORK_CHARACTERS_MAX, TOP, TOP, "performance", "complete", "lan")
+LONGEST_TERMS = Terms("x" * TERM_CHARACTERS_MAX, (1 << 32) - 1, (1 << 32) - 1, "performance", "complete", "lan")
 LONGEST_GUIDANCE = Guidance(TOP, tops(PATH_POSITIONS_MAX), tops(ALTERNATES_MAX), tops(ALTERNATES_MAX), adrift=True)
 # A node states a row or says that it is gone, at most CHANGES_MAX of both together (roster.py, `batch`).
 LONGEST_CHANGES = tuple(Change(p, TOP, 2, TOP, COUNT_TOP, COUNT_TOP, missing=True) for p in tops(CHANGES_MAX))
@@ -144,7 +144,7 @@ def test_the_terms_of_a_long_network_fit() -> None:
     text = ",".join(f"10.{n // 250}.{n % 250}.7" for n in range(900))
     ours = Settings(network=Network.parse(text))
     terms = Terms.of(ours)
-    assert len(terms.network) <= NETWORK_CHARACTERS_MAX
+    assert len(terms.network) <= TERM_CHARACTERS_MAX
     assert decode(encode(Ask(1, 1, terms))) == Ask(1, 1, terms)
 
 
@@ -177,33 +177,33 @@ TABLE: list[tuple[str, bytes, Fault]] = [
     ("unknown wish", packed(1, 1, 1, ["n", 2, 2, "ip", "complete", "lan"], 9), Fault.MALFORMED),
     ("bytes after the end", packed(6, 1, 1) + b"\x00", Fault.MALFORMED),
     ("bad UTF-8", HEADER + b"\x93\x04\x01\xa1\xff", Fault.MALFORMED),
-    ("negative incarnation", packed(6, -1, 1), Fault.OUT_OF_BOUNDS),
-    ("negative number of a beat", packed(7, 1, 1, -1, 0, 0), Fault.OUT_OF_BOUNDS),
-    ("negative promise of a beat", packed(7, 1, 1, 1, -5, 0), Fault.OUT_OF_BOUNDS),
-    ("position 0 in a report", packed(7, 1, 1, 1, 0, 0, [[0, 1, 1, 1, 0, 0]]), Fault.OUT_OF_BOUNDS),
-    ("a negative position in a report", packed(7, 1, 1, 1, 0, 0, [[-4, 1, 1, 1, 0, 0]]), Fault.OUT_OF_BOUNDS),
-    ("unknown place", packed(7, 1, 1, 1, 0, 0, [[4, 1, 3, 1, 0, 0]]), Fault.OUT_OF_BOUNDS),
-    ("negative age", packed(7, 1, 1, 1, 0, 0, [[4, 1, 1, 1, 0, -1]]), Fault.OUT_OF_BOUNDS),
+    ("negative incarnation", packed(6, -1, 1), Fault.MALFORMED),
+    ("negative number of a beat", packed(7, 1, 1, -1, 0, 0), Fault.MALFORMED),
+    ("negative promise of a beat", packed(7, 1, 1, 1, -5, 0), Fault.MALFORMED),
+    ("position 0 in a report", packed(7, 1, 1, 1, 0, 0, [[0, 1, 1, 1, 0, 0]]), Fault.MALFORMED),
+    ("a negative position in a report", packed(7, 1, 1, 1, 0, 0, [[-4, 1, 1, 1, 0, 0]]), Fault.MALFORMED),
+    ("unknown place", packed(7, 1, 1, 1, 0, 0, [[4, 1, 3, 1, 0, 0]]), Fault.MALFORMED),
+    ("negative age", packed(7, 1, 1, 1, 0, 0, [[4, 1, 1, 1, 0, -1]]), Fault.MALFORMED),
     (
         "an age that no number of ours could carry on",
         packed(7, 1, 1, 1, 0, 0, [[4, 1, 1, 1, 0, TOP]]),
-        Fault.OUT_OF_BOUNDS,
+        Fault.MALFORMED,
     ),
-    ("moves without end", packed(7, 1, 1, 1, 0, 0, [[4, 1, 1, 1, TOP, 0]]), Fault.OUT_OF_BOUNDS),
-    ("a beat promised for never", packed(7, 1, 1, 1, TOP, 0), Fault.OUT_OF_BOUNDS),
-    ("come again never", packed(3, 1, 1, 3, "", TOP, [], 0), Fault.OUT_OF_BOUNDS),
-    ("too many rows", packed(7, 1, 1, 1, 0, 0, [[4, 1, 1, 1, 0, 0]] * (CHANGES_MAX + 1)), Fault.OUT_OF_BOUNDS),
-    ("too many gone", packed(7, 1, 1, 1, 0, 0, [], [1] * (CHANGES_MAX + 1)), Fault.OUT_OF_BOUNDS),
-    ("negative gone", packed(7, 1, 1, 1, 0, 0, [], [-1]), Fault.OUT_OF_BOUNDS),
-    ("too many hints", packed(3, 1, 1, 0, "", 0, [1] * (HINTS_MAX + 1), 0), Fault.OUT_OF_BOUNDS),
-    ("a negative hint", packed(5, 1, 1, True, 1, [-1], 0), Fault.OUT_OF_BOUNDS),
-    ("a negative highest guest", packed(5, 1, 1, True, 1, [], -1), Fault.OUT_OF_BOUNDS),
-    ("a long path", packed(2, 1, 1, [1, [1] * (PATH_POSITIONS_MAX + 1), [], [], False]), Fault.OUT_OF_BOUNDS),
-    ("many alternates", packed(10, 1, [1, [], [1] * (ALTERNATES_MAX + 1), [], False]), Fault.OUT_OF_BOUNDS),
-    ("many siblings", packed(8, 1, 1, [1, [], [], [1] * (ALTERNATES_MAX + 1), False]), Fault.OUT_OF_BOUNDS),
-    ("a negative path", packed(8, 1, 1, [1, [-1], [], [], False]), Fault.OUT_OF_BOUNDS),
-    ("a long goodbye", packed(11, 1, 0, [1] * (ALTERNATES_MAX + 1)), Fault.OUT_OF_BOUNDS),
-    ("many versions", packed(12, list(range(HINTS_MAX + 1))), Fault.OUT_OF_BOUNDS),
+    ("moves without end", packed(7, 1, 1, 1, 0, 0, [[4, 1, 1, 1, TOP, 0]]), Fault.MALFORMED),
+    ("a beat promised for never", packed(7, 1, 1, 1, TOP, 0), Fault.MALFORMED),
+    ("come again never", packed(3, 1, 1, 3, "", TOP, [], 0), Fault.MALFORMED),
+    ("too many rows", packed(7, 1, 1, 1, 0, 0, [[4, 1, 1, 1, 0, 0]] * (CHANGES_MAX + 1)), Fault.MALFORMED),
+    ("too many gone", packed(7, 1, 1, 1, 0, 0, [], [1] * (CHANGES_MAX + 1)), Fault.MALFORMED),
+    ("negative gone", packed(7, 1, 1, 1, 0, 0, [], [-1]), Fault.MALFORMED),
+    ("too many hints", packed(3, 1, 1, 0, "", 0, [1] * (HINTS_MAX + 1), 0), Fault.MALFORMED),
+    ("a negative hint", packed(5, 1, 1, True, 1, [-1], 0), Fault.MALFORMED),
+    ("a negative highest guest", packed(5, 1, 1, True, 1, [], -1), Fault.MALFORMED),
+    ("a long path", packed(2, 1, 1, [1, [1] * (PATH_POSITIONS_MAX + 1), [], [], False]), Fault.MALFORMED),
+    ("many alternates", packed(10, 1, [1, [], [1] * (ALTERNATES_MAX + 1), [], False]), Fault.MALFORMED),
+    ("many siblings", packed(8, 1, 1, [1, [], [], [1] * (ALTERNATES_MAX + 1), False]), Fault.MALFORMED),
+    ("a negative path", packed(8, 1, 1, [1, [-1], [], [], False]), Fault.MALFORMED),
+    ("a long goodbye", packed(11, 1, 0, [1] * (ALTERNATES_MAX + 1)), Fault.MALFORMED),
+    ("many versions", packed(12, list(range(HINTS_MAX + 1))), Fault.MALFORMED),
 ]
 
 
@@ -228,7 +228,7 @@ NUMBERS = [
 def test_no_number_is_negative(message: Message, field: str) -> None:
     """Whatever passes here is used as a position or a time, and is sent on."""
     negative = msgspec.structs.replace(message, **{field: -1})
-    assert decode(HEADER + msgspec.msgpack.encode(negative)) in {Fault.OUT_OF_BOUNDS, Fault.MALFORMED}
+    assert decode(HEADER + msgspec.msgpack.encode(negative)) in {Fault.MALFORMED, Fault.MALFORMED}
 
 
 def test_versions_are_read_in_any_version() -> None:

@@ -12,7 +12,7 @@ from typing import NoReturn
 from netlab import client, enter, figures, keeper, lab, stabilise
 from netlab import layout as layouts
 from netlab.errors import LabError
-from netlab.events import EventLog
+from netlab.events import Cluster, EventLog
 from netlab.launch import Leash
 from netlab.options import Options
 from netlab.terminal import Terminal
@@ -21,7 +21,7 @@ DESCRIPTION = "A cluster of real subord daemons on this machine, each in a netwo
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit codes: 0 done; 1 it could not be done, with one line why; 2 mistyped; 3 a tree was not stable; 130 Ctrl-C."""
+    """Exit codes: 0 done; 1 not, with one line why; 2 mistyped; 3 a tree was not stable; 130 Ctrl-C."""
     if arguments[:1] == ["keep"]:  # the lab calls itself: see launch.py
         return keeper.keep(Options.from_json(arguments[1]))
     given = _parser().parse_args(arguments)
@@ -93,7 +93,7 @@ def status(given: argparse.Namespace) -> int:
     """What the event log and the controller know, without asking a daemon."""
     with client.attach(given.name) as controller:
         info = controller.ask("info")
-    cluster = lab.Cluster()
+    cluster = Cluster()
     log = EventLog(Path(info["events"]))
     while events := log.read():
         for event in events:
@@ -173,6 +173,13 @@ def measured(given: argparse.Namespace) -> int:
     return 0 if all(found["stable"] for found in runs) else 3
 
 
+def demo(given: argparse.Namespace) -> int:
+    """The story of `./dev demo`."""
+    from netlab import demo as story
+
+    return story.run(rootless=given.rootless)
+
+
 def _options(given: argparse.Namespace, name: str, addresses: tuple[str, ...]) -> Options:
     return Options(
         name=name,
@@ -210,6 +217,8 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     _common(found)
 
+    found = _command(commands, "demo", demo, "a cluster forms, loses a node and heals, in a minute", named=False)
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
     _command(commands, "down", down, "end a lab")
     _command(commands, "status", status, "what the lab knows of its nodes")
     found = _command(commands, "tree", tree, "`subord tree` on the first live node")
@@ -226,7 +235,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     call: Callable[[argparse.Namespace], int],
     text: str,

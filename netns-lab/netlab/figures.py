@@ -18,7 +18,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The meters at one instant `mono` (seconds). `sent` is (bytes, packets) by address; the others by address, or {}."""
+    """The meters at one instant `mono` (seconds), by address; `sent` is (bytes, packets)."""
 
     mono: float
     sent: dict[str, tuple[int, int]]

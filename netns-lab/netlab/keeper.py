@@ -111,7 +111,7 @@ def _why_no_namespaces(reason: OSError, *, rootless: bool) -> str:
             " (sysctl user.max_user_namespaces; on Debian and Ubuntu also kernel.unprivileged_userns_clone and"
             " kernel.apparmor_restrict_unprivileged_userns). Nothing was started."
         )
-    return f"Root may not make namespaces here ({reason}): inside a container, give it CAP_SYS_ADMIN. Nothing was started."
+    return f"Root may not make namespaces here ({reason}): a container needs CAP_SYS_ADMIN. Nothing was started."
 
 
 def _watch(controller: int) -> int:

@@ -37,7 +37,7 @@ QUIET_S = 3.0  # no change of place for so long means stable
 Condition = Callable[[Cluster], bool]
 
 
-class LabTimeout(LabError):
+class LabTimeout(LabError):  # noqa: N818  # a kind of LabError, as the name says
     """A condition did not become true in time; the message holds the facts."""
 
 
@@ -126,7 +126,7 @@ class Lab:
         self.client.ask("start", addresses=[self.address(position) for position in positions])
 
     def kill(self, position: int, number: int = signal.SIGKILL) -> None:
-        """Send a signal; after SIGKILL the process is gone when this returns. Raises LabError when it is not running."""
+        """Send a signal; after SIGKILL the process is gone on return. Raises LabError if it was not running."""
         self.client.ask("signal", address=self.address(position), signal=int(number))
 
     def cut(self, position: int, *, connected: bool = False) -> None:
@@ -136,7 +136,7 @@ class Lab:
     def run(self, position: int, *command: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
         """Run a command in the node's namespace and wait for its end; output as text."""
         whole = command_in(self.options.name, str(position), command)
-        return subprocess.run(whole, capture_output=True, text=True, timeout=timeout_s, check=False)  # noqa: S603
+        return subprocess.run(whole, capture_output=True, text=True, timeout=timeout_s, check=False)
 
     # Looking
 

@@ -37,7 +37,7 @@ class Leash:
         self.keeper = 0
         # Ctrl-C waits until we hold the keeper; the keeper holds signals back itself (keeper.py).
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-        self._process = subprocess.Popen(  # noqa: S603  # our own script
+        self._process = subprocess.Popen(
             [sys.executable, str(SCRIPT), "keep", options.to_json()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -21,7 +21,7 @@ _CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: the clock of a whole proces
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of processor time since the fork, of all threads, also those that have ended. 0 when it has ended itself.
+    """Seconds of processor time since the fork, of all threads, also ended ones. 0 when the process has ended.
 
     Source: clock_getcpuclockid(3); in nanoseconds, where /proc/PID/schedstat forgets the threads that are gone.
     """
@@ -32,7 +32,7 @@ def cpu_s(pid: int) -> float:
 
 
 def pss_mib(pid: int) -> float:
-    """Memory of the process, shared pages divided by their users, in MiB (proc(5): smaps_rollup). 0 when it has ended."""
+    """Memory in MiB, shared pages divided by their users (proc(5): smaps_rollup). 0 when it has ended."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -16,6 +16,7 @@ import os
 import socket
 import struct
 from pathlib import Path
+from typing import Any
 
 from netlab import linux
 from netlab.errors import LabError
@@ -89,14 +90,14 @@ class Table:
         self._write(ledger)
         self._close()
 
-    def _read(self) -> dict[str, list]:
+    def _read(self) -> dict[str, list[Any]]:
         assert self._ledger is not None
         text = os.pread(self._ledger, 65536, 0)
         ledger = json.loads(text) if text else {"before": [], "users": []}
         ledger["users"] = [user for user in ledger["users"] if _lives(user)]
         return ledger
 
-    def _write(self, ledger: dict[str, list]) -> None:
+    def _write(self, ledger: dict[str, list[Any]]) -> None:
         assert self._ledger is not None
         os.ftruncate(self._ledger, 0)
         os.pwrite(self._ledger, json.dumps(ledger).encode(), 0)
@@ -117,7 +118,7 @@ def check_permanent(nodes: int) -> None:
     needed = nodes * nodes * PAIR_BYTES
     if needed > available * MEMORY_SHARE_MAX:
         raise LabError(
-            f"{nodes} nodes are out of reach here: only root of the machine's first namespace may enlarge the kernel's"
+            f"{nodes} nodes are out of reach: only root of the machine's first namespace may enlarge the kernel's"
             f" neighbour table, and without that {nodes * nodes} permanent entries would take {needed >> 20} MiB of"
             f" kernel memory. Nothing was started. Run as root, or with fewer nodes."
         )

@@ -1,8 +1,8 @@
 """Memory that is used once before the clock starts, and handed to the daemons one by one.
 
-Intuition: warming the plates. In a virtual machine the host lends a page when it is touched first and takes it back soon
-after it is freed: 3 s a GiB were measured, which was more than all the work of starting 500 daemons. So the
-pages are touched beforehand, held, and let go only when the next daemon is about to need them.
+Intuition: warming the plates. In a virtual machine the host lends a page when it is touched first and takes it back
+soon after it is freed: 3 s a GiB were measured, more than all the work of starting 500 daemons. So the pages
+are touched beforehand, held, and let go only when the next daemon is about to need them.
 """
 
 from __future__ import annotations

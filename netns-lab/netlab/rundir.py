@@ -12,6 +12,7 @@ was left in a hurry, and the next guest cleans it.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -54,10 +55,8 @@ class RunDirectory:
         if self.lock is not None:
             os.close(self.lock)
             self.lock = None
-        try:
+        with contextlib.suppress(OSError):  # other labs live there, or it is gone
             self.path.parent.rmdir()
-        except OSError:  # other labs live there, or it is gone
-            pass
 
 
 def create(name: str) -> RunDirectory:

@@ -6,6 +6,7 @@ runs from the first start; and the judge (the event log) stands beside the pool,
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import statistics
@@ -40,13 +41,20 @@ class Campaign:
     rootless: bool = False
     daemon: str | None = None
 
-    def runs(self) -> Iterator[tuple[int, int, str, int]]:
-        """(nodes, fanout, start, number of the repeat)."""
-        for nodes in self.nodes:
-            for fanout in self.fanout:
-                for start in self.start:
-                    for number in range(self.repeat):
-                        yield nodes, fanout, start, number
+    def runs(self) -> Iterator[Run]:
+        for nodes, fanout, start in itertools.product(self.nodes, self.fanout, self.start):
+            for number in range(self.repeat):
+                yield Run(nodes=nodes, fanout=fanout, start=start, number=number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run of a campaign; `number` counts the repeats from 0."""
+
+    nodes: int
+    fanout: int
+    start: str
+    number: int
 
 
 def measure_all(
@@ -54,25 +62,53 @@ def measure_all(
 ) -> list[Figures]:
     """Run the campaign; results are written after every run, so that Ctrl-C loses only the present one."""
     done: list[Figures] = []
-    for nodes, fanout, start, number in campaign.runs():
-        say(
-            f"{nodes} nodes, fan-out {fanout}, {campaign.layout}, start {start}, run {number + 1} of {campaign.repeat}"
-        )
-        run = measure_one(campaign, nodes, fanout, start, number, progress)
-        done.append(run)
+    for run in campaign.runs():
+        place = f"{run.nodes} nodes, fan-out {run.fanout}, {campaign.layout}, start {run.start}"
+        say(f"{place}, run {run.number + 1} of {campaign.repeat}")
+        found = measure_one(campaign, run, progress)
+        done.append(found)
         if json_path is not None:
             _write(json_path, done)
-        say(_sentence(run))
+        say(_sentence(found))
     return done
 
 
-def measure_one(campaign: Campaign, nodes: int, fanout: int, start: str, number: int, progress: Progress) -> Figures:
+def measure_one(campaign: Campaign, run: Run, progress: Progress) -> Figures:
     """One run in a lab of its own. Raises LabError when the lab cannot be raised."""
     machine = measure.machine()
-    seed = campaign.seed + number
-    lab = Lab(
-        nodes,
-        fanout,
+    with _lab(campaign, run, progress) as lab:
+        progress("touching memory", 0, 0)
+        touched_mib = lab.touch_memory()
+        progress("starting daemons, waiting for a stable tree", 0, 0)
+        lab.start_all(run.start, campaign.seed + run.number)
+        stable, then, facts = _await_stable(lab, campaign.timeout_s)
+        progress("measuring at rest", 0, 0)
+        rest = _rest(lab, campaign.rest_s)
+        cluster = lab.look()
+        pss = lab.processes("pss_mib")["pss_mib"].values()
+        return {
+            "nodes": run.nodes,
+            "fanout": run.fanout,
+            "layout": campaign.layout,
+            "start": run.start,
+            **figures.of_start(cluster, stable, then),
+            **figures.of_tree(cluster),
+            "exchanges_per_node": measure.exchanges_per_node(map(lab.control_socket, lab.positions)),
+            "pss_mib_per_node": statistics.fmean(pss) if pss else 0.0,
+            **rest,
+            "live": len(cluster.live()),
+            "facts": facts,
+            "malformed_events": lab.malformed_events,
+            **_circumstances(campaign, run, lab),
+            "memory_touched_mib": touched_mib,
+            "machine": machine,
+        }
+
+
+def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
+    return Lab(
+        run.nodes,
+        run.fanout,
         layout=campaign.layout,
         network=campaign.network,
         guest_slots=campaign.guest_slots,
@@ -82,40 +118,19 @@ def measure_one(campaign: Campaign, nodes: int, fanout: int, start: str, number:
         daemon=campaign.daemon,
         progress=progress,
     )
-    with lab:
-        progress("touching memory", 0, 0)
-        touched_mib = lab.touch_memory()
-        progress("starting daemons, waiting for a stable tree", 0, 0)
-        lab.start_all(start, seed)
-        stable, then, facts = _await_stable(lab, campaign.timeout_s)
-        progress("measuring at rest", 0, 0)
-        rest = _rest(lab, campaign.rest_s)
-        cluster = lab.look()
-        pss = lab.processes("pss_mib")["pss_mib"].values()
-        run = {
-            "nodes": nodes,
-            "fanout": fanout,
-            "layout": campaign.layout,
-            "start": start,
-            **figures.of_start(cluster, stable, then),
-            **figures.of_tree(cluster),
-            "exchanges_per_node": measure.exchanges_per_node(map(lab.control_socket, lab.positions)),
-            "pss_mib_per_node": statistics.fmean(pss) if pss else 0.0,
-            **rest,
-            "live": len(cluster.live()),
-            "facts": facts,
-            "malformed_events": lab.malformed_events,
-            "repeat": number,
-            "seed": seed,
-            "timing": campaign.timing,
-            "network": campaign.network,
-            "neighbours": lab.client.ask("info")["neighbours"],
-            "command": "executed" if campaign.execute else "forked",
-            "version": _version(campaign.daemon),
-            "memory_touched_mib": touched_mib,
-            "machine": machine,
-        }
-    return run
+
+
+def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
+    """What somebody needs to repeat the run."""
+    return {
+        "repeat": run.number,
+        "seed": campaign.seed + run.number,
+        "timing": campaign.timing,
+        "network": campaign.network,
+        "neighbours": lab.client.ask("info")["neighbours"],
+        "command": "executed" if campaign.execute else "forked",
+        "version": _version(campaign.daemon),
+    }
 
 
 def read_meters(lab: Lab, *, datagrams: bool) -> Reading:

@@ -73,7 +73,7 @@ class Wires:
         self._netlink.link("set", index=self._ports[address], master=self._bridge if connected else 0)
 
     def close(self) -> None:
-        """Let go of the namespaces; each vanishes, with both ends of its wire, when the last process in it has ended."""
+        """Let go of the namespaces; each vanishes, with its wire, when the last process in it has ended."""
         for descriptor in self.namespaces.values():
             os.close(descriptor)
         self.namespaces.clear()

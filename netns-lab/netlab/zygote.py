@@ -59,7 +59,7 @@ def start(options: Options, directory: RunDirectory) -> tuple[int, Lines]:
 
 
 class Zygote:
-    """Answers {"start": [[address, namespace path, position], ...]} and {"signal": N, "to": address} and {"touch": nodes}."""
+    """Answers {"start": [[address, namespace, position], ...]}, {"signal": N, "to": address}, {"touch": nodes}."""
 
     def __init__(self, options: Options, directory: RunDirectory, controller: Lines) -> None:
         self._options = options

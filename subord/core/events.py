@@ -13,7 +13,7 @@ import msgspec
 from subord.core.messages import Message
 from subord.core.view import Incarnation, Place, Position
 
-LostCause = Literal["silence", "refused", "closed", "goodbye", "displaced", "unwelcome"]
+LostCause = Literal["silence", "refused", "closed", "displaced", "unwelcome"]
 
 
 class Received(msgspec.Struct, frozen=True):

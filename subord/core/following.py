@@ -43,7 +43,7 @@ class Leader(msgspec.Struct, kw_only=True):
     guidance: Guidance = NO_GUIDANCE
     beat_at: float = inf
     beat_sent_at: float = -inf
-    calls: dict[int, Call] = {}  # bounded: emptied by every echo, given up after `attempts`
+    calls: dict[int, Call] = {}  # bounded: emptied by every echo, given up after `attempts` or the grace
     cut_at: float = inf  # when the line was reported cut
     cut_cause: LostCause = "silence"
     leaving: bool = False  # it said goodbye, and answers only for a while
@@ -99,9 +99,10 @@ class Following:
         leader, context = self.leader, self._context
         if leader is None:
             return None
-        if context.now >= leader.cut_at + context.timing.restart_grace_s:
-            return leader.cut_cause
-        if len(leader.calls) >= context.timing.attempts:
+        grace_ends_at = leader.cut_at + context.timing.restart_grace_s
+        if leader.beat_sent_at >= grace_ends_at:
+            return leader.cut_cause  # also the beat after the grace was vain
+        if leader.cut_at == inf and len(leader.calls) >= context.timing.attempts:
             return "silence"
         self._beat(leader)
         return None

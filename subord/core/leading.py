@@ -77,7 +77,7 @@ class Leading:
         match verdict:
             case Granted():
                 if verdict.evicted is not None:
-                    self._evict(verdict.evicted)
+                    self._evict(verdict.evicted, displacer=source)
                 self._take(source, propose, verdict.place)
             case No():
                 self._refuse(source, propose.exchange, verdict)
@@ -89,12 +89,14 @@ class Leading:
         known = self.slots.taken.get(source)
         if known is None or (known.incarnation, known.exchange) != (propose.incarnation, propose.exchange):
             self._roster.doubt(source)
+            self._roster.retract(OWN, source, context.now)  # it is missing no longer
             self.slots.taken[source] = Subordinate(
                 position=source,
                 place=place,
                 incarnation=propose.incarnation,
                 exchange=propose.exchange,
                 since=known.since if known is not None else context.now,
+                session_at=context.now,
                 heard_at=context.now,
                 due_at=context.now + context.timing.answer_s,
             )
@@ -199,7 +201,9 @@ class Leading:
             self._roster.state(known.position, change, now)
         for position in beat.gone:
             self._roster.retract(known.position, position, now)
-        if not known.swept and not beat.more:
+        # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
+        settled = now >= known.session_at + self._context.timing.answer_s
+        if settled and not known.swept and not beat.more:
             known.swept = True
             self._roster.sweep(known.position, now)
 
@@ -217,9 +221,10 @@ class Leading:
         del self.slots.taken[position]
         self._roster.drop(position, self._context.now)
 
-    def _evict(self, guest: Position) -> None:
+    def _evict(self, guest: Position, displacer: Position) -> None:
+        """The displacer ranks below the guest and brings free slots with it: the first place to try."""
         context = self._context
-        context.send(guest, Goodbye(context.incarnation, Why.DISPLACED, self.hints(guest)))
+        context.send(guest, Goodbye(context.incarnation, Why.DISPLACED, (displacer, *self.hints(guest))))
         self._release(guest)
 
     # -- vigil ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What nodes say to each other. Read this first: these eleven messages are the protocol.
+"""What nodes say to each other. Read this first: these messages are the protocol.
 
 Finding a leader      Propose -> Accept | Refuse      "may I be your subordinate?"
                       Ask     -> Advice               "are you there, and where is room for me?"
@@ -15,35 +15,47 @@ the same address are never taken for its own (docs/protocol.md, S4). Positions a
 from __future__ import annotations
 
 import enum
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from subord.core.settings import Settings
-from subord.core.view import Incarnation, Position
 
 PATH_POSITIONS_MAX = 64
 ALTERNATES_MAX = 16
 HINTS_MAX = 8
 CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows stay below the datagram limit
-NETWORK_CHARACTERS_MAX = 200
+VERSIONS_MAX = 8
+TERM_CHARACTERS_MAX = 200
 REASON_CHARACTERS_MAX = 300
+
+# What a peer may say is bounded here, and checked while it is decoded: nobody's words can grow our memory,
+# stretch our patience, or become a number that we could not pass on.
+Number = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+Position = Annotated[int, msgspec.Meta(ge=1)]
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=600_000)]
+Term = Annotated[str, msgspec.Meta(max_length=TERM_CHARACTERS_MAX)]
+Reason = Annotated[str, msgspec.Meta(max_length=REASON_CHARACTERS_MAX)]
+Path = Annotated[tuple[Position, ...], msgspec.Meta(max_length=PATH_POSITIONS_MAX)]
+Alternates = Annotated[tuple[Position, ...], msgspec.Meta(max_length=ALTERNATES_MAX)]
+Hints = Annotated[tuple[Position, ...], msgspec.Meta(max_length=HINTS_MAX)]
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
     """The settings that two nodes must share to stand in one tree."""
 
-    network: str
-    fanout: int
-    guest_slots: int
-    mapping: str
-    numbering: str
-    timing: str
+    network: Term
+    fanout: Count
+    guest_slots: Count
+    mapping: Term
+    numbering: Term
+    timing: Term
 
     @classmethod
     def of(cls, settings: Settings) -> Terms:
         text = settings.network.text
-        if len(text) > NETWORK_CHARACTERS_MAX:
+        if len(text) > TERM_CHARACTERS_MAX:
             text = settings.network.fingerprint
         return cls(
             text,
@@ -98,10 +110,10 @@ class Why(enum.IntEnum):
 class Guidance(msgspec.Struct, frozen=True, array_like=True):
     """What a leader tells its subordinates about the tree above them."""
 
-    version: int  # goes up when the content changes; a beat names the version last seen
-    path: tuple[Position, ...]  # root first, the sender last
-    alternates: tuple[Position, ...]  # where to go when the sender dies
-    siblings: tuple[Position, ...]  # subordinates of the sender with a free guest slot
+    version: Number  # goes up when the content changes; a beat names the version last seen
+    path: Path  # root first, the sender last
+    alternates: Alternates  # where to go when the sender dies
+    siblings: Alternates  # subordinates of the sender with a free guest slot
     adrift: bool  # somebody on the path lost its leader and holds its branch
 
 
@@ -109,96 +121,96 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     """One node of a subtree, as reported upwards (docs/protocol.md, section 5)."""
 
     position: Position
-    leader: Position  # 0: none
-    place: int  # 0 root, 1 home, 2 guest
-    incarnation: Incarnation
-    moves: int  # leader changes of that node in this incarnation
-    age_s: int  # in its place
+    leader: Number  # 0: none
+    place: Annotated[int, msgspec.Meta(ge=0, le=2)]  # 0 root, 1 home, 2 guest
+    incarnation: Number
+    moves: Count  # leader changes of that node in this incarnation
+    age_s: Count  # in its place
     missing: bool = False
 
 
 class Propose(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    incarnation: Incarnation
-    exchange: int
+    incarnation: Number
+    exchange: Number
     terms: Terms
     wish: Wish
 
 
 class Accept(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    incarnation: Incarnation
-    exchange: int
+    incarnation: Number
+    exchange: Number
     guidance: Guidance
 
 
 class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    incarnation: Incarnation
-    exchange: int
+    incarnation: Number
+    exchange: Number
     no: No
-    text: str
-    retry_ms: int
-    hints: tuple[Position, ...]
-    highest_guest: Position  # of the refuser; 0: none. Who ranks below it may displace it
+    text: Reason
+    retry_ms: Milliseconds
+    hints: Hints
+    highest_guest: Number  # of the refuser; 0: none. Who ranks below it may displace it
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    incarnation: Incarnation
-    exchange: int
+    incarnation: Number
+    exchange: Number
     terms: Terms
 
 
 class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    incarnation: Incarnation
-    exchange: int
+    incarnation: Number
+    exchange: Number
     room: bool  # for the asker, at the answering node
-    root: Position  # 0: not known
-    hints: tuple[Position, ...]  # best first
-    highest_guest: Position
+    root: Number  # 0: not known
+    hints: Hints  # best first
+    highest_guest: Number
 
 
 class Back(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    incarnation: Incarnation
+    incarnation: Number
     home: Position
 
 
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    incarnation: Incarnation
-    leader_incarnation: Incarnation
-    number: int
-    next_ms: int  # the next beat is promised within this time
-    guidance_seen: int
-    changes: tuple[Change, ...] = ()
-    gone: tuple[Position, ...] = ()
+    incarnation: Number
+    leader_incarnation: Number
+    number: Number
+    next_ms: Milliseconds  # the next beat is promised within this time
+    guidance_seen: Number
+    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
+    gone: Annotated[tuple[Position, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
     more: bool = False  # more changes wait than fitted in
 
 
 class Echo(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    incarnation: Incarnation
-    number: int
+    incarnation: Number
+    number: Number
     guidance: Guidance | None = None
 
 
 class Stranger(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """Answer to a beat of somebody who is not our subordinate: who are you, propose again."""
 
-    incarnation: Incarnation
-    number: int
+    incarnation: Number
+    number: Number
 
 
 class Guide(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    incarnation: Incarnation
+    incarnation: Number
     guidance: Guidance
 
 
 class Goodbye(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    incarnation: Incarnation
+    incarnation: Number
     why: Why
-    alternates: tuple[Position, ...] = ()
+    alternates: Alternates = ()
 
 
 class Versions(msgspec.Struct, frozen=True, array_like=True, tag=12):
     """Readable in every version: the answer to a datagram of a version that we do not speak."""
 
-    spoken: tuple[int, ...]
+    spoken: Annotated[tuple[Number, ...], msgspec.Meta(max_length=VERSIONS_MAX)]
 
 
 Message: TypeAlias = (

@@ -240,7 +240,7 @@ class Node:
         leader = self.following.leader
         if leader is None or source != leader.position:
             self.leading.on_goodbye(source, goodbye)
-            if self.phase is Phase.LEAVING:
+            if self.phase is Phase.LEAVING and not self.leading.slots.taken:
                 self._go_on_leaving()
         elif goodbye.incarnation != leader.incarnation:
             self.context.note(Dropped("older_incarnation"))

@@ -22,6 +22,7 @@ class Subordinate(msgspec.Struct, kw_only=True):
     incarnation: Incarnation
     exchange: int  # of the proposal that we accepted
     since: float
+    session_at: float  # when that proposal was accepted
     heard_at: float
     due_at: float  # promised time of its next beat
     number: int = 0  # of its last beat

@@ -1,7 +1,8 @@
 """A stand-in for subord: forms the computed tree of a dense network with one exchange a node, and says so.
 
-Position 1 is the root. Every other node asks its computed leader over UDP ("hello"), and then tells the root ("here"),
-which counts the roster. Events and counters are those of the real daemon, so the lab cannot tell the difference.
+Position 1 is the root. Every other node asks its computed leader over UDP ("hello"), then tells the root
+("here"), which counts the roster. Events and counters are those of the real daemon, so the lab cannot tell the
+difference.
 """
 
 import functools

@@ -46,7 +46,12 @@ def wait_until(condition, what):
 
 def run_lab(*arguments, **kwargs):
     return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)], capture_output=True, text=True, timeout=120, **kwargs
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **kwargs,
     )
 
 

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.lab
 def picture(*events):
     """Each event: (mono, last byte of the address, name, fields)."""
     cluster = netlab("events").Cluster()
-    for mono, node, name, fields in events:
-        fields = {key: f"10.0.0.{value}" if key == "leader" and value else value for key, value in fields.items()}
+    for mono, node, name, given in events:
+        fields = {key: f"10.0.0.{value}" if key == "leader" and value else value for key, value in given.items()}
         cluster.apply({"mono": mono, "wall": 0, "node": f"10.0.0.{node}", "event": name, **fields})
     return cluster
 

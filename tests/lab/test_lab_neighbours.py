@@ -31,7 +31,7 @@ def test_out_of_reach_is_said_plainly(monkeypatch):
     neighbours = netlab("neighbours")
     monkeypatch.setattr(neighbours, "memory_available_bytes", lambda: 1 << 30)
     neighbours.check_permanent(500)
-    with pytest.raises(netlab("errors").LabError, match="1000 nodes are out of reach here"):
+    with pytest.raises(netlab("errors").LabError, match="1000 nodes are out of reach"):
         neighbours.check_permanent(1000)
 
 

@@ -15,7 +15,12 @@ def test_one_write_per_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     log = EventLog(str(tmp_path / "events"), "10.0.0.2")
     writes: list[bytes] = []
     real = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: writes.append(data) or real(file, data))
+
+    def noted(file: int, data: bytes) -> int:
+        writes.append(data)
+        return real(file, data)
+
+    monkeypatch.setattr(os, "write", noted)
     log.write("place", place="home", leader="10.0.0.1", old=None)
     log.write("odd", reason='two\nlines, "quotes" and \x1b[31mcolours')
     assert len(writes) == 2

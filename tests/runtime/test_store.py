@@ -100,10 +100,11 @@ def test_a_missing_directory_costs_one_warning_which_says_what_to_do(tmp_path: P
     kept = store(late)
     assert kept.load() is None
     kept.save(SAVED)
-    assert warnings == [
+    (warning,) = warnings
+    assert warning == (
         f"cannot remember the neighbourhood: the directory {late} does not exist; "
         "create it or correct node.state_directory; going on without"
-    ]
+    )
     late.mkdir()
     kept.save(SAVED)
     assert store(late).load() == SAVED

@@ -66,15 +66,19 @@ def listener() -> socket.socket:
 async def serving(**options: Any) -> AsyncIterator[Served]:
     with listener() as listening:
         served = Served(listening, **options)
+
+        async def attend() -> None:
+            await served.streams.serve(listening)
+
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(served.streams.serve, listening)
+            nursery.start_soon(attend)
             yield served
             nursery.cancel_scope.cancel()
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
     with trio.move_on_after(WAIT_S_MAX):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - we wait for the kernel, which sets no Event
             await trio.sleep(0.005)
         return
     raise AssertionError(f"never happened: {what}")

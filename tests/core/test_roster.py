@@ -1,0 +1,233 @@
+"""The list of everybody below: claims of several subordinates, sweeping, missing nodes, reports upwards (section 5)."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import pytest
+
+from subord.core.messages import CHANGES_MAX, Change
+from subord.core.roster import OWN, Roster
+
+HOME, GUEST = 1, 2
+
+
+def change(position: int, leader: int, **fields: int) -> Change:
+    words = {"place": HOME, "incarnation": 1000, "moves": 0, "age_s": 0, **fields}
+    return Change(position, leader, **words)  # type: ignore[arg-type]
+
+
+def missing(position: int, leader: int, incarnation: int = 1000) -> Change:
+    return Change(position, leader, HOME, incarnation, 0, 0, missing=True)
+
+
+def leaders(roster: Roster) -> dict[int, int]:
+    return {p: claim.change.leader for p, (_, claim) in sorted(roster.rows.items())}
+
+
+def filled() -> Roster:
+    """1 leads 2 and 3; 2 leads 4 and 5, 3 leads 6."""
+    roster = Roster(1)
+    roster.state(OWN, change(1, 0, place=0), 0.0)
+    for via, position, leader in [(2, 2, 1), (2, 4, 2), (2, 5, 2), (3, 3, 1), (3, 6, 3)]:
+        roster.state(via, change(position, leader), 0.0)
+    return roster
+
+
+def test_the_counts_follow_the_rows() -> None:
+    roster = filled()
+    assert leaders(roster) == {1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3}
+    assert (roster.live, roster.not_home, roster.below(2), roster.below(3), roster.below(9)) == (6, 0, 3, 2, 0)
+    roster.state(2, change(5, 4, place=GUEST, moves=1), 1.0)
+    assert (roster.live, roster.not_home, dict(roster.guests)) == (6, 1, {4: 1})
+    roster.retract(2, 5, 2.0)
+    assert (roster.live, roster.not_home, dict(roster.guests)) == (5, 0, {})
+    roster.retract(2, 5, 2.0)  # twice does no harm
+    roster.retract(8, 5, 2.0)  # nor from somebody who never said anything
+    assert roster.live == 5
+
+
+STEPS = {
+    "new": lambda roster: roster.state(3, change(4, 3, place=GUEST, moves=1), 1.0),
+    "old takes back": lambda roster: roster.retract(2, 4, 1.0),
+    "old says it again": lambda roster: roster.state(2, change(4, 2), 1.0),
+}
+
+
+@pytest.mark.parametrize("order", itertools.permutations(["new", "old takes back"]))
+def test_two_claimants_in_either_order(order: tuple[str, ...]) -> None:
+    roster = filled()
+    for step in order:
+        STEPS[step](roster)
+    assert roster.rows[4][0] == 3
+    assert (leaders(roster)[4], roster.live) == (3, 6)
+
+
+def test_an_old_claim_said_again_does_not_win_over_a_later_move() -> None:
+    roster = filled()
+    STEPS["new"](roster)
+    STEPS["old says it again"](roster)
+    assert leaders(roster)[4] == 3
+    roster.retract(3, 4, 2.0)  # but it still stands when the later one is taken back
+    assert leaders(roster)[4] == 2
+
+
+@pytest.mark.parametrize(
+    ("lighter", "heavier"),
+    [
+        (change(4, 2, moves=9), change(4, 3, incarnation=1001)),  # a later life has begun to count anew
+        (change(4, 2, moves=1), change(4, 3, moves=2)),
+        (missing(4, 2), change(4, 3)),
+        (change(4, 2, incarnation=1000), missing(4, 3, incarnation=1001)),
+    ],
+)
+def test_the_heavier_claim_wins_in_either_order(lighter: Change, heavier: Change) -> None:
+    for via_first, first, via_last, last in [(2, lighter, 3, heavier), (3, heavier, 2, lighter)]:
+        roster = Roster(1)
+        roster.state(via_first, first, 0.0)
+        roster.state(via_last, last, 0.0)
+        assert roster.rows[4][1].change == heavier
+
+
+def test_a_subordinate_that_goes_takes_its_claims_along() -> None:
+    roster = filled()
+    roster.drop(2, 1.0)
+    assert leaders(roster) == {1: 0, 3: 1, 6: 3}
+    roster.drop(2, 1.0)
+    assert roster.live == 3
+
+
+def test_a_new_session_sweeps_what_it_did_not_repeat() -> None:
+    roster = filled()
+    roster.doubt(2)
+    assert roster.live == 6, "old claims stand until everything is reported"
+    for position, leader in ((2, 1), (5, 2)):
+        roster.state(2, change(position, leader), 1.0)
+    roster.sweep(2, 1.0)
+    assert leaders(roster) == {1: 0, 2: 1, 3: 1, 5: 2, 6: 3}
+
+
+def test_a_sweep_spares_what_another_claims() -> None:
+    roster = filled()
+    roster.state(3, change(4, 3, place=GUEST, moves=1), 1.0)
+    roster.doubt(2)
+    roster.sweep(2, 2.0)
+    assert leaders(roster) == {1: 0, 3: 1, 4: 3, 6: 3}
+
+
+def test_the_missing_are_shown_and_expire() -> None:
+    roster = filled()
+    roster.drop(2, 10.0)
+    roster.state(OWN, missing(2, 1), 10.0)
+    assert (roster.live, roster.is_live(2), 2 in roster.rows) == (3, False, True)
+    assert roster.expire_missing(11.0, 60.0) == 70.0
+    assert roster.expire_missing(69.9, 60.0) == 70.0
+    assert 2 in roster.rows
+    assert roster.expire_missing(70.0, 60.0) is None
+    assert 2 not in roster.rows
+
+
+def test_a_missing_node_that_returns_is_live_and_the_old_claim_goes() -> None:
+    roster = filled()
+    roster.drop(2, 10.0)
+    roster.state(OWN, missing(2, 1), 10.0)
+    roster.state(3, change(2, 3, incarnation=2000), 11.0)
+    assert (roster.is_live(2), roster.live) == (True, 4)
+    roster.expire_missing(12.0, 60.0)
+    assert 2 not in roster.claims[OWN]
+    assert roster.is_live(2)
+
+
+def test_news_are_changed_rows_and_new_ways_to_them() -> None:
+    roster = filled()
+    roster.news.clear()
+    roster.state(2, change(5, 2), 1.0)  # nothing new
+    assert roster.news == []
+    roster.state(2, change(5, 4, place=GUEST, moves=1), 1.0)
+    assert roster.news == [5]
+
+
+# -- reports upwards -----------------------------------------------------------------------------------------
+
+
+def test_a_batch_holds_the_oldest_changes_and_is_bounded() -> None:
+    roster = Roster(1)
+    for position in range(2, 102):
+        roster.state(2, change(position, 2), 0.0)
+    seen: list[int] = []
+    while roster.unreported:
+        revisions, changes, gone = roster.batch(5.0)
+        assert len(changes) <= CHANGES_MAX
+        assert gone == ()
+        assert {c.age_s for c in changes} == {5}
+        seen += [c.position for c in changes]
+        roster.confirm(revisions)
+    assert seen == list(range(2, 102))
+
+
+def test_an_unconfirmed_batch_is_said_again() -> None:
+    roster = filled()
+    assert roster.batch(1.0) == roster.batch(1.0)
+
+
+def test_what_changed_again_meanwhile_stays_to_be_reported() -> None:
+    roster = filled()
+    revisions, _, _ = roster.batch(1.0)
+    roster.state(2, change(5, 4, moves=1), 2.0)
+    roster.confirm(revisions)
+    later, changes, _ = roster.batch(3.0)
+    assert [(c.position, c.leader) for c in changes] == [(5, 4)]
+    roster.confirm(revisions)  # an old confirmation once more
+    assert roster.unreported == 1
+    roster.confirm(later)
+    assert roster.unreported == 0
+
+
+def test_what_is_gone_is_reported_as_gone() -> None:
+    roster = filled()
+    roster.confirm(roster.batch(1.0)[0])
+    roster.retract(3, 6, 2.0)
+    _, changes, gone = roster.batch(3.0)
+    assert (changes, gone) == ((), (6,))
+
+
+def test_a_new_leader_gets_everything() -> None:
+    roster = filled()
+    roster.confirm(roster.batch(1.0)[0])
+    assert roster.unreported == 0
+    roster.report_everything()
+    assert {c.position for c in roster.batch(2.0)[1]} == {1, 2, 3, 4, 5, 6}
+
+
+def test_counts_after_a_thousand_random_claims() -> None:
+    chance, roster = Random(5), Roster(1)
+    for step in range(2000):
+        via, position = chance.randint(0, 4), chance.randint(2, 30)
+        match chance.randrange(6):
+            case 0:
+                roster.retract(via, position, step)
+            case 1 if via != OWN:
+                roster.drop(via, step)
+            case 2 if via != OWN:
+                roster.doubt(via)
+                roster.sweep(via, step)
+            case _:
+                lost = chance.random() < 0.2
+                fields = (
+                    chance.randint(1, 9),
+                    chance.choice([HOME, GUEST]),
+                    chance.randint(1, 3),
+                    chance.randint(0, 3),
+                    0,
+                )
+                roster.state(via, Change(position, *fields, missing=lost), step)
+        changes = [claim.change for _, claim in roster.rows.values()]
+        live = [c for c in changes if not c.missing]
+        guests = [c for c in live if c.place == GUEST]
+        assert (roster.live, roster.not_home, roster.guests.total()) == (len(live), len(guests), len(guests))
+        assert {p for p, claims in claimed(roster)} == set(roster.rows)
+
+
+def claimed(roster: Roster) -> list[tuple[int, int]]:
+    return [(position, via) for via, claims in roster.claims.items() for position in claims]

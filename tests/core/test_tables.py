@@ -1,0 +1,197 @@
+"""Tables of the small parts: agenda, admission, refusals, slots, phases."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from subord.core.admission import Admission
+from subord.core.agenda import Agenda, Alarm
+from subord.core.mapping import IpMapping
+from subord.core.messages import No, Wish
+from subord.core.network import Network
+from subord.core.phases import NEXT, Cue, Phase, follow, mermaid
+from subord.core.refusals import REFUSALS_MAX, Refusals
+from subord.core.settings import Settings
+from subord.core.slots import Granted, Slots, Subordinate, Verdict
+from subord.core.view import Place
+
+# -- agenda ------------------------------------------------------------------------------------------------
+
+
+def test_an_agenda_gives_what_is_due_earliest_first() -> None:
+    agenda = Agenda()
+    assert (agenda.next_at, agenda.take_due(10**9)) == (inf, [])
+    agenda.plan(Alarm.LEAVE, 1.0)
+    agenda.plan(Alarm.SEARCH, 3.0)
+    agenda.plan(Alarm.BEAT, 3.0)
+    agenda.plan(Alarm.VIGIL, 3.5)
+    assert agenda.next_at == 1.0
+    assert agenda.take_due(0.999) == []
+    assert agenda.take_due(3.0) == [Alarm.LEAVE, Alarm.BEAT, Alarm.SEARCH]  # of the same time: in order of Alarm
+    assert agenda.take_due(3.0) == []  # due once
+    assert agenda.next_at == 3.5
+
+
+def test_planning_again_moves_an_alarm_and_infinity_takes_it_off() -> None:
+    agenda = Agenda()
+    agenda.plan(Alarm.BEAT, 1.0)
+    agenda.plan(Alarm.BEAT, 5.0)
+    assert (agenda.next_at, agenda.take_due(4.0)) == (5.0, [])
+    agenda.plan(Alarm.BEAT, inf)
+    agenda.plan(Alarm.VIGIL, inf)  # it was not planned
+    assert agenda.next_at == inf
+
+
+# -- admission ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("per_s", "at", "admitted"),
+    [
+        (3, [0, 0, 0, 0], [True, True, True, False]),
+        (3, [0, 0, 0, 0, 0.34, 0.34], [True, True, True, False, True, False]),
+        (3, [0, 0, 0, 100, 100, 100, 100], [True] * 6 + [False]),  # one second's worth, however long nobody asked
+        (1, [0, 0.5, 1.0, 1.5, 2.0], [True, False, True, False, True]),
+    ],
+)
+def test_admission(per_s: float, at: list[float], admitted: list[bool]) -> None:
+    tickets = Admission(per_s, 0.0)
+    assert [tickets.admit(now) for now in at] == admitted
+
+
+# -- refusals ----------------------------------------------------------------------------------------------
+
+
+def test_a_repeated_refusal_is_told_once_and_counted() -> None:
+    book = Refusals()
+    news = [
+        book.add("10.0.0.7", "us", "fan-out 8, we use 2", 1.0),
+        book.add("10.0.0.7", "us", "fan-out 8, we use 2", 2.0),
+        book.add("10.0.0.7", "them", "fan-out 2, we use 8", 3.0),
+        book.add("10.0.0.7", "us", "fan-out 4, we use 2", 4.0),
+    ]
+    assert news == [True, False, True, True]
+    assert [(r.by, r.reason, r.times, r.ago_s) for r in book.shown(5.0)] == [
+        ("us", "fan-out 4, we use 2", 1, 1.0),
+        ("them", "fan-out 2, we use 8", 1, 2.0),
+    ]
+
+
+def test_the_book_of_refusals_is_bounded_and_forgets_the_oldest() -> None:
+    book = Refusals()
+    for number in range(REFUSALS_MAX + 5):
+        book.add(f"a{number}", "us", "no", float(number))
+    shown = [refusal.address for refusal in book.shown(100.0)]
+    assert shown == [f"a{number}" for number in range(REFUSALS_MAX + 4, 4, -1)]
+
+
+# -- slots -------------------------------------------------------------------------------------------------
+
+# Fan-out 2: the homes at 3 are 6 and 7.
+FULL = (20, 30)
+
+
+@pytest.mark.parametrize(
+    ("taken", "node", "wish", "verdict"),
+    [
+        ((), 6, Wish.HOME, Granted(Place.HOME)),
+        (FULL, 6, Wish.HOME, Granted(Place.HOME)),  # family is always let in
+        (FULL, 7, Wish.GUEST, Granted(Place.HOME)),  # whatever it calls itself
+        ((6, 7, *FULL), 7, Wish.DISPLACE, Granted(Place.HOME)),
+        ((), 8, Wish.HOME, Granted(Place.GUEST)),  # a wish is not a right
+        ((), 8, Wish.GUEST, Granted(Place.GUEST)),
+        ((6, 7), 8, Wish.GUEST, Granted(Place.GUEST)),  # homes take no guest's slot
+        ((20,), 8, Wish.GUEST, Granted(Place.GUEST)),
+        (FULL, 8, Wish.GUEST, No.FULL),
+        (FULL, 8, Wish.HOME, No.FULL),
+        (FULL, 20, Wish.GUEST, Granted(Place.GUEST)),  # it is here already: asking again costs nobody
+        (FULL, 20, Wish.DISPLACE, Granted(Place.GUEST)),
+        (FULL, 8, Wish.DISPLACE, Granted(Place.GUEST, evicted=30)),
+        (FULL, 25, Wish.DISPLACE, Granted(Place.GUEST, evicted=30)),
+        (FULL, 31, Wish.DISPLACE, No.FULL),  # nobody here ranks above it
+        ((20,), 8, Wish.DISPLACE, Granted(Place.GUEST)),  # there is room: nobody has to go
+        ((6, 7, 8, 9), 10, Wish.DISPLACE, No.FULL),
+        ((), 3, Wish.HOME, No.RANK),
+        ((), 2, Wish.GUEST, No.RANK),
+        ((), 1, Wish.DISPLACE, No.RANK),
+        ((), 0, Wish.GUEST, No.RANK),
+    ],
+)
+def test_judge(taken: tuple[int, ...], node: int, wish: Wish, verdict: Verdict) -> None:
+    slots = full_of(taken)
+    assert slots.judge(node, wish) == verdict
+    assert set(slots.taken) == set(taken), "judging changes nothing"
+    if wish is Wish.GUEST:
+        assert slots.has_room_for(node) is isinstance(verdict, Granted)
+
+
+def full_of(taken: tuple[int, ...], guest_slots: int = 2) -> Slots:
+    settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=guest_slots)
+    slots = Slots(3, IpMapping(settings), guest_slots)
+    for node in taken:
+        place = Place.HOME if node in (6, 7) else Place.GUEST
+        slots.taken[node] = Subordinate(
+            position=node, place=place, incarnation=1, exchange=1, since=0.0, heard_at=0.0, due_at=0.0
+        )
+    return slots
+
+
+def test_guests_are_counted_apart_from_homes() -> None:
+    slots = full_of((30, 6, 20))
+    assert (slots.guests(), slots.highest_guest) == ([20, 30], 30)
+    assert full_of((6, 7)).highest_guest == 0
+
+
+def test_every_verdict_is_in_the_table() -> None:
+    """`judge` says FULL and RANK; TERMS, BUSY and LEAVING are said before it is asked."""
+    (mark,) = [each for each in test_judge.pytestmark if each.name == "parametrize"]
+    verdicts = {v if isinstance(v, No) else (v.place, v.evicted is not None) for _, _, _, v in mark.args[1]}
+    assert verdicts == {No.FULL, No.RANK, (Place.HOME, False), (Place.GUEST, False), (Place.GUEST, True)}
+
+
+# -- phases ------------------------------------------------------------------------------------------------
+
+TABLE = {
+    (Phase.SEEKING, Cue.ACCEPTED): Phase.ATTACHED,
+    (Phase.SEEKING, Cue.ALONE): Phase.ROOT,
+    (Phase.SEEKING, Cue.LEAVE): Phase.LEAVING,
+    (Phase.ROOT, Cue.ACCEPTED): Phase.ATTACHED,
+    (Phase.ROOT, Cue.LEAVE): Phase.LEAVING,
+    (Phase.ATTACHED, Cue.ACCEPTED): Phase.ATTACHED,
+    (Phase.ATTACHED, Cue.LOST): Phase.ORPHAN,
+    (Phase.ATTACHED, Cue.ALONE): Phase.ROOT,
+    (Phase.ATTACHED, Cue.LEAVE): Phase.LEAVING,
+    (Phase.ORPHAN, Cue.ACCEPTED): Phase.ATTACHED,
+    (Phase.ORPHAN, Cue.ALONE): Phase.ROOT,
+    (Phase.ORPHAN, Cue.LEAVE): Phase.LEAVING,
+    (Phase.LEAVING, Cue.LOST): Phase.LEAVING,
+    (Phase.LEAVING, Cue.DONE): Phase.GONE,
+}
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("cue", Cue)
+def test_every_phase_and_cue(phase: Phase, cue: Cue) -> None:
+    if (phase, cue) in TABLE:
+        assert follow(phase, cue) is TABLE[phase, cue]
+    else:
+        with pytest.raises(KeyError):
+            follow(phase, cue)
+
+
+def test_every_phase_is_reachable_and_leads_to_the_end() -> None:
+    reached, fresh = {Phase.SEEKING}, [Phase.SEEKING]
+    while fresh:
+        new = set(NEXT[fresh.pop()].values()) - reached
+        reached |= new
+        fresh += new
+    assert reached == set(Phase)
+    assert all(Phase.LEAVING in NEXT[phase].values() for phase in Phase if phase is not Phase.GONE)
+
+
+def test_the_picture_shows_every_edge() -> None:
+    lines = mermaid().splitlines()
+    assert len(lines) == len(TABLE) + 3
+    assert all(f"  {phase.value} --> {then.value}: {cue.value}" in lines for (phase, cue), then in TABLE.items())

@@ -1,0 +1,143 @@
+"""Transcripts: commands to one node, `----`, and exactly what it does (after raft's datadriven tests).
+
+`REWRITE=1 pytest tests/test_transcripts.py` writes the answers anew; read the diff, keep what you can explain.
+
+    node 5 fanout 2 guests 1                a new node; network 10.0.0.0/24 unless given
+    start | leave | know 2 3 | closed 2 | unreachable 2
+    at 0.5                                  let time pass, ringing the alarm whenever it is due
+    sleep 60                                let it pass without: as a process that is stopped and continued
+    from 2 accept path=1,2 alternates=1     a message; an exchange or number not given is the last one said to 2
+
+Chance is even here: nothing is jittered, numbers begin with 2, and every peer's incarnation is 1000.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from subord.core import events
+from subord.core.messages import Change, Guidance, Message, No, Why, Wish
+from subord.core.network import Network
+from subord.core.node import Node
+from subord.core.settings import Settings
+
+FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+KINDS = {kind.__name__.lower(): kind for kind in get_args(Message)}
+CHOICES = {"wish": Wish, "no": No, "why": Why}
+LISTS = ("path", "alternates", "siblings", "hints", "gone", "spoken")
+BLANK = {"wish": Wish.HOME, "why": Why.LEFT, "version": 1, "next_ms": 300, "text": "", "adrift": False, "room": True}
+SAME = {"incarnation": 1000, "leader_incarnation": 1000}
+NOISE = (events.RoundTrip, events.RosterChanged)
+LOCAL = {"start": events.Start, "unreachable": events.Unreachable, "closed": events.EdgeClosed}
+
+
+class Even(Random):
+    """No chance at all: the middle of every range, and the lowest number."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
+
+    def randrange(self, start: int, *_: Any) -> int:  # type: ignore[override]
+        return start
+
+
+class Stage:
+    """One node, and the numbers that were last said to each peer."""
+
+    def __init__(self, position: str, *words: str) -> None:
+        given = dict(zip(words[::2], words[1::2], strict=True))
+        fanout, network = int(given.get("fanout", 2)), Network.parse(given.get("network", "10.0.0.0/24"))
+        settings = Settings(network=network, fanout=fanout, guest_slots=int(given.get("guests", fanout)))
+        self.now, self.node = 0.0, Node(settings, int(position), 1000, Even(), 0.0)
+        self.said: dict[tuple[int, str], int] = {}
+
+    def run(self, verb: str, *words: str) -> Iterator[str]:
+        if verb == "at":
+            while self.node.deadline <= float(words[0]):
+                self.now = self.node.deadline
+                yield from self.feed(events.Wakeup())
+        if verb in ("at", "sleep"):
+            self.now = float(words[0])
+        if verb == "from":
+            source, fields = int(words[0]), dict(word.split("=") for word in words[2:])
+            yield from self.feed(events.Received(source, f"10.0.0.{source}", self.message(source, words[1], fields)))
+        elif verb == "know":
+            yield from self.feed(events.Known(tuple(map(int, words))))
+        elif verb != "at":
+            event = {"leave": events.Leave(1.0), "sleep": events.Wakeup()}.get(verb)
+            yield from self.feed(event or LOCAL[verb](*map(int, words)))
+
+    def feed(self, event: events.Event) -> Iterator[str]:
+        for action in self.node.handle(event, self.now):
+            if isinstance(action, events.Send):
+                for name in {"exchange", "number"} & set(action.message.__struct_fields__):
+                    self.said[action.target, name] = getattr(action.message, name)
+                yield f"{self.now:.3f} to {action.target}: {shown(action.message)}"
+            elif not isinstance(action, NOISE):
+                yield f"{self.now:.3f} {shown(action)}"
+
+    def message(self, source: int, name: str, given: dict[str, str]) -> Message:
+        last = {key: number for (target, key), number in self.said.items() if target == source}
+        usual = {**SAME, **BLANK, **dict.fromkeys(LISTS, ()), "terms": self.node.context.terms, **last}
+        usual |= {key: read(key, text) for key, text in given.items()}
+        usual["guidance"] = Guidance(*(usual[key] for key in Guidance.__struct_fields__))
+        kind = KINDS[name]
+        assert set(given) <= {*kind.__struct_fields__, *Guidance.__struct_fields__}, given
+        return kind(**{key: usual.get(key, () if key == "changes" else 0) for key in kind.__struct_fields__})
+
+
+def read(key: str, text: str) -> Any:
+    if key in CHOICES:
+        return CHOICES[key][text.upper()]
+    if key == "changes":  # position<leader, with + for a guest
+        rows = [(word.rstrip("+").split("<"), word.endswith("+")) for word in text.split(",")]
+        return tuple(Change(int(at), int(leader), 1 + guest, 1000, 0, 0) for (at, leader), guest in rows)
+    return tuple(map(int, text.split(","))) if key in LISTS else int(text)
+
+
+def shown(value: msgspec.Struct) -> str:
+    """As `name field=value ...`; what is empty or the same everywhere is left out."""
+    words, kind = [], type(value).__name__
+    for name, each in zip(value.__struct_fields__, msgspec.structs.astuple(value), strict=True):
+        if isinstance(each, Guidance):
+            words.append(shown(each))
+        elif name == "changes" and isinstance(each, tuple):
+            words += [f"{c.position}<{c.leader}{'+' * (c.place == 2)}{' missing' * c.missing}" for c in each]
+        elif isinstance(each, enum.Enum) or (each not in (None, (), "", False) and name not in (*SAME, "terms")):
+            text = each.name.lower() if isinstance(each, enum.Enum) else round(each, 3) if name[-2:] == "_s" else each
+            words.append(f"{name}={','.join(map(str, each)) if isinstance(each, tuple) else text}")
+    return " ".join([kind.lower(), *words])
+
+
+def answered(text: str) -> Iterator[str]:
+    """The transcript, block by block between blank lines, with every answer as it is now."""
+    stage = Stage("1")
+    for block in text.strip().split("\n\n"):
+        lines, said, commands = block.split("\n----")[0].splitlines(), [], 0
+        for verb, *words in (line.split() for line in lines if not line.startswith("#")):
+            if verb == "node":
+                stage = Stage(*words)
+            else:
+                said += stage.run(verb, *words)
+                commands += 1
+        yield "\n".join([*lines, "----", *(said or ["nothing"])] if commands else lines)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_transcript(path: Path) -> None:
+    now = "\n\n".join(answered(path.read_text())) + "\n"
+    if os.environ.get("REWRITE"):
+        path.write_text(now)
+    assert now.splitlines() == path.read_text().splitlines()
+
+
+def test_there_are_transcripts() -> None:
+    assert {"join", "leader_lost", "goodbye", "displacement", "stranger", "go_home"} <= {path.stem for path in FILES}
