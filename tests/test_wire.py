@@ -46,6 +46,7 @@ from subord.wire import DATAGRAM_BYTES_MAX, HEADER, VERSION, VERSIONS_DATAGRAM, 
 TYPES: tuple[type[msgspec.Struct], ...] = typing.get_args(Message)
 TOP = (1 << 64) - 1
 COUNT_TOP = (1 << 32) - 1  # of seconds, and of moves: 136 years
+MILLISECONDS_TOP = 600_000
 CEILING_BYTES = (
     64 * 1024
 )  # of memory while one datagram is read: the message itself, and nothing in proportion to a lie
@@ -54,14 +55,15 @@ CEILING_BYTES = (
 
 NATURAL = st.integers(0, TOP)
 COUNT = st.integers(0, COUNT_TOP)
+MILLISECONDS = st.integers(0, MILLISECONDS_TOP)
 TEXT = st.text(max_size=60)
 
 
 def positions(limit: int) -> st.SearchStrategy[tuple[int, ...]]:
-    return st.lists(NATURAL, max_size=limit).map(tuple)
+    return st.lists(st.integers(1, TOP), max_size=limit).map(tuple)
 
 
-TERMS = st.builds(Terms, TEXT, NATURAL, NATURAL, TEXT, TEXT, TEXT)
+TERMS = st.builds(Terms, TEXT, COUNT, COUNT, TEXT, TEXT, TEXT)
 # Half of the longest, so that any mixture of sizes fits; the longest are below.
 GUIDANCE = st.builds(
     Guidance, NATURAL, positions(32), positions(ALTERNATES_MAX), positions(ALTERNATES_MAX), st.booleans()
@@ -73,11 +75,13 @@ CHANGES = st.lists(CHANGE, max_size=12).map(tuple)
 STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
     Propose: st.builds(Propose, NATURAL, NATURAL, TERMS, st.sampled_from(Wish)),
     Accept: st.builds(Accept, NATURAL, NATURAL, GUIDANCE),
-    Refuse: st.builds(Refuse, NATURAL, NATURAL, st.sampled_from(No), TEXT, COUNT, positions(HINTS_MAX), NATURAL),
+    Refuse: st.builds(
+        Refuse, NATURAL, NATURAL, st.sampled_from(No), TEXT, MILLISECONDS, positions(HINTS_MAX), NATURAL
+    ),
     Ask: st.builds(Ask, NATURAL, NATURAL, TERMS),
     Advice: st.builds(Advice, NATURAL, NATURAL, st.booleans(), NATURAL, positions(HINTS_MAX), NATURAL),
-    Back: st.builds(Back, NATURAL, NATURAL),
-    Beat: st.builds(Beat, NATURAL, NATURAL, NATURAL, COUNT, NATURAL, CHANGES, positions(12), st.booleans()),
+    Back: st.builds(Back, NATURAL, st.integers(1, TOP)),
+    Beat: st.builds(Beat, NATURAL, NATURAL, NATURAL, MILLISECONDS, NATURAL, CHANGES, positions(12), st.booleans()),
     Echo: st.builds(Echo, NATURAL, NATURAL, st.none() | GUIDANCE),
     Stranger: st.builds(Stranger, NATURAL, NATURAL),
     Guide: st.builds(Guide, NATURAL, GUIDANCE),
@@ -110,7 +114,7 @@ def tops(count: int) -> tuple[int, ...]:
     return tuple(range(TOP, TOP - count, -1))
 
 
-LONGEST_TERMS = Terms("x" * TERM_CHARACTERS_MAX, (1 << 32) - 1, (1 << 32) - 1, "performance", "complete", "lan")
+LONGEST_TERMS = Terms("x" * TERM_CHARACTERS_MAX, COUNT_TOP, COUNT_TOP, "performance", "complete", "lan")
 LONGEST_GUIDANCE = Guidance(TOP, tops(PATH_POSITIONS_MAX), tops(ALTERNATES_MAX), tops(ALTERNATES_MAX), adrift=True)
 # A node states a row or says that it is gone, at most CHANGES_MAX of both together (roster.py, `batch`).
 LONGEST_CHANGES = tuple(Change(p, TOP, 2, TOP, COUNT_TOP, COUNT_TOP, missing=True) for p in tops(CHANGES_MAX))
@@ -228,7 +232,7 @@ NUMBERS = [
 def test_no_number_is_negative(message: Message, field: str) -> None:
     """Whatever passes here is used as a position or a time, and is sent on."""
     negative = msgspec.structs.replace(message, **{field: -1})
-    assert decode(HEADER + msgspec.msgpack.encode(negative)) in {Fault.MALFORMED, Fault.MALFORMED}
+    assert decode(HEADER + msgspec.msgpack.encode(negative)) is Fault.MALFORMED
 
 
 def test_versions_are_read_in_any_version() -> None:

@@ -57,6 +57,7 @@ class Controller:
             wires = self._wires = Wires(self._options.network)
             self._raise()
             self._await_zygote()
+            self._prepare()
             self._serve()
         except Stop:
             pass
@@ -93,6 +94,10 @@ class Controller:
                 return
             raise LabError(message["failed"])
         raise LabError("The process that should become the daemons ended. Its last words, if any:")
+
+    def _prepare(self) -> None:
+        self._report({"progress": "reading configurations"})
+        self._ask_zygote({"prepare": [self._position(address) for address in self._options.addresses]})
 
     # Serving
 

@@ -55,7 +55,7 @@ def _headline(text: str) -> str:
 
 
 def _show_tree(lab: Lab, last: int) -> None:
-    subprocess.run([_subord(), "tree", "--socket", str(lab.control_socket(last))], check=True)  # noqa: S603
+    subprocess.run([_subord(), "tree", "--socket", str(lab.control_socket(last))], check=True)
     print(flush=True)
 
 
@@ -70,7 +70,7 @@ def _told(healed: healing.Healing, what: str) -> str:
 
 
 def _costs(lab: Lab) -> str:
-    answer = subprocess.run(  # noqa: S603
+    answer = subprocess.run(
         [_subord(), "status", "--json", "--socket", str(lab.control_socket(2))], capture_output=True, check=True
     )
     status = json.loads(answer.stdout)

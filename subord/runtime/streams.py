@@ -143,7 +143,9 @@ class Streams:
         return True
 
     async def ask(self, address: str, topic: Topic, timeout_s: float) -> bytes | AskFailure:
-        """One document of another node."""
+        """One document of another node. Addresses come from peers: none outside the network is spoken to."""
+        if not self._is_ours(address):
+            return AskFailure("is no address of our network")
         with trio.move_on_after(timeout_s):
             stream = await self._connect(address, timeout_s)
             if stream is None:

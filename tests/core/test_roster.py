@@ -1,8 +1,8 @@
-"""The list of everybody below: claims of several subordinates, sweeping, missing nodes, reports upwards (section 5)."""
+"""The list of everybody below: rival claims, sweeping, missing nodes, reports upwards (section 5)."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -48,14 +48,14 @@ def test_the_counts_follow_the_rows() -> None:
     assert roster.live == 5
 
 
-STEPS = {
+STEPS: dict[str, Callable[[Roster], None]] = {
     "new": lambda roster: roster.state(3, change(4, 3, place=GUEST, moves=1), 1.0),
     "old takes back": lambda roster: roster.retract(2, 4, 1.0),
     "old says it again": lambda roster: roster.state(2, change(4, 2), 1.0),
 }
 
 
-@pytest.mark.parametrize("order", itertools.permutations(["new", "old takes back"]))
+@pytest.mark.parametrize("order", [("new", "old takes back"), ("old takes back", "new")])
 def test_two_claimants_in_either_order(order: tuple[str, ...]) -> None:
     roster = filled()
     for step in order:

@@ -133,7 +133,7 @@ def full_of(taken: tuple[int, ...], guest_slots: int = 2) -> Slots:
     for node in taken:
         place = Place.HOME if node in (6, 7) else Place.GUEST
         slots.taken[node] = Subordinate(
-            position=node, place=place, incarnation=1, exchange=1, since=0.0, heard_at=0.0, due_at=0.0
+            position=node, place=place, incarnation=1, exchange=1, since=0.0, session_at=0.0, heard_at=0.0, due_at=0.0
         )
     return slots
 

@@ -45,6 +45,19 @@ def test_nothing_is_left_when_one_is_killed(victim):
     assert surroundings() == before
 
 
+def test_keeper_and_controller_are_killed_at_once():
+    """Nobody is left to clean up: the kernel ends the processes, and the next lab removes the directory."""
+    with a_lab() as lab:
+        lab.start_all()
+        lab.wait(lambda cluster: len(cluster.live()) == 5, timeout_s=20)
+        os.kill(lab.leash.keeper, signal.SIGSTOP)  # so that it cannot notice
+        os.kill(lab.leash.controller, signal.SIGKILL)
+        os.kill(lab.leash.keeper, signal.SIGKILL)
+    wait_until(lambda: traces(lab.options.name) == [str(lab.directory.path)], "processes ended")
+    with a_lab():
+        assert traces(lab.options.name) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_a_lab_in_the_foreground(number):
     name = f"test-ctrl-c-{os.getpid()}"

@@ -49,7 +49,7 @@ def table_files(tmp_path, monkeypatch):
     return lambda: tuple(int(Path(path).read_text()[:6]) for path in limits)
 
 
-def test_the_last_lab_puts_the_limits_back(table_files):
+def test_the_last_lab_puts_the_limits_back(table_files, tmp_path):
     neighbours = netlab("neighbours")
     first, second = neighbours.Table(), neighbours.Table()
     second._owner = f"{os.getppid()}/{netlab('linux').started_at(os.getppid())}"
@@ -62,6 +62,7 @@ def test_the_last_lab_puts_the_limits_back(table_files):
     second.restore()
     second.restore()
     assert int(str(table_files()[0])[:3]) == 128
+    assert json.loads((tmp_path / "ledger").read_text()) == {"before": [], "users": []}
 
 
 def test_a_killed_lab_does_not_count(table_files, tmp_path):

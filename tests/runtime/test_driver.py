@@ -111,7 +111,7 @@ def waiting(sock: socket.socket) -> list[bytes]:
         (HEADER + bytes(DATAGRAM_BYTES_MAX), "oversized"),
         (HEADER + bytes(60_000), "oversized"),
         (bytes((MAGIC, 9)) + b"anything", "unknown_version"),
-        (HEADER + encode(Propose(5, 1, TERMS, Wish.HOME))[2:].replace(b"\x05", b"\xff", 1)),
+        (HEADER + encode(Propose(5, 1, TERMS, Wish.HOME))[2:].replace(b"\x05", b"\xff", 1), "malformed"),
     ],
 )
 async def test_a_datagram_not_understood_is_counted_by_reason(data: bytes, reason: str) -> None:

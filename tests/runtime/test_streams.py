@@ -21,6 +21,7 @@ import pytest
 import trio
 
 import subord
+from subord.core.network import Network
 from subord.runtime import streams as module
 from subord.runtime.asking import AskFailure, Topic
 from subord.runtime.counters import Counters
@@ -311,7 +312,10 @@ def test_a_host_that_vanished_is_noticed_at_both_ends_though_nothing_is_sent() -
         bytes(200_000),
     ],
 )
-async def test_a_malformed_or_oversized_opening_is_counted_and_dropped(data: bytes) -> None:
+async def test_a_malformed_or_oversized_opening_is_counted_and_dropped(
+    monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    monkeypatch.setattr(module, "OPENING_S_MAX", 10 * WAIT_S_MAX)  # it must not take its time
     async with serving() as served:
         with calling(served.port) as sock:
             sock.sendall(data)
@@ -432,6 +436,17 @@ async def test_a_silent_peer_costs_the_given_time_and_no_more() -> None:
         answer = await asker.ask(LEADER, "status", 0.2)
         assert answer == AskFailure("does not answer within 0.2 s")
         assert 0.2 <= trio.current_time() - began < WAIT_S_MAX
+
+
+@pytest.mark.parametrize("address", [STRANGER, "example.org", "a\0b", ""])
+async def test_nobody_outside_the_network_is_asked(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    tried: list[object] = []
+    network = Network.parse("127.0.0.0/24")
+    asker = node(SUBORDINATE, 7117, is_ours=lambda each: network.position_of(each) is not None)
+    with monkeypatch.context() as patched:
+        patched.setattr(trio.socket, "socket", lambda *given: tried.append(given))
+        assert await asker.ask(address, "roster", WAIT_S_MAX) == AskFailure("is no address of our network")
+    assert tried == []
 
 
 async def test_a_refused_connection() -> None:

@@ -1,0 +1,116 @@
+"""The house rules that a machine can check: short functions and files, no forbidden words, imports point inward."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 450
+CODE = sorted([*TOP.glob("subord/**/*.py"), *TOP.glob("netns-lab/**/*.py"), TOP / "netns-lab" / "lab", TOP / "dev"])
+PYTHON = [path for path in CODE if path.suffix == ".py"]
+CORE = [path for path in PYTHON if path.is_relative_to(TOP / "subord" / "core")]
+TESTS = sorted(TOP.glob("tests/**/*.py"))
+SYNONYMS = re.compile(r"(^|_)(parent|child|children|master|superior|slave|worker)s?(_|$)", re.IGNORECASE)
+CLOCKS_AND_CHANCE = re.compile(
+    r"\btime\.(time|monotonic|sleep)\(|\bdatetime\.|\brandom\.\w+|import random\b|\buuid\b|os\.urandom"
+)
+# Written so that this file does not hold what it forbids.
+MACHINE_PATHS = re.compile("/" + "(home|Users|root|work)/" + r"\w")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(TOP))
+
+
+def functions(source: str) -> Iterator[tuple[str, int]]:
+    """Each function and how many lines it has, decorators and docstring included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def identifiers(source: str) -> set[str]:
+    """Every name that a reader of the code meets: variables, attributes, arguments, functions, classes."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        for field in ("id", "attr", "arg", "name", "asname"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                found.add(value)
+    return found
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=name)
+def test_functions_are_short(path: Path) -> None:
+    long = {function: lines for function, lines in functions(path.read_text()) if lines > FUNCTION_LINES_MAX}
+    assert long == {}, f"longer than {FUNCTION_LINES_MAX} lines"
+
+
+@pytest.mark.parametrize("path", CODE, ids=name)
+def test_files_are_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= FILE_LINES_MAX
+
+
+@pytest.mark.parametrize("path", [path for path in PYTHON if path.read_text()], ids=name)
+def test_every_file_opens_with_its_intuition(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), "a file says first what it is about"
+
+
+@pytest.mark.parametrize("path", CORE, ids=name)
+def test_the_core_uses_the_words_of_the_paper(path: Path) -> None:
+    assert {each for each in identifiers(path.read_text()) if SYNONYMS.search(each)} == set()
+
+
+@pytest.mark.parametrize("path", CORE, ids=name)
+def test_the_core_has_neither_clock_nor_chance_of_its_own(path: Path) -> None:
+    assert CLOCKS_AND_CHANCE.findall(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", [*CODE, *TESTS], ids=name)
+def test_no_path_of_one_machine(path: Path) -> None:
+    assert [line for line in path.read_text().splitlines() if MACHINE_PATHS.search(line)] == []
+
+
+def test_names_of_test_modules_are_unique() -> None:
+    stems = [path.stem for path in TESTS if path.stem.startswith("test_")]
+    assert sorted(stems) == sorted(set(stems))
+
+
+def test_imports_point_inward() -> None:
+    """The contracts of pyproject.toml, checked by import-linter."""
+    command = Path(sys.executable).with_name("lint-imports")
+    ran = subprocess.run([command, "--no-cache"], cwd=TOP, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", ran.stdout), ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("pattern", "guilty", "innocent"),
+    [
+        (SYNONYMS, ["parent", "child_of", "the_master", "superiors", "Children"], ["leader", "apparent", "mastery"]),
+        (
+            CLOCKS_AND_CHANCE,
+            ["time.time()", "random.random()", "import random"],
+            ["from random import Random", "own_time(1)"],
+        ),
+        (MACHINE_PATHS, ["/" + "home/me/x", '"/' + 'work/main"'], ["/run/subord", "framework/x", "~/home"]),
+    ],
+)
+def test_the_patterns_see_what_they_should(pattern: re.Pattern[str], guilty: list[str], innocent: list[str]) -> None:
+    assert all(pattern.search(each) for each in guilty)
+    assert not any(pattern.search(each) for each in innocent)
+
+
+def test_long_functions_and_names_are_seen() -> None:
+    source = "def f(parent):\n" + "    x = 1\n" * 70
+    assert list(functions(source)) == [("f", 71)]
+    assert identifiers(source) == {"f", "parent", "x"}
