@@ -52,7 +52,7 @@ def strike(lab: Lab, position: int, way: str) -> Healing:
             lab.cut(position)  # first the cable, so that the dead process can tell nobody
         lab.kill(position)
 
-    return _watch(lab, act, address, role, way, orphans)
+    return _watch(lab, act, victim=address, role=role, way=way, concerned=orphans)
 
 
 def revive(lab: Lab, position: int, way: str, guests: Iterable[str]) -> Healing:
@@ -64,10 +64,11 @@ def revive(lab: Lab, position: int, way: str, guests: Iterable[str]) -> Healing:
             lab.cut(position, connected=True)
         lab.start(position)
 
-    return _watch(lab, act, address, role_of(lab.look(), address), "restart", list(guests))
+    role = role_of(lab.look(), address)
+    return _watch(lab, act, victim=address, role=role, way="restart", concerned=list(guests))
 
 
-def _watch(lab: Lab, act: Callable[[], None], victim: str, role: str, way: str, concerned: list[str]) -> Healing:
+def _watch(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: str, concerned: list[str]) -> Healing:
     lab.look()
     lab.events = events = []
     act()

@@ -138,7 +138,7 @@ class Zygote:
             self._controller.send({"done": {} if pid is None else {address: pid}})
 
     def _prepare(self, positions: Iterable[int]) -> None:
-        """Read every node's configuration once, as `subord run` would: parsing it costs each copy 2 MiB (measured)."""
+        """Read every node's configuration, as `subord run` would: that costs each copy 2 MiB otherwise (measured)."""
         if self._options.daemon is not None or self._options.execute:
             return
         from subord.config import ConfigError, load
@@ -151,7 +151,7 @@ class Zygote:
         gc.freeze()
 
     def _entry(self, position: int, arguments: list[str]) -> int | None:
-        """What `subord run --config FILE` does; with the configuration read already, if the file is still the same."""
+        """What `subord run --config FILE` does; from the configuration read already while the file is the same."""
         assert self._main is not None
         read_at, config = self._prepared.get(position, (0, None))
         if config is None or Path(arguments[-1]).stat().st_mtime_ns != read_at:

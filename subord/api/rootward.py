@@ -63,7 +63,7 @@ class _Search:
             if address in self._asked:
                 continue
             self._asked.add(address)
-            answer = await self._ask(address, (deadline - trio.current_time()) * ASK_SHARE)
+            answer = await self._ask(address, max(0.0, deadline - trio.current_time()) * ASK_SHARE)
             if isinstance(answer, AskFailure):
                 self._silent[address] = answer.reason
                 continue

@@ -19,6 +19,7 @@ from subord.core.messages import (
     ALTERNATES_MAX,
     HINTS_MAX,
     PATH_POSITIONS_MAX,
+    RETRY_MS_MAX,
     Accept,
     Advice,
     Ask,
@@ -39,7 +40,6 @@ from subord.core.roster import GUEST, OWN, Roster
 from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
 
-RETRY_MS_MAX = 1000
 WORDS = {
     No.FULL: "no free slot",
     No.RANK: "only a lower rank may lead",
@@ -62,11 +62,15 @@ class Leading:
         self._guidance = NO_GUIDANCE
         self._admission = Admission(context.timing.admissions_per_s, context.now)
 
+    def admits(self) -> bool:
+        """May one more question be answered this second?"""
+        return self._admission.admit(self._context.now)
+
     # -- questions --------------------------------------------------------------------------------------
 
     def on_propose(self, source: Position, propose: Propose) -> None:
         """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
-        if not self._admission.admit(self._context.now):
+        if not self.admits():
             self._refuse(source, propose.exchange, No.BUSY)
             return
         known = self.slots.taken.get(source)
@@ -196,8 +200,8 @@ class Leading:
     def _take_changes(self, known: Subordinate, beat: Beat) -> None:
         now = self._context.now
         for change in beat.changes:
-            if change.position == self._context.position:
-                continue  # never let somebody below speak about ourselves
+            if not self._context.mapping.may_lead(self._context.position, change.position):
+                continue  # nobody below may speak about ourselves, or about those above us
             self._roster.state(known.position, change, now)
         for position in beat.gone:
             self._roster.retract(known.position, position, now)

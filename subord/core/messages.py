@@ -15,6 +15,8 @@ the same address are never taken for its own (docs/protocol.md, S4). Positions a
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -26,6 +28,7 @@ ALTERNATES_MAX = 16
 HINTS_MAX = 8
 CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows stay below the datagram limit
 VERSIONS_MAX = 8
+RETRY_MS_MAX = 1000  # how long a busy node may put off a proposer
 TERM_CHARACTERS_MAX = 200
 REASON_CHARACTERS_MAX = 300
 
@@ -147,7 +150,7 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):
     exchange: Number
     no: No
     text: Reason
-    retry_ms: Milliseconds
+    retry_ms: Annotated[int, msgspec.Meta(ge=0, le=RETRY_MS_MAX)]
     hints: Hints
     highest_guest: Number  # of the refuser; 0: none. Who ranks below it may displace it
 
@@ -216,3 +219,28 @@ class Versions(msgspec.Struct, frozen=True, array_like=True, tag=12):
 Message: TypeAlias = (
     Propose | Accept | Refuse | Ask | Advice | Back | Beat | Echo | Stranger | Guide | Goodbye | Versions
 )
+
+
+def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one return a shape
+    """Every position that the message speaks of, 0 (none) included: a peer may name some that do not exist."""
+    match message:
+        case Beat():
+            return chain(message.gone, *((change.position, change.leader) for change in message.changes))
+        case Accept() | Guide():
+            return _guided(message.guidance)
+        case Echo():
+            return iter(()) if message.guidance is None else _guided(message.guidance)
+        case Refuse():
+            return chain(message.hints, (message.highest_guest,))
+        case Advice():
+            return chain(message.hints, (message.highest_guest, message.root))
+        case Goodbye():
+            return iter(message.alternates)
+        case Back():
+            return iter((message.home,))
+        case _:
+            return iter(())
+
+
+def _guided(guidance: Guidance) -> Iterator[int]:
+    return chain(guidance.path, guidance.alternates, guidance.siblings)

@@ -58,6 +58,7 @@ from subord.core.messages import (
     Versions,
     Why,
     difference,
+    positions_named,
 )
 from subord.core.phases import Cue, Phase, follow
 from subord.core.refusals import Refusals
@@ -165,6 +166,8 @@ class Node:
             self.context.note(Dropped("outside_network"))
         elif event.source == self.context.position:
             self.context.note(Dropped("own_address"))
+        elif any(position > self.context.settings.network.size for position in positions_named(message)):
+            self.context.note(Dropped("names_outside_network"))
         else:
             self._on_message(event.source, event.address, message)
 
@@ -252,8 +255,10 @@ class Node:
 
     def _refuse_terms(self, address: str, message: Propose | Ask, differs: str) -> None:
         context = self.context
-        swapped = difference(context.terms, message.terms) or differs
         self._note_refusal(address, "us", differs)
+        if not self.leading.admits():
+            return  # nobody may use us as an echo
+        swapped = difference(context.terms, message.terms) or differs
         context.reply(Refuse(context.incarnation, message.exchange, No.TERMS, swapped, 0, (), 0))
 
     def _note_refusal(self, address: str, side: Literal["them", "us"], reason: str) -> None:

@@ -60,9 +60,7 @@ def test_ranked_starts_with_the_computed_leader(tree: Numbering, node: int) -> N
 
 @given(NUMBERINGS, st.integers(1, 400), st.lists(st.integers(-3, 500)))
 def test_in_rank_order_picks_from_ranked(tree: Numbering, node: int, some: list[int]) -> None:
-    assert in_rank_order(node, some, tree) == [
-        candidate for candidate in ranked(node, tree) if candidate in some
-    ]
+    assert in_rank_order(node, some, tree) == [candidate for candidate in ranked(node, tree) if candidate in some]
 
 
 @pytest.mark.parametrize("tree", [Complete(2), Paper(3), Complete(8)])

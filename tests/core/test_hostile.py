@@ -50,7 +50,9 @@ TERMS = st.just(Terms("10.0.0.0/24", 2, 2, "ip", "complete", "lan"))
 WORDS = st.one_of(
     st.builds(Propose, LIFE, NUMBER, TERMS, st.sampled_from(Wish)),
     st.builds(Accept, LIFE, NUMBER, GUIDANCE),
-    st.builds(Refuse, LIFE, NUMBER, st.sampled_from(No), st.just(""), MILLISECONDS, LIST, POSITION_OR_NONE),
+    st.builds(
+        Refuse, LIFE, NUMBER, st.sampled_from(No), st.just(""), st.sampled_from([0, 1, 1000]), LIST, POSITION_OR_NONE
+    ),
     st.builds(Advice, LIFE, NUMBER, st.booleans(), POSITION_OR_NONE, LIST, POSITION_OR_NONE),
     st.builds(Back, LIFE, POSITION),
     st.builds(Beat, LIFE, LIFE, NUMBER, MILLISECONDS, NUMBER, CHANGES, LIST, st.booleans()),

@@ -188,9 +188,7 @@ def test_refused(text: str, sentence: str) -> None:
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize(
-    "template", ["{}", "10.0.0.1-{}", "10.0.0.[{}]", "10.0.0.[1-{}]", "10.0.0.0/{}", "{}.0.0.1"]
-)
+@pytest.mark.parametrize("template", ["{}", "10.0.0.1-{}", "10.0.0.[{}]", "10.0.0.[1-{}]", "10.0.0.0/{}", "{}.0.0.1"])
 @pytest.mark.parametrize("digit", ["9", "\u0663"])
 def test_overlong_text_is_refused_in_a_short_sentence(template: str, digit: str) -> None:
     with pytest.raises(NetworkError) as caught:
