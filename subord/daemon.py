@@ -49,6 +49,7 @@ logger = logging.getLogger("subord")
 
 TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
 EDGE_DELAY_S = (0.5, 1.5)  # a new edge may soon be another: open its stream when it has settled
+FIRST_EDGE_DELAY_S = (3.0, 5.0)  # while a whole cluster starts there are better things to do
 EDGE_RETRY_S_MAX = 30.0
 SAVE_S = 5.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
@@ -288,6 +289,7 @@ class Daemon:
     async def _hold_edge_forever(self) -> None:
         """Keep a stream open to whoever leads us; its end is news for the core."""
         retry_s = EDGE_DELAY_S[1]
+        delay_s = FIRST_EDGE_DELAY_S
         while True:
             leader = self._driver.node.following.leader
             if leader is None:
@@ -299,7 +301,8 @@ class Daemon:
             if leader is None:
                 continue
             with trio.CancelScope() as self._edge:
-                await trio.sleep(self._chance.uniform(*EDGE_DELAY_S))
+                await trio.sleep(self._chance.uniform(*delay_s))
+                delay_s = EDGE_DELAY_S
                 began = trio.current_time()
                 held = await self._streams.hold_edge(self.settings.network.address_text_of(leader.position))
                 # A leader without room for streams takes each one and closes it: no reason to ask it every second.

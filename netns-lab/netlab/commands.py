@@ -173,6 +173,21 @@ def measured(given: argparse.Namespace) -> int:
     return 0 if all(found["stable"] for found in runs) else 3
 
 
+def healed(given: argparse.Namespace) -> int:
+    """Kill and restart daemons, print how the tree healed."""
+    from netlab import healing
+
+    terminal = Terminal()
+    with lab.Lab(
+        nodes=given.nodes, fanout=given.fanout, rootless=given.rootless, progress=terminal.progress
+    ) as cluster:
+        rows = healing.measure(cluster, ways=given.way, times=given.times, seed=given.seed, say=terminal.say)
+    if given.json is not None:
+        healing.write(given.json, rows, nodes=given.nodes, fanout=given.fanout)
+    terminal.say(healing.table(rows))
+    return 0
+
+
 def demo(given: argparse.Namespace) -> int:
     """The story of `./dev demo`."""
     from netlab import demo as story
@@ -212,10 +227,23 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--fanout", type=_numbers, default=(2,), metavar="P,P...")
     found.add_argument("--start", type=_orders, default=("together",), metavar="ORDER,...", help=", ".join(ORDERS))
     found.add_argument("--repeat", type=_positive, default=1, help="runs of each combination")
-    found.add_argument("--rest", type=float, default=10.0, metavar="SECONDS", help="how long to measure at rest")
+    found.add_argument(
+        "--rest", type=float, default=10.0, metavar="SECONDS", help="how long to measure at rest; 0: not"
+    )
     found.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="longest wait for stability")
     found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     _common(found)
+
+    found = _command(commands, "heal", healed, "kill and restart daemons, measure how the tree heals", named=False)
+    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
+    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    found.add_argument(
+        "--way", type=_ways, default=("kill", "cut"), metavar="kill,cut", help="kill -9, or the cable too"
+    )
+    found.add_argument("--times", type=_positive, default=5, help="interior nodes per way; root and leaf once each")
+    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
     found = _command(commands, "demo", demo, "a cluster forms, loses a node and heals, in a minute", named=False)
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
@@ -276,6 +304,13 @@ def _positive(text: str) -> int:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in text.split(","))
+
+
+def _ways(text: str) -> tuple[str, ...]:
+    for part in text.split(","):
+        if part not in ("kill", "cut"):
+            raise argparse.ArgumentTypeError(f"`{part}`: choose from kill, cut")
+    return tuple(text.split(","))
 
 
 def _orders(text: str) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def run(nodes: int = NODES, fanout: int = FANOUT, *, rootless: bool = False) -> 
         _show_tree(lab, nodes)
 
         terminal.say(_headline(f"{address} starts again"))
-        revived = healing.revive(lab, VICTIM, "kill", guests)
+        revived = healing.revive(lab, VICTIM, struck, guests)
         terminal.say(_told(revived, "were at home again"))
         _show_tree(lab, nodes)
         terminal.say(_headline("what it cost"))

@@ -54,6 +54,12 @@ def of_start(cluster: Cluster, stable: Stable | None, then: Reading) -> Figures:
     }
 
 
+NO_REST: Figures = dict.fromkeys(
+    ("rest_s", "rest_place_changes", "rest_packets_per_s", "rest_bytes_per_s", "rest_cpu_percent")
+)
+"""Of a run that was not measured at rest."""
+
+
 def of_rest(before: Reading, after: Reading) -> Figures:
     """What a node costs while nothing happens. Nodes that ended in between are left out of the CPU figure."""
     seconds = after.mono - before.mono

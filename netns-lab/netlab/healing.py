@@ -8,16 +8,22 @@ log's, started by the signal itself.
 
 from __future__ import annotations
 
+import json
+import random
 import statistics
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from netlab.events import Cluster, Event
 from netlab.lab import Lab
+from netlab.measure import machine
 
 HEAL_S_MAX = 30.0
-WAYS = ("kill", "cut")
+STABLE_S_MAX = 60.0
+EDGES_S = 3.0  # after a change of place; the streams of a first start need more: it waits for 3 s of quiet besides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +61,16 @@ def strike(lab: Lab, position: int, way: str) -> Healing:
     return _watch(lab, act, victim=address, role=role, way=way, concerned=orphans)
 
 
-def revive(lab: Lab, position: int, way: str, guests: Iterable[str]) -> Healing:
-    """Start the node again; `guests` belong to it and should go home. Raises LabTimeout."""
+def revive(lab: Lab, position: int, struck: Healing, guests: Iterable[str]) -> Healing:
+    """Start the node again that was `struck`; `guests` belong to it and should go home. Raises LabTimeout."""
     address = lab.address(position)
 
     def act() -> None:
-        if way == "cut":
+        if struck.way == "cut":
             lab.cut(position, connected=True)
         lab.start(position)
 
-    role = role_of(lab.look(), address)
-    return _watch(lab, act, victim=address, role=role, way="restart", concerned=list(guests))
+    return _watch(lab, act, victim=address, role=struck.role, way="restart", concerned=list(guests))
 
 
 def _watch(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: str, concerned: list[str]) -> Healing:
@@ -94,17 +99,44 @@ def _is_mark(event: Event, victim: str) -> bool:
     return bool(event["node"] == victim and event["event"] in ("lab_signalled", "lab_forked"))
 
 
-def figures(healings: Iterable[Healing]) -> list[dict[str, Any]]:
+def measure(lab: Lab, *, ways: Iterable[str], times: int, seed: int, say: Callable[[str], None]) -> list[Healing]:
+    """Start all nodes, then kill (or cut) and revive: `times` interior nodes, the root and a leaf, each way."""
+    lab.start_all()
+    lab.wait_stable(STABLE_S_MAX)
+    chance = random.Random(seed)
+    found = []
+    for way in ways:
+        cluster = lab.look()
+        by_role: dict[str, list[int]] = {"root": [], "interior": [], "leaf": []}
+        for position in lab.positions:
+            by_role[role_of(cluster, lab.address(position))].append(position)
+        victims = [
+            *chance.sample(by_role["interior"], min(times, len(by_role["interior"]))),
+            *by_role["root"],
+            chance.choice(by_role["leaf"]),
+        ]
+        for position in victims:
+            time.sleep(EDGES_S)  # until the streams along the edges are open again
+            guests = lab.look().subordinates().get(lab.address(position), [])
+            struck = strike(lab, position, way)
+            revived = revive(lab, position, struck, guests)
+            found += [struck, revived]
+            times_s = f"healed in {struck.roster_s:.2f} s, back in {revived.roster_s:.2f} s"
+            say(f"  {way} {struck.role} {struck.victim}: {times_s}")
+    return found
+
+
+def rows_of(healings: Iterable[Healing]) -> list[dict[str, Any]]:
     """One row a way and role: how many orphans, and the spread of their times."""
     groups: dict[tuple[str, str], list[Healing]] = {}
     for each in healings:
         groups.setdefault((each.way, each.role), []).append(each)
     rows = []
-    for (way, role), members in sorted(groups.items()):
+    for (way, role), members in groups.items():
         times = sorted(t for each in members for t in each.attached_s)
         rows.append(
             {
-                "way": way,
+                "what": way,
                 "role": role,
                 "times": len(members),
                 "orphans": sum(each.orphans for each in members),
@@ -126,6 +158,42 @@ def _percentile(times: list[float], share: float) -> float | None:
     return times[min(len(times) - 1, max(0, -int(-share * len(times) // 1) - 1))]
 
 
-def as_rows(healings: Iterable[Healing]) -> list[dict[str, Any]]:
-    """For JSON."""
-    return [asdict(each) for each in healings]
+COLUMNS = (
+    ("what", "what"),
+    ("victim", "role"),
+    ("times", "times"),
+    ("orphans", "orphans"),
+    ("attached", "attached"),
+    ("p50 s", "attached_p50_s"),
+    ("p99 s", "attached_p99_s"),
+    ("whole, median s", "roster_s_median"),
+    ("max s", "roster_s_max"),
+    ("moves", "moves_mean"),
+)
+
+
+def table(healings: Iterable[Healing]) -> str:
+    """For people: one line a way and role."""
+    cells = [[title for title, _ in COLUMNS]]
+    cells += [[_cell(row[key]) for _, key in COLUMNS] for row in rows_of(healings)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
+    return "\n".join("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def write(path: Path, healings: Iterable[Healing], *, nodes: int, fanout: int) -> None:
+    """Everything that was measured, with the machine, as JSON."""
+    known = list(healings)
+    document = {
+        "nodes": nodes,
+        "fanout": fanout,
+        "machine": machine(),
+        "rows": rows_of(known),
+        "healings": [asdict(each) for each in known],
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n")

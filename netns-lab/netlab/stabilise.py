@@ -21,6 +21,8 @@ from netlab.figures import Figures, Reading
 from netlab.lab import Lab, LabTimeout, Stable
 from netlab.launch import Progress
 
+REST_AFTER_S = 10.0  # from the last change of place to the measurement at rest
+
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
@@ -83,7 +85,7 @@ def measure_one(campaign: Campaign, run: Run, progress: Progress) -> Figures:
         lab.start_all(run.start, campaign.seed + run.number)
         stable, then, facts = _await_stable(lab, campaign.timeout_s)
         progress("measuring at rest", 0, 0)
-        rest = _rest(lab, campaign.rest_s)
+        rest = _rest(lab, campaign.rest_s) if campaign.rest_s > 0 else figures.NO_REST
         cluster = lab.look()
         pss = lab.processes("pss_mib")["pss_mib"].values()
         return {
@@ -161,6 +163,8 @@ def _await_stable(lab: Lab, timeout_s: float) -> tuple[Stable | None, Reading, s
 
 
 def _rest(lab: Lab, seconds: float) -> Figures:
+    # By then beats are slow, streams along the edges are open and neighbourhoods are on disk.
+    time.sleep(max(0.0, lab.look().last_place_at + REST_AFTER_S - time.monotonic()))
     before = read_meters(lab, datagrams=False)
     places = sum(node.places for node in lab.look().live())
     time.sleep(seconds)

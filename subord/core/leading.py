@@ -7,6 +7,7 @@ book of rooms is slots.py, the list of everybody who lives on these floors is ro
 from __future__ import annotations
 
 from heapq import nsmallest
+from itertools import islice
 from math import inf
 from typing import assert_never
 
@@ -40,6 +41,7 @@ from subord.core.roster import GUEST, OWN, Roster
 from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
 
+CALLS_MAX = 64  # of a new root to those who belong below it
 WORDS = {
     No.FULL: "no free slot",
     No.RANK: "only a lower rank may lead",
@@ -327,6 +329,15 @@ class Leading:
                 if its is not None and its[1].change.place == GUEST:
                     self._tell_home(guest, position)
         self._roster.news.clear()
+
+    def call_home(self) -> None:
+        """We came up and nobody is above us who could tell those below: tell them ourselves (section 3).
+
+        Only a new root does so. If every node did, the calls to absent addresses would be a storm of ARP.
+        """
+        for position in islice(self._context.mapping.at_home_below(self._context.position), CALLS_MAX):
+            if position not in self.slots.taken:
+                self._context.send(position, Back(self._context.incarnation, self._context.position))
 
     def _tell_home(self, guest: Position, home: Position) -> None:
         rows = self._roster.rows

@@ -304,6 +304,8 @@ class Node:
         if leader is not None:
             self.context.send(leader.position, Goodbye(self.context.incarnation, Why.MOVED))
             self.following.detach()
+        if self.place is None:
+            self.leading.call_home()
         self._settle_in(Place.ROOT, None, Cue.ALONE, "no lower position answers")
 
     def _settle_in(self, place: Place, leader: Position | None, cue: Cue, reason: str) -> None:

@@ -21,9 +21,9 @@ TimingName = Literal["lan", "wan", "lab"]
 class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Durations and rates of one tree. `s` is seconds. A preset says only what differs from `lan`."""
 
-    beat_interval_s: float = 2.0
+    beat_interval_s: float = 2.5
     """Between two beats of a settled node. Shorter finds a silent death sooner and costs more packets."""
-    beat_interval_s_min: float = 0.25
+    beat_interval_s_min: float = 1.0
     """Between the first beats after a change of place; doubles up to `beat_interval_s`."""
     answer_s: float = 0.4
     """An unanswered beat, proposal or question is repeated after this long."""
@@ -35,7 +35,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """An own alarm that rings later than this means that we slept: nobody is judged by that time."""
     patience_s: float = 3.0
     """At first start: how long the computed leader may be late before a guest place will do."""
-    report_s: float = 0.03
+    report_s: float = 0.06
     """How long a change of the subtree waits for company before it is reported upwards."""
     questions_in_flight_max: int = 6
     """Candidates asked at the same time: at most 15 a second with `answer_s`, hence 45 ARP requests."""
@@ -70,7 +70,7 @@ WAN = Timing(
 )
 LAB = Timing(
     beat_interval_s=1.0,
-    beat_interval_s_min=0.1,
+    beat_interval_s_min=0.5,
     answer_s=0.2,
     patience_s=1.0,
     search_interval_s=0.5,
