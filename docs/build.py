@@ -22,11 +22,19 @@ DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
 sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
+import build_evaluation  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
 
-PAGES = ("README.md", "docs/index.md", "docs/architecture.md", "docs/protocol.md", "docs/operating.md")
+PAGES = (
+    "README.md",
+    "docs/index.md",
+    "docs/architecture.md",
+    "docs/protocol.md",
+    "docs/operating.md",
+    "docs/evaluation.md",
+)
 PICTURE = "docs/tree.svg"
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
@@ -67,6 +75,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "status": build_stories.status,
     "why": build_stories.why,
     "why-healed": build_stories.why_healed,
+    **build_evaluation.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
 }
 

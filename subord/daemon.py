@@ -29,31 +29,27 @@ from subord.api.shown import AskFailure, Topic
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.config import Config, ConfigError
 from subord.core import showing
-from subord.core.admission import Admission
-from subord.core.events import Gone, Known, Leave, Notice, PlaceChanged, Refused, RosterChanged, Start
+from subord.core.events import Gone, Known, Leave, Notice, PlaceChanged, Start
 from subord.core.messages import Terms
 from subord.core.node import Node
-from subord.core.phases import Phase
 from subord.core.settings import Settings
-from subord.core.view import Place, RosterView, Snapshot, Why
+from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime import udp
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
+from subord.runtime.edge import Edge
 from subord.runtime.eventlog import EventLog
 from subord.runtime.interfaces import InterfaceError, choose
 from subord.runtime.store import Store
 from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
+from subord.runtime.telling import Teller
 
 logger = logging.getLogger("subord")
 
 TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
-EDGE_DELAY_S = (0.5, 1.5)  # a new edge may soon be another: open its stream when it has settled
-FIRST_EDGE_DELAY_S = (3.0, 5.0)  # while a whole cluster starts there are better things to do
-EDGE_RETRY_S_MAX = 30.0
 SAVE_S = 5.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-REFUSALS_TOLD_PER_S = 5.0  # strangers choose how many there are: nobody may fill our disk
 
 
 class StartError(Exception):
@@ -105,7 +101,6 @@ class Daemon:
             message = f"cannot open the event log {given.node.event_log}: {error.strerror}; set node.event_log"
             raise StartError(message) from None
         self._systemd = Systemd()
-        self._ready = False
 
     # -- life ---------------------------------------------------------------------------------------------
 
@@ -122,7 +117,6 @@ class Daemon:
         incarnation = max(int(time.time() * 1000), remembered.incarnation + 1 if remembered else 0)
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, incarnation, chance, trio.current_time())
-        self._chance = chance
         self._driver = Driver(node, self._socket, self.port, self.counters, self._observe)
         self._streams = Streams(
             self.address,
@@ -134,11 +128,10 @@ class Daemon:
             edge_closed=self._driver.edge_closed,
             streams_max=self._streams_max,
         )
-        self._edge = trio.CancelScope()
-        self._edge_moved = trio.Event()
+        self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
+        self._teller = Teller(node, self.events, self._systemd, self.counters)
         self._remember = trio.Event()
         self._reload_asked = trio.Event()
-        self._refusals_told = Admission(REFUSALS_TOLD_PER_S, trio.current_time())
         self.events.write("started", pid=os.getpid(), position=self.position, incarnation=incarnation)
         logger.info("subord %s: %s is position %d of %s", __version__, self.address, self.position, self._network)
         async with trio.open_nursery() as nursery:
@@ -154,7 +147,7 @@ class Daemon:
             nursery.start_soon(serve.serve, control_app(self), self._control_listener)
             if self._metrics_listener is not None:
                 nursery.start_soon(serve.serve, metrics_app(self), self._metrics_listener)
-            nursery.start_soon(self._hold_edge_forever)
+            nursery.start_soon(self._edge.hold_forever)
             nursery.start_soon(self._systemd.pat_watchdog)
             if self.config.node.state_directory:
                 nursery.start_soon(self._save_forever)
@@ -211,106 +204,19 @@ class Daemon:
             logger.warning("changed, but taken over only by a restart: %s", ", ".join(ignored))
         logger.info("configuration read again: %s", ", ".join(taken) or "nothing changed that can change now")
 
-    # -- notices ------------------------------------------------------------------------------------------
-
     def _observe(self, notice: Notice) -> None:
-        """Tell log, event log and systemd what happened in the core."""
-        match notice:
-            case PlaceChanged():
-                self._place_changed(notice)
-            case RosterChanged():
-                if self._driver.node.phase is Phase.ROOT:
-                    self.events.write("roster", nodes=notice.nodes, not_home=notice.not_home)
-            case Refused():
-                self._refused(notice)
-            case Gone():
-                self._scope.cancel()
-            case _:
-                self._log_other(notice)
-        self._tell_systemd()
+        self._teller.tell(notice)
+        if isinstance(notice, PlaceChanged):
+            self._edge.move()
+            self._remember.set()
+        elif isinstance(notice, Gone):
+            self._scope.cancel()
 
-    def _place_changed(self, notice: PlaceChanged) -> None:
-        leader, old = self._text(notice.leader), self._text(notice.old)
-        self.events.write(
-            "place", place=notice.place.value, leader=leader, old=old, changes=notice.changes, reason=notice.reason
-        )
-        where = "root" if leader is None else f"{notice.place.value} of {leader}"
-        logger.info("now %s: %s", where, notice.reason)
-        if notice.place is Place.ROOT:
-            roster = self._driver.node.roster
-            self.events.write("roster", nodes=roster.live, not_home=roster.not_home)
-        self._edge.cancel()
-        self._edge_moved.set()
-        self._remember.set()
-
-    def _refused(self, notice: Refused) -> None:
-        if not self._refusals_told.admit(trio.current_time()):
-            self.counters.dropped["refusals_not_told"] += 1
-            return
-        # The reason may be a stranger's text: it must not write lines of its own, nor steer a terminal.
-        reason = "".join(each if each.isprintable() else "?" for each in notice.reason)
-        logger.warning("%s and we do not fit (told by %s): %s", notice.address, notice.by, reason)
-        self.events.write("refused", address=notice.address, by=notice.by, reason=reason)
-
-    def _log_other(self, notice: Notice) -> None:
-        """Every other notice: its fields under its name, positions as addresses."""
-        words = {"LeaderLost": "lost", "Healed": "healed", "SubordinateLost": "subordinate_lost"}
-        name = words[type(notice).__name__]
-        fields: dict[str, object] = {
-            field: self._text(value) if field in ("leader", "position") else value
-            for field, value in msgspec.structs.asdict(notice).items()
-        }
-        if "silence_s" in fields:
-            logger.warning("%s: %s", name.replace("_", " "), fields)
-        self.events.write(name, **fields)
-
-    def _tell_systemd(self) -> None:
-        node = self._driver.node
-        if node.phase in (Phase.SEEKING, Phase.GONE):
-            return
-        if not self._ready:
-            self._ready = True
-            self._systemd.tell("READY=1")
-            self.events.write("ready")
-        below = node.roster.live - 1
-        leader = node.following.leader
-        if leader is None:
-            word = "root" if node.phase is Phase.ROOT else "without a leader, looking for one"
-            self._systemd.status(f"{word}, {below} below")
-        else:
-            level = len(node.following.path)
-            self._systemd.status(f"subordinate of {self._text(leader.position)}, level {level}, {below} below")
-
-    def _text(self, position: int | None) -> str | None:
-        return self.settings.network.address_text_of(position) if position else None
+    def _leader_address(self) -> str | None:
+        leader = self._driver.node.following.leader
+        return self.settings.network.address_text_of(leader.position) if leader else None
 
     # -- tasks --------------------------------------------------------------------------------------------
-
-    async def _hold_edge_forever(self) -> None:
-        """Keep a stream open to whoever leads us; its end is news for the core."""
-        retry_s = EDGE_DELAY_S[1]
-        delay_s = FIRST_EDGE_DELAY_S
-        while True:
-            leader = self._driver.node.following.leader
-            if leader is None:
-                await self._edge_moved.wait()
-            if self._edge_moved.is_set():
-                retry_s = EDGE_DELAY_S[1]
-            self._edge_moved = trio.Event()
-            leader = self._driver.node.following.leader
-            if leader is None:
-                continue
-            with trio.CancelScope() as self._edge:
-                await trio.sleep(self._chance.uniform(*delay_s))
-                delay_s = EDGE_DELAY_S
-                began = trio.current_time()
-                held = await self._streams.hold_edge(self.settings.network.address_text_of(leader.position))
-                # A leader without room for streams takes each one and closes it: no reason to ask it every second.
-                lasted = held and trio.current_time() - began > EDGE_RETRY_S_MAX
-                retry_s = EDGE_DELAY_S[1] if lasted else min(2 * retry_s, EDGE_RETRY_S_MAX)
-                if held:
-                    self._driver.edge_closed(self.settings.network.address_text_of(leader.position))
-                await trio.sleep(retry_s)
 
     async def _save_forever(self) -> None:
         """Remember the neighbourhood after each change of place, outside the event loop."""

@@ -89,6 +89,7 @@ class Joining:
         self._rest_s = 0.0
         self._rest_until = inf
         self._patience_until = -inf
+        self._host_patience_until = -inf  # the same, when the host of our home is known to be up
 
     # -- rounds -----------------------------------------------------------------------------------------
 
@@ -104,6 +105,7 @@ class Joining:
             return
         patience_s = 2 * context.timing.answer_s if self.peers else context.timing.patience_s
         self._patience_until = context.now + patience_s
+        self._host_patience_until = -inf if self.peers else context.now + context.timing.host_patience_s
         self._propose(home, patient=True)
 
     def start_next(self, alternates: Iterable[Position], avoid: Position) -> None:
@@ -295,13 +297,14 @@ class Joining:
         for question in [q for q in self._questions.values() if q.position == position]:
             if question.patient:
                 self._mark(position, "no daemon there")
+                self._patience_until = max(self._patience_until, self._host_patience_until)
             else:
                 self._fail(question, "no daemon there")
 
     def _repeat_or_fail(self, question: Question, answer: str) -> None:
         if question.patient and self._context.now < self._patience_until:
             self._mark(question.position, answer)
-            question.wait_s = min(1.5 * question.wait_s, HOME_RETRY_S_MAX)
+            question.wait_s = min(2 * question.wait_s, HOME_RETRY_S_MAX)
             self._put(question)
         elif question.tries > 0 and not question.patient:
             question.tries -= 1

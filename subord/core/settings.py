@@ -35,6 +35,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """An own alarm that rings later than this means that we slept: nobody is judged by that time."""
     patience_s: float = 3.0
     """At first start: how long the computed leader may be late before a guest place will do."""
+    host_patience_s: float = 10.0
+    """The same while the host of the computed leader answers that no daemon listens: then one may be starting."""
     report_s: float = 0.06
     """How long a change of the subtree waits for company before it is reported upwards."""
     questions_in_flight_max: int = 6
@@ -64,6 +66,7 @@ WAN = Timing(
     beat_interval_s_min=1.0,
     answer_s=1.5,
     patience_s=10.0,
+    host_patience_s=30.0,
     report_s=0.2,
     search_interval_s_max=30.0,
     home_interval_s_max=120.0,
@@ -73,6 +76,7 @@ LAB = Timing(
     beat_interval_s_min=0.5,
     answer_s=0.2,
     patience_s=1.0,
+    host_patience_s=3.0,
     search_interval_s=0.5,
     search_interval_s_max=2.0,
     home_interval_s_max=4.0,

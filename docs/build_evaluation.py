@@ -1,0 +1,142 @@
+"""The tables of docs/evaluation.md, from the figures that the lab wrote into docs/figures/.
+
+Intuition: a laboratory journal. Nobody copies a number by hand: the table names the command, the file and the
+machine, and whoever doubts it runs the command again.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+FIGURES = Path(__file__).parent / "figures"
+Run = dict[str, Any]
+
+START_COLUMNS: tuple[tuple[str, str, int], ...] = (
+    ("stable after first start, s", "stable_s", 2),
+    ("after last start, s", "stable_after_last_start_s", 2),
+    ("leader changes", "leader_changes_per_node", 3),
+    ("exchanges", "exchanges_per_node", 2),
+    ("datagrams", "datagrams_per_node", 1),
+    ("CPU, ms", "cpu_ms", 0),
+)
+REST_COLUMNS: tuple[tuple[str, str, int], ...] = (
+    ("packets/s", "rest_packets_per_s", 2),
+    ("bytes/s", "rest_bytes_per_s", 0),
+    ("CPU, % of a core", "rest_cpu_percent", 3),
+    ("memory, MiB PSS", "pss_mib_per_node", 1),
+)
+
+
+def _read(name: str) -> Any:
+    return json.loads((FIGURES / name).read_text(encoding="utf-8"))
+
+
+def _runs(*names: str) -> list[Run]:
+    runs = [run for name in names for run in _read(name)]
+    return [{**run, "cpu_ms": 1000 * run["cpu_s_per_node"]} for run in runs]
+
+
+def _grouped(runs: Iterable[Run]) -> dict[tuple[int, int, str], list[Run]]:
+    groups: dict[tuple[int, int, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run["nodes"], run["fanout"], run["start"]), []).append(run)
+    return groups
+
+
+def _spread(values: list[float | None], digits: int) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    low, middle, high = (f"{value:.{digits}f}" for value in (min(known), statistics.median(known), max(known)))
+    return middle if low == high else f"{middle} ({low}..{high})"
+
+
+def _markdown(header: list[str], rows: Iterable[list[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+
+
+def start() -> str:
+    """Median (lowest..highest) of the repeats of every start."""
+    rows = []
+    for (nodes, fanout, order), runs in _grouped(_runs("start-together.json", "start-orders.json")).items():
+        rows.append([str(nodes), str(fanout), order, *_whole(runs), *_cells(runs, START_COLUMNS)])
+    return _markdown(_header(START_COLUMNS), rows)
+
+
+def sizes() -> str:
+    """Smaller and larger clusters."""
+    rows = []
+    for (nodes, fanout, order), runs in _grouped(_runs("start-100-400.json", "start-1000.json")).items():
+        rows.append([str(nodes), str(fanout), order, *_whole(runs), *_cells(runs, START_COLUMNS)])
+    return _markdown(_header(START_COLUMNS), rows)
+
+
+def rest() -> str:
+    """What a node costs while nothing happens."""
+    runs = [run for run in _runs("start-together.json", "start-1000.json") if run["rest_s"] is not None]
+    rows = [
+        [str(nodes), str(fanout), str(len(group)), *_cells(group, REST_COLUMNS)]
+        for (nodes, fanout, _), group in _grouped(runs).items()
+    ]
+    return _markdown(["nodes", "p", "runs", *(title for title, _, _ in REST_COLUMNS)], rows)
+
+
+def healing() -> str:
+    """Killed, cut off and restarted nodes."""
+    columns = (
+        ("orphans", "orphans"),
+        ("attached again, p50 s", "attached_p50_s"),
+        ("p99 s", "attached_p99_s"),
+        ("roster right, median s", "roster_s_median"),
+        ("max s", "roster_s_max"),
+        ("moves", "moves_mean"),
+    )
+    rows = [
+        [row["what"], row["role"], str(row["times"]), *(_number(row[key]) for _, key in columns)]
+        for row in _read("healing.json")["rows"]
+    ]
+    return _markdown(["what", "node", "times", *(title for title, _ in columns)], rows)
+
+
+def machine() -> str:
+    """What it was measured on."""
+    about = _read("start-together.json")[0]
+    box = about["machine"]
+    return (
+        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']}.\n"
+        f"subord {about['version']}, timing `{about['timing']}`, network {about['network']}, dense addresses from"
+        f" position 1, daemons {about['command']} from a warm process, neighbours found by {about['neighbours']}.\n"
+    )
+
+
+def _whole(runs: list[Run]) -> list[str]:
+    whole = sum(run["stable"] and run["roots"] == 1 and run["at_home"] == run["nodes"] for run in runs)
+    return [f"{whole} of {len(runs)}"]
+
+
+def _cells(runs: list[Run], columns: tuple[tuple[str, str, int], ...]) -> list[str]:
+    return [_spread([run[key] for run in runs], digits) for _, key, digits in columns]
+
+
+def _header(columns: tuple[tuple[str, str, int], ...]) -> list[str]:
+    return ["nodes", "p", "order", "one root, all at home", *(title for title, _, _ in columns)]
+
+
+def _number(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "evaluation-machine": machine,
+    "evaluation-start": start,
+    "evaluation-sizes": sizes,
+    "evaluation-rest": rest,
+    "evaluation-healing": healing,
+}
