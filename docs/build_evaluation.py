@@ -62,18 +62,21 @@ def _markdown(header: list[str], rows: Iterable[list[str]]) -> str:
 
 def start() -> str:
     """Median (lowest..highest) of the repeats of every start."""
-    rows = []
-    for (nodes, fanout, order), runs in _grouped(_runs("start-together.json", "start-orders.json")).items():
-        rows.append([str(nodes), str(fanout), order, *_whole(runs), *_cells(runs, START_COLUMNS)])
-    return _markdown(_header(START_COLUMNS), rows)
+    return _start_table("start-together.json", "start-orders.json")
 
 
 def sizes() -> str:
     """Smaller and larger clusters."""
-    rows = []
-    for (nodes, fanout, order), runs in _grouped(_runs("start-100-400.json", "start-1000.json")).items():
-        rows.append([str(nodes), str(fanout), order, *_whole(runs), *_cells(runs, START_COLUMNS)])
-    return _markdown(_header(START_COLUMNS), rows)
+    return _start_table("start-100-400.json", "start-1000.json")
+
+
+def _start_table(*names: str) -> str:
+    rows = [
+        [str(nodes), str(fanout), order, *_whole(runs), *_cells(runs, START_COLUMNS)]
+        for (nodes, fanout, order), runs in _grouped(_runs(*names)).items()
+    ]
+    titles = (title for title, _, _ in START_COLUMNS)
+    return _markdown(["nodes", "p", "order", "one root, all at home", *titles], rows)
 
 
 def rest() -> str:
@@ -121,10 +124,6 @@ def _whole(runs: list[Run]) -> list[str]:
 
 def _cells(runs: list[Run], columns: tuple[tuple[str, str, int], ...]) -> list[str]:
     return [_spread([run[key] for run in runs], digits) for _, key, digits in columns]
-
-
-def _header(columns: tuple[tuple[str, str, int], ...]) -> list[str]:
-    return ["nodes", "p", "order", "one root, all at home", *(title for title, _, _ in columns)]
 
 
 def _number(value: object) -> str:

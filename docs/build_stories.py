@@ -140,7 +140,7 @@ def join() -> str:
 
 
 def process_dies() -> str:
-    return told(settled(*range(1, 8)), lambda world: world.crash(2), 0.5)
+    return told(settled(*range(1, 8)), lambda world: world.crash(2), 0.6)
 
 
 def home_returns() -> str:
@@ -164,7 +164,7 @@ def restart() -> str:
 
 
 def root_dies() -> str:
-    return told(settled(*range(1, 8)), lambda world: world.crash(1), 0.5)
+    return told(settled(*range(1, 8)), lambda world: world.crash(1), 0.6)
 
 
 def two_roots() -> str:

@@ -107,7 +107,9 @@ def _text_of(path: str) -> str:
             data = file.read(FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise ConfigError(f"{path}: cannot read the configuration: {reason}") from None
+        raise ConfigError(
+            f"{path}: cannot read the configuration: {reason}; correct the path after --config"
+        ) from None
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"{path}: longer than {FILE_BYTES_MAX} bytes; this is not a subord configuration")
     try:

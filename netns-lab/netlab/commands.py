@@ -178,6 +178,8 @@ def healed(given: argparse.Namespace) -> int:
     from netlab import healing
 
     terminal = Terminal()
+    if given.json is not None:
+        stabilise.check_writable(given.json)
     with lab.Lab(
         nodes=given.nodes, fanout=given.fanout, rootless=given.rootless, progress=terminal.progress
     ) as cluster:

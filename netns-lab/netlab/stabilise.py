@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from netlab import figures, measure
+from netlab.errors import LabError
 from netlab.figures import Figures, Reading
 from netlab.lab import Lab, LabTimeout, Stable
 from netlab.launch import Progress
@@ -64,6 +65,8 @@ def measure_all(
 ) -> list[Figures]:
     """Run the campaign; results are written after every run, so that Ctrl-C loses only the present one."""
     done: list[Figures] = []
+    if json_path is not None:
+        check_writable(json_path)
     for run in campaign.runs():
         place = f"{run.nodes} nodes, fan-out {run.fanout}, {campaign.layout}, start {run.start}"
         say(f"{place}, run {run.number + 1} of {campaign.repeat}")
@@ -179,6 +182,12 @@ def _version(daemon: str | None) -> str:
     from subord import __version__
 
     return str(__version__)
+
+
+def check_writable(path: Path) -> None:
+    """Minutes of measuring must not end with a mistyped path. Raises LabError."""
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise LabError(f"{path.parent} is no directory that we may write to: correct --json. Nothing was done.")
 
 
 def _write(path: Path, runs: list[dict[str, Any]]) -> None:

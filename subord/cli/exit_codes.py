@@ -29,7 +29,7 @@ MEANINGS: Final = {
     DAEMON_UNREACHABLE: "the daemon cannot be reached",
     INTERNAL: "a mistake in subord itself",
     OUTPUT: "the output cannot be written",
-    TRY_AGAIN: "no answer in time; try again",
+    TRY_AGAIN: "no answer in time, or an address, port or socket is not free: try again",
     PERMISSION: "not permitted",
     CONFIGURATION: "the configuration is wrong",
     INTERRUPTED: "interrupted (Ctrl-C)",

@@ -69,7 +69,7 @@ def place(status: Document) -> str:
 
 
 def refusal(each: Document) -> str:
-    """One refusal, with who says so: the reason is the words of the one who refuses."""
+    """One refusal, with who says so. The reason names their setting first, then ours, whoever refuses."""
     who = f"{each['address']} refuses us" if each["by"] == "them" else f"we refuse {each['address']}"
     times = "" if each["times"] == 1 else f"{each['times']} times, last "
     return printable(f"{who}: {each['reason']} ({times}{age(each['ago_s'])} ago)")

@@ -88,11 +88,9 @@ class Teller:
         logger.warning("lost the leader %s (%s), last heard %.2f s ago", leader, notice.cause, notice.silence_s)
 
     def _subordinate_lost(self, notice: SubordinateLost) -> None:
-        position = self._text(notice.position)
-        self._events.write("subordinate_lost", position=position, cause=notice.cause, silence_s=notice.silence_s)
-        logger.warning(
-            "lost the subordinate %s (%s), last heard %.2f s ago", position, notice.cause, notice.silence_s
-        )
+        lost, cause, silence_s = self._text(notice.position), notice.cause, notice.silence_s
+        self._events.write("subordinate_lost", subordinate=lost, cause=cause, silence_s=silence_s)
+        logger.warning("lost the subordinate %s (%s), last heard %.2f s ago", lost, cause, silence_s)
 
     def _refused(self, notice: Refused) -> None:
         if not self._refusals_told.admit(trio.current_time()):

@@ -44,12 +44,12 @@ def wait_until(condition, what):
         time.sleep(0.02)
 
 
-def run_lab(*arguments, **kwargs):
+def run_lab(*arguments, timeout=120, **kwargs):
     return subprocess.run(
         [sys.executable, str(SCRIPT), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         check=False,
         **kwargs,
     )

@@ -141,10 +141,25 @@ def test_goodbye_costs_no_detection(raise_lab):
     assert ask(lab, 1, "tree")["missing"] == 0
 
 
-def test_other_settings_are_refused_on_both_sides_and_nobody_else_is_disturbed(raise_lab):
+@pytest.mark.parametrize(
+    ("old", "new", "ours_says", "theirs_says"),
+    [
+        ("fanout = 2", "fanout = 3", "fan-out 2, we use 3", "fan-out 3, we use 2"),
+        (
+            "10.0.0.0/16",
+            "10.0.0.0/17",
+            "network 10.0.0.0/16, we use 10.0.0.0/17",
+            "network 10.0.0.0/17, we use 10.0.0.0/16",
+        ),
+    ],
+)
+def test_other_settings_are_refused_on_both_sides_and_nobody_else_is_disturbed(
+    raise_lab, old, new, ours_says, theirs_says
+):
     lab = raise_lab(nodes=8, fanout=2)
     config = lab.directory.node(8) / "config.toml"
-    config.write_text(config.read_text().replace("fanout = 2", "fanout = 3"))
+    assert old in config.read_text()
+    config.write_text(config.read_text().replace(old, new))
     lab.start(*range(1, 8))
     wait_for(lab, computed(7, 2))
     lab.events = events = []
@@ -152,10 +167,10 @@ def test_other_settings_are_refused_on_both_sides_and_nobody_else_is_disturbed(r
     lab.wait(lambda _: any(e["event"] == "refused" and e["by"] == "them" for e in events), SETTLED_S_MAX)
 
     (ours, *_) = [r for r in ask(lab, 8, "status")["refusals"] if r["by"] == "them"]
-    assert ours["reason"].startswith("fan-out 2, we use 3")
+    assert ours["reason"].startswith(ours_says)
     theirs = [r for p in range(1, 8) for r in ask(lab, p, "status")["refusals"]]
     assert {(r["by"], r["address"]) for r in theirs} == {("us", lab.address(8))}
-    assert theirs[0]["reason"].startswith("fan-out 3, we use 2")
+    assert theirs[0]["reason"].startswith(theirs_says)
     assert edges(ask(lab, 1, "tree")) == computed(7, 2)
 
 
