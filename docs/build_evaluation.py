@@ -111,7 +111,8 @@ def machine() -> str:
     about = _read("start-together.json")[0]
     box = about["machine"]
     return (
-        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']}.\n"
+        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']},"
+        f" Python {box['python']}.\n"
         f"subord {about['version']}, timing `{about['timing']}`, network {about['network']}, dense addresses from"
         f" position 1, daemons {about['command']} from a warm process, neighbours found by {about['neighbours']}.\n"
     )
