@@ -1,22 +1,27 @@
 """docs/tree.svg: what `subord tree` shows on a terminal, drawn by its own code and photographed by rich.
 
+The tree itself was answered by one of 11 real daemons (`netns-lab/lab up --nodes 11 --fanout 2`, then
+`netns-lab/lab exec 11 -- curl --unix-socket "$SUBORD_SOCKET" 'http://localhost/v1/tree?form=rows'`).
+
 The frame is our own because that of rich fetches a font from elsewhere.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+from pathlib import Path
 from unittest import mock
 
-import build_stories
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from subord.cli import draw
 
+TREE = Path(__file__).parent / "figures" / "tree-11.json"
 EMPTY_TEXT = re.compile(r"<text [^>]*>\s*</text>")
 PROMPT = "$ subord tree"
 COLUMNS_MIN = 52
@@ -71,7 +76,7 @@ def svg() -> str:
 
 def _coloured() -> str:
     """What `subord tree` writes to a terminal, control sequences included."""
-    document = build_stories.paper().tree()
+    document = json.loads(TREE.read_text(encoding="utf-8"))
     terminal = _Terminal()
     with mock.patch.dict(os.environ, {"TERM": "xterm-256color"}, clear=True):
         draw.show(draw.picture(document, document["rows"], None, draw.STROKES), terminal)

@@ -348,6 +348,7 @@ class Joining:
             return False
         if refuse.no is No.BUSY and question.busy < BUSY_MAX:
             question.busy += 1
+            question.tries = max(question.tries, 1)  # it answers: that was no vain try
             question.next_at = self._context.now + refuse.retry_ms / 1000
             self._mark(source, refuse.text)
             self._plan()
