@@ -26,7 +26,7 @@ EMPTY_TEXT = re.compile(r"<text [^>]*>\s*</text>")
 PROMPT = "$ subord tree"
 COLUMNS_MIN = 52
 FRAME = """\
-<svg class="rich-terminal" viewBox="0 0 {width} {height}" width="{width}" xmlns="http://www.w3.org/2000/svg">
+<svg class="rich-terminal" xml:space="preserve" viewBox="0 0 {width} {height}" width="{width}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{
 font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
