@@ -29,7 +29,7 @@ from subord.api.shown import AskFailure, Topic
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.config import Config, ConfigError
 from subord.core import showing
-from subord.core.events import Gone, Known, Leave, Notice, PlaceChanged, Start
+from subord.core.events import Gone, Healed, Known, Leave, Notice, PlaceChanged, Start
 from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
@@ -209,6 +209,8 @@ class Daemon:
         if isinstance(notice, PlaceChanged):
             self._edge.move()
             self._remember.set()
+        elif isinstance(notice, Healed):
+            self._edge.look_again()
         elif isinstance(notice, Gone):
             self._scope.cancel()
 

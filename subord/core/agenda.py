@@ -43,6 +43,10 @@ class Agenda:
         else:
             self._at[alarm] = at
 
+    def clear(self) -> None:
+        """Nothing will be done any more."""
+        self._at.clear()
+
     def take_due(self, now: float) -> list[Alarm]:
         """Remove and return what is due, earliest first."""
         due = sorted((at, alarm) for alarm, at in self._at.items() if at <= now)

@@ -82,6 +82,7 @@ class Following:
 
     def detach(self) -> None:
         self.leader = None
+        self._roster.stop_reporting()
         self._context.agenda.plan(Alarm.BEAT, inf)
 
     # -- beats --------------------------------------------------------------------------------------

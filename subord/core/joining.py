@@ -137,6 +137,14 @@ class Joining:
         if leader is not None and all(q.position != leader.position for q in self._questions.values()):
             self._propose(leader.position)
 
+    def on_own_sleep(self) -> None:
+        """We slept: the answers may lie in our own letterbox."""
+        soon = self._context.now + self._context.timing.answer_s
+        for question in self._questions.values():
+            question.next_at = max(question.next_at, soon)
+        self._patience_until = max(self._patience_until, soon)
+        self._plan()
+
     def stop(self) -> None:
         self.aim = Aim.NOTHING
         self._questions.clear()
@@ -333,7 +341,9 @@ class Joining:
         question = self._take(source, accept.exchange)
         if question is None or question.wish is None:
             leader = self._following.leader
-            if leader is None or leader.position != source:
+            # Not while we are just proposing to it: it would take the goodbye for an answer to that.
+            asking = any(q.position == source and q.wish is not None for q in self._questions.values())
+            if not asking and (leader is None or leader.position != source):
                 self._context.send(source, Goodbye(self._context.incarnation, Why.MOVED))
             return
         self._mark(source, "accepted")
@@ -346,14 +356,15 @@ class Joining:
         question = self._take(source, refuse.exchange)
         if question is None:
             return False
+        self._heard = self._heard or refuse.no in (No.FULL, No.BUSY)
         if refuse.no is No.BUSY and question.busy < BUSY_MAX:
             question.busy += 1
-            question.tries = max(question.tries, 1)  # it answers: that was no vain try
+            question.tries += 1  # to be put off is no vain try
             question.next_at = self._context.now + refuse.retry_ms / 1000
+            self._patience_until = max(self._patience_until, question.next_at + question.wait_s)
             self._mark(source, refuse.text)
             self._plan()
             return True
-        self._heard = self._heard or refuse.no in (No.FULL, No.BUSY)
         if refuse.no is No.FULL and refuse.highest_guest > self._context.position:
             self._crowded = max(self._crowded, (refuse.highest_guest, source))
         self._consider(refuse.hints)

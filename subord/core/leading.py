@@ -42,6 +42,7 @@ from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
 
 CALLS_MAX = 64  # of a new root to those who belong below it
+ROWS_MAX = 1 << 20  # nodes of a subtree: more is somebody's mistake, or malice
 WORDS = {
     No.FULL: "no free slot",
     No.RANK: "only a lower rank may lead",
@@ -73,11 +74,16 @@ class Leading:
     def on_propose(self, source: Position, propose: Propose) -> None:
         """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
         if not self.admits():
-            self._refuse(source, propose.exchange, No.BUSY)
+            self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
             return
         known = self.slots.taken.get(source)
         if known is not None and propose.incarnation < known.incarnation:
+            # Its predecessor, or itself with its clock behind: then it comes again until the other is given up.
             self._context.note(Dropped("older_incarnation"))
+            self._refuse(source, propose.exchange, No.BUSY, RETRY_MS_MAX)
+            return
+        if known is not None and (propose.incarnation, propose.exchange) < (known.incarnation, known.exchange):
+            self._context.note(Dropped("older_proposal"))
             return
         verdict = No.LEAVING if self.leaving else self.slots.judge(source, propose.wish)
         match verdict:
@@ -105,6 +111,7 @@ class Leading:
                 session_at=context.now,
                 heard_at=context.now,
                 due_at=context.now + context.timing.answer_s,
+                number=propose.exchange,  # beats from before the proposal are of the old session
             )
             change = Change(source, context.position, 1 if place is Place.HOME else 2, propose.incarnation, 0, 0)
             if not self._roster.is_live(source):
@@ -112,7 +119,7 @@ class Leading:
             self._watch()
         context.send(source, Accept(context.incarnation, propose.exchange, self.guidance()))
 
-    def _refuse(self, source: Position, exchange: int, no: No) -> None:
+    def _refuse(self, source: Position, exchange: int, no: No, retry_ms: int = 0) -> None:
         context = self._context
         context.send(
             source,
@@ -121,17 +128,21 @@ class Leading:
                 exchange,
                 no,
                 WORDS[no],
-                context.chance.randint(RETRY_MS_MAX // 4, RETRY_MS_MAX) if no is No.BUSY else 0,
+                retry_ms,
                 () if no is No.BUSY else self.hints(source),
                 self.slots.highest_guest,
             ),
         )
 
+    def _later_ms(self) -> int:
+        """When to come again: not all at once."""
+        return self._context.chance.randint(RETRY_MS_MAX // 4, RETRY_MS_MAX)
+
     def on_ask(self, source: Position, ask: Ask) -> None:
         """Give advice: is there room here, who is root, where would `source` stand best?"""
         context = self._context
-        if not self._admission.admit(context.now):
-            self._refuse(source, ask.exchange, No.BUSY)
+        if not self.admits():
+            self._refuse(source, ask.exchange, No.BUSY, self._later_ms())
             return
         path = self._following.path
         root = path[0] if path else context.position
@@ -204,6 +215,9 @@ class Leading:
         for change in beat.changes:
             if not self._context.mapping.may_lead(self._context.position, change.position):
                 continue  # nobody below may speak about ourselves, or about those above us
+            if len(self._roster.rows) >= ROWS_MAX and change.position not in self._roster.rows:
+                self._context.note(Dropped("roster_full"))
+                continue
             self._roster.state(known.position, change, now)
         for position in beat.gone:
             self._roster.retract(known.position, position, now)
@@ -240,8 +254,7 @@ class Leading:
         timing, now = self._context.timing, self._context.now
         for each in [s for s in self.slots.taken.values() if now >= self._give_up_at(s)]:
             self.lose(each.position, "closed" if each.cut else "silence")
-        if timing.missing_keep_s:
-            self._context.agenda.plan(Alarm.EXPIRY, self._roster.expire_missing(now, timing.missing_keep_s) or inf)
+        self._context.agenda.plan(Alarm.EXPIRY, self._roster.expire_missing(now, timing.missing_keep_s) or inf)
         self._watch()
 
     def lose(self, position: Position, cause: LostCause) -> None:

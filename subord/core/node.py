@@ -111,7 +111,7 @@ class Node:
         self._dispatch(event)
         self._answer_alarms()
         self._after()
-        assert self.deadline > now or self.phase is Phase.GONE, "a due alarm was not answered: we would spin"
+        assert self.deadline > now, "a due alarm was not answered: we would spin"
         actions, context.actions = context.actions, []
         return actions
 
@@ -128,6 +128,7 @@ class Node:
             case Unreachable():
                 self.joining.on_unreachable(event.position)
                 self.following.on_cut(event.position, "refused")
+                self.leading.on_cut(event.position)
             case EdgeClosed():
                 self.following.on_cut(event.position, "closed")
                 self.leading.on_cut(event.position)
@@ -237,6 +238,7 @@ class Node:
         if leader is None or leader.position != source or stranger.number not in leader.calls:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
+            self.roster.report_everything()  # whatever it confirmed, it has forgotten
             self.joining.rejoin()
 
     def _on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
@@ -286,6 +288,7 @@ class Node:
 
     def _suspect_myself(self) -> None:
         """Our own alarm rings late: judge nobody by the time that we slept (flux-framework/flux-core#638)."""
+        self.joining.on_own_sleep()
         self.following.on_own_sleep()
         self.leading.on_own_sleep()
 
@@ -386,4 +389,5 @@ class Node:
             context.send(leader.position, Goodbye(context.incarnation, Why.LEFT))
         self.phase = follow(self.phase, Cue.DONE)
         self.following.detach()
+        context.agenda.clear()
         context.note(Gone())

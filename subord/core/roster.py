@@ -63,6 +63,7 @@ class Roster:
         self.news: list[Position] = []  # rows that changed or came; the reader empties it
         self._dirty: dict[Position, int] = {}  # not yet confirmed by our leader -> its revision
         self._revision = 0
+        self._reporting = False
 
     # -- claims -----------------------------------------------------------------------------------
 
@@ -144,8 +145,9 @@ class Roster:
     def _touch(self, position: Position, now: float) -> None:
         self.changed_at = now
         self._revision += 1
-        self._dirty.pop(position, None)  # to the end of the queue
-        self._dirty[position] = self._revision
+        if self._reporting:
+            self._dirty.pop(position, None)  # to the end of the queue
+            self._dirty[position] = self._revision
 
     # -- reporting upwards --------------------------------------------------------------------------
 
@@ -155,7 +157,14 @@ class Roster:
 
     def report_everything(self) -> None:
         """A new leader knows nothing: report the whole subtree."""
+        self._revision += 1  # what was sent before is confirmed to somebody else
+        self._reporting = True
         self._dirty = dict.fromkeys(self.rows, self._revision)
+
+    def stop_reporting(self) -> None:
+        """Nobody is above us: what changes meanwhile goes with the next `report_everything`."""
+        self._reporting = False
+        self._dirty.clear()
 
     def batch(self, now: float) -> tuple[dict[Position, int], tuple[Change, ...], tuple[Position, ...]]:
         """The oldest unreported changes that fit a beat: (revisions to confirm, changes, gone)."""

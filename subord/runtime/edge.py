@@ -37,6 +37,10 @@ class Edge:
         self._scope.cancel()
         self._moved.set()
 
+    def look_again(self) -> None:
+        """We have a leader again, perhaps the same as before: a stream that holds is left alone."""
+        self._moved.set()
+
     async def hold_forever(self) -> NoReturn:
         """Open it, hold it, open it again."""
         delay_s, retry_s = FIRST_DELAY_S, DELAY_S[1]

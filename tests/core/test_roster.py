@@ -29,6 +29,7 @@ def leaders(roster: Roster) -> dict[int, int]:
 def filled() -> Roster:
     """1 leads 2 and 3; 2 leads 4 and 5, 3 leads 6."""
     roster = Roster(1)
+    roster.report_everything()  # there is a leader to report to
     roster.state(OWN, change(1, 0, place=0), 0.0)
     for via, position, leader in [(2, 2, 1), (2, 4, 2), (2, 5, 2), (3, 3, 1), (3, 6, 3)]:
         roster.state(via, change(position, leader), 0.0)
@@ -153,6 +154,7 @@ def test_news_are_changed_rows_and_new_ways_to_them() -> None:
 
 def test_a_batch_holds_the_oldest_changes_and_is_bounded() -> None:
     roster = Roster(1)
+    roster.report_everything()
     for position in range(2, 102):
         roster.state(2, change(position, 2), 0.0)
     seen: list[int] = []

@@ -1,0 +1,127 @@
+"""Orders of events that a review found: each was a way to crash, to scatter, or to forget a branch."""
+
+from __future__ import annotations
+
+from small_world import SmallWorld
+
+from subord.core.events import Received, Wakeup
+from subord.core.messages import Accept, Beat, Change, Goodbye, No, Propose, Refuse, Terms, Why, Wish
+from subord.core.phases import Phase
+from subord.core.view import Place
+
+
+def settled(size: int) -> SmallWorld:
+    world = SmallWorld.dense(size, 2)
+    world.run(20)
+    assert world.whole()
+    return world
+
+
+def hear(world: SmallWorld, target: int, source: int, message: object) -> list[object]:
+    """Hand a message to a node directly, now; what it wants done."""
+    event = Received(source, world.settings.network.address_text_of(source), message)  # type: ignore[arg-type]
+    return list(world.nodes[target].handle(event, world.now))
+
+
+def test_the_last_goodbye_may_come_when_the_next_is_due() -> None:
+    world = settled(2)
+    root = world.nodes[1]
+    world.lossy = lambda source, _target, _message: source == 2
+    world.leave(1, grace_s=5.0)
+    world.now = root.deadline
+    hear(world, 1, 2, Goodbye(world.nodes[2].context.incarnation, Why.MOVED))
+    assert root.phase is Phase.GONE
+    root.handle(Wakeup(), world.now + 1)  # nothing is due any more
+
+
+def test_busy_lower_ranks_do_not_make_us_root() -> None:
+    """Everybody lower says "come again" for three seconds: whoever asks waits, and is not alone."""
+    world = SmallWorld.empty(2)
+    for position in (1, 2):
+        world.start(position)
+    world.run(5)
+    busy_until = world.now + 3.0
+    for node in world.nodes.values():
+        node.leading.admits = lambda: world.now > busy_until  # type: ignore[method-assign]
+    world.start(40)
+    world.run(8)
+    assert world.nodes[40].leader_changes == 0
+    assert world.nodes[40].place is Place.GUEST
+
+
+def test_an_older_proposal_that_comes_late_changes_nothing() -> None:
+    world = settled(7)
+    leader, own = world.nodes[1], world.nodes[2]
+    taken = leader.leading.slots.taken[2]
+    late = Propose(own.context.incarnation, taken.exchange - 1, Terms.of(world.settings), Wish.HOME)
+    hear(world, 1, 2, late)
+    assert leader.leading.slots.taken[2] is taken
+    world.run(10)
+    assert world.whole()
+
+
+def test_a_beat_from_before_the_proposal_is_not_believed() -> None:
+    world = settled(3)
+    leader, own = world.nodes[1], world.nodes[2]
+    taken = leader.leading.slots.taken[2]
+    ghost = Change(5, 2, 1, 1000, 0, 0)
+    old = Beat(own.context.incarnation, leader.context.incarnation, taken.exchange - 1, 1000, 0, (ghost,))
+    hear(world, 1, 2, old)
+    assert 5 not in leader.roster.rows
+
+
+def test_a_branch_is_reported_again_when_the_leader_forgot_it_and_its_acceptances_are_lost() -> None:
+    world = settled(7)
+    world.nodes[1].leading.lose(2, "silence")
+    lost: list[object] = []
+    world.lossy = lambda source, target, message: bool(
+        (source, target) == (1, 2) and isinstance(message, Accept) and len(lost) < 2 and not lost.append(message)
+    )
+    world.run(20)
+    assert len(lost) == 2
+    assert world.whole()
+
+
+def test_a_late_acceptance_is_not_given_back_while_we_ask_the_same_leader() -> None:
+    world = SmallWorld.empty(2)
+    world.hosts.add(1)
+    world.lossy = lambda source, _target, _message: source == 2
+    world.start(2)
+    world.run(0.05)
+    node = world.nodes[2]
+    stale = Accept(1000, 1, world_guidance())
+    assert not [a for a in hear(world, 2, 1, stale) if "Goodbye" in repr(a)]
+    assert node.following.leader is None
+
+
+def world_guidance() -> object:
+    from subord.core.messages import Guidance
+
+    return Guidance(1, (1,), (), (), adrift=False)
+
+
+def test_whoever_slept_while_asking_reads_its_letters_first() -> None:
+    world = settled(3)
+    world.lossy = lambda source, _target, _message: source in (1, 2, 3)
+    world.start(6)
+    world.run(0.01)
+    node = world.nodes[6]
+    world.now += 30.0
+    node.handle(Wakeup(), world.now)
+    assert node.phase is Phase.SEEKING
+
+
+def test_the_older_life_is_told_to_come_again() -> None:
+    world = settled(2)
+    own = world.nodes[2].context
+    actions = hear(world, 1, 2, Propose(own.incarnation - 1, 99, Terms.of(world.settings), Wish.HOME))
+    (answer,) = [a.message for a in actions if hasattr(a, "message")]  # type: ignore[attr-defined]
+    assert isinstance(answer, Refuse)
+    assert answer.no is No.BUSY
+
+
+def test_a_root_keeps_no_list_of_what_to_report() -> None:
+    world = settled(7)
+    world.kill(5)
+    world.run(20)
+    assert world.nodes[1].roster.unreported == 0
