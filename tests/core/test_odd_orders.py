@@ -63,10 +63,10 @@ def test_an_older_proposal_that_comes_late_changes_nothing() -> None:
 def test_a_beat_from_before_the_proposal_is_not_believed() -> None:
     world = settled(3)
     leader, own = world.nodes[1], world.nodes[2]
-    taken = leader.leading.slots.taken[2]
+    last = leader.leading.slots.taken[2].number
+    hear(world, 1, 2, Propose(own.context.incarnation, last + 9, Terms.of(world.settings), Wish.HOME))
     ghost = Change(5, 2, 1, 1000, 0, 0)
-    old = Beat(own.context.incarnation, leader.context.incarnation, taken.exchange - 1, 1000, 0, (ghost,))
-    hear(world, 1, 2, old)
+    hear(world, 1, 2, Beat(own.context.incarnation, leader.context.incarnation, last + 1, 1000, 0, (ghost,)))
     assert 5 not in leader.roster.rows
 
 
@@ -104,7 +104,7 @@ def test_whoever_slept_while_asking_reads_its_letters_first() -> None:
     world = settled(3)
     world.lossy = lambda source, _target, _message: source in (1, 2, 3)
     world.start(6)
-    world.run(0.01)
+    world.run(world.settings.timing.patience_s + 0.2)  # now the others are asked, and nobody has answered yet
     node = world.nodes[6]
     world.now += 30.0
     node.handle(Wakeup(), world.now)
