@@ -104,7 +104,7 @@ def test_whoever_slept_while_asking_reads_its_letters_first() -> None:
     world = settled(3)
     world.lossy = lambda source, _target, _message: source in (1, 2, 3)
     world.start(6)
-    world.run(world.settings.timing.patience_s + 0.2)  # now the others are asked, and nobody has answered yet
+    world.run_until(lambda: world.sent["Ask"] > 0, 5.0)  # now the others are asked, and nobody has answered yet
     node = world.nodes[6]
     world.now += 30.0
     node.handle(Wakeup(), world.now)
