@@ -24,6 +24,7 @@ from subord.core.settings import MappingName, NumberingName, Settings, TimingNam
 
 __all__ = ["Config", "ConfigError", "NodeConfig", "changes", "dotted", "load", "reload"]
 
+POSITION_BITS = 64  # of a position on the wire
 UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -169,6 +170,9 @@ def _settings(given: Given, cluster: ClusterConfig) -> Settings:
         network = Network.parse(",".join(parts))
     except NetworkError as error:
         raise ConfigError(f"{given.where('cluster', 'network')}: network: {error}") from None
+    if network.size >= 1 << POSITION_BITS:
+        message = f"has more than 2^{POSITION_BITS} addresses, which the wire cannot number; name the part in use"
+        refuse(given, "cluster", "network", message)
     return Settings(
         network=network,
         fanout=cluster.fanout,

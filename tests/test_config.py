@@ -293,3 +293,9 @@ def test_the_command_line_has_the_same_bounds_without_importing_them() -> None:
         assert load(written(SHORTEST + f"fanout = {fanout}")).cluster.fanout == fanout
     for fanout in (position.FANOUT_MIN - 1, position.FANOUT_MAX + 1):
         assert "fanout must be" in complaint(written(SHORTEST + f"fanout = {fanout}"))
+
+
+def test_a_network_that_the_wire_cannot_number_is_refused() -> None:
+    assert load(None, ["cluster.network=fd00::/64"]).cluster.network.size < 1 << 64
+    with pytest.raises(ConfigError, match="network has more than 2\\^64 addresses"):
+        load(None, ["cluster.network=fd00::/48"])
