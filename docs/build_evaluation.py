@@ -93,6 +93,7 @@ def healing() -> str:
     """Killed, cut off and restarted nodes."""
     columns = (
         ("orphans", "orphans"),
+        ("attached", "attached"),
         ("attached again, p50 s", "attached_p50_s"),
         ("p99 s", "attached_p99_s"),
         ("roster right, median s", "roster_s_median"),
