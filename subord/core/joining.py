@@ -434,6 +434,15 @@ class Joining:
             for position, (answer, at) in reversed(self._asked.items())
         )
 
+    def sizes(self) -> dict[str, int]:
+        """How full our tables are."""
+        return {
+            "questions": len(self._questions),
+            "candidates": len(self._queue) + len(self._visited) + len(self._doors),
+            "peers": len(self.peers),
+            "answers": len(self._asked),
+        }
+
     def _plan(self) -> None:
         ends = (question.next_at for question in self._questions.values())
         self._context.agenda.plan(Alarm.SEARCH, min(self._rest_until, min(ends, default=inf)))

@@ -27,6 +27,9 @@ class Refusals:
     def __init__(self) -> None:
         self._lines: dict[tuple[str, Literal["them", "us"]], _Line] = {}
 
+    def __len__(self) -> int:
+        return len(self._lines)
+
     def add(self, address: str, by: Literal["them", "us"], reason: str, now: float) -> bool:
         """Note a refusal; True when this address and reason are new."""
         old = self._lines.pop((address, by), None)

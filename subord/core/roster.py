@@ -152,6 +152,11 @@ class Roster:
     # -- reporting upwards --------------------------------------------------------------------------
 
     @property
+    def revision(self) -> int:
+        """Goes up with every change of a row."""
+        return self._revision
+
+    @property
     def unreported(self) -> int:
         return len(self._dirty)
 

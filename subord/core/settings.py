@@ -49,6 +49,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Upper bound of that rest for a root: two halves of a healed partition find each other within it."""
     home_interval_s_max: float = 30.0
     """Upper bound of that rest for a guest."""
+    return_hold_s: float = 2.0
+    """A home that was lost twice in a row is returned to after this long; doubles with every further loss."""
+    return_hold_s_max: float = 60.0
+    """Upper bound of that hold; and a home that held this long counts one loss less."""
     admissions_per_s: float = 200.0
     """Proposals and questions a node answers per second; the rest is told to come again later."""
     missing_keep_s: float = 60.0
@@ -70,6 +74,8 @@ WAN = Timing(
     report_s=0.2,
     search_interval_s_max=30.0,
     home_interval_s_max=120.0,
+    return_hold_s=5.0,
+    return_hold_s_max=120.0,
 )
 LAB = Timing(
     beat_interval_s=1.0,
@@ -80,6 +86,8 @@ LAB = Timing(
     search_interval_s=0.5,
     search_interval_s_max=2.0,
     home_interval_s_max=4.0,
+    return_hold_s=0.5,
+    return_hold_s_max=4.0,
     missing_keep_s=10.0,
 )
 PRESETS: dict[TimingName, Timing] = {"lan": LAN, "wan": WAN, "lab": LAB}

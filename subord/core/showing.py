@@ -140,3 +140,17 @@ def neighbourhood(node: Node) -> Neighbourhood:
     """What to remember for the next start."""
     leader = node.following.leader
     return Neighbourhood(node.context.incarnation, leader.position if leader else None, tuple(node.joining.peers))
+
+
+def table_sizes(node: Node) -> dict[str, int]:
+    """How full every table is that could grow (docs/protocol.md, S5)."""
+    leader = node.following.leader
+    return {
+        "subordinates": len(node.leading.slots.taken),
+        **node.joining.sizes(),
+        "vain_beats": len(leader.calls) if leader else 0,
+        "refusals": len(node.refusals),
+        "rows": len(node.roster.rows),
+        "claims": sum(map(len, node.roster.claims.values())),
+        "unreported": node.roster.unreported,
+    }

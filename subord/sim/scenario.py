@@ -62,7 +62,7 @@ class _Step(
     """Something that happens; the steps follow each other without a pause but those that `pass` time or `expect`."""
 
 
-class Start(_Step, tag="start"):
+class Start(_Step, frozen=True, tag="start"):
     """Daemons start; those of `nodes` that run already are left alone."""
 
     nodes: Selector = "all"
@@ -70,50 +70,50 @@ class Start(_Step, tag="start"):
     gap_s: Seconds = 0.0
 
 
-class Kill(_Step, tag="kill"):
+class Kill(_Step, frozen=True, tag="kill"):
     """The process dies (kill -9): the kernel closes its streams, the host answers that nobody listens."""
 
     nodes: Selector
 
 
-class Restart(_Step, tag="restart"):
+class Restart(_Step, frozen=True, tag="restart"):
     """The process dies and starts again `down_s` later."""
 
     nodes: Selector
     down_s: Seconds = 0.1
 
 
-class Vanish(_Step, tag="vanish"):
+class Vanish(_Step, frozen=True, tag="vanish"):
     """The host dies with its daemon: nobody says anything."""
 
     nodes: Selector
 
 
-class Leave(_Step, tag="leave"):
+class Leave(_Step, frozen=True, tag="leave"):
     """SIGTERM: the daemon says goodbye and ends."""
 
     nodes: Selector
 
 
-class Reuse(_Step, tag="reuse"):
-    """The host dies, and at once another one has its address: without its disk, its memory and its hardware address."""
+class Reuse(_Step, frozen=True, tag="reuse"):
+    """The host dies, and at once another one has its address: without its disk and hardware address."""
 
     nodes: Selector
 
 
-class Pause(_Step, tag="pause"):
+class Pause(_Step, frozen=True, tag="pause"):
     """SIGSTOP: time goes on, and what arrives waits."""
 
     nodes: Selector
 
 
-class Resume(_Step, tag="resume"):
+class Resume(_Step, frozen=True, tag="resume"):
     """SIGCONT."""
 
     nodes: Selector = "all"
 
 
-class Slow(_Step, tag="slow"):
+class Slow(_Step, frozen=True, tag="slow"):
     """For `for_s` the process runs only `running_s` after every `stopped_s`: an overloaded host. Takes no time."""
 
     nodes: Selector
@@ -122,35 +122,35 @@ class Slow(_Step, tag="slow"):
     for_s: Seconds
 
 
-class Jump(_Step, tag="jump"):
+class Jump(_Step, frozen=True, tag="jump"):
     """The clock of the node leaps forward, as after a stopped virtual machine. Simulator only."""
 
     nodes: Selector
     seconds: Seconds
 
 
-class Cut(_Step, tag="cut"):
+class Cut(_Step, frozen=True, tag="cut"):
     """The cable is pulled; the process runs on."""
 
     nodes: Selector
 
 
-class Block(_Step, tag="block"):
-    """What `source` sends to `target` is lost, one way; `protocol` "tcp" leaves a half-open stream and spares beats."""
+class Block(_Step, frozen=True, tag="block"):
+    """What `source` sends to `target` is lost, one way; "tcp" leaves a stream half open, and spares beats."""
 
     source: Selector
     target: Selector
     protocol: Literal["all", "udp", "tcp"] = "all"
 
 
-class Partition(_Step, tag="partition"):
+class Partition(_Step, frozen=True, tag="partition"):
     """Only nodes of one group reach each other; who is in no group is in one with the others who are in none."""
 
     groups: tuple[Selector, ...]
 
 
-class Weather(_Step, tag="weather"):
-    """What happens to datagrams from now on. Zeros are fair weather. The lab can do without doubling, and lose."""
+class Weather(_Step, frozen=True, tag="weather"):
+    """What happens to datagrams from now on; zeros are fair weather. The lab can only lose them."""
 
     loss: Share = 0.0
     delay_s: Seconds = 0.0
@@ -158,11 +158,11 @@ class Weather(_Step, tag="weather"):
     doubled: Share = 0.0
 
 
-class Mend(_Step, tag="mend"):
+class Mend(_Step, frozen=True, tag="mend"):
     """Cables are back, blocks and partitions gone, the weather is fair."""
 
 
-class Babble(_Step, tag="babble"):
+class Babble(_Step, frozen=True, tag="babble"):
     """`source` throws datagrams at `target` for `for_s`, without its daemon's knowledge. Takes no time.
 
     `terms` proposes with another fan-out; `version` speaks another wire version.
@@ -175,8 +175,11 @@ class Babble(_Step, tag="babble"):
     for_s: Seconds = 1.0
 
 
-class Churn(_Step, tag="churn"):
-    """For `for_s` nodes die and come back a `down_s` later, chosen by chance, so many of a hundred a minute."""
+class Churn(_Step, frozen=True, tag="churn"):
+    """For `for_s` nodes die and come back `down_s` later, chosen by chance, so many of a hundred a minute.
+
+    Takes this time, and `down_s` more until the last is back.
+    """
 
     nodes: Selector = "all"
     percent_per_min: Annotated[float, msgspec.Meta(gt=0, le=10_000)] = 10.0
@@ -185,13 +188,13 @@ class Churn(_Step, tag="churn"):
     ways: tuple[Way, ...] = ("kill", "leave")
 
 
-class Pass(_Step, tag="pass"):
+class Pass(_Step, frozen=True, tag="pass"):
     """Time passes."""
 
     s: Seconds
 
 
-class Expect(_Step, tag="expect"):
+class Expect(_Step, frozen=True, tag="expect"):
     """Within `within_s` every part of the network is one tree with one root that knows exactly the living.
 
     Counted since the expectation before this one: `moved` are the only nodes that may have changed their leader,

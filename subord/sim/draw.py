@@ -1,0 +1,226 @@
+"""A seed is turned into a scenario: how many nodes, where they live, and which disasters befall them.
+
+Intuition: a dealer shuffles; the cards are steps of a scenario. What is dealt can be written to a file, read, and
+played in the lab as well (but for what only a simulator can do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Literal
+
+from subord.core.settings import NumberingName, TimingName
+from subord.core.view import Position
+from subord.sim import scenario
+from subord.sim.scenario import Cluster, Scenario, Step, folded
+
+SIZES = ((0.70, 2, 16), (0.90, 17, 60), (0.985, 61, 200), (0.998, 201, 500), (1.0, 501, 2000))
+"""(up to this share of seeds, smallest, largest): large clusters are dear, small ones have most corners."""
+FANOUTS = (2, 2, 2, 3, 3, 4, 8, 16, 64)
+TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")
+NUMBERINGS: tuple[NumberingName, ...] = ("complete", "complete", "complete", "paper")
+STEPS_MAX = 24
+SPREAD_MAX = 1000  # positions of a sparse network: the walk over all of them is part of the bound
+EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
+PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
+LARGE = 200  # from so many nodes on there are fewer steps: each is dear
+ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random", "random")
+BABBLES: tuple[Literal["malformed", "oversized", "version", "terms"], ...] = (
+    "malformed",
+    "oversized",
+    "version",
+    "terms",
+)
+
+
+def draw(seed: int) -> Scenario:
+    """The scenario of a seed: the same on every machine."""
+    chance = Random(f"{seed}/scenario")
+    size = _size(chance)
+    fanout = chance.choice(FANOUTS)
+    if chance.random() < EDGE_OF_LEVEL and size <= LARGE:
+        size = _edge_of_level(chance, fanout, size)
+    positions, network = _layout(chance, size)
+    cluster = Cluster(
+        positions=folded(positions),
+        network=network,
+        fanout=fanout,
+        guest_slots=chance.choice((1, fanout, fanout, fanout, 2 * fanout)),
+        numbering=chance.choice(NUMBERINGS),
+        timing=chance.choice(TIMINGS),
+        disk=chance.random() < 0.7,
+    )
+    dealer = _Dealer(chance, positions)
+    return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(dealer.steps()))
+
+
+def _size(chance: Random) -> int:
+    share = chance.random()
+    for up_to, smallest, largest in SIZES:
+        if share <= up_to:
+            return chance.randint(smallest, largest)
+    raise AssertionError("shares end with 1")
+
+
+def _edge_of_level(chance: Random, fanout: int, size: int) -> int:
+    """The nodes of all full levels up to `size`, one less, or one more."""
+    full, level = 1, 1
+    while full + fanout**level <= max(size, fanout + 1):
+        full += fanout**level
+        level += 1
+    return max(2, full + chance.choice((-1, 0, 1)))
+
+
+def _layout(chance: Random, size: int) -> tuple[list[Position], str]:
+    """Positions, and a network that holds them."""
+    kind = chance.choice(("dense", "dense", "dense", "holes", "thirds", "blocks", "end", "random", "list"))
+    if size > LARGE:
+        kind = "dense" if kind != "list" else "list"
+    spread = min(SPREAD_MAX, 8 * size + 8)
+    match kind:
+        case "holes":
+            found = sorted(chance.sample(range(1, size + size // 4 + 2), size))
+        case "thirds":
+            found = list(range(3, 3 * size + 1, 3))
+        case "blocks":
+            starts = sorted(chance.sample(range(1, max(3, spread // 16)), 2))
+            half = size // 2
+            found = [16 * starts[0] + i for i in range(half)]
+            found += [max(found, default=0) + 16 * (starts[1] - starts[0]) + i for i in range(1, size - half + 1)]
+        case "end":
+            found = list(range(spread - size + 1, spread + 1))
+        case "random":
+            found = sorted(chance.sample(range(1, spread + 1), size))
+        case _:
+            found = list(range(1, size + 1))
+    if kind == "list":
+        middle = size // 2 + 1
+        return found, f"10.1.0.1-10.1.{middle // 256}.{middle % 256},10.0.0.1-10.0.{size // 256}.{size % 256}"
+    bits = max(3, (found[-1] + 2).bit_length())
+    return found, f"10.0.0.0/{32 - bits}" if chance.random() < 0.8 else "10.0.0.0/16"
+
+
+class _Dealer:
+    """Deals steps for one cluster."""
+
+    def __init__(self, chance: Random, positions: list[Position]) -> None:
+        self._chance = chance
+        self._positions = positions
+
+    def steps(self) -> list[Step]:
+        """A start, some disasters with pauses between them; peace is made by whoever plays."""
+        found = self._starts()
+        steps_max = STEPS_MAX if len(self._positions) <= LARGE else STEPS_MAX // 4
+        for _ in range(self._chance.randint(1, steps_max)):
+            found.append(self._disaster())
+            pause_s = self._chance.choice(PAUSES_S)
+            if pause_s:
+                found.append(scenario.Pass(s=pause_s))
+        if self._chance.random() < 0.5:
+            found.append(scenario.Start(order=self._chance.choice(ORDERS)))
+        return found
+
+    def _starts(self) -> list[Step]:
+        chance = self._chance
+        gap_s = chance.choice((0.0, 0.0, 0.0, 0.002, 0.05))
+        first = scenario.Start(nodes=self._some(0.5) if chance.random() < 0.2 else "all", order=chance.choice(ORDERS))
+        return [self._weather()] * (chance.random() < 0.3) + [
+            scenario.Start(nodes=first.nodes, order=first.order, gap_s=gap_s),
+            scenario.Pass(s=chance.choice((0.0, 0.1, 1.0, 5.0, 30.0))),
+        ]
+
+    def _some(self, share_max: float = 0.3) -> str:
+        """One node, a few, or the lowest ones, on which most depends."""
+        chance, positions = self._chance, self._positions
+        draw = chance.random()
+        if draw < 0.4:
+            return str(chance.choice(positions))
+        if draw < 0.6:
+            return folded(positions[: chance.randint(1, min(4, len(positions)))])
+        if draw < 0.7:
+            return "root"
+        count = max(1, min(20, int(len(positions) * share_max * chance.random())))
+        return folded(chance.sample(positions, count))
+
+    def _disaster(self) -> Step:
+        chance = self._chance
+        some = self._some()
+        deals: tuple[tuple[int, Callable[[], Step]], ...] = (
+            (2, lambda: scenario.Kill(nodes=some)),
+            (1, lambda: scenario.Vanish(nodes=some)),
+            (1, lambda: scenario.Leave(nodes=some)),
+            (2, lambda: scenario.Restart(nodes=some, down_s=chance.choice((0.0, 0.02, 0.1, 0.3, 1.0)))),
+            (1, lambda: scenario.Reuse(nodes=some)),
+            (2, lambda: scenario.Pause(nodes=some)),
+            (2, scenario.Resume),
+            (1, lambda: self._slow(some)),
+            (1, lambda: scenario.Jump(nodes=some, seconds=chance.choice((0.3, 1.0, 10.0, 1000.0)))),
+            (1, lambda: scenario.Cut(nodes=some)),
+            (1, lambda: self._block(some)),
+            (1, self._partition),
+            (1, self._weather),
+            (1, scenario.Mend),
+            (1, lambda: self._babble(some)),
+            (1, self._churn),
+            (3, lambda: scenario.Start(nodes="all", order=chance.choice(ORDERS))),
+        )
+        weights, makers = zip(*deals, strict=True)
+        maker: Callable[[], Step] = chance.choices(makers, weights)[0]
+        return maker()
+
+    def _slow(self, some: str) -> Step:
+        chance = self._chance
+        return scenario.Slow(
+            nodes=some,
+            stopped_s=chance.choice((0.05, 0.4, 0.7, 2.0)),
+            running_s=chance.choice((0.01, 0.1, 1.0)),
+            for_s=chance.choice((1.0, 5.0, 20.0)),
+        )
+
+    def _block(self, some: str) -> Step:
+        chance = self._chance
+        source, target = (some, "all") if chance.random() < 0.5 else ("all", some)
+        return scenario.Block(
+            source=source,
+            target=self._some() if chance.random() < 0.5 else target,
+            protocol=chance.choice(("all", "udp", "tcp")),
+        )
+
+    def _partition(self) -> Step:
+        chance, positions = self._chance, self._positions
+        if chance.random() < 0.5:
+            at = chance.randrange(len(positions))
+            return scenario.Partition(groups=(folded(positions[: at + 1]),))
+        groups = chance.randint(2, 3)
+        shuffled = chance.sample(positions, len(positions))
+        parts = [shuffled[i::groups] for i in range(groups)]
+        return scenario.Partition(groups=tuple(folded(part) for part in parts if part))
+
+    def _weather(self) -> Step:
+        chance = self._chance
+        return scenario.Weather(
+            loss=chance.choice((0.0, 0.02, 0.1, 0.3, 0.6)),
+            delay_s=chance.choice((0.0, 0.0, 0.01, 0.2)),
+            jitter_s=chance.choice((0.0, 0.001, 0.05, 0.5)),
+            doubled=chance.choice((0.0, 0.0, 0.1, 0.5)),
+        )
+
+    def _babble(self, some: str) -> Step:
+        chance = self._chance
+        return scenario.Babble(
+            source=str(chance.choice(self._positions)),
+            target=some,
+            what=chance.choice(BABBLES),
+            per_s=chance.choice((5.0, 50.0)),
+            for_s=chance.choice((0.2, 1.0)),
+        )
+
+    def _churn(self) -> Step:
+        chance = self._chance
+        return scenario.Churn(
+            percent_per_min=chance.choice((10.0, 100.0, 1000.0)),
+            for_s=chance.choice((1.0, 5.0)),
+            down_s=chance.choice((0.05, 0.5, 3.0)),
+            ways=("kill", "leave", "vanish"),
+        )

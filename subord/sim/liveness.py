@@ -1,0 +1,173 @@
+"""What must hold some time after the last fault: L1 to L5 of docs/protocol.md, section 8, one checker each.
+
+Intuition: the morning after the storm. The inspector gives the town as much time as the rules allow, and then
+expects one mayor, everybody in their own house, a right register, nobody moving, and no more letters than usual.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from math import ceil
+
+import msgspec
+
+from subord.core.settings import Settings
+from subord.core.view import Position
+from subord.sim import oracle
+from subord.sim.safety import Violation
+from subord.sim.world import World
+
+JITTER = 1.1  # a pause lasts up to a tenth longer
+LOOK_EVERY_S = 0.25
+MARGIN_S = 0.1
+
+Parts = list[list[Position]]
+Complaint = str | None
+
+
+def parts(world: World) -> Parts:
+    """The living by the part of the network in which they can reach each other."""
+    found: defaultdict[int, list[Position]] = defaultdict(list)
+    for position in world.living():
+        if position not in world.own_settings:
+            found[world.weather.group_of(position)].append(position)
+    return list(found.values())
+
+
+def one_root(world: World, part: list[Position]) -> Complaint:
+    """L1: the lowest is root, and everybody else follows somebody in the same part."""
+    members = set(part)
+    roots = [p for p in part if world.leader_of(p) == 0]
+    if roots != part[:1] or world.nodes[part[0]].place is None:
+        return f"roots are {roots[:8]}, the lowest is {part[0]}"
+    astray = [(p, world.leader_of(p)) for p in part[1:] if world.leader_of(p) not in members]
+    return f"follow nobody here: {astray[:8]}" if astray else None
+
+
+def all_at_home(world: World, part: list[Position]) -> Complaint:
+    """L2: whoever has a living computed leader stands below it."""
+    numbers = {world.houses.get(p, p): p for p in part}
+    wanted = oracle.homes(world.settings, numbers)
+    away = [
+        (p, world.leader_of(p))
+        for n, p in numbers.items()
+        if n in wanted and world.leader_of(p) != numbers[wanted[n]]
+    ]
+    return f"not at home, but with: {away[:8]}" if away else None
+
+
+def right_roster(world: World, part: list[Position]) -> Complaint:
+    """L3: the root lists exactly the living, each below the leader that it has."""
+    roster = world.nodes[part[0]].roster
+    listed = {p: claim.change.leader for p, (_, claim) in roster.rows.items() if not claim.change.missing}
+    if listed.keys() != set(part):
+        lacking, dead = sorted(set(part) - listed.keys()), sorted(listed.keys() - set(part))
+        return f"the root's roster lacks {lacking[:8]} and has {dead[:8]} too many"
+    wrong = [p for p in part if listed[p] != world.leader_of(p)]
+    return f"the root has an old leader of {wrong[:8]}" if wrong else None
+
+
+CHECKERS: dict[str, Callable[[World, list[Position]], Complaint]] = {
+    "L1": one_root,
+    "L2": all_at_home,
+    "L3": right_roster,
+}
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Longest times in seconds after the last fault (docs/protocol.md, section 8, quotes this)."""
+
+    silence_s: float
+    patience_s: float
+    walk_s: float
+    climb_s: float
+    quiet_s: float
+
+    @classmethod
+    def of(cls, settings: Settings, highest: Position) -> Bounds:
+        """`highest`: the highest living position, which has all lower ones to ask."""
+        timing = settings.timing
+        silence_s = JITTER * timing.beat_interval_s + (timing.attempts + 1) * timing.answer_s
+        round_s = ceil(timing.walk_candidates_max / timing.questions_in_flight_max) * JITTER * timing.answer_s
+        rounds = ceil(highest / timing.walk_candidates_max)
+        poll_s = JITTER * timing.home_interval_s_max
+        return cls(
+            silence_s=silence_s,
+            patience_s=timing.patience_s + timing.host_patience_s + timing.return_hold_s_max,
+            walk_s=rounds * (round_s + JITTER * timing.search_interval_s_max),
+            climb_s=2 * poll_s * (oracle.levels(settings, highest) + 1),
+            quiet_s=2 * poll_s,
+        )
+
+    @property
+    def whole_s(self) -> float:
+        """L1 to L4 hold after this time."""
+        return 2 * self.silence_s + self.patience_s + 2 * self.walk_s + self.climb_s
+
+
+class Healed(msgspec.Struct, frozen=True, kw_only=True):
+    """How long it took, in seconds after the last fault."""
+
+    whole_s: float  # L1 to L3 held
+    settled_s: float  # the last change of place
+    bound_s: float
+
+
+def complaint(world: World, *, home: bool = True) -> tuple[str, str] | None:
+    """(name, text) of the first of L1 to L3 that does not hold now; None: all do."""
+    for part in parts(world):
+        for name, check in CHECKERS.items():
+            found = check(world, part) if home or name != "L2" else None
+            if found is not None:
+                return name, found
+    return None
+
+
+def demand_healing(world: World) -> Healed:
+    """Let time pass until L1 to L5 hold. Raises Violation when one does not within its bound."""
+    living = list(world.living())
+    if not living:
+        return Healed(whole_s=0.0, settled_s=0.0, bound_s=0.0)
+    bounds, began = Bounds.of(world.settings, living[-1]), world.now
+    until = began + bounds.whole_s
+    whole_at: float | None = None
+    while True:
+        found = complaint(world)
+        if found is None:
+            whole_at = world.now if whole_at is None else whole_at
+            if world.now - max(world.moved_at, whole_at) >= bounds.quiet_s:
+                break
+        else:
+            whole_at = None
+            if world.now > until:
+                raise Violation(found[0], world.now, f"{found[1]}, {world.now - began:.1f} s after the last fault")
+        if world.moved_at > until:
+            raise Violation("L4", world.now, f"a leader changed {world.moved_at - began:.1f} s after the last fault")
+        world.run(LOOK_EVERY_S)
+    _demand_rest(world, len(living))
+    assert whole_at is not None
+    return Healed(
+        whole_s=max(0.0, whole_at - began), settled_s=max(0.0, world.moved_at - began), bound_s=bounds.whole_s
+    )
+
+
+def _demand_rest(world: World, nodes: int) -> None:
+    """L5: for some beats nobody sends more than at rest, and nobody moves."""
+    timing = world.settings.timing
+    for_s = 4 * timing.beat_interval_s
+    before, moved_at = world.sent.total(), world.moved_at
+    world.run(for_s)
+    sent = world.sent.total() - before
+    if world.moved_at != moved_at:
+        raise Violation("L4", world.now, "a leader changed when all was quiet")
+    beats = 2 * (for_s / timing.beat_interval_s / 0.9 + 1)
+    asks = 8 * (for_s / timing.home_interval_s_max / 0.9 + 1)
+    walk = (timing.walk_candidates_max + 32) * (for_s / timing.search_interval_s_max / 0.9 + 2)
+    away = sum(node.roster.not_home for p, node in world.nodes.items() if world.leader_of(p) == 0)
+    roots = sum(world.leader_of(p) == 0 for p in world.nodes) if world.living() else 0
+    sent_max = nodes * beats + away * asks + roots * walk
+    if sent > sent_max:
+        raise Violation(
+            "L5", world.now, f"{nodes} nodes sent {sent} datagrams in {for_s:g} s, {sent_max:.0f} at rest"
+        )

@@ -1,0 +1,281 @@
+"""A scenario is played: its steps happen to a world, one after the other, under the eyes of the checkers.
+
+Intuition: the director with the script in hand. What takes time beside other steps (a slow host, a babbler) is
+set going and left alone; the applause at the end is the liveness checkers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import assert_never
+
+import msgspec
+
+from subord.core.messages import Propose, Terms, Wish
+from subord.core.network import Network
+from subord.core.settings import Settings
+from subord.core.view import Position
+from subord.sim import oracle, scenario
+from subord.sim.babble import datagram
+from subord.sim.liveness import Healed, complaint, demand_healing
+from subord.sim.safety import Violation, all_checkers
+from subord.sim.scenario import Scenario, Step
+from subord.sim.seen import Seen, Seer
+from subord.sim.weather import Roadblock
+from subord.sim.world import World
+
+LOOK_EVERY_S = 0.01
+LOOKS_SAVED = 200  # with so many nodes one looks half as often
+MISFIT_FANOUT = 1  # more than ours
+BABBLE_MAX = 100_000  # datagrams of one step
+
+
+def settings_of(cluster: scenario.Cluster) -> Settings:
+    """What all nodes share. Raises ScenarioError."""
+    try:
+        network = Network.parse(cluster.network)
+    except ValueError as reason:
+        raise scenario.ScenarioError(f"cluster.network: {reason}") from None
+    highest = scenario.positions_of(cluster)[-1]
+    if highest > network.size:
+        raise scenario.ScenarioError(f"{cluster.network} has {network.size} positions, {highest} is asked for")
+    return Settings(
+        network=network,
+        fanout=cluster.fanout,
+        guest_slots=cluster.guest_slots or cluster.fanout,
+        numbering_name=cluster.numbering,
+        timing_name=cluster.timing,
+    )
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scenario went. Times are virtual seconds."""
+
+    seen: tuple[Seen, ...]
+    healed: Healed
+    lasted_s: float
+    events: int
+    datagrams: int
+
+
+class Play:
+    """One performance. `say` is told every step as it begins."""
+
+    def __init__(
+        self,
+        script: Scenario,
+        *,
+        checked: bool = True,
+        say: Callable[[float, str], None] = lambda _at, _text: None,
+    ) -> None:
+        self.script = script
+        self.cluster = script.cluster
+        self.settings = settings_of(script.cluster)
+        self.world = World(self.settings, script.seed, disk=script.cluster.disk)
+        if checked:
+            self.world.watchers.extend(all_checkers(self.settings))
+        self._say = say
+        self._chance = Random(f"{script.seed}/play")
+        self._seer = Seer(self.world)
+        self._seen: list[Seen] = []
+        self._cast = scenario.positions_of(script.cluster)
+        self._faulty_until = 0.0
+
+    def run(self) -> Played:
+        """All steps, then peace, then L1 to L5. Raises Violation."""
+        for number, step in enumerate(self.script.steps, 1):
+            self._say(self.world.now, f"step {number}: {_shown(step)}")
+            self._do(step)
+        self._make_peace()
+        healed = demand_healing(self.world)
+        return Played(
+            seen=tuple(self._seen),
+            healed=healed,
+            lasted_s=self.world.now,
+            events=self.world.events,
+            datagrams=self.world.sent.total(),
+        )
+
+    # -- steps --------------------------------------------------------------------------------------------
+
+    def _do(self, step: Step) -> None:  # noqa: PLR0912 - one branch a step
+        world, weather = self.world, self.world.weather
+        match step:
+            case scenario.Start():
+                self._start(step)
+            case scenario.Kill():
+                self._each(step.nodes, self._crash)
+            case scenario.Restart():
+                self._each(step.nodes, self._crash)
+                self._each(step.nodes, lambda p: world.after(step.down_s, self._start_one, p), among=self._cast)
+                world.run(step.down_s)
+            case scenario.Vanish():
+                self._each(step.nodes, self._vanish)
+            case scenario.Leave():
+                self._each(step.nodes, world.leave)
+            case scenario.Reuse():
+                self._each(step.nodes, self._reuse)
+            case scenario.Pause():
+                self._each(step.nodes, self._pause)
+            case scenario.Resume():
+                self._each(step.nodes, world.resume, among=tuple(world.paused))
+            case scenario.Slow():
+                self._each(step.nodes, lambda p: self._slow(p, step, world.now + step.for_s))
+            case scenario.Jump():
+                self._each(step.nodes, lambda p: world.jump(p, step.seconds))
+            case scenario.Cut():
+                self._each(step.nodes, self._cut)
+            case scenario.Block():
+                self._block(step)
+            case scenario.Partition():
+                weather.partition([self._named(group) for group in step.groups])
+            case scenario.Weather():
+                weather.set(loss=step.loss, delay_s=step.delay_s, jitter_s=step.jitter_s, doubled=step.doubled)
+            case scenario.Mend():
+                weather.mend()
+            case scenario.Babble():
+                self._babble(step)
+            case scenario.Churn():
+                self._churn(step)
+            case scenario.Pass():
+                world.run(step.s)
+            case scenario.Expect():
+                self._expect(step)
+            case _:
+                assert_never(step)
+
+    def _named(self, selector: str, among: Iterable[Position] | None = None) -> tuple[Position, ...]:
+        root = next((p for p in self.world.nodes if self.world.leader_of(p) == 0), None)
+        members = self._cast if among is None else among
+        return scenario.select(selector, self.cluster, among=members, root=root)
+
+    def _each(
+        self, selector: str, act: Callable[[Position], object], among: Iterable[Position] | None = None
+    ) -> None:
+        """To every named node that runs; a node may end while others are dealt with."""
+        for position in self._named(selector, tuple(self.world.nodes) if among is None else among):
+            if among is not None or position in self.world.nodes:
+                act(position)
+
+    def _start(self, step: scenario.Start) -> None:
+        order = [p for p in self._named(step.nodes) if p not in self.world.nodes]
+        if step.order == "reverse":
+            order.reverse()
+        elif step.order == "random":
+            self._chance.shuffle(order)
+        self.world.hosts.update(order)
+        for position in order:
+            self._start_one(position)
+            self.world.run(step.gap_s)
+
+    def _start_one(self, position: Position) -> None:
+        if position not in self.world.nodes:
+            self._seer.forgive(position)
+            self.world.weather.cut.discard(position)
+            address = oracle.address_of(self.settings, position)
+            found = self.settings.network.position_of(address) or 0
+            self.world.houses[found] = position
+            self.world.start(found)
+
+    def _crash(self, position: Position) -> None:
+        self._seer.strike(position)
+        self.world.crash(position)
+
+    def _vanish(self, position: Position) -> None:
+        self._seer.strike(position)
+        self.world.vanish(position)
+
+    def _reuse(self, position: Position) -> None:
+        self._seer.strike(position)
+        self._seer.forgive(position)
+        self.world.reuse(position)
+
+    def _pause(self, position: Position) -> None:
+        self._seer.strike(position)
+        self.world.pause(position)
+
+    def _cut(self, position: Position) -> None:
+        self._seer.strike(position)
+        self._seer.forgive(position)
+        self.world.weather.cut.add(position)
+
+    def _slow(self, position: Position, step: scenario.Slow, until: float) -> None:
+        world = self.world
+        self._faulty_until = max(self._faulty_until, until)
+        if position in world.nodes and position not in world.paused and world.now < until:
+            world.pause(position)
+            world.after(step.stopped_s, self._run_a_while, position, step, until)
+
+    def _run_a_while(self, position: Position, step: scenario.Slow, until: float) -> None:
+        if position in self.world.paused:
+            self.world.resume(position)
+        self.world.after(max(step.running_s, LOOK_EVERY_S), self._slow, position, step, until)
+
+    def _block(self, step: scenario.Block) -> None:
+        self.world.weather.block(
+            Roadblock(
+                sources=frozenset(self._named(step.source)),
+                targets=frozenset(self._named(step.target)),
+                datagrams=step.protocol in ("all", "udp"),
+                streams=step.protocol in ("all", "tcp"),
+            )
+        )
+
+    def _babble(self, step: scenario.Babble) -> None:
+        theirs = msgspec.structs.replace(self.settings, fanout=self.settings.fanout + MISFIT_FANOUT)
+        misfit = Propose(self._chance.randrange(1 << 40), 1, Terms.of(theirs), Wish.GUEST)
+        times = min(BABBLE_MAX, int(step.per_s * step.for_s))
+        self._faulty_until = max(self._faulty_until, self.world.now + step.for_s)
+        for number in range(times):
+            for source in self._named(step.source):
+                for target in self._named(step.target):
+                    data = datagram(step.what, misfit, self._chance)
+                    self.world.after(number / step.per_s, self._throw, source, target, data)
+
+    def _throw(self, source: Position, target: Position, data: bytes) -> None:
+        if self.world.weather.is_open(source, target):
+            self.world.deliver(source, target, data)
+
+    def _churn(self, step: scenario.Churn) -> None:
+        world = self.world
+        named = self._named(step.nodes)
+        pause_s = 60.0 / (len(named) * step.percent_per_min / 100)
+        until = world.now + step.for_s
+        while world.now < until:
+            world.run(min(until - world.now, self._chance.expovariate(1 / pause_s)))
+            position, way = self._chance.choice(named), self._chance.choice(step.ways)
+            if position in world.nodes and world.now < until:
+                {"kill": self._crash, "vanish": self._vanish, "leave": world.leave}[way](position)
+                world.after(step.down_s, self._start_one, position)
+        world.run(step.down_s)
+
+    # -- the end --------------------------------------------------------------------------------------------
+
+    def _expect(self, step: scenario.Expect) -> None:
+        world = self.world
+        began, look_s = world.now, LOOK_EVERY_S * (1 + len(world.nodes) // LOOKS_SAVED)
+        while (found := complaint(world, home=step.home)) is not None:
+            if world.now - began >= step.within_s:
+                raise Violation(f"expect within {step.within_s:g} s ({found[0]})", world.now, found[1])
+            world.run(look_s)
+        seen = self._seer.look(whole_s=world.now - began)
+        self._seen.append(seen)
+        allowed = None if step.moved is None else self._named(step.moved)
+        wrong = seen.complaint(step, allowed)
+        if wrong is not None:
+            raise Violation("expect", world.now, wrong)
+
+    def _make_peace(self) -> None:
+        """Faults stop: everything is mended, and those who were stopped run on."""
+        world = self.world
+        world.run(max(0.0, self._faulty_until - world.now))
+        world.weather.mend()
+        for position in sorted(world.paused):
+            world.resume(position)
+        world.run(2 * self.settings.timing.answer_s)  # those who were leaving are gone
+
+
+def _shown(step: Step) -> str:
+    given = msgspec.to_builtins(step)
+    return " ".join([given.pop("do"), *(f"{key} {value}" for key, value in given.items())])

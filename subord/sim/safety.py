@@ -1,0 +1,281 @@
+"""What must hold at every instant: S1 to S6 of docs/protocol.md, section 8, one checker each.
+
+Intuition: referees beside the field. Each knows one rule, watches the player who has just moved, and stops the game
+at the first foul. Their rules are written in their own words: they use none of the arithmetic of subord.core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from subord.core.events import Action, Event, Received, Start, Unreadable, Wakeup
+from subord.core.joining import ASKED_MAX, PEERS_MAX
+from subord.core.messages import (
+    ALTERNATES_MAX,
+    CHANGES_MAX,
+    HINTS_MAX,
+    Accept,
+    Ask,
+    Echo,
+    Guide,
+    Message,
+    Propose,
+    Terms,
+)
+from subord.core.node import Node
+from subord.core.refusals import REFUSALS_MAX
+from subord.core.settings import Settings
+from subord.core.showing import table_sizes
+from subord.core.view import Incarnation, Place, Position
+from subord.sim.world import World
+
+ROWS_COUNTED_MAX = 64  # a list of up to so many rows is counted after every change, a longer one now and then
+COUNT_EVERY = 64
+SIZES_EVERY = 16  # events between two looks at the sizes of tables
+QUESTIONS_SPARE = 16  # questions besides the walk: home, rejoining, a better place; vain beats while news hurry
+
+Fingerprint = tuple[object, ...]
+
+
+class Violation(Exception):  # noqa: N818 - the name says what it is
+    """An invariant does not hold; `name` is its number in docs/protocol.md."""
+
+    def __init__(self, name: str, at: float, text: str) -> None:
+        super().__init__(f"{name} at {at:.3f} s: {text}")
+        self.name, self.at, self.text = name, at, text
+
+
+def fingerprint(node: Node) -> Fingerprint:
+    """All of a node's state that a wrong message must not change."""
+    leader = node.following.leader
+    return (
+        node.phase,
+        node.place,
+        leader and (leader.position, leader.incarnation, leader.guidance),
+        tuple((each.position, each.incarnation, each.place) for each in node.leading.slots.taken.values()),
+        node.roster.live,
+        node.roster.not_home,
+        len(node.roster.rows),
+        node.leader_changes,
+    )
+
+
+class Checker:
+    """One invariant. `before` may remember something for `after`; both see only the node that was touched."""
+
+    name = ""
+
+    def before(self, _world: World, _position: Position, _event: Event) -> object:
+        return None
+
+    def after(self, world: World, position: Position, event: Event, actions: Sequence[Action], token: object) -> None:
+        raise NotImplementedError
+
+    def demand(self, condition: bool, world: World, text: str) -> None:
+        if not condition:
+            raise Violation(self.name, world.now, text)
+
+
+class LowerRanksLead(Checker):
+    """No cycle: a leader's position is lower than that of whoever follows it, seen from both ends."""
+
+    name = "S1"
+
+    def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
+        node = world.nodes.get(position)
+        if node is None:
+            return
+        leader = node.following.leader
+        self.demand(leader is None or 0 < leader.position < position, world, f"{position} follows {leader}")
+        for subordinate in node.leading.slots.taken:
+            self.demand(subordinate > position, world, f"{position} leads {subordinate}")
+
+
+class CountedOnce(Checker):
+    """One leader at most, and nobody is counted twice, or for longer than silence explains.
+
+    If L lists x and x follows somebody else, or is dead, then x has said something to L within the silence after
+    which L gives it up, or L itself slept within it: for that long two leaders may list the same node.
+    """
+
+    name = "S2"
+
+    def __init__(self, settings: Settings) -> None:
+        timing = settings.timing
+        # A beat comes at most a tenth late, `attempts` answers are waited for, a node that hears nobody waits once
+        # more for as long (leading.py), and an alarm may ring late by what does not count as sleep.
+        self._silence_s = 2 * (1.1 * timing.beat_interval_s + (timing.attempts + 1) * timing.answer_s)
+        self._silence_s += timing.own_sleep_s + 0.05
+        self._spoke_at: dict[tuple[Position, Position], float] = {}
+        self._woke_at: dict[Position, float] = {}
+        self._due_at: dict[Position, float] = {}
+        self._revisions: dict[Position, int] = {}
+
+    def before(self, world: World, position: Position, event: Event) -> object:
+        now = world.now
+        if isinstance(event, Received) and event.source is not None:
+            self._spoke_at[event.source, position] = now
+        if isinstance(event, Start) or now > self._due_at.get(position, inf):
+            self._woke_at[position] = now
+        return None
+
+    def after(self, world: World, position: Position, event: Event, _actions: object, _token: object) -> None:
+        node = world.nodes.get(position)
+        if node is None:
+            return
+        settings = node.context.settings
+        self._due_at[position] = world.now + max(0.0, node.deadline - node.context.now) + settings.timing.own_sleep_s
+        self._count(world, position, node)
+        if isinstance(event, Wakeup):
+            self._demand_mutual(world, position, node)
+
+    def _count(self, world: World, position: Position, node: Node) -> None:
+        roster = node.roster
+        if roster.revision == self._revisions.get(position):
+            return
+        self._revisions[position] = roster.revision
+        if len(roster.rows) <= ROWS_COUNTED_MAX or roster.revision % COUNT_EVERY == 0:
+            live = sum(not claim.change.missing for _, claim in roster.rows.values())
+            self.demand(roster.live == live, world, f"{position} counts {roster.live} nodes, but lists {live}")
+
+    def _demand_mutual(self, world: World, position: Position, node: Node) -> None:
+        for listed in node.leading.slots.taken:
+            if listed in world.nodes and world.leader_of(listed) == position:
+                continue
+            last = max(self._spoke_at.get((listed, position), -inf), self._woke_at.get(position, -inf))
+            told = (
+                f"{position} lists {listed}, which does not follow it and has not spoken for {world.now - last:.2f} s"
+            )
+            self.demand(world.now - last <= self._silence_s, world, told)
+
+
+class BoundedFanOut(Checker):
+    """At most p whose computed leader it is, and at most g others."""
+
+    name = "S3"
+
+    def __init__(self) -> None:
+        self._counted: dict[Position, int] = {}
+
+    def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
+        node = world.nodes.get(position)
+        if node is None or len(node.leading.slots.taken) == self._counted.get(position):
+            return
+        taken, settings = node.leading.slots.taken, node.context.settings
+        self._counted[position] = len(taken)
+        guests = sum(each.place is Place.GUEST for each in taken.values())
+        homes = home_slots_max(settings, position)
+        self.demand(guests <= settings.guest_slots, world, f"{position} has {guests} guests: {sorted(taken)}")
+        self.demand(len(taken) - guests <= homes, world, f"{position} has more than {homes} at home: {sorted(taken)}")
+
+
+def home_slots_max(settings: Settings, position: Position) -> int:
+    """p, but for the paper's numbering, whose level 0 holds p - 1 nodes that position 1 leads."""
+    extra = settings.fanout - 2 if settings.numbering_name == "paper" and position == 1 else 0
+    return settings.fanout + extra
+
+
+class LaterLivesOnly(Checker):
+    """What a node says of an incarnation that its receiver knows to be over changes nothing there."""
+
+    name = "S4"
+
+    def before(self, world: World, position: Position, event: Event) -> object:
+        node = world.nodes.get(position)
+        if node is None or not isinstance(event, Received) or event.source is None:
+            return None
+        said = getattr(event.message, "incarnation", None)
+        known = self._known(node, event.source, event.message)
+        if said is None or known is None or said >= known:
+            return None  # a later host with its clock behind cannot be told from a former one (docs/protocol.md, S4)
+        older = world.life(event.source, said) < world.life(event.source, known)
+        return fingerprint(node) if older and not world.is_due(position) else None
+
+    def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:
+        node = world.nodes.get(position)
+        if token is None or node is None:
+            return
+        self.demand(fingerprint(node) == token, world, f"{position} was changed by an older incarnation: {event}")
+
+    def _known(self, node: Node, source: Position, message: Message) -> Incarnation | None:
+        """The later life of `source` that the node has dealt with."""
+        leader, listed = node.following.leader, node.leading.slots.taken.get(source)
+        if isinstance(message, Accept | Echo | Guide):
+            return leader.incarnation if leader is not None and leader.position == source else None
+        if listed is not None:
+            return listed.incarnation
+        return leader.incarnation if leader is not None and leader.position == source else None
+
+
+class BoundedTables(Checker):
+    """Every table and queue has its limit, and no event asks for a flood of datagrams."""
+
+    name = "S5"
+
+    def after(
+        self, world: World, position: Position, _event: Event, actions: Sequence[Action], _token: object
+    ) -> None:
+        node = world.nodes.get(position)
+        if node is None:
+            return
+        settings = node.context.settings
+        slots_max = home_slots_max(settings, position) + settings.guest_slots
+        self.demand(len(actions) <= 8 * slots_max + 256, world, f"{position} did {len(actions)} things at once")
+        if world.events % SIZES_EVERY:
+            return
+        limits = self._limits(world, node, slots_max)
+        for table, size in table_sizes(node).items():
+            told = f"{position} keeps {size} {table}, at most {limits[table]} are allowed"
+            self.demand(size <= limits[table], world, told)
+
+    def _limits(self, world: World, node: Node, slots_max: int) -> dict[str, int]:
+        timing, nodes = node.context.timing, world.nodes_ever
+        return {
+            "subordinates": slots_max,
+            "questions": timing.questions_in_flight_max + QUESTIONS_SPARE,
+            "candidates": 2 * (timing.walk_candidates_max + PEERS_MAX + QUESTIONS_SPARE * HINTS_MAX) + ALTERNATES_MAX,
+            "peers": PEERS_MAX,
+            "answers": ASKED_MAX,
+            "vain_beats": timing.attempts + QUESTIONS_SPARE,
+            "refusals": REFUSALS_MAX,
+            "rows": nodes,
+            "claims": nodes * (slots_max + 1),
+            "unreported": nodes + CHANGES_MAX,
+        }
+
+
+class WrongWordsChangeNothing(Checker):
+    """What cannot be read, or comes from somebody with other settings, changes nothing."""
+
+    name = "S6"
+
+    def before(self, world: World, position: Position, event: Event) -> object:
+        node = world.nodes.get(position)
+        if node is None:
+            return None
+        wrong = isinstance(event, Unreadable) or (isinstance(event, Received) and self._is_wrong(node, event))
+        return fingerprint(node) if wrong and not world.is_due(position) else None
+
+    def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:
+        node = world.nodes.get(position)
+        if token is not None and node is not None:
+            self.demand(fingerprint(node) == token, world, f"{position} was changed by {event}")
+
+    def _is_wrong(self, node: Node, event: Received) -> bool:
+        message = event.message
+        if event.source is None or event.source == node.context.position:
+            return True
+        return isinstance(message, Propose | Ask) and message.terms != Terms.of(node.context.settings)
+
+
+def all_checkers(settings: Settings) -> list[Checker]:
+    """One of each, for one world."""
+    return [
+        LowerRanksLead(),
+        CountedOnce(settings),
+        BoundedFanOut(),
+        LaterLivesOnly(),
+        BoundedTables(),
+        WrongWordsChangeNothing(),
+    ]

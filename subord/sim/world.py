@@ -1,0 +1,362 @@
+"""A whole cluster on one heap: the unchanged core, the real wire, and a clock that only this file turns.
+
+Intuition: a toy town with one postman and one clock. Letters take a moment, some are lost in bad weather, and every
+letter is really written and read (subord.wire), so that nothing passes here that would not fit a datagram. When the
+hands of the clock are moved to the next thing that happens, nobody in the town can tell that no time has passed.
+
+Everything is decided by the seed: the same seed gives the same run on any machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from math import inf
+from random import Random
+from typing import Any, Protocol
+
+from subord.core.events import (
+    Action,
+    EdgeClosed,
+    Event,
+    Gone,
+    Known,
+    LeaderLost,
+    Leave,
+    Neighbourhood,
+    Notice,
+    PlaceChanged,
+    Received,
+    Reply,
+    Send,
+    Start,
+    Unreachable,
+    Unreadable,
+    Wakeup,
+)
+from subord.core.messages import Message
+from subord.core.node import Node
+from subord.core.settings import Settings
+from subord.core.view import Incarnation, Position
+from subord.sim.weather import DELAY_S, Weather
+from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
+
+WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
+EDGE_DELAY_S = (0.5, 1.5)  # as runtime/edge.py opens the stream to a new leader
+BOOT_INCARNATION = 1_000_000
+KERNEL_S = DELAY_S[1]  # what a host itself says takes this long
+
+
+class Watcher(Protocol):
+    """Looks on: before an event is handled, and after. What `before` returns is handed to `after`."""
+
+    def before(self, world: World, position: Position, event: Event) -> Any: ...
+    def after(
+        self, world: World, position: Position, event: Event, actions: Sequence[Action], token: Any
+    ) -> None: ...
+
+
+class World:
+    """Live nodes by position. Times are seconds of virtual time; a node's own clock may be ahead of it."""
+
+    def __init__(self, settings: Settings, seed: int = 1, *, disk: bool = False) -> None:
+        self.settings = settings
+        self.now = 0.0
+        self.nodes: dict[Position, Node] = {}
+        self.hosts: set[Position] = set()  # addresses where a host answers, even when no daemon runs there
+        self.paused: dict[Position, list[Event]] = {}  # stopped like SIGSTOP -> what waits in its socket
+        self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
+        self.houses: dict[
+            Position, int
+        ] = {}  # the number of each address as the oracle counts; missing: the position
+        self.weather = Weather(Random(f"{seed}/network"))
+        self.fate: Callable[[Position, Position, Message], Sequence[float]] = self._weathered
+        self.chance = Random(f"{seed}/world")
+        self.events = 0  # handled so far
+        self.sent: Counter[str] = Counter()
+        self.faults: Counter[Fault] = Counter()
+        self.overflowed = 0  # datagrams for which a stopped process had no room
+        self.moved_at = 0.0  # when somebody last changed places
+        self.watchers: list[Watcher] = []
+        self.on_notice: Callable[[Position, Notice], None] = lambda _position, _notice: None
+        self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
+        self._seed = seed
+        self._disk: dict[Position, Neighbourhood] | None = {} if disk else None
+        self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._tie = count()
+        self._boots: Counter[Position] = Counter()
+        self._lives: dict[tuple[Position, Incarnation], int] = {}
+        self._ahead_s: dict[Position, float] = {}
+        self._wake_at: dict[Position, float] = {}
+        self._edges: dict[Position, Position] = {}  # subordinate -> leader, streams that are open
+        self._edges_below: defaultdict[Position, dict[Position, None]] = defaultdict(dict)
+
+    # -- lives --------------------------------------------------------------------------------------------
+
+    def start(self, position: Position, known: tuple[Position, ...] = (), *, incarnation: int | None = None) -> None:
+        """Start a daemon, or start it again: its incarnation is then higher, unless another is given."""
+        self._boots[position] += 1
+        boot = self._boots[position]
+        self.hosts.add(position)
+        self.paused.pop(position, None)
+        if incarnation is None:
+            incarnation = BOOT_INCARNATION + int(self.now * 1000) + boot
+        remembered = (self._disk or {}).get(position)
+        if remembered is not None:  # as daemon.py does
+            incarnation = max(incarnation, remembered.incarnation + 1)
+            leader = () if remembered.leader is None else (remembered.leader,)
+            known = (*known, *leader, *remembered.peers)
+        settings = self.own_settings.get(position, self.settings)
+        chance = Random(f"{self._seed}/{position}/{boot}")
+        self.nodes[position] = Node(settings, position, incarnation, chance, self._clock(position))
+        self._lives[position, incarnation] = boot
+        self._wake_at[position] = inf
+        if known:
+            self.feed(position, Known(known))
+        self.feed(position, Start())
+
+    def crash(self, position: Position) -> None:
+        """The process dies (kill -9), and the kernel closes its streams."""
+        self.kill(position)
+        self._close_edges(position)
+
+    def kill(self, position: Position) -> None:
+        """The process dies and its streams say nothing: only a message finds nobody there."""
+        self._remember(position)
+        del self.nodes[position]
+        self.paused.pop(position, None)
+
+    def vanish(self, position: Position) -> None:
+        """The host dies with its daemon: nobody says anything."""
+        self.kill(position)
+        self.hosts.discard(position)
+        self._forget_edges(position)
+
+    def reuse(self, position: Position) -> None:
+        """Another host, without memory and with a clock of its own, has the address at once."""
+        self.vanish(position)
+        if self._disk is not None:
+            self._disk.pop(position, None)
+        self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
+
+    def leave(self, position: Position, grace_s: float = 2.0) -> None:
+        """SIGTERM."""
+        self.feed(position, Leave(grace_s))
+
+    def pause(self, position: Position) -> None:
+        """As SIGSTOP does: its clock runs on, and what arrives waits."""
+        assert position in self.nodes
+        self.paused.setdefault(position, [])
+
+    def resume(self, position: Position) -> None:
+        """SIGCONT: what waited is read, and the alarm rings, in no certain order."""
+        waiting = self.paused.pop(position)
+        alarm_first = self.chance.random() < 0.5
+        if alarm_first:
+            self._wake(position)
+        for event in waiting:
+            self.feed(position, event)
+        if not alarm_first:
+            self._wake(position)
+
+    def jump(self, position: Position, seconds: float) -> None:
+        """Its clock leaps forward."""
+        self._ahead_s[position] = self._ahead_s.get(position, 0.0) + seconds
+        self._wake(position)
+
+    def _remember(self, position: Position) -> None:
+        """What its disk holds when it dies; the daemon saves after every change of place."""
+        node = self.nodes[position]
+        if self._disk is not None and node.place is not None:
+            leader = node.following.leader
+            self._disk[position] = Neighbourhood(
+                node.context.incarnation, leader.position if leader else None, tuple(node.joining.peers)
+            )
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    def run(self, seconds: float) -> None:
+        """Let everything happen that happens within `seconds`."""
+        until = self.now + seconds
+        heap = self._heap
+        while heap and heap[0][0] <= until:
+            at, _, act, words = heapq.heappop(heap)
+            self.now = max(self.now, at)
+            act(*words)
+        self.now = until
+
+    def after(self, seconds: float, act: Callable[..., None], *words: Any) -> None:
+        """Do something later."""
+        heapq.heappush(self._heap, (self.now + seconds, next(self._tie), act, words))
+
+    def _clock(self, position: Position) -> float:
+        return self.now + self._ahead_s.get(position, 0.0)
+
+    def _ring(self, position: Position, at: float) -> None:
+        """An alarm rings, unless another was set in its place."""
+        if at == self._wake_at[position]:
+            self._wake(position)
+
+    def _wake(self, position: Position) -> None:
+        """The node is woken if its deadline has come; else the alarm is set anew."""
+        node = self.nodes.get(position)
+        if node is None or position in self.paused:
+            return
+        self._wake_at[position] = inf
+        if node.deadline <= self._clock(position):
+            self.feed(position, Wakeup())
+        else:
+            self._set_alarm(position, node)
+
+    def _set_alarm(self, position: Position, node: Node) -> None:
+        at = node.deadline - self._ahead_s.get(position, 0.0)
+        if at < self._wake_at[position]:
+            self._wake_at[position] = at
+            heapq.heappush(self._heap, (at, next(self._tie), self._ring, (position, at)))
+
+    # -- what a node is told --------------------------------------------------------------------------------
+
+    def feed(self, position: Position, event: Event) -> None:
+        """Give an event to a node; to none if it is gone, and later if it is stopped."""
+        node = self.nodes.get(position)
+        if node is None:
+            return
+        if position in self.paused:
+            waiting = self.paused[position]
+            if len(waiting) < WAITING_MAX:
+                waiting.append(event)
+            else:
+                self.overflowed += 1
+            return
+        tokens = [watcher.before(self, position, event) for watcher in self.watchers]
+        actions = node.handle(event, self._clock(position))
+        self.events += 1
+        for action in actions:
+            self._carry_out(position, event, action)
+        if position in self.nodes and node.deadline < inf:
+            self._set_alarm(position, node)
+        for watcher, token in zip(self.watchers, tokens, strict=True):
+            watcher.after(self, position, event, actions, token)
+
+    def _carry_out(self, position: Position, event: Event, action: Action) -> None:
+        match action:
+            case Send():
+                self._post(position, action.target, action.message)
+            case Reply():
+                assert isinstance(event, Received)
+                if event.source is not None:
+                    self._post(position, event.source, action.message)
+            case _:
+                self._note(position, action)
+
+    def _note(self, position: Position, notice: Notice) -> None:
+        if isinstance(notice, PlaceChanged):
+            self.moved_at = self.now
+            self._hang_up(position)
+            if notice.leader is not None:
+                delay_s = self.chance.uniform(*EDGE_DELAY_S)
+                self.after(delay_s, self._open_edge, position, self.nodes[position], notice.leader)
+        elif isinstance(notice, LeaderLost):
+            self._hang_up(position)
+        elif isinstance(notice, Gone):
+            self.nodes.pop(position, None)
+            self._close_edges(position)
+        self.on_notice(position, notice)
+
+    # -- datagrams ------------------------------------------------------------------------------------------
+
+    def _weathered(self, source: Position, target: Position, _message: Message) -> Sequence[float]:
+        return self.weather.fate(source, target)
+
+    def _post(self, source: Position, target: Position, message: Message) -> None:
+        self.sent[type(message).__name__] += 1
+        data = encode(message)
+        delays = self.fate(source, target, message)
+        if self.on_message is not None:
+            self.on_message(source, target, message, len(delays))
+        for delay_s in delays:
+            heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), self.deliver, (source, target, data)))
+
+    def deliver(self, source: Position, target: Position, data: bytes) -> None:
+        """A datagram arrives."""
+        if target not in self.nodes:
+            if target in self.hosts and source in self.nodes and self.weather.is_open(target, source):
+                self.after(KERNEL_S, self.feed, source, Unreachable(target))
+            return
+        message = decode(data)
+        if not isinstance(message, Fault):
+            self.feed(target, Received(source, self.address_of(source), message))
+            return
+        self.faults[message] += 1
+        if message is Fault.VERSION:  # as runtime/driver.py does
+            self.after(KERNEL_S, self.deliver, target, source, VERSIONS_DATAGRAM)
+            self.feed(target, Unreadable(self.address_of(source), data[1]))
+
+    def address_of(self, position: Position) -> str:
+        """The address of a host, as its neighbours see it."""
+        return self.settings.network.address_text_of(position)
+
+    # -- streams along the edges ------------------------------------------------------------------------------
+
+    def _open_edge(self, position: Position, node: Node, leader: Position) -> None:
+        """As runtime/edge.py: some moments after a place was found, if it is still the place."""
+        at = node.following.leader
+        settled = self.nodes.get(position) is node and at is not None and at.position == leader
+        if settled and leader in self.nodes and self._reach(position, leader):
+            self._edges[position] = leader
+            self._edges_below[leader][position] = None
+
+    def _reach(self, one: Position, other: Position) -> bool:
+        is_open = self.weather.is_open
+        return is_open(one, other, stream=True) and is_open(other, one, stream=True)
+
+    def _hang_up(self, position: Position) -> None:
+        """A subordinate closes the stream to its leader of before."""
+        leader = self._edges.pop(position, None)
+        if leader is not None:
+            self._edges_below[leader].pop(position, None)
+            self._tell_closed(position, leader)
+
+    def _close_edges(self, position: Position) -> None:
+        """The kernel of a process that ended closes all its streams."""
+        self._hang_up(position)
+        for subordinate in self._edges_below.pop(position, {}):
+            del self._edges[subordinate]
+            self._tell_closed(position, subordinate)
+
+    def _tell_closed(self, source: Position, target: Position) -> None:
+        if self.weather.is_open(source, target, stream=True):
+            self.after(KERNEL_S, self.feed, target, EdgeClosed(source))
+
+    def _forget_edges(self, position: Position) -> None:
+        leader = self._edges.pop(position, None)
+        if leader is not None:
+            self._edges_below[leader].pop(position, None)
+        for subordinate in self._edges_below.pop(position, {}):
+            del self._edges[subordinate]
+
+    # -- reading --------------------------------------------------------------------------------------------
+
+    def living(self) -> Iterable[Position]:
+        """Who runs and is not stopped, in order of position."""
+        return sorted(self.nodes.keys() - self.paused.keys())
+
+    @property
+    def nodes_ever(self) -> int:
+        """How many addresses have had a daemon."""
+        return len(self._boots)
+
+    def life(self, position: Position, incarnation: Incarnation) -> int:
+        """Which life of `position` had this incarnation, counted from 1; 0: none."""
+        return self._lives.get((position, incarnation), 0)
+
+    def is_due(self, position: Position) -> bool:
+        """Its deadline has come: the next event, whatever it is, is answered together with the alarm."""
+        return self.nodes[position].deadline <= self._clock(position)
+
+    def leader_of(self, position: Position) -> Position:
+        """0: nobody."""
+        leader = self.nodes[position].following.leader
+        return leader.position if leader else 0
