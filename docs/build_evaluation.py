@@ -107,6 +107,21 @@ def healing() -> str:
     return _markdown(["what", "node", "times", *(title for title, _ in columns)], rows)
 
 
+def fuzz() -> str:
+    """A million malformed datagrams: what became of them, and of the process that read them."""
+    run = _read("fuzz.json")
+    box, outcomes = run["machine"], run["outcomes"]
+    faults = {name: number for name, number in outcomes.items() if name[0].islower()}
+    well_formed = sum(outcomes.values()) - sum(faults.values())
+    columns = ["datagrams", "seconds", "exceptions", "memory before, MiB", "after", *faults, "well-formed after all"]
+    row = [run["count"], run["seconds"], run["exceptions"], run["memory_mib_before"], run["memory_mib_after"]]
+    about = (
+        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']};"
+        f" subord {run['version']}, seed {run['seed']}, spoiled in {len(run['ways'])} ways.\n\n"
+    )
+    return about + _markdown(columns, [[str(each) for each in (*row, *faults.values(), well_formed)]])
+
+
 def machine() -> str:
     """What it was measured on."""
     about = _read("start-together.json")[0]
@@ -140,4 +155,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "evaluation-sizes": sizes,
     "evaluation-rest": rest,
     "evaluation-healing": healing,
+    "evaluation-fuzz": fuzz,
 }

@@ -5,16 +5,21 @@
     node 5 fanout 2 guests 1                a new node; network 10.0.0.0/24 unless given
     start | leave | know 2 3 | closed 2 | unreachable 2
     at 0.5                                  let time pass, ringing the alarm whenever it is due
+    until ask                               let it pass, alarm by alarm, until an answer has this word
     sleep 60                                let it pass without: as a process that is stopped and continued
+    pause 60                                the same, but its letters are read before it looks at the clock
     from 2 accept path=1,2 alternates=1     a message; an exchange or number not given is the last one said to 2
+    roster                                  whom it knows below itself: 5<2 is 5 at home below 2, 5<4+ a guest of 4
 
-Chance is even here: nothing is jittered, numbers begin with 2, and every peer's incarnation is 1000.
+Chance is even here: nothing is jittered, numbers begin with 2, and every incarnation is 1000 unless it is named.
+A comment `# Story: ...` names the story of docs/protocol.md, section 10, that follows.
 """
 
 from __future__ import annotations
 
 import enum
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -30,11 +35,14 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+PROTOCOL = Path(__file__).parents[1] / "docs" / "protocol.md"
 KINDS = {kind.__name__.lower(): kind for kind in get_args(Message)}
 CHOICES = {"wish": Wish, "no": No, "why": Why}
 LISTS = ("path", "alternates", "siblings", "hints", "gone", "spoken")
+BOOLEANS = ("adrift", "room")
 BLANK = {"wish": Wish.HOME, "why": Why.LEFT, "version": 1, "next_ms": 300, "text": "", "adrift": False, "room": True}
 SAME = {"incarnation": 1000, "leader_incarnation": 1000}
+ALARMS_MAX = 100
 NOISE = (events.RoundTrip, events.RosterChanged)
 LOCAL = {"start": events.Start, "unreachable": events.Unreachable, "closed": events.EdgeClosed}
 
@@ -62,18 +70,33 @@ class Stage:
     def run(self, verb: str, *words: str) -> Iterator[str]:
         if verb == "at":
             while self.node.deadline <= float(words[0]):
-                self.now = self.node.deadline
-                yield from self.feed(events.Wakeup())
-        if verb in ("at", "sleep"):
+                yield from self.ring()
+        if verb == "until":
+            yield from self.until(words[0])
+        if verb in ("at", "sleep", "pause"):
             self.now = float(words[0])
-        if verb == "from":
+        if verb == "roster":
+            yield f"{self.now:.3f} {self.roster()}"
+        elif verb == "from":
             source, fields = int(words[0]), dict(word.split("=") for word in words[2:])
             yield from self.feed(events.Received(source, f"10.0.0.{source}", self.message(source, words[1], fields)))
         elif verb == "know":
             yield from self.feed(events.Known(tuple(map(int, words))))
-        elif verb != "at":
+        elif verb not in ("at", "until", "pause"):
             event = {"leave": events.Leave(1.0), "sleep": events.Wakeup()}.get(verb)
             yield from self.feed(event or LOCAL[verb](*map(int, words)))
+
+    def ring(self) -> Iterator[str]:
+        self.now = self.node.deadline
+        yield from self.feed(events.Wakeup())
+
+    def until(self, word: str) -> Iterator[str]:
+        for _ in range(ALARMS_MAX):
+            lines = list(self.ring())
+            yield from lines
+            if any(word in line.split() for line in lines):
+                return
+        raise AssertionError(f"{ALARMS_MAX} alarms, and never {word!r}")
 
     def feed(self, event: events.Event) -> Iterator[str]:
         for action in self.node.handle(event, self.now):
@@ -83,6 +106,10 @@ class Stage:
                 yield f"{self.now:.3f} to {action.target}: {shown(action.message)}"
             elif not isinstance(action, NOISE):
                 yield f"{self.now:.3f} {shown(action)}"
+
+    def roster(self) -> str:
+        rows = (claim.change for _, (_, claim) in sorted(self.node.roster.rows.items()))
+        return " ".join(["roster", *(row(change) for change in rows)])
 
     def message(self, source: int, name: str, given: dict[str, str]) -> Message:
         last = {key: number for (target, key), number in self.said.items() if target == source}
@@ -97,10 +124,22 @@ class Stage:
 def read(key: str, text: str) -> Any:
     if key in CHOICES:
         return CHOICES[key][text.upper()]
-    if key == "changes":  # position<leader, with + for a guest
-        rows = [(word.rstrip("+").split("<"), word.endswith("+")) for word in text.split(",")]
-        return tuple(Change(int(at), int(leader), 1 + guest, 1000, 0, 0) for (at, leader), guest in rows)
-    return tuple(map(int, text.split(","))) if key in LISTS else int(text)
+    if key == "changes":
+        return tuple(change(word) for word in text.split(","))
+    if key in LISTS:
+        return tuple(map(int, text.split(",")))
+    return bool(int(text)) if key in BOOLEANS else int(text)
+
+
+def change(word: str) -> Change:
+    """From `position<leader`, with + for a guest, then @ and how often it moved."""
+    edge, _, moves = word.partition("@")
+    position, _, leader = edge.rstrip("+").partition("<")
+    return Change(int(position), int(leader), 1 + edge.endswith("+"), 1000, int(moves or 0), 0)
+
+
+def row(change: Change) -> str:
+    return f"{change.position}<{change.leader}{'+' * (change.place == 2)}{' missing' * change.missing}"
 
 
 def shown(value: msgspec.Struct) -> str:
@@ -110,8 +149,8 @@ def shown(value: msgspec.Struct) -> str:
         if isinstance(each, Guidance):
             words.append(shown(each))
         elif name == "changes" and isinstance(each, tuple):
-            words += [f"{c.position}<{c.leader}{'+' * (c.place == 2)}{' missing' * c.missing}" for c in each]
-        elif isinstance(each, enum.Enum) or (each not in (None, (), "", False) and name not in (*SAME, "terms")):
+            words += [row(change) for change in each]
+        elif isinstance(each, enum.Enum) or (name != "terms" and each not in (None, (), "", False, SAME.get(name))):
             text = each.name.lower() if isinstance(each, enum.Enum) else round(each, 3) if name[-2:] == "_s" else each
             words.append(f"{name}={','.join(map(str, each)) if isinstance(each, tuple) else text}")
     return " ".join([kind.lower(), *words])
@@ -139,5 +178,36 @@ def test_transcript(path: Path) -> None:
     assert now.splitlines() == path.read_text().splitlines()
 
 
-def test_there_are_transcripts() -> None:
-    assert {"join", "leader_lost", "goodbye", "displacement", "stranger", "go_home"} <= {path.stem for path in FILES}
+def stories(page: str) -> list[str]:
+    """The stories of docs/protocol.md, section 10, each by the bold words that it begins with."""
+    section = re.search(r"^## 10\. Stories\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
+    assert section is not None, "docs/protocol.md: where is section 10, the stories?"
+    return [each.rstrip(".") for each in re.findall(r"^\*\*(.+?)\*\*", section[1], re.MULTILINE)]
+
+
+def told() -> list[str]:
+    """The stories that the transcripts say they tell."""
+    texts = (path.read_text() for path in FILES)
+    return [each.rstrip(".") for text in texts for each in re.findall(r"^# Story: (.+)$", text, re.MULTILINE)]
+
+
+def test_every_story_of_the_protocol_has_its_transcript() -> None:
+    """It is headed by `# Story: ` and the bold words of docs/protocol.md, in a file of tests/transcripts."""
+    expected = stories(PROTOCOL.read_text())
+    assert len(expected) > 10
+    assert sorted(told()) == sorted(expected)
+
+
+def test_every_transcript_tells_a_story_and_says_what_happens() -> None:
+    for path in FILES:
+        text = path.read_text()
+        assert text.startswith("# Story: "), f"{path.name} does not say which story it tells"
+        for block in text.split("\n\n"):
+            assert not block.startswith("node "), f"{path.name}: say above this what happens in the story: {block}"
+
+
+def test_a_story_without_transcript_would_be_seen() -> None:
+    page = (
+        "## 10. Stories\n\n**It joins.** It\nis **easy**.\n\n**It is paused** (SIGSTOP)\n\n## 11.\n\n**Sealing.**\n"
+    )
+    assert stories(page) == ["It joins", "It is paused"]

@@ -27,6 +27,7 @@ COMMANDS = {
     "why": "subord.cli.why",
     "wait": "subord.cli.wait",
     "position": "subord.cli.position",
+    "simulate": "subord.cli.simulate",
     "config": "subord.cli.config_check",
 }
 """The first word of a command line, and the module that knows the rest; in the order of `--help`."""

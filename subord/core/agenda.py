@@ -26,15 +26,12 @@ class Alarm(enum.IntEnum):
 class Agenda:
     """Named deadlines in seconds of the caller's clock."""
 
-    __slots__ = ("_at",)
+    __slots__ = ("_at", "next_at")
 
     def __init__(self) -> None:
         self._at: dict[Alarm, float] = {}
-
-    @property
-    def next_at(self) -> float:
-        """The earliest deadline; infinity when nothing is planned."""
-        return min(self._at.values(), default=inf)
+        self.next_at = inf
+        """The earliest deadline; infinity when nothing is planned. Only read it."""
 
     def plan(self, alarm: Alarm, at: float) -> None:
         """Set or move an alarm; infinity takes it off."""
@@ -42,14 +39,19 @@ class Agenda:
             self._at.pop(alarm, None)
         else:
             self._at[alarm] = at
+        self.next_at = min(self._at.values(), default=inf)
 
     def clear(self) -> None:
         """Nothing will be done any more."""
         self._at.clear()
+        self.next_at = inf
 
     def take_due(self, now: float) -> list[Alarm]:
         """Remove and return what is due, earliest first."""
+        if self.next_at > now:
+            return []
         due = sorted((at, alarm) for alarm, at in self._at.items() if at <= now)
         for _, alarm in due:
             del self._at[alarm]
+        self.next_at = min(self._at.values(), default=inf)
         return [alarm for _, alarm in due]

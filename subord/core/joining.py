@@ -12,47 +12,24 @@ rest doubles while nothing changes.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
 
-import msgspec
-
 from subord.core.agenda import Alarm
+from subord.core.answers import Answers
 from subord.core.context import Context
+from subord.core.damping import Damping
 from subord.core.following import Following
 from subord.core.messages import Accept, Advice, Ask, Goodbye, Guidance, No, Propose, Refuse, Why, Wish
-from subord.core.view import Asked, Incarnation, Position
+from subord.core.questions import Aim, Question
+from subord.core.view import Incarnation, Position
 
-ASKED_MAX = 64
 PEERS_MAX = 16
 BUSY_MAX = 8
 DISPLACEMENTS_MAX = 4  # tries in one round
 ROUNDS_MAX = 8  # among full lower ranks, before we stand alone
 HOME_RETRY_S_MAX = 0.5
-
-
-class Aim(enum.Enum):
-    """What we are looking for."""
-
-    NOTHING = "nothing"  # at home
-    FIRST = "first place"
-    NEXT = "next place"  # the leader is lost, or leaving
-    LOWER = "lower root"  # we are root
-    BETTER = "better place"  # we are a guest
-
-
-class Question(msgspec.Struct, kw_only=True):
-    """One candidate who has not answered yet."""
-
-    position: Position
-    exchange: int
-    wish: Wish | None  # None: we only ask for advice
-    next_at: float
-    wait_s: float
-    tries: int  # repetitions left
-    patient: bool = False  # our home at first start: it may be a moment late
-    busy: int = 0
+HOME_TRIES = 10  # repetitions to a home that is said to be alive: two seconds in a lan, longer than ARP needs
 
 
 class Joining:
@@ -68,11 +45,12 @@ class Joining:
         self._context = context
         self._following = following
         self._attached = attached
+        self.damping = Damping(context.timing)
         self._alone = alone
         self.aim = Aim.NOTHING
         self.exchanges = 0
         self.peers: list[Position] = []  # lower positions that were alive, latest first
-        self._asked: dict[Position, tuple[str, float]] = {}
+        self.answers = Answers()
         self._questions: dict[int, Question] = {}
         self._queue: list[Position] = []
         self._visited: set[Position] = set()
@@ -122,14 +100,38 @@ class Joining:
         peers = dict.fromkeys(p for p in (*positions, *self.peers) if may_lead(p, own))
         self.peers = list(peers)[:PEERS_MAX]
 
-    def try_home(self) -> None:
-        """Our home is said to be alive."""
-        home = self._context.mapping.home_of(self._context.position)
-        leader = self._following.leader
-        if home is None or (leader is not None and leader.position == home):
-            return
-        if all(q.position != home for q in self._questions.values()):
+    def told_home(self) -> None:
+        """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently.
+
+        Its host may have come up this moment, and the first datagrams to it wait for the answer to an ARP request.
+        """
+        home = self._home_elsewhere()
+        if home is not None and self._may_move_home(home):
+            for exchange in [e for e, q in self._questions.items() if q.position == home]:
+                del self._questions[exchange]
+            self._propose(home, tries=HOME_TRIES)
+
+    def _try_home(self) -> None:
+        """Perhaps our home is alive."""
+        home = self._home_elsewhere()
+        asked = any(q.position == home for q in self._questions.values())
+        if home is not None and not asked and self._may_move_home(home):
             self._propose(home)
+
+    def _home_elsewhere(self) -> Position | None:
+        """Our computed leader, unless we follow it already."""
+        home, leader = self._context.mapping.home_of(self._context.position), self._following.leader
+        return None if leader is not None and leader.position == home else home
+
+    def _may_move_home(self, home: Position) -> bool:
+        """Not a guest whose home was lost again and again; it rests until it may."""
+        until = self.damping.hold_until
+        if self.aim is not Aim.BETTER or self._context.now >= until:
+            return True
+        self._mark(home, "held: lost too often lately")
+        self._rest_until = min(self._rest_until, until)
+        self._plan()
+        return False
 
     def rejoin(self) -> None:
         """Our leader does not know us (it restarted): propose to it again."""
@@ -247,17 +249,19 @@ class Joining:
             self._walked = context.timing.walk_candidates_max  # those who live are known: no door to door
             self._advance()
         elif self.aim is Aim.BETTER:
-            self.try_home()
+            self._try_home()
             for root in self._following.path[:1]:
                 self._ask(root)
 
     # -- questions ----------------------------------------------------------------------------------------
 
-    def _propose(self, position: Position, wish: Wish | None = None, *, patient: bool = False) -> None:
+    def _propose(
+        self, position: Position, wish: Wish | None = None, *, tries: int = 1, patient: bool = False
+    ) -> None:
         home = self._context.mapping.home_of(self._context.position)
         fitting = Wish.HOME if position == home else Wish.GUEST
         wait_s = self._context.timing.answer_s / (4 if patient else 2)
-        self._question(position, fitting if wish is None else wish, wait_s, tries=1, patient=patient)
+        self._question(position, fitting if wish is None else wish, wait_s, tries=tries, patient=patient)
 
     def _ask(self, position: Position) -> None:
         self._question(position, None, self._context.timing.answer_s, tries=0)
@@ -421,18 +425,7 @@ class Joining:
     # -- records ----------------------------------------------------------------------------------------------
 
     def _mark(self, position: Position, answer: str) -> None:
-        self._asked.pop(position, None)
-        self._asked[position] = (answer, self._context.now)
-        if len(self._asked) > ASKED_MAX:
-            del self._asked[next(iter(self._asked))]
-
-    def asked(self) -> tuple[Asked, ...]:
-        """What candidates last answered, newest first."""
-        now = self._context.now
-        return tuple(
-            Asked(position=position, answer=answer, ago_s=now - at)
-            for position, (answer, at) in reversed(self._asked.items())
-        )
+        self.answers.mark(position, answer, self._context.now)
 
     def sizes(self) -> dict[str, int]:
         """How full our tables are."""
@@ -440,7 +433,7 @@ class Joining:
             "questions": len(self._questions),
             "candidates": len(self._queue) + len(self._visited) + len(self._doors),
             "peers": len(self.peers),
-            "answers": len(self._asked),
+            "answers": len(self.answers),
         }
 
     def _plan(self) -> None:

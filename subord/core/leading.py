@@ -202,7 +202,7 @@ class Leading:
             return
         known.heard_at = context.now
         known.due_at = context.now + beat.next_ms / 1000
-        known.cut = False
+        known.cut = known.spared = False
         if beat.number > known.number:
             known.number = beat.number
             self._take_changes(known, beat)
@@ -253,6 +253,10 @@ class Leading:
         """Give up those who promised a beat and stayed silent for too long."""
         timing, now = self._context.timing, self._context.now
         for each in [s for s in self.slots.taken.values() if now >= self._give_up_at(s)]:
+            if not each.cut and not each.spared and self._is_deaf():
+                each.spared = True
+                each.due_at = now + timing.beat_interval_s
+                continue
             self.lose(each.position, "closed" if each.cut else "silence")
         self._context.agenda.plan(Alarm.EXPIRY, self._roster.expire_missing(now, timing.missing_keep_s) or inf)
         self._watch()
@@ -289,6 +293,14 @@ class Leading:
         for each in self.slots.taken.values():
             each.due_at = max(each.due_at, self._context.now + timing.beat_interval_s)
         self._watch()
+
+    def _is_deaf(self) -> bool:
+        """Silence from everybody at once is our own fault until shown otherwise (protocol section 4)."""
+        timing, leader = self._context.timing, self._following.leader
+        heard_at = max(each.heard_at for each in self.slots.taken.values())
+        if leader is not None:
+            heard_at = max(heard_at, leader.heard_at)
+        return len(self.slots.taken) > 1 and self._context.now - heard_at > timing.beat_interval_s
 
     def _give_up_at(self, each: Subordinate) -> float:
         return each.due_at + self._context.timing.attempts * self._context.timing.answer_s

@@ -67,6 +67,7 @@ from subord.core.settings import Settings
 from subord.core.view import Incarnation, Place, Position
 
 SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
+FAILURES: tuple[LostCause, ...] = ("silence", "refused", "closed")
 PLACE_CODES = {Place.ROOT: 0, Place.HOME: 1, Place.GUEST: 2}
 
 
@@ -221,7 +222,7 @@ class Node:
 
     def _on_back(self, back: Back) -> None:
         if back.home == self.context.mapping.home_of(self.context.position) and self.phase is not Phase.LEAVING:
-            self.joining.try_home()
+            self.joining.told_home()
 
     def _on_guided(self, changed: bool) -> None:
         leader = self.following.leader
@@ -238,6 +239,7 @@ class Node:
         if leader is None or leader.position != source or stranger.number not in leader.calls:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
+            leader.incarnation = stranger.incarnation  # it answers our own beat: words of its former life are over
             self.roster.report_everything()  # whatever it confirmed, it has forgotten
             self.joining.rejoin()
 
@@ -340,6 +342,8 @@ class Node:
         self.context.note(LeaderLost(leader.position, cause, self.context.now - leader.heard_at))
         if self.phase is Phase.LEAVING:
             return
+        if self.place is Place.HOME and cause in FAILURES:
+            self.joining.damping.lost(self.context.now, self.context.now - leader.since)
         self._lost_at = self.context.now
         self.leading.adrift = True
         self.leading.tell_subordinates()

@@ -113,7 +113,7 @@ def _row(position: Position, claim: Claim, standing: Standing, now: float) -> Ro
     )
 
 
-def why(node: Node, _now: float) -> Why:
+def why(node: Node, now: float) -> Why:
     """The ranked candidates, what they answered, and the reason for the present place."""
     context, leader = node.context, node.following.leader
     return Why(
@@ -122,7 +122,7 @@ def why(node: Node, _now: float) -> Why:
         leader=leader.position if leader else None,
         reason=_reason(node),
         ranked=tuple(islice(context.mapping.candidates(context.position), RANKED_SHOWN)),
-        asked=node.joining.asked(),
+        asked=node.joining.answers.shown(now),
     )
 
 

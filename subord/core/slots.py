@@ -27,6 +27,7 @@ class Subordinate(msgspec.Struct, kw_only=True):
     due_at: float  # promised time of its next beat
     number: int = 0  # of its last beat
     cut: bool = False  # its stream closed, and it has not called since
+    spared: bool = False  # overdue, but so was everybody: given one more silence
     swept: bool = False  # it has reported its whole subtree in this session
 
 

@@ -19,7 +19,7 @@ from subord.core.view import Position
 from subord.sim import oracle, scenario
 from subord.sim.babble import datagram
 from subord.sim.liveness import Healed, complaint, demand_healing
-from subord.sim.safety import Violation, all_checkers
+from subord.sim.safety import Referees, Violation
 from subord.sim.scenario import Scenario, Step
 from subord.sim.seen import Seen, Seer
 from subord.sim.weather import Roadblock
@@ -67,25 +67,25 @@ class Play:
         script: Scenario,
         *,
         checked: bool = True,
-        say: Callable[[float, str], None] = lambda _at, _text: None,
+        say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.script = script
         self.cluster = script.cluster
         self.settings = settings_of(script.cluster)
         self.world = World(self.settings, script.seed, disk=script.cluster.disk)
         if checked:
-            self.world.watchers.extend(all_checkers(self.settings))
-        self._say = say
+            self.world.watcher = Referees(self.settings)
+        self.say = say
         self._chance = Random(f"{script.seed}/play")
         self._seer = Seer(self.world)
         self._seen: list[Seen] = []
-        self._cast = scenario.positions_of(script.cluster)
+        self.cast = scenario.positions_of(script.cluster)
         self._faulty_until = 0.0
 
     def run(self) -> Played:
         """All steps, then peace, then L1 to L5. Raises Violation."""
         for number, step in enumerate(self.script.steps, 1):
-            self._say(self.world.now, f"step {number}: {_shown(step)}")
+            self.say(f"step {number}: {_shown(step)}")
             self._do(step)
         self._make_peace()
         healed = demand_healing(self.world)
@@ -108,7 +108,7 @@ class Play:
                 self._each(step.nodes, self._crash)
             case scenario.Restart():
                 self._each(step.nodes, self._crash)
-                self._each(step.nodes, lambda p: world.after(step.down_s, self._start_one, p), among=self._cast)
+                self._each(step.nodes, lambda p: world.after(step.down_s, self._start_one, p), among=self.cast)
                 world.run(step.down_s)
             case scenario.Vanish():
                 self._each(step.nodes, self._vanish)
@@ -147,7 +147,7 @@ class Play:
 
     def _named(self, selector: str, among: Iterable[Position] | None = None) -> tuple[Position, ...]:
         root = next((p for p in self.world.nodes if self.world.leader_of(p) == 0), None)
-        members = self._cast if among is None else among
+        members = self.cast if among is None else among
         return scenario.select(selector, self.cluster, among=members, root=root)
 
     def _each(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import NoReturn
 
+from subord.core.answers import ASKED_MAX
 from subord.core.events import Action, Event, Received, Start, Unreadable, Wakeup
-from subord.core.joining import ASKED_MAX, PEERS_MAX
+from subord.core.joining import PEERS_MAX
 from subord.core.messages import (
     ALTERNATES_MAX,
     CHANGES_MAX,
@@ -33,6 +35,7 @@ from subord.sim.world import World
 ROWS_COUNTED_MAX = 64  # a list of up to so many rows is counted after every change, a longer one now and then
 COUNT_EVERY = 64
 SIZES_EVERY = 16  # events between two looks at the sizes of tables
+ACTIONS_PER_SLOT_MAX, ACTIONS_MAX = 8, 256  # what one event may ask for
 QUESTIONS_SPARE = 16  # questions besides the walk: home, rejoining, a better place; vain beats while news hurry
 
 Fingerprint = tuple[object, ...]
@@ -72,9 +75,8 @@ class Checker:
     def after(self, world: World, position: Position, event: Event, actions: Sequence[Action], token: object) -> None:
         raise NotImplementedError
 
-    def demand(self, condition: bool, world: World, text: str) -> None:
-        if not condition:
-            raise Violation(self.name, world.now, text)
+    def complain(self, world: World, text: str) -> NoReturn:
+        raise Violation(self.name, world.now, text)
 
 
 class LowerRanksLead(Checker):
@@ -86,10 +88,11 @@ class LowerRanksLead(Checker):
         node = world.nodes.get(position)
         if node is None:
             return
-        leader = node.following.leader
-        self.demand(leader is None or 0 < leader.position < position, world, f"{position} follows {leader}")
-        for subordinate in node.leading.slots.taken:
-            self.demand(subordinate > position, world, f"{position} leads {subordinate}")
+        leader, taken = node.following.leader, node.leading.slots.taken
+        if leader is not None and not 0 < leader.position < position:
+            self.complain(world, f"{position} follows {leader.position}")
+        if taken and min(taken) <= position:
+            self.complain(world, f"{position} leads {min(taken)}")
 
 
 class CountedOnce(Checker):
@@ -137,17 +140,17 @@ class CountedOnce(Checker):
         self._revisions[position] = roster.revision
         if len(roster.rows) <= ROWS_COUNTED_MAX or roster.revision % COUNT_EVERY == 0:
             live = sum(not claim.change.missing for _, claim in roster.rows.values())
-            self.demand(roster.live == live, world, f"{position} counts {roster.live} nodes, but lists {live}")
+            if roster.live != live:
+                self.complain(world, f"{position} counts {roster.live} nodes, but lists {live}")
 
     def _demand_mutual(self, world: World, position: Position, node: Node) -> None:
         for listed in node.leading.slots.taken:
             if listed in world.nodes and world.leader_of(listed) == position:
                 continue
             last = max(self._spoke_at.get((listed, position), -inf), self._woke_at.get(position, -inf))
-            told = (
-                f"{position} lists {listed}, which does not follow it and has not spoken for {world.now - last:.2f} s"
-            )
-            self.demand(world.now - last <= self._silence_s, world, told)
+            if world.now - last > self._silence_s:
+                silent = f"does not follow it and has not spoken for {world.now - last:.2f} s"
+                self.complain(world, f"{position} lists {listed}, which {silent}")
 
 
 class BoundedFanOut(Checker):
@@ -166,8 +169,10 @@ class BoundedFanOut(Checker):
         self._counted[position] = len(taken)
         guests = sum(each.place is Place.GUEST for each in taken.values())
         homes = home_slots_max(settings, position)
-        self.demand(guests <= settings.guest_slots, world, f"{position} has {guests} guests: {sorted(taken)}")
-        self.demand(len(taken) - guests <= homes, world, f"{position} has more than {homes} at home: {sorted(taken)}")
+        if guests > settings.guest_slots:
+            self.complain(world, f"{position} has {guests} guests: {sorted(taken)}")
+        if len(taken) - guests > homes:
+            self.complain(world, f"{position} has more than {homes} at home: {sorted(taken)}")
 
 
 def home_slots_max(settings: Settings, position: Position) -> int:
@@ -194,9 +199,8 @@ class LaterLivesOnly(Checker):
 
     def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:
         node = world.nodes.get(position)
-        if token is None or node is None:
-            return
-        self.demand(fingerprint(node) == token, world, f"{position} was changed by an older incarnation: {event}")
+        if token is not None and node is not None and fingerprint(node) != token:
+            self.complain(world, f"{position} was changed by an older incarnation: {event}")
 
     def _known(self, node: Node, source: Position, message: Message) -> Incarnation | None:
         """The later life of `source` that the node has dealt with."""
@@ -221,13 +225,14 @@ class BoundedTables(Checker):
             return
         settings = node.context.settings
         slots_max = home_slots_max(settings, position) + settings.guest_slots
-        self.demand(len(actions) <= 8 * slots_max + 256, world, f"{position} did {len(actions)} things at once")
+        if len(actions) > ACTIONS_PER_SLOT_MAX * slots_max + ACTIONS_MAX:
+            self.complain(world, f"{position} did {len(actions)} things at once")
         if world.events % SIZES_EVERY:
             return
         limits = self._limits(world, node, slots_max)
         for table, size in table_sizes(node).items():
-            told = f"{position} keeps {size} {table}, at most {limits[table]} are allowed"
-            self.demand(size <= limits[table], world, told)
+            if size > limits[table]:
+                self.complain(world, f"{position} keeps {size} {table}, at most {limits[table]} are allowed")
 
     def _limits(self, world: World, node: Node, slots_max: int) -> dict[str, int]:
         timing, nodes = node.context.timing, world.nodes_ever
@@ -259,8 +264,8 @@ class WrongWordsChangeNothing(Checker):
 
     def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:
         node = world.nodes.get(position)
-        if token is not None and node is not None:
-            self.demand(fingerprint(node) == token, world, f"{position} was changed by {event}")
+        if token is not None and node is not None and fingerprint(node) != token:
+            self.complain(world, f"{position} was changed by {event}")
 
     def _is_wrong(self, node: Node, event: Received) -> bool:
         message = event.message
@@ -269,13 +274,26 @@ class WrongWordsChangeNothing(Checker):
         return isinstance(message, Propose | Ask) and message.terms != Terms.of(node.context.settings)
 
 
-def all_checkers(settings: Settings) -> list[Checker]:
-    """One of each, for one world."""
-    return [
-        LowerRanksLead(),
-        CountedOnce(settings),
-        BoundedFanOut(),
-        LaterLivesOnly(),
-        BoundedTables(),
-        WrongWordsChangeNothing(),
-    ]
+class Referees:
+    """All six, for one world (see world.Watcher)."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._once, self._lives, self._words = CountedOnce(settings), LaterLivesOnly(), WrongWordsChangeNothing()
+        self._always = (LowerRanksLead(), self._once, BoundedFanOut(), BoundedTables())
+
+    def before(self, world: World, position: Position, event: Event) -> tuple[object, object]:
+        self._once.before(world, position, event)
+        if isinstance(event, Received | Unreadable):
+            return self._lives.before(world, position, event), self._words.before(world, position, event)
+        return None, None
+
+    def after(
+        self, world: World, position: Position, event: Event, actions: Sequence[Action], token: tuple[object, object]
+    ) -> None:
+        for checker in self._always:
+            checker.after(world, position, event, actions, None)
+        older, wrong = token
+        if older is not None:
+            self._lives.after(world, position, event, actions, older)
+        if wrong is not None:
+            self._words.after(world, position, event, actions, wrong)

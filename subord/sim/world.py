@@ -79,7 +79,7 @@ class World:
         self.faults: Counter[Fault] = Counter()
         self.overflowed = 0  # datagrams for which a stopped process had no room
         self.moved_at = 0.0  # when somebody last changed places
-        self.watchers: list[Watcher] = []
+        self.watcher: Watcher | None = None
         self.on_notice: Callable[[Position, Notice], None] = lambda _position, _notice: None
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
@@ -230,14 +230,15 @@ class World:
             else:
                 self.overflowed += 1
             return
-        tokens = [watcher.before(self, position, event) for watcher in self.watchers]
+        watcher = self.watcher
+        token = watcher.before(self, position, event) if watcher is not None else None
         actions = node.handle(event, self._clock(position))
         self.events += 1
         for action in actions:
             self._carry_out(position, event, action)
         if position in self.nodes and node.deadline < inf:
             self._set_alarm(position, node)
-        for watcher, token in zip(self.watchers, tokens, strict=True):
+        if watcher is not None:
             watcher.after(self, position, event, actions, token)
 
     def _carry_out(self, position: Position, event: Event, action: Action) -> None:

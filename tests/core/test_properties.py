@@ -31,12 +31,13 @@ from subord.core.settings import LAB
 NETWORK = "10.0.0.0/25"
 SIZE = 126
 # A beat comes at most a tenth late; then `attempts` answers are waited for; the first beat is due within one answer.
-SILENCE_S = 1.1 * LAB.beat_interval_s + (LAB.attempts + 1) * LAB.answer_s + 0.05
+# When everybody is silent each is given one more silence.
+SILENCE_S = 2.1 * LAB.beat_interval_s + (2 * LAB.attempts + 1) * LAB.answer_s + 0.05
 # Two roots that know nothing of each other: one walks over all addresses, a few at a time, resting between rounds.
 ROUND_S = LAB.walk_candidates_max / LAB.questions_in_flight_max * LAB.answer_s + 1.1 * LAB.search_interval_s_max
 WALK_S = ceil(SIZE / LAB.walk_candidates_max) * ROUND_S
-# Silence, patience, the walk of two roots, one after the other, and what guests rest before they try their home.
-BOUND_S = SILENCE_S + LAB.patience_s + 2 * WALK_S + 2 * 1.1 * LAB.home_interval_s_max
+# Silence, patience, the hold of a home that was lost often, the walk of two roots, one after the other, and what guests rest before they try their home.
+BOUND_S = SILENCE_S + LAB.patience_s + LAB.return_hold_s_max + 2 * WALK_S + 2 * 1.1 * LAB.home_interval_s_max
 CALM_S = 60.0
 
 Step = tuple[str, int, float]  # what happens, to whom, and how long to wait after it

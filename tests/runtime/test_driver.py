@@ -197,7 +197,7 @@ async def test_a_stranger_outside_the_network_gets_no_place() -> None:
 async def test_a_host_without_a_daemon_says_so_at_once() -> None:
     async with running(2) as node:
         await until(
-            lambda: "no daemon there" in [asked.answer for asked in node.node.joining.asked()],
+            lambda: "no daemon there" in [asked.answer for asked in node.node.joining.answers.shown(0.0)],
             "the return is taken",
         )
         assert not node.counters.send_errors

@@ -1,0 +1,149 @@
+"""Many seeds, one after the other on every processor; whoever fails can be replayed with one command.
+
+Intuition: a crash-test laboratory. The cars are all different, the wall is the same, and of a car that fails the test
+the plate number is kept, with which the same crash can be seen again as often as one likes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+
+import msgspec
+
+from subord.sim.draw import draw
+from subord.sim.play import Play, Played
+from subord.sim.safety import Violation
+
+SEEDS_AT_ONCE = 8  # handed to a process in one piece
+PIECES_AHEAD = 4  # for each process
+SLOWEST_SHOWN = 3
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """How one seed ended. `broken` is the invariant, "error" for a mistake in our own code, "" if all held."""
+
+    seed: int
+    nodes: int
+    broken: str = ""
+    text: str = ""
+    events: int = 0
+    healed_s: float = 0.0
+    settled_s: float = 0.0
+    bound_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+class Summary(msgspec.Struct, kw_only=True):
+    """What a campaign found."""
+
+    verdicts: list[Verdict]
+    lasted_s: float
+
+    @property
+    def failed(self) -> list[Verdict]:
+        return [each for each in self.verdicts if each.broken]
+
+
+def try_seed(seed: int) -> Verdict:
+    """Play one seed to its end. Raises nothing: a mistake of ours is a verdict as well."""
+    began = time.process_time()
+    script = draw(seed)
+    nodes = len(Play(script, checked=False).cast)
+    try:
+        played = Play(script).run()
+    except Violation as violation:
+        return Verdict(seed=seed, nodes=nodes, broken=violation.name, text=str(violation))
+    except Exception as error:  # whatever it is, the other seeds go on
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
+        return Verdict(seed=seed, nodes=nodes, broken="error", text=text)
+    return _passed(seed, nodes, played, time.process_time() - began)
+
+
+def _passed(seed: int, nodes: int, played: Played, cpu_s: float) -> Verdict:
+    healed = played.healed
+    return Verdict(
+        seed=seed,
+        nodes=nodes,
+        events=played.events,
+        healed_s=healed.whole_s,
+        settled_s=healed.settled_s,
+        bound_s=healed.bound_s,
+        cpu_s=cpu_s,
+    )
+
+
+def _try_seeds(seeds: tuple[int, ...]) -> list[Verdict]:
+    return [try_seed(seed) for seed in seeds]
+
+
+def run(
+    seeds: Iterable[int],
+    *,
+    jobs: int | None = None,
+    tell: Callable[[list[Verdict]], None] = lambda _news: None,
+) -> Summary:
+    """Play all seeds on `jobs` processes (default: one a processor); `tell` hears the verdicts as they come."""
+    began, verdicts = time.monotonic(), list[Verdict]()
+    for news in _tried(seeds, jobs or len(os.sched_getaffinity(0))):
+        verdicts += news
+        tell(news)
+    return Summary(verdicts=verdicts, lasted_s=time.monotonic() - began)
+
+
+def _tried(seeds: Iterable[int], jobs: int) -> Iterator[list[Verdict]]:
+    """Verdicts piece by piece, in the order of the seeds, however many processes there are."""
+    pieces = _pieces(iter(seeds))
+    if jobs == 1:
+        yield from map(_try_seeds, pieces)
+        return
+    try:
+        with ProcessPoolExecutor(jobs) as pool:
+            waiting = [pool.submit(_try_seeds, piece) for piece in islice(pieces, jobs * PIECES_AHEAD)]
+            while waiting:
+                yield waiting.pop(0).result()
+                waiting += [pool.submit(_try_seeds, piece) for piece in islice(pieces, 1)]
+    except BrokenProcessPool:
+        print("A process of the campaign was killed, perhaps for want of memory.", file=sys.stderr)
+        raise
+
+
+def _pieces(seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
+    while piece := tuple(islice(seeds, SEEDS_AT_ONCE)):
+        yield piece
+
+
+def replay(seed: int) -> str:
+    """The one command that shows a seed again."""
+    return f"subord simulate --seed {seed} --trace"
+
+
+def report(summary: Summary) -> list[str]:
+    """For people: what failed and how to see it again, and how long healing took."""
+    lines = []
+    for each in summary.failed:
+        lines += [f"seed {each.seed} ({each.nodes} nodes): {each.text}", f"  {replay(each.seed)}"]
+    passed = [each for each in summary.verdicts if not each.broken]
+    counts = Counter(each.broken for each in summary.failed)
+    broken = ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
+    lines.append(f"{len(summary.verdicts)} seeds in {summary.lasted_s:.0f} s; failed: {broken}")
+    if passed:
+        events, nodes = sum(each.events for each in passed), [each.nodes for each in passed]
+        shares = sorted(each.settled_s / each.bound_s for each in passed if each.bound_s)
+        lines.append(f"{min(nodes)} to {max(nodes)} nodes, {events} events checked")
+        lines += [f"share of its bound that the last change of place took: {_spread(shares)}"] if shares else []
+    return lines
+
+
+def _spread(shares: list[float]) -> str:
+    names = {"median": 0.5, "99 of 100": 0.99, "most": 1.0}
+    found = {name: shares[min(len(shares) - 1, int(share * len(shares)))] for name, share in names.items()}
+    return ", ".join(f"{name} {100 * value:.0f} %" for name, value in found.items())

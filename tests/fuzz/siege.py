@@ -1,0 +1,271 @@
+"""One settled node, everything that can be reached from it, and somebody who throws datagrams at it.
+
+Intuition: a town under siege. What does not pass the gate (the wire) must leave every stone of the town where it
+was. What passes is well-formed and may be false: then the town may err, but it must not fall, and its stores must
+not grow beyond what was built for them.
+
+Node 3 of a small tree is thrown at, from its neighbours, from strangers, from its own address and from outside
+the network. The rest of the tree goes on living, so that the node always has something to lose.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from random import Random
+from types import GeneratorType
+
+from small_world import SmallWorld
+
+from subord.core.answers import ASKED_MAX
+from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
+from subord.core.joining import PEERS_MAX
+from subord.core.messages import HINTS_MAX, Message
+from subord.core.network import Network
+from subord.core.node import Node
+from subord.core.refusals import REFUSALS_MAX
+from subord.core.settings import Settings
+from subord.wire import Fault, decode, encode
+from tests.fuzz import corpus
+
+TARGET = 3
+LEADER = 1
+FANOUT = 2
+OTHERS = (LEADER, 2, 60, 61)  # its leader, a neighbour and two guests; those at home below it only come as visitors
+NETWORK = "10.0.0.0/24"
+POSITIONS = 254
+OUTSIDE = None
+SOURCES = (1, 1, 2, 3, 4, 6, 7, 12, 60, 60, 61, 200, POSITIONS, OUTSIDE)
+CHUNK = 500  # datagrams between two looks at the town
+PAUSE_S = 0.7  # of virtual time after each chunk
+SEASON_CHUNKS = 30  # as long the leader is away, and then as long it is there
+FITS_IN_MAX = 20_000  # values in the node: 254 rows with all that belongs to them
+IN_FLIGHT_MAX = 6 + 4  # the walk's, and a proposal home, to an adviser, to the leader, to somebody better
+VAIN_BEATS_MAX = 16
+Decode = Callable[[bytes], Message | Fault]
+
+
+class BreachError(AssertionError):
+    """A datagram did what none may do."""
+
+
+class Town(SmallWorld):
+    """What is replied to somebody outside the network is written and leaves this world."""
+
+    def _carry_out(self, position: int, event: Event, action: Action) -> None:
+        if isinstance(action, Reply) and isinstance(event, Received) and event.source is OUTSIDE:
+            encode(action.message)
+        else:
+            super()._carry_out(position, event, action)
+
+
+class Siege:
+    """`take` some datagrams, as many times as you like. A BreachError names the first guilty one and its bytes.
+
+    `decode` may be another than the wire's, to see that the siege would notice.
+    """
+
+    def __init__(self, seed: int = 1, decode: Decode = decode) -> None:
+        self._chance = Random(f"{seed}/datagrams")
+        self._decode = decode
+        self._seed = seed
+        self._chunks = 0
+        self.ways: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()  # by fault, or by the name of the message
+        self.fullest: Counter[str] = Counter()  # the most that was ever in each table
+        self.begin_again()
+
+    @property
+    def node(self) -> Node:
+        return self.world.nodes[TARGET]
+
+    def begin_again(self) -> None:
+        """A new tree, settled."""
+        settings = Settings(network=Network.parse(NETWORK), fanout=FANOUT, guest_slots=FANOUT)
+        self.world = Town(settings, self._seed)
+        self.world.start_all(sorted((TARGET, *OTHERS)))
+        self.world.run(20)
+        assert self.world.whole()
+        assert self.world.leaders() == {1: 0, 2: 1, 3: 1, 60: 3, 61: 3}
+
+    def spoil(self, count: int) -> list[bytes]:
+        """The next datagrams of this seed."""
+        made = [corpus.spoiled(self._chance, self.numbers()) for _ in range(count)]
+        self.ways.update(way for way, _ in made)
+        return [data for _, data in made]
+
+    def take(self, datagrams: list[bytes]) -> None:
+        """A chunk of them, and a rest."""
+        self.throw(datagrams)
+        self.rest()
+
+    def throw(self, datagrams: list[bytes]) -> None:
+        """All faults first, and nothing may change; then what is well-formed, and nothing may break."""
+        read = [(data, self._read(data)) for data in datagrams]
+        self.outcomes.update(each.value if isinstance(each, Fault) else type(each).__name__ for _, each in read)
+        self._throw_faults([(data, each) for data, each in read if isinstance(each, Fault)])
+        for data, message in read:
+            if not isinstance(message, Fault):
+                self._throw(message, data)
+
+    def numbers(self) -> tuple[int, ...]:
+        """The last ones that the node gave to a question or a beat: half of them wait for an answer."""
+        last = self.node.context._number
+        return tuple(range(max(1, last - 5), last + 2))
+
+    # -- one datagram ---------------------------------------------------------------------------------------------
+
+    def _read(self, data: bytes) -> Message | Fault:
+        try:
+            return self._decode(data)
+        except Exception as error:
+            raise BreachError(f"decode raised {error!r} at {data.hex()}") from error
+
+    def _throw_faults(self, faults: list[tuple[bytes, Fault]]) -> None:
+        self.world.feed(TARGET, Wakeup())  # it knows the time now
+        before = self.fingerprint()
+        for data, fault in faults:
+            self._throw_fault(data, fault)
+        if self.fingerprint() == before:
+            return
+        for data, fault in faults:  # which one was it? If none does it twice, all together are to blame
+            before = self.fingerprint()
+            self._throw_fault(data, fault)
+            if self.fingerprint() != before:
+                raise BreachError(f"{fault} and yet it changed the node: {data.hex()}")
+        raise BreachError(f"one of {len(faults)} datagrams changed the node, and none does so again")
+
+    def _throw_fault(self, data: bytes, fault: Fault) -> None:
+        """As runtime/driver.py does: only an unknown version is more than counted."""
+        if self._read(data) is not fault:
+            raise BreachError(f"decode said {fault} first and then something else, of {data.hex()}")
+        if fault is Fault.VERSION:
+            self._feed(Unreadable(self._address(self._chance.choice(SOURCES)), data[1]), data)
+
+    def _throw(self, message: Message, data: bytes) -> None:
+        source = self._chance.choice(SOURCES)
+        self._feed(Received(source, self._address(source), message), data)
+
+    def _feed(self, event: Received | Unreadable, data: bytes) -> None:
+        try:
+            self.world.feed(TARGET, event)
+        except Exception as error:
+            raise BreachError(f"{event} raised {error!r}: {data.hex()}") from error
+        self._look_at_stores(data.hex())
+
+    def _address(self, source: int | None) -> str:
+        if source is not None:
+            return self.world.settings.network.address_text_of(source)
+        return f"192.0.2.{self._chance.randrange(256)}"
+
+    def rest(self) -> None:
+        """A moment in which the tree goes on living, and its root comes and goes."""
+        self._chunks += 1
+        if self._chunks % SEASON_CHUNKS == 0:
+            if LEADER in self.world.nodes:
+                self.world.vanish(LEADER)
+            else:
+                self.world.start(LEADER)
+        self.world.run(PAUSE_S)
+        self.world.notices.clear()
+        self._look_at_stores("the pause after a chunk")
+        if self.fits_in() > FITS_IN_MAX:
+            raise BreachError(f"the node has grown to {self.fits_in()} values, more than {FITS_IN_MAX}")
+
+    def _look_at_stores(self, cause: str) -> None:
+        for name, size in tables(self.node).items():
+            self.fullest[name] = max(self.fullest[name], size)
+            if size > BOUNDS[name]:
+                raise BreachError(f"{name}: {size} are more than {BOUNDS[name]}, after {cause}")
+
+    # -- a look at the town ---------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> int:
+        """Of everything in the node, but the book of those who do not fit (and who are told so)."""
+        return hash(tuple(contents(self.node, leave_out=self.node.refusals)))
+
+    def fits_in(self) -> int:
+        """How many values can be reached from the node."""
+        return sum(1 for _ in contents(self.node))
+
+
+# -- stores ---------------------------------------------------------------------------------------------------------
+
+BOUNDS = {
+    "rows of the roster": POSITIONS,
+    "claims": POSITIONS * (2 * FANOUT + 1),
+    "changes to report": POSITIONS,
+    "leaders of guests": POSITIONS,
+    "subordinates": 2 * FANOUT,
+    "vain beats": VAIN_BEATS_MAX,
+    "questions": IN_FLIGHT_MAX,
+    "candidates": POSITIONS + HINTS_MAX,
+    "visited": POSITIONS,
+    "peers": PEERS_MAX,
+    "answers of candidates": ASKED_MAX,
+    "refusals": REFUSALS_MAX,
+    "alarms": 8,
+    "actions not taken": 0,
+    "news not told": 0,
+}
+
+
+def tables(node: Node) -> dict[str, int]:
+    """Everything in a node that has a length."""
+    joining, roster, leader = node.joining, node.roster, node.following.leader
+    return {
+        "rows of the roster": len(roster.rows),
+        "claims": sum(map(len, roster.claims.values())),
+        "changes to report": len(roster._dirty),
+        "leaders of guests": len(roster.guests),
+        "subordinates": len(node.leading.slots.taken),
+        "vain beats": len(leader.calls) if leader else 0,
+        "questions": len(joining._questions),
+        "candidates": len(joining._queue) + len(joining._doors),
+        "visited": len(joining._visited),
+        "peers": len(joining.peers),
+        "answers of candidates": len(joining.answers),
+        "refusals": len(node.refusals._lines),
+        "alarms": len(node.context.agenda._at),
+        "actions not taken": len(node.context.actions),
+        "news not told": len(roster.news),
+    }
+
+
+# -- everything that can be reached ---------------------------------------------------------------------------------
+
+PLAIN = (int, str, bytes, float, bool, type(None), enum.Enum)
+
+
+def contents(root: object, leave_out: object = None) -> Iterator[object]:
+    """Every value below `root`, in a fixed order, with the names of attributes; settings are never changed."""
+    seen = {id(leave_out)}
+    waiting: deque[object] = deque((root,))
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, PLAIN):
+            yield value
+            continue
+        yield type(value).__name__
+        if id(value) not in seen and not isinstance(value, Settings) and not callable(value):
+            seen.add(id(value))
+            waiting.extend(_inside(value))
+
+
+def _inside(value: object) -> Iterator[object]:
+    if isinstance(value, Random):
+        return iter((hash(value.getstate()),))
+    if isinstance(value, GeneratorType):
+        frame = value.gi_frame
+        return iter((frame.f_lasti, dict(frame.f_locals)) if frame is not None else ("ended",))
+    if isinstance(value, dict):
+        return itertools.chain.from_iterable(value.items())
+    if isinstance(value, (set, frozenset)):
+        return iter(sorted(value))
+    if isinstance(value, (list, tuple, deque)):
+        return iter(value)
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [*dict.fromkeys((*slots, *getattr(value, "__dict__", ())))]
+    return itertools.chain.from_iterable((name, getattr(value, name)) for name in names if hasattr(value, name))

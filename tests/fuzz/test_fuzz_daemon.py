@@ -1,0 +1,58 @@
+"""The same on a real socket: a daemon that follows another one is pelted, counts each, and stays where it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.measure import resident_mib
+from tests.test_daemon import ENVIRONMENT, SHARED, Started, dropped, inside, shared, until
+
+__all__ = ("inside", "shared")  # the fixtures of tests/test_daemon.py, with two daemons of this module's own
+COUNT = 20_000
+GROWTH_MIB_MAX = 4.0
+FAULTS = ("too_short", "oversized", "not_subord", "unknown_version", "malformed")
+SAME = ("incarnation", "phase", "place", "leader", "path", "leader_changes", "subtree_nodes")
+THROWER = Path(__file__).with_name("thrower.py")
+
+
+def thrown(inside: list[str], target: str, count: int, seed: int) -> dict[str, int]:
+    """What was thrown at `target`, by fault."""
+    command = [*inside, sys.executable, str(THROWER), target, f"{SHARED}.9", str(count), str(seed)]
+    ran = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    result: dict[str, int] = json.loads(ran.stdout)
+    return result
+
+
+def counted(daemon: Started) -> dict[str, int]:
+    return {fault: dropped(daemon, fault) for fault in FAULTS}
+
+
+def stand(pair: tuple[Started, Started]) -> list[dict[str, Any]]:
+    return [{key: each.show("status")[key] for key in SAME} for each in pair]
+
+
+def test_a_daemon_counts_what_is_thrown_at_it_and_stays_where_it_is(
+    inside: list[str], shared: tuple[Started, Started]
+) -> None:
+    daemon = shared[1]
+    warm = thrown(inside, f"{SHARED}.2", 2_000, seed=1)
+    before, memory_before = stand(shared), resident_mib(daemon.process.pid)
+    assert before[1]["leader"] == f"{SHARED}.1"
+    assert memory_before > 10, "else this is not the process of the daemon"
+
+    again = thrown(inside, f"{SHARED}.2", COUNT, seed=2)
+
+    assert set(again) == set(FAULTS)
+    assert sum(again.values()) == COUNT
+    until(lambda: counted(daemon) == {fault: warm[fault] + again[fault] for fault in FAULTS}, "each is counted, once")
+    assert stand(shared) == before
+    assert counted(shared[0]) == dict.fromkeys(FAULTS, 0), "its leader had nothing to do with it"
+    assert resident_mib(daemon.process.pid) - memory_before < GROWTH_MIB_MAX
+    assert [line for line in daemon.log.splitlines() if not line.startswith(("INFO ", "WARNING "))] == []
+    assert len(daemon.log.splitlines()) < 100, "it does not write a line for each"
+    assert daemon.process.poll() is None

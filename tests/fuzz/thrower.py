@@ -1,0 +1,59 @@
+"""Throws malformed datagrams at a real daemon, no faster than it reads them, and says what it threw.
+
+    python tests/fuzz/thrower.py TARGET SOURCE COUNT SEED       prints {"malformed": 812, ...} as JSON
+
+Only what the wire calls a fault is thrown, so that the daemon must count exactly the same. After every few datagrams
+it asks for advice, as a node of the network may, and waits for the answer: then all before it have been read.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from subord.core.messages import Advice, Ask, Refuse, Terms
+from subord.wire import Fault, decode, encode
+from tests.fuzz import corpus
+
+PORT = 7117
+VOLLEY = 40
+ANSWERS_MAX = 200  # read while waiting for the right one: also versions, and pardon of earlier questions
+WAIT_S = 20.0
+
+
+def main(target: str, source: str, count: int, seed: int) -> None:
+    chance = Random(seed)
+    thrown: Counter[str] = Counter()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((source, PORT))
+        sock.settimeout(WAIT_S)
+        while thrown.total() < count:
+            _, data = corpus.spoiled(chance)
+            fault = decode(data)
+            if not isinstance(fault, Fault):
+                continue
+            sock.sendto(data, (target, PORT))
+            thrown[fault.value] += 1
+            if thrown.total() % VOLLEY == 0 or thrown.total() == count:
+                ask(sock, target, thrown.total())
+    print(json.dumps(thrown))
+
+
+def ask(sock: socket.socket, target: str, exchange: int) -> None:
+    network = target.rpartition(".")[0] + ".0/24"
+    sock.sendto(encode(Ask(1, exchange, Terms(network, 8, 8, "ip", "complete", "lab"))), (target, PORT))
+    for _ in range(ANSWERS_MAX):
+        answer = decode(sock.recv(2000))
+        if isinstance(answer, Advice | Refuse) and answer.exchange == exchange:
+            return
+    sys.exit(f"no answer to question {exchange}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
