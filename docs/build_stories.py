@@ -20,11 +20,12 @@ from subord.cli import draw
 from subord.cli import status as status_command
 from subord.cli import why as why_command
 from subord.core import showing
-from subord.core.messages import Accept, Advice, Back, Beat, Echo, Goodbye, Guide, Message, Propose, Refuse
+from subord.core.messages import Beat, Message
 from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
+from subord.sim import words
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
 
@@ -60,13 +61,13 @@ class World(SmallWorld):
         super().__init__(SETTINGS)
         self.lines: list[tuple[float, str]] = []
         self.cut: Callable[[Position, Position], bool] = lambda _source, _target: False
-        self.lossy = self._note
+        self.lossy = self._write_down
         for position in positions:
             self.start(position)
 
-    def _note(self, source: Position, target: Position, message: Message) -> bool:
+    def _write_down(self, source: Position, target: Position, message: Message) -> bool:
         """Called for every message that is sent; True: it is lost."""
-        text = in_words(message)
+        text = words.of_message(message)
         if isinstance(message, Beat) and target not in self.nodes:
             text = "beat"  # a vain one is part of the story
         if text:
@@ -80,39 +81,6 @@ class World(SmallWorld):
         document = trees.tree(documents.roster(SETTINGS, shown.roster()), complete=True, note=None)
         answer: dict[str, Any] = json.loads(msgspec.json.encode(document))
         return answer
-
-
-def in_words(message: Message) -> str:  # noqa: PLR0911 - one return a message reads best
-    """A message as the stories show it; empty: routine, not shown."""
-    match message:
-        case Propose():
-            return f"propose {message.wish.name.lower()}"
-        case Accept():
-            return f"accept, path {_list(message.guidance.path)}"
-        case Refuse():
-            return f"refuse {message.no.name.lower()}, hints {_list(message.hints)}"
-        case Advice():
-            return f"advice: root {message.root}, hints {_list(message.hints)}"
-        case Back():
-            return f"back: {message.home}"
-        case Beat():
-            changes = [str(change.position) for change in message.changes]
-            parts = [f"news of {_list(changes)}"] if changes else []
-            parts += [f"gone {_list(message.gone)}"] if message.gone else []
-            return f"beat, {', '.join(parts)}" if parts else ""
-        case Echo():
-            return ""
-        case Guide():
-            return f"guide, path {_list(message.guidance.path)}" + (", adrift" if message.guidance.adrift else "")
-        case Goodbye():
-            to = f", alternates {_list(message.alternates)}" if message.alternates else ""
-            return f"goodbye {message.why.name.lower()}{to}"
-        case _:
-            return type(message).__name__.lower()
-
-
-def _list(positions: tuple[Position, ...] | list[str]) -> str:
-    return " ".join(map(str, positions)) or "none"
 
 
 def told(world: World, act: Callable[[World], object], seconds: float) -> str:

@@ -107,9 +107,7 @@ class Play:
             case scenario.Kill():
                 self._each(step.nodes, self._crash)
             case scenario.Restart():
-                self._each(step.nodes, self._crash)
-                self._each(step.nodes, lambda p: world.after(step.down_s, self._start_one, p), among=self.cast)
-                world.run(step.down_s)
+                self._restart(step)
             case scenario.Vanish():
                 self._each(step.nodes, self._vanish)
             case scenario.Leave():
@@ -177,6 +175,13 @@ class Play:
             found = self.settings.network.position_of(address) or 0
             self.world.houses[found] = position
             self.world.start(found)
+
+    def _restart(self, step: scenario.Restart) -> None:
+        for position in self._named(step.nodes):
+            if position in self.world.nodes:
+                self._crash(position)
+            self.world.after(step.down_s, self._start_one, position)
+        self.world.run(step.down_s)
 
     def _crash(self, position: Position) -> None:
         self._seer.strike(position)

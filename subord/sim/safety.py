@@ -287,7 +287,7 @@ class Referees:
             return self._lives.before(world, position, event), self._words.before(world, position, event)
         return None, None
 
-    def after(
+    def after_event(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], token: tuple[object, object]
     ) -> None:
         for checker in self._always:

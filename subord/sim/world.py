@@ -53,7 +53,7 @@ class Watcher(Protocol):
     """Looks on: before an event is handled, and after. What `before` returns is handed to `after`."""
 
     def before(self, world: World, position: Position, event: Event) -> Any: ...
-    def after(
+    def after_event(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], token: Any
     ) -> None: ...
 
@@ -102,7 +102,7 @@ class World:
         self.hosts.add(position)
         self.paused.pop(position, None)
         if incarnation is None:
-            incarnation = BOOT_INCARNATION + int(self.now * 1000) + boot
+            incarnation = self.incarnation_of(boot)
         remembered = (self._disk or {}).get(position)
         if remembered is not None:  # as daemon.py does
             incarnation = max(incarnation, remembered.incarnation + 1)
@@ -116,6 +116,10 @@ class World:
         if known:
             self.feed(position, Known(known))
         self.feed(position, Start())
+
+    def incarnation_of(self, boot: int) -> Incarnation:
+        """What a host's own clock makes of its so many-th start, as in daemon.py."""
+        return BOOT_INCARNATION + int(self.now * 1000) + boot
 
     def crash(self, position: Position) -> None:
         """The process dies (kill -9), and the kernel closes its streams."""
@@ -239,7 +243,7 @@ class World:
         if position in self.nodes and node.deadline < inf:
             self._set_alarm(position, node)
         if watcher is not None:
-            watcher.after(self, position, event, actions, token)
+            watcher.after_event(self, position, event, actions, token)
 
     def _carry_out(self, position: Position, event: Event, action: Action) -> None:
         match action:
