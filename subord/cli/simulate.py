@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from subord.sim.play import Played
     from subord.sim.scenario import Scenario
 
-PROGRESS_EVERY = 500  # seeds between two lines when nobody sits at a terminal
-REPORT_LINES = 3
+PROGRESS_S = 15.0  # between two lines when nobody sits at a terminal
+REPORT_LINES = 4
 DESCRIPTION = """\
 Play a scenario in the simulator: the same protocol as in the daemon, a pretended network, virtual time.
 
@@ -128,16 +129,17 @@ def _told(script: Scenario, played: Played) -> list[str]:
 def _campaign(arguments: argparse.Namespace) -> int:
     from subord.sim import campaign
 
-    count, done, failed = arguments.seeds, 0, 0
+    count, done, failed, told_at = arguments.seeds, 0, 0, time.monotonic()
 
     def tell(news: list[Verdict]) -> None:
-        nonlocal done, failed
+        nonlocal done, failed, told_at
         done += len(news)
         for each in (verdict for verdict in news if verdict.broken):
             failed += 1
             print(f"\rseed {each.seed}: {each.text}\n  {campaign.replay(each.seed)}", flush=True)
-        end = "" if sys.stderr.isatty() else "\n"
-        if end == "" or done % PROGRESS_EVERY < len(news) or done == count:
+        if sys.stderr.isatty() or time.monotonic() - told_at > PROGRESS_S or done == count:
+            told_at = time.monotonic()
+            end = "" if sys.stderr.isatty() else "\n"
             print(f"\r{done} of {count} seeds, {failed} failed ", end=end, file=sys.stderr, flush=True)
 
     summary = campaign.run(range(arguments.first, arguments.first + count), jobs=arguments.jobs, tell=tell)

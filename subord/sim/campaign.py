@@ -139,6 +139,8 @@ def report(summary: Summary) -> list[str]:
         events, nodes = sum(each.events for each in passed), [each.nodes for each in passed]
         shares = sorted(each.settled_s / each.bound_s for each in passed if each.bound_s)
         lines.append(f"{min(nodes)} to {max(nodes)} nodes, {events} events checked")
+        slowest = sorted(passed, key=lambda each: -each.cpu_s)[:SLOWEST_SHOWN]
+        lines.append("slowest: " + ", ".join(f"seed {each.seed} {each.cpu_s:.1f} s" for each in slowest))
         lines += [f"share of its bound that the last change of place took: {_spread(shares)}"] if shares else []
     return lines
 

@@ -22,6 +22,7 @@ TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")
 NUMBERINGS: tuple[NumberingName, ...] = ("complete", "complete", "complete", "paper")
 STEPS_MAX = 24
 SPREAD_MAX = 1000  # positions of a sparse network: the walk over all of them is part of the bound
+CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one takes its time
 EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
 PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
 LARGE = 200  # from so many nodes on there are fewer steps: each is dear
@@ -46,7 +47,7 @@ def draw(seed: int) -> Scenario:
         positions=folded(positions),
         network=network,
         fanout=fanout,
-        guest_slots=chance.choice((1, fanout, fanout, fanout, 2 * fanout)),
+        guest_slots=chance.choice((1 if size <= CHAIN_MAX else 2, fanout, fanout, fanout, 2 * fanout)),
         numbering=chance.choice(NUMBERINGS),
         timing=chance.choice(TIMINGS),
         disk=chance.random() < 0.7,

@@ -112,26 +112,22 @@ class CountedOnce(Checker):
         self._silence_s += timing.own_sleep_s + 0.05
         self._spoke_at: dict[tuple[Position, Position], float] = {}
         self._woke_at: dict[Position, float] = {}
-        self._due_at: dict[Position, float] = {}
         self._revisions: dict[Position, int] = {}
 
     def before(self, world: World, position: Position, event: Event) -> object:
-        now = world.now
+        node = world.nodes[position]
         if isinstance(event, Received) and event.source is not None:
-            self._spoke_at[event.source, position] = now
-        if isinstance(event, Start) or now > self._due_at.get(position, inf):
-            self._woke_at[position] = now
+            self._spoke_at[event.source, position] = world.now
+        if isinstance(event, Start) or world.clock(position) > node.deadline + node.context.timing.own_sleep_s:
+            self._woke_at[position] = world.now
         return None
 
     def after(self, world: World, position: Position, event: Event, _actions: object, _token: object) -> None:
         node = world.nodes.get(position)
-        if node is None:
-            return
-        settings = node.context.settings
-        self._due_at[position] = world.now + max(0.0, node.deadline - node.context.now) + settings.timing.own_sleep_s
-        self._count(world, position, node)
-        if isinstance(event, Wakeup):
-            self._demand_mutual(world, position, node)
+        if node is not None:
+            self._count(world, position, node)
+            if isinstance(event, Wakeup):
+                self._demand_mutual(world, position, node)
 
     def _count(self, world: World, position: Position, node: Node) -> None:
         roster = node.roster

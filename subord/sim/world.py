@@ -46,6 +46,8 @@ from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
 WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
 EDGE_DELAY_S = (0.5, 1.5)  # as runtime/edge.py opens the stream to a new leader
 BOOT_INCARNATION = 1_000_000
+TICK_S = 1e-6
+AT_ONCE_MAX = 10_000_000  # things that happen in one instant
 KERNEL_S = DELAY_S[1]  # what a host itself says takes this long
 
 
@@ -110,7 +112,7 @@ class World:
             known = (*known, *leader, *remembered.peers)
         settings = self.own_settings.get(position, self.settings)
         chance = Random(f"{self._seed}/{position}/{boot}")
-        self.nodes[position] = Node(settings, position, incarnation, chance, self._clock(position))
+        self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
         self._wake_at[position] = inf
         if known:
@@ -184,9 +186,11 @@ class World:
     def run(self, seconds: float) -> None:
         """Let everything happen that happens within `seconds`."""
         until = self.now + seconds
-        heap = self._heap
+        heap, at_once = self._heap, 0
         while heap and heap[0][0] <= until:
             at, _, act, words = heapq.heappop(heap)
+            at_once = 0 if at > self.now else at_once + 1
+            assert at_once < AT_ONCE_MAX, f"time stands still at {self.now} s: {act} {words}"
             self.now = max(self.now, at)
             act(*words)
         self.now = until
@@ -195,7 +199,8 @@ class World:
         """Do something later."""
         heapq.heappush(self._heap, (self.now + seconds, next(self._tie), act, words))
 
-    def _clock(self, position: Position) -> float:
+    def clock(self, position: Position) -> float:
+        """What the node's own clock shows."""
         return self.now + self._ahead_s.get(position, 0.0)
 
     def _ring(self, position: Position, at: float) -> None:
@@ -209,13 +214,15 @@ class World:
         if node is None or position in self.paused:
             return
         self._wake_at[position] = inf
-        if node.deadline <= self._clock(position):
+        if node.deadline <= self.clock(position):
             self.feed(position, Wakeup())
         else:
             self._set_alarm(position, node)
 
     def _set_alarm(self, position: Position, node: Node) -> None:
         at = node.deadline - self._ahead_s.get(position, 0.0)
+        if at <= self.now < node.deadline:  # rounded down: it would ring too early for ever
+            at = self.now + TICK_S
         if at < self._wake_at[position]:
             self._wake_at[position] = at
             heapq.heappush(self._heap, (at, next(self._tie), self._ring, (position, at)))
@@ -236,7 +243,7 @@ class World:
             return
         watcher = self.watcher
         token = watcher.before(self, position, event) if watcher is not None else None
-        actions = node.handle(event, self._clock(position))
+        actions = node.handle(event, self.clock(position))
         self.events += 1
         for action in actions:
             self._carry_out(position, event, action)
@@ -359,7 +366,7 @@ class World:
 
     def is_due(self, position: Position) -> bool:
         """Its deadline has come: the next event, whatever it is, is answered together with the alarm."""
-        return self.nodes[position].deadline <= self._clock(position)
+        return self.nodes[position].deadline <= self.clock(position)
 
     def leader_of(self, position: Position) -> Position:
         """0: nobody."""
