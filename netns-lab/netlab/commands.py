@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from netlab import client, enter, figures, keeper, lab, stabilise
+from netlab import babble, client, enter, figures, keeper, lab, stabilise
 from netlab import layout as layouts
 from netlab.errors import LabError
 from netlab.events import Cluster, EventLog
@@ -21,9 +21,13 @@ DESCRIPTION = "A cluster of real subord daemons on this machine, each in a netwo
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit codes: 0 done; 1 not, with one line why; 2 mistyped; 3 a tree was not stable; 130 Ctrl-C."""
+    """Exit codes: 0 done; 1 not, with one line why; 2 mistyped; 3 the daemons did not do what was expected;
+    4 a scenario that cannot be played here; 130 Ctrl-C.
+    """
     if arguments[:1] == ["keep"]:  # the lab calls itself: see launch.py
         return keeper.keep(Options.from_json(arguments[1]))
+    if arguments[:1] == ["babble"]:  # and again, inside a node's namespace: see babblers.py
+        return babble.babble(arguments[1])
     given = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)
@@ -190,6 +194,28 @@ def healed(given: argparse.Namespace) -> int:
     return 0
 
 
+def played(given: argparse.Namespace) -> int:
+    """Play scenario files, print what was seen."""
+    from netlab import playable, programme, report
+
+    terminal = Terminal()
+    try:
+        pieces = programme.read(given.files, nodes=given.nodes, rootless=given.rootless)
+    except playable.Unplayable as reason:
+        print(reason, file=sys.stderr)
+        return 4
+    performances = programme.play_all(
+        pieces,
+        rootless=given.rootless,
+        json_path=given.json,
+        events=given.events,
+        progress=terminal.progress,
+        say=terminal.say,
+    )
+    terminal.say(report.table(performances))
+    return 3 if any(each.failure is not None for each in performances) else 0
+
+
 def demo(given: argparse.Namespace) -> int:
     """The story of `./dev demo`."""
     from netlab import demo as story
@@ -245,6 +271,13 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--times", type=_positive, default=5, help="interior nodes per way; root and leaf once each")
     found.add_argument("--seed", type=int, default=1, help="chooses the victims")
     found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+
+    found = _command(commands, "run", played, "play scenario files with real daemons", named=False)
+    found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
+    found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
+    found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
     found = _command(commands, "demo", demo, "a cluster forms, loses a node and heals, in a minute", named=False)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import signal
 import socket
 import time
 from collections.abc import Callable
 from typing import Any
 
-from netlab import linux, measure, neighbours, zygote
+from netlab import filters, linux, measure, neighbours, zygote
 from netlab.errors import LabError
 from netlab.layout import position_of
 from netlab.lines import Lines, Message
@@ -77,7 +78,7 @@ class Controller:
         addresses = self._options.addresses
         known = None
         if not self._ask_by_arp:
-            known = neighbours.PermanentEntries(addresses, NODE_INTERFACE_INDEX)
+            known = neighbours.PermanentEntries(addresses, NODE_INTERFACE_INDEX, self._wires.hosts)
         for number, address in enumerate(addresses, 1):
             self._wires.add(address, known)
             files = self._directory.node(self._position(address))
@@ -190,6 +191,20 @@ class Controller:
     def _do_cut(self, request: Message) -> Any:
         self._check(request["address"])
         self._wires.cut(request["address"], connected=request["connected"])
+
+    def _do_replace(self, request: Message) -> Any:
+        """Another host, with an empty disk, at this address; the old one says nothing."""
+        address = request["address"]
+        self._check(address)
+        self._wires.cut(address, connected=False)
+        self._ask_zygote({"to": address, "signal": int(signal.SIGKILL)})
+        state = self._directory.node(self._position(address)) / "state"
+        shutil.rmtree(state)
+        state.mkdir()
+        self._wires.replace(address, ask_by_arp=self._ask_by_arp)
+
+    def _do_filter(self, request: Message) -> Any:
+        filters.load(request["rules"])
 
     def _do_touch_memory(self, _request: Message) -> Any:
         """MiB touched for the daemons that will be started (reserve.py)."""

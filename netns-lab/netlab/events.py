@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,14 +99,24 @@ class Cluster:
     def roots(self) -> list[NodeSeen]:
         return [node for node in self.live() if node.place == "root"]
 
-    def settled_at(self) -> float | None:
-        """Since when one root has every live node in its roster and nobody moved; None while that is not so."""
-        live, roots = self.live(), self.roots()
+    def settled_at(self, part: Collection[str] | None = None) -> float | None:
+        """Since when one root has every live node in its roster and nobody moved; None while that is not so.
+
+        With `part`, of these nodes alone, all of which have to live.
+        """
+        if part is None:
+            live, moved_at = self.live(), self.last_place_at
+        else:
+            live = [node for node in self.live() if node.address in part]
+            moved_at = max((node.placed_at for node in live), default=0.0)
+            if len(live) != len(part):
+                return None
+        roots = [node for node in live if node.place == "root"]
         if len(roots) != 1 or roots[0].roster_nodes != len(live):
             return None
-        if not all(node is roots[0] or self._is_led(node) for node in live):
+        if not all(node is roots[0] or self._is_led(node, part) for node in live):
             return None
-        return max(self.last_place_at, roots[0].roster_at)
+        return max(moved_at, roots[0].roster_at)
 
     def depth(self) -> int:
         """Edges on the longest way up. A leader that is gone, or a way in a circle, ends the way."""
@@ -119,9 +130,9 @@ class Cluster:
                 found.setdefault(node.leader, []).append(node.address)
         return found
 
-    def _is_led(self, node: NodeSeen) -> bool:
+    def _is_led(self, node: NodeSeen, part: Collection[str] | None) -> bool:
         leader = None if node.leader is None else self.nodes.get(node.leader)
-        return leader is not None and leader.alive
+        return leader is not None and leader.alive and (part is None or leader.address in part)
 
     def _edges_up(self, node: NodeSeen) -> int:
         edges, leader = 0, node.leader

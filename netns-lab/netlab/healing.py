@@ -75,7 +75,8 @@ def revive(lab: Lab, position: int, struck: Healing, guests: Iterable[str]) -> H
 
 def _watch(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: str, concerned: list[str]) -> Healing:
     lab.look()
-    lab.events = events = []
+    events: list[Event] = []
+    lab.events = events
     act()
     # A start returns before the copy has written its first line: until then the picture is the old one.
     lab.wait(lambda _: any(_is_mark(event, victim) for event in events), HEAL_S_MAX)
@@ -141,8 +142,8 @@ def rows_of(healings: Iterable[Healing]) -> list[dict[str, Any]]:
                 "times": len(members),
                 "orphans": sum(each.orphans for each in members),
                 "attached": len(times),
-                "attached_p50_s": _percentile(times, 0.5),
-                "attached_p99_s": _percentile(times, 0.99),
+                "attached_p50_s": percentile(times, 0.5),
+                "attached_p99_s": percentile(times, 0.99),
                 "roster_s_median": statistics.median(each.roster_s for each in members),
                 "roster_s_max": max(each.roster_s for each in members),
                 "moves_mean": statistics.mean(each.moves for each in members),
@@ -151,7 +152,7 @@ def rows_of(healings: Iterable[Healing]) -> list[dict[str, Any]]:
     return rows
 
 
-def _percentile(times: list[float], share: float) -> float | None:
+def percentile(times: list[float], share: float) -> float | None:
     """The smallest time that `share` of all do not exceed; None of nothing."""
     if not times:
         return None

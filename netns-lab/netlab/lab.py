@@ -59,9 +59,12 @@ class Lab:
         fanout: int = 2,
         *,
         layout: str = "dense",
+        addresses: Iterable[str] | None = None,
         network: str = "10.0.0.0/16",
+        numbering: str = "complete",
         guest_slots: int | None = None,
         timing: str = "lan",
+        disk: bool = True,
         execute: bool = False,
         rootless: bool = False,
         daemon: str | None = None,
@@ -70,11 +73,17 @@ class Lab:
     ) -> None:
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
-            addresses=tuple(layouts.addresses(layout, nodes, network)),
+            addresses=tuple(
+                layouts.addresses(layout, nodes, network)
+                if addresses is None
+                else layouts.checked(addresses, network)
+            ),
             network=network,
+            numbering=numbering,
             fanout=fanout,
             guest_slots=guest_slots,
             timing=timing,
+            disk=disk,
             execute=execute,
             rootless=rootless,
             daemon=None if daemon is None else str(Path(daemon).resolve()),
@@ -132,6 +141,18 @@ class Lab:
     def cut(self, position: int, *, connected: bool = False) -> None:
         """Pull the node's cable at the bridge (or put it back): silence that no node is told of."""
         self.client.ask("cut", address=self.address(position), connected=connected)
+
+    def replace(self, position: int) -> None:
+        """The host disappears, and another one has its address: no disk, another MAC, and no daemon yet."""
+        self.client.ask("replace", address=self.address(position))
+
+    def port(self, position: int) -> str:
+        """Name of the node's port at the bridge, as rules name it (filters.py)."""
+        return layouts.port_name(self.address(position), self.options.network)
+
+    def filter(self, rules: str) -> None:
+        """What the bridge lets pass from now on, as the input of `nft -f`. Raises LabError when it is refused."""
+        self.client.ask("filter", rules=rules)
 
     def run(self, position: int, *command: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
         """Run a command in the node's namespace and wait for its end; output as text."""

@@ -6,6 +6,7 @@ Intuition: house numbers. A position is the host part of the address; everything
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from pathlib import Path
 
 from netlab.errors import LabError
@@ -28,12 +29,7 @@ def addresses(layout: str, nodes: int | None, network: str) -> list[str]:
         if nodes is not None and nodes > len(found):
             raise LabError(f"{layout} has {len(found)} addresses, fewer than --nodes {nodes}. Nothing was started.")
         found = found[:nodes]
-    if not 1 <= len(found) <= NODES_MAX:
-        raise LabError(f"{len(found)} nodes: a lab has 1 to {NODES_MAX}, the ports of one Linux bridge.")
-    for address in found:
-        if address not in block or address in (block.network_address, block.broadcast_address):
-            raise LabError(f"{address} is no host address of {network}: correct the layout, --nodes or --network.")
-    return [str(address) for address in sorted(found)]
+    return checked(map(str, found), network)
 
 
 def block_of(network: str) -> ipaddress.IPv4Network:
@@ -49,9 +45,29 @@ def position_of(address: str, network: str) -> int:
     return int(ipaddress.IPv4Address(address)) - int(block_of(network).network_address)
 
 
-def hardware_address(address: str) -> bytes:
-    """Locally administered MAC that holds the IPv4 address, so that it is known without asking."""
-    return b"\x02\x00" + ipaddress.IPv4Address(address).packed
+def hardware_address(address: str, host: int = 0) -> bytes:
+    """Locally administered MAC that holds the IPv4 address, so that it is known without asking.
+
+    `host` counts the hosts that have had the address before.
+    """
+    return bytes((2, host % 256)) + ipaddress.IPv4Address(address).packed
+
+
+def port_name(address: str, network: str) -> str:
+    """Name of the node's port at the bridge."""
+    return f"n{position_of(address, network)}"
+
+
+def checked(addresses: Iterable[str], network: str) -> list[str]:
+    """These addresses, ascending, when they can be nodes of one lab. Raises LabError."""
+    block = block_of(network)
+    found = sorted(ipaddress.IPv4Address(address) for address in addresses)
+    if not 1 <= len(found) <= NODES_MAX:
+        raise LabError(f"{len(found)} nodes: a lab has 1 to {NODES_MAX}, the ports of one Linux bridge.")
+    for address in found:
+        if address not in block or address in (block.network_address, block.broadcast_address):
+            raise LabError(f"{address} is no host address of {network}: correct the layout, --nodes or --network.")
+    return [str(address) for address in found]
 
 
 def _read(path: Path) -> list[ipaddress.IPv4Address]:

@@ -15,6 +15,7 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,10 +126,13 @@ def check_permanent(nodes: int) -> None:
 
 
 class PermanentEntries:
-    """All neighbours of all nodes, as netlink requests made once and sent into each namespace."""
+    """Neighbours of all nodes, as netlink requests made once and sent into each namespace.
 
-    def __init__(self, addresses: tuple[str, ...], interface_index: int) -> None:
-        entries = [_entry(address, interface_index) for address in addresses]
+    `hosts` says of an address how many hosts have had it before, if any.
+    """
+
+    def __init__(self, addresses: tuple[str, ...], interface_index: int, hosts: Mapping[str, int]) -> None:
+        entries = [_entry(address, interface_index, hosts.get(address, 0)) for address in addresses]
         self._requests = [b"".join(entries[start : start + 300]) for start in range(0, len(entries), 300)]
 
     def write_here(self) -> None:
@@ -145,11 +149,11 @@ class PermanentEntries:
             raise OSError(-code, f"permanent neighbour entry: {os.strerror(-code)}")
 
 
-def _entry(address: str, interface_index: int) -> bytes:
+def _entry(address: str, interface_index: int, host: int) -> bytes:
     """RTM_NEWNEIGH, permanent (rtnetlink(7)): header, ndmsg, NDA_DST, NDA_LLADDR padded to 4 bytes."""
     body = struct.pack("=BBHiHBB", socket.AF_INET, 0, 0, interface_index, 0x80, 0, 1)
     body += struct.pack("=HH4s", 8, 1, socket.inet_aton(address))
-    body += struct.pack("=HH6s2x", 10, 2, hardware_address(address))
+    body += struct.pack("=HH6s2x", 10, 2, hardware_address(address, host))
     request_create_replace = 0x1 | 0x400 | 0x100
     return struct.pack("=IHHII", 16 + len(body), 28, request_create_replace, 0, 0) + body
 

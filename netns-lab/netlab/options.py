@@ -19,7 +19,9 @@ class Options:
     network: str = "10.0.0.0/16"
     fanout: int = 2
     guest_slots: int | None = None
+    numbering: str = "complete"
     timing: str = "lan"
+    disk: bool = True  # daemons keep their neighbourhood over a restart
     execute: bool = False
     rootless: bool = False
     daemon: str | None = None
@@ -40,11 +42,12 @@ class Options:
 def config_text(options: Options, address: str, files: Path, event_log: Path) -> str:
     """The daemon's configuration file for one node; `files` is the node's own directory."""
     guests = "" if options.guest_slots is None else f"guest_slots = {options.guest_slots}\n"
+    state = f"state_directory = {json.dumps(str(files / 'state'))}\n" if options.disk else ""
     quoted = json.dumps  # TOML basic strings: JSON escapes are a subset
     return (
         f"[cluster]\nnetwork = {quoted(options.network)}\nfanout = {options.fanout}\n{guests}"
-        f"timing = {quoted(options.timing)}\nport = 7117\n\n"
+        f"numbering = {quoted(options.numbering)}\ntiming = {quoted(options.timing)}\nport = 7117\n\n"
         f"[node]\naddress = {quoted(address)}\ncontrol_socket = {quoted(str(files / 'control.sock'))}\n"
-        f"metrics = {quoted(address + ':9717')}\nstate_directory = {quoted(str(files / 'state'))}\n"
+        f"metrics = {quoted(address + ':9717')}\n{state}"
         f"event_log = {quoted(str(event_log))}\ngrace_s = 2.0\n"
     )

@@ -1,0 +1,139 @@
+"""The small pure parts of playing a scenario: the agenda, what strangers say, and the table."""
+
+import json
+
+import msgspec
+import pytest
+
+from subord import wire
+from subord.core.messages import Propose, Terms
+from subord.core.network import Network
+from subord.core.settings import Settings
+from subord.sim import scenario
+
+from .lab_helpers import netlab
+
+
+def test_agenda_is_done_in_order_of_time_and_only_when_due():
+    agenda, done = netlab("agenda").Agenda(), []
+
+    def again():
+        done.append("again")
+        agenda.plan(3, lambda: done.append("planned by it"))
+
+    agenda.plan(5, lambda: done.append("late"))
+    agenda.plan(2, again)
+    agenda.plan(1, lambda: done.append("early"))
+    agenda.plan(2, lambda: done.append("same time, planned later"))
+    agenda.do_due(0.9)
+    assert (done, agenda.next_at) == ([], 1)
+    agenda.do_due(4)
+    assert done == ["early", "again", "same time, planned later", "planned by it"]
+    assert agenda.next_at == 5
+
+
+def test_agenda_is_bounded(monkeypatch):
+    module = netlab("agenda")
+    monkeypatch.setattr(module, "ENTRIES_MAX", 2)
+    agenda = module.Agenda()
+    agenda.plan(1, print)
+    agenda.plan(1, print)
+    with pytest.raises(netlab("errors").LabError, match="more than 2 things"):
+        agenda.plan(1, print)
+
+
+def speech(what):
+    return netlab("babble").Speech(
+        targets=("10.0.0.1",),
+        what=what,
+        per_s=10,
+        for_s=1,
+        seed="1/2",
+        network="10.0.0.0/24",
+        fanout=2,
+        guest_slots=2,
+        numbering="complete",
+        timing="lan",
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "faults"),
+    [
+        ("malformed", {wire.Fault.MALFORMED}),
+        ("oversized", {wire.Fault.OVERSIZED}),
+        ("version", {wire.Fault.VERSION}),
+    ],
+)
+def test_what_strangers_say_is_not_understood_for_the_right_reason(what, faults):
+    make = netlab("babble").datagrams(speech(what))
+    said = [make() for _ in range(500)]
+    assert {wire.decode(data) for data in said} == faults
+    assert len({len(data) for data in said}) > 50  # of many lengths
+    assert max(map(len, said)) <= 60_000
+    again = netlab("babble").datagrams(speech(what))
+    assert [again() for _ in range(500)] == said  # the seed decides
+
+
+def test_proposals_of_strangers_differ_in_the_fan_out_alone():
+    message = wire.decode(netlab("babble").datagrams(speech("terms"))())
+    assert isinstance(message, Propose)
+    ours = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2))
+    assert message.terms == msgspec.structs.replace(ours, fanout=3)
+
+
+def test_a_speech_survives_its_way_into_the_namespace():
+    module = netlab("babble")
+    assert module.Speech.from_json(speech("terms").to_json()) == speech("terms")
+
+
+def performances():
+    report = netlab("report")
+    cluster, step = scenario.Cluster(nodes=5), scenario.Expect(within_s=1)
+
+    def seen(whole_s, moved, outside, attached_s, *, never=(), faults=()):
+        return report.Seen(
+            whole_s=whole_s,
+            moves=len(moved),
+            moved=list(moved),
+            outside=list(outside),
+            attached_s=list(attached_s),
+            never=list(never),
+            faults=list(faults),
+        )
+
+    good = report.Performance(file="there/good.toml", title="Good", cluster=cluster, seed=1, lasted_s=9.0)
+    good.acts = [
+        report.Act(number=1, at_s=0.0, step=scenario.Start(), seen=None),
+        report.Act(number=2, at_s=0.1, step=step, seen=seen(2.5, [4, 5], [], [0.2, 0.9])),
+        report.Act(number=3, at_s=4.0, step=step, seen=seen(1.0, [4], [], [0.1])),
+    ]
+    bad = report.Performance(file="there/bad.toml", title="Bad", cluster=cluster, seed=1, failure="step 1: no")
+    bad.acts = [report.Act(number=1, at_s=0.0, step=step, seen=seen(None, [2, 3], [3], [], never=[2], faults=["no"]))]
+    return [good, bad]
+
+
+def test_table():
+    title, good, bad, reason = netlab("report").table(performances()).splitlines()
+    assert title.split()[:3] == ["scenario", "nodes", "result"]
+    assert good.split() == ["good", "5", "ok", "2.50", "3", "0", "3", "0.20", "0.90", "9.00"]
+    assert bad.split() == ["bad", "5", "FAILED", "-", "2", "1", "1", "-", "-", "0.00"]
+    assert reason == "there/bad.toml: step 1: no"
+
+
+def test_document(tmp_path):
+    netlab("report").write(tmp_path / "seen.json", performances())
+    document = json.loads((tmp_path / "seen.json").read_text())
+    good, bad = document["scenarios"]
+    assert document["machine"]["cores"] >= 1
+    assert [step["step"]["do"] for step in good["steps"]] == ["start", "expect", "expect"]
+    assert good["steps"][1]["seen"]["attached_s"] == [0.2, 0.9]
+    assert (bad["failure"], bad["steps"][0]["seen"]["faults"]) == ("step 1: no", ["no"])
+
+
+def test_an_expectation_in_words():
+    (good, bad) = performances()
+    assert good.seen[0].in_words() == (
+        "whole after 2.50 s, 2 moves (4-5), 2 orphans, attached p50 0.20 s, p99 0.90 s"
+    )
+    assert bad.seen[0].in_words() == ("not whole, 2 moves (2-3), 1 orphans, attached p50 - s, p99 - s  FAILED: no")

@@ -1,0 +1,193 @@
+"""Scenario files: which can be played, what a failed one tells, and all that ship with the lab, with real daemons."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from subord.sim import scenario
+
+from .lab_helpers import REPOSITORY, netlab, run_lab
+
+SHIPPED = sorted((REPOSITORY / "netns-lab" / "scenarios").glob("*.toml"))
+SHORT = ("level_boundaries",)  # the others take longer than a test run should
+
+QUICK = """
+title = "Everything that can happen, in a quarter of a minute"
+cluster = { nodes = 15, fanout = 2, timing = "lab" }
+steps = [
+  { do = "start", order = "random" },
+  { do = "expect", within_s = 10 },
+  { do = "pass", s = 1.6 },
+  { do = "kill", nodes = "2" },
+  { do = "expect", within_s = 5, moved = "4,5", moves_max = 2, attached_p99_s = 1.5 },
+  { do = "start" },
+  { do = "expect", within_s = 5, moved = "4,5", moves_max = 2 },
+  { do = "reuse", nodes = "3,9" },
+  { do = "expect", within_s = 5, moves_max = 0 },
+  { do = "leave", nodes = "root" },
+  { do = "expect", within_s = 5, moved = "2,3", moves_max = 2 },
+  { do = "restart", nodes = "4,7", down_s = 0.05 },
+  { do = "pause", nodes = "6" },
+  { do = "cut", nodes = "5" },
+  { do = "expect", within_s = 8, moved = "10-13", moves_max = 4, attached_p99_s = 4 },
+  { do = "resume" },
+  { do = "mend" },
+  { do = "start" },
+  { do = "expect", within_s = 10 },
+  { do = "partition", groups = ["2,4-5,8-11"] },
+  { do = "weather", loss = 0.05 },
+  { do = "expect", within_s = 20 },
+  { do = "mend" },
+  { do = "slow", nodes = "3", stopped_s = 0.2, running_s = 0.2, for_s = 2 },
+  { do = "babble", source = "9", target = "1-4", what = "terms", for_s = 1 },
+  { do = "churn", percent_per_min = 400, for_s = 2, down_s = 0.5, ways = ["kill", "leave", "vanish"] },
+  { do = "expect", within_s = 15 },
+]
+"""
+
+
+def played(tmp_path, text, *arguments, timeout=120):
+    """(exit code, standard error, scenarios in the JSON file)."""
+    file, results = tmp_path / "scenario.toml", tmp_path / "results.json"
+    file.write_text(text)
+    done = run_lab("run", file, *arguments, "--json", results, timeout=timeout)
+    document = json.loads(results.read_text()) if results.exists() and results.stat().st_size else {"scenarios": []}
+    return done, document["scenarios"]
+
+
+def of(steps, cluster="nodes = 3"):
+    return f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {steps} ]\n'
+
+
+# -- which can be played ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+def test_every_shipped_file_is_a_scenario_that_says_where_it_comes_from(file, monkeypatch):
+    monkeypatch.setattr(netlab("filters"), "obstacle", lambda **_: None)
+    script = scenario.read(file.read_text())
+    netlab("playable").check(script, rootless=False)
+    assert script.about
+    assert isinstance(script.steps[-1], scenario.Expect)
+    assert scenario.read(scenario.write(script)) == script
+
+
+def test_the_list_of_shipped_files_is_whole():
+    assert {file.stem for file in SHIPPED} == {
+        "address_reuse",
+        "churn",
+        "half_open",
+        "level_absent_at_boot",
+        "level_boundaries",
+        "malformed_and_oversized",
+        "one_way_loss",
+        "partition_and_merge",
+        "restart_fast",
+        "root_and_successors_die",
+        "root_dies",
+        "slow_node",
+        "stop_and_continue",
+        "together_500",
+        "wrong_version",
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "cluster", "told"),
+    [
+        ('{ do = "jump", nodes = "1", seconds = 5 }', "nodes = 3", "step 1 (jump) asks for"),
+        (
+            '{ do = "weather", delay_s = 1, doubled = 0.1 }, { do = "jump", nodes = "1", seconds = 5 }',
+            "nodes = 3",
+            "steps 1 (weather: delay_s), 1 (weather: doubled), 2 (jump) ask for",
+        ),
+        ('{ do = "weather", jitter_s = 0.1 }', "nodes = 3", "1 (weather: jitter_s)"),
+        ('{ do = "start" }', "nodes = 1024", "at most 1023"),
+        ('{ do = "start" }', 'nodes = 3, network = "10.0.0.1-10.0.0.9"', "one IPv4 block"),
+        ('{ do = "start" }', 'positions = "1,300", network = "10.0.0.0/24"', "no position 300"),
+    ],
+)
+def test_what_the_lab_cannot_do_is_refused_before_anything_is_started(tmp_path, steps, cluster, told):
+    done, results = played(tmp_path, of(steps, cluster))
+    assert done.returncode == 4
+    assert told in done.stderr
+    assert (done.stderr.count("\n"), done.stdout, results) == (1, "", [])
+
+
+@pytest.mark.parametrize(
+    ("steps", "filtered"),
+    [
+        ('{ do = "weather", loss = 0.1 }', True),
+        ('{ do = "block", source = "1", target = "2" }', True),
+        ('{ do = "partition", groups = ["1"] }', True),
+        ('{ do = "weather" }, { do = "mend" }, { do = "cut", nodes = "1" }', False),
+    ],
+)
+def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
+    playable = netlab("playable")
+    monkeypatch.setattr(netlab("filters"), "obstacle", lambda **_: "there is none.")
+    script = scenario.read(of(steps))
+    if not filtered:
+        playable.check(script, rootless=False)
+        return
+    with pytest.raises(playable.Unplayable, match=r"nftables, and there is none"):
+        playable.check(script, rootless=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "code", "told"),
+    [
+        ("title = 1", (), 1, "scenario.toml"),
+        (of('{ do = "kill", nodes = "4" }'), (), 1, "step 1: `4` names 4"),
+        (of('{ do = "kill", nodes = "3" }'), ("--nodes", 2), 4, "not with --nodes 2: step 1"),
+        (of('{ do = "kill", nodes = "3" }'), ("missing.toml",), 1, "missing.toml: No such file"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(tmp_path, text, arguments, code, told):
+    done, results = played(tmp_path, text, *arguments)
+    assert (done.returncode, done.stdout, results) == (code, "", [])
+    assert told in done.stderr
+
+
+# -- with daemons -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.lab
+def test_everything_that_can_happen(tmp_path, nft):
+    done, (result,) = played(tmp_path, QUICK, "--events", tmp_path / "events")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (result["failure"], result["result"], result["nodes"]) == (None, "ok", 15)
+    assert result["babbled"] > 100
+    assert result["orphans"] >= 8
+    assert len(result["steps"]) == QUICK.count("{ do =")
+    assert (tmp_path / "events" / "scenario.events").stat().st_size > 0
+
+
+@pytest.mark.lab
+def test_a_failed_expectation_ends_the_scenario_with_the_facts_and_the_next_one_is_played(tmp_path):
+    text = of(
+        '{ do = "start" }, { do = "expect", within_s = 10 }, { do = "cut", nodes = "2" },'
+        ' { do = "expect", within_s = 0.5, moved = "3" }, { do = "pass", s = 60 }',
+        'nodes = 7, timing = "lab"',
+    )
+    good = tmp_path / "good.toml"
+    good.write_text(of('{ do = "start" }, { do = "expect", within_s = 10 }', "nodes = 9"))
+    done, (failed, well) = played(tmp_path, text, good, "--nodes", 5)
+    assert done.returncode == 3
+    assert failed["failure"].startswith("step 4 (expect): not whole within 0.5 s: of 1,3-5")
+    assert "the roster of 1 has 5 nodes instead of 4" in failed["failure"]
+    assert failed["failure"] in done.stdout
+    assert (len(failed["steps"]), failed["steps"][3]["seen"]["whole_s"]) == (4, None)
+    assert (well["failure"], well["nodes"]) == (None, 5)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(f, marks=() if f.stem in SHORT else pytest.mark.long, id=f.stem) for f in SHIPPED],
+)
+def test_shipped(tmp_path, nft, file):
+    done, (result,) = played(tmp_path, Path(file).read_text(), timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert result["failure"] is None
