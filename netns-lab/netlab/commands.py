@@ -194,6 +194,34 @@ def healed(given: argparse.Namespace) -> int:
     return 0
 
 
+def soaked(given: argparse.Namespace) -> int:
+    """Churn for a long time, print whether memory grows."""
+    from netlab import soak
+
+    terminal = Terminal()
+    if given.json is not None:
+        stabilise.check_writable(given.json)
+    script = soak.script_of(given.nodes, given.fanout, given.minutes, given.percent_per_min, given.seed)
+
+    def write(samples: list[soak.Sample], failure: str | None = None) -> None:
+        if given.json is not None:
+            soak.write_json(given.json, script, samples, failure)
+
+    with lab.Lab(
+        nodes=given.nodes, fanout=given.fanout, rootless=given.rootless, progress=terminal.progress
+    ) as cluster:
+        performance, samples = soak.soak(cluster, script, say=terminal.say, write=write)
+    write(samples, performance.failure)
+    for name, value in (("median", lambda s: s.private_mib_median), ("root", lambda s: s.root_mib)):
+        terminal.say(
+            f"private memory, {name}: {soak.growth_kib_per_min(samples, value):+.1f} KiB a minute, second half"
+        )
+    if performance.failure is not None:
+        terminal.say(performance.failure)
+        return 3
+    return 0
+
+
 def played(given: argparse.Namespace) -> int:
     """Play scenario files, print what was seen."""
     from netlab import playable, programme, report
@@ -280,6 +308,7 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
+    _add_soak(commands)
     found = _command(commands, "demo", demo, "a cluster forms, loses a node and heals, in a minute", named=False)
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
     _command(commands, "down", down, "end a lab")
@@ -295,6 +324,17 @@ def _parser() -> argparse.ArgumentParser:
     found = _command(commands, "start", start, "start a node's daemon")
     found.add_argument("node", help="position or address")
     return parser
+
+
+def _add_soak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    found = _command(commands, "soak", soaked, "churn for a long time, measure whether memory grows", named=False)
+    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
+    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    found.add_argument("--minutes", type=_positive, default=30)
+    found.add_argument("--percent-per-min", type=float, default=10.0, metavar="SHARE", help="nodes ended a minute")
+    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
 
 def _command(

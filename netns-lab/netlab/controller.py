@@ -218,7 +218,12 @@ class Controller:
 
     def _do_processes(self, request: Message) -> Any:
         """Of every live node the named figures of measure.py: {address: value} each."""
-        read = {"cpu_s": measure.cpu_s, "pss_mib": measure.pss_mib, "datagrams_sent": measure.datagrams_sent}
+        read = {
+            "cpu_s": measure.cpu_s,
+            "pss_mib": measure.pss_mib,
+            "private_mib": measure.private_mib,
+            "datagrams_sent": measure.datagrams_sent,
+        }
         return {
             "mono": time.monotonic(),
             **{name: {address: read[name](pid) for address, pid in self._pids.items()} for name in request["what"]},

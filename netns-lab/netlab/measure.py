@@ -33,13 +33,20 @@ def cpu_s(pid: int) -> float:
 
 def pss_mib(pid: int) -> float:
     """Memory in MiB, shared pages divided by their users (proc(5): smaps_rollup). 0 when it has ended."""
+    return _memory_mib(pid, "Pss:")
+
+
+def private_mib(pid: int) -> float:
+    """Memory in MiB that nobody shares. 0 when it has ended."""
+    return _memory_mib(pid, "Private_Clean:", "Private_Dirty:")
+
+
+def _memory_mib(pid: int, *names: str) -> float:
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
-        pass
-    return 0.0
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names)) / 1024
 
 
 def datagrams_sent(pid: int) -> int:

@@ -35,8 +35,12 @@ Say = Callable[[str], None]
 class Play:
     """One performance in a lab that was just raised. `say` is given a line for each step."""
 
-    def __init__(self, script: Scenario, lab: Lab, *, say: Say) -> None:
+    def __init__(
+        self, script: Scenario, lab: Lab, *, say: Say, after: Callable[[Step], None] = lambda _step: None
+    ) -> None:
+        """`after` is called when a step is done."""
         self._script = script
+        self._after = after
         self._lab = lab
         self._say = say
         self._chance = random.Random(f"{script.seed}/lab")
@@ -56,6 +60,7 @@ class Play:
                 at_s = time.monotonic() - began
                 self._say(f"{at_s:8.2f}  {self._in_words(step)}")
                 seen = self._do(step)
+                self._after(step)
                 found.acts.append(Act(number=number, at_s=at_s, step=step, seen=seen))
                 if seen is not None:
                     self._say(f"{time.monotonic() - began:8.2f}    {seen.in_words()}")

@@ -15,7 +15,7 @@ from subord.core.view import Position
 from subord.sim import scenario
 from subord.sim.scenario import Cluster, Scenario, Step, folded
 
-SIZES = ((0.70, 2, 16), (0.90, 17, 60), (0.985, 61, 200), (0.998, 201, 500), (1.0, 501, 2000))
+SIZES = ((0.72, 2, 16), (0.94, 17, 60), (0.99, 61, 200), (0.9985, 201, 500), (1.0, 501, 2000))
 """(up to this share of seeds, smallest, largest): large clusters are dear, small ones have most corners."""
 FANOUTS = (2, 2, 2, 3, 3, 4, 8, 16, 64)
 TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")

@@ -46,6 +46,7 @@ from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
 WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
 EDGE_DELAY_S = (0.5, 1.5)  # as runtime/edge.py opens the stream to a new leader
 BOOT_INCARNATION = 1_000_000
+WAKEUP = Wakeup()
 TICK_S = 1e-6
 AT_ONCE_MAX = 10_000_000  # things that happen in one instant
 KERNEL_S = DELAY_S[1]  # what a host itself says takes this long
@@ -78,6 +79,7 @@ class World:
         self.chance = Random(f"{seed}/world")
         self.events = 0  # handled so far
         self.sent: Counter[str] = Counter()
+        self.sent_bytes = 0
         self.faults: Counter[Fault] = Counter()
         self.overflowed = 0  # datagrams for which a stopped process had no room
         self.moved_at = 0.0  # when somebody last changed places
@@ -91,6 +93,7 @@ class World:
         self._boots: Counter[Position] = Counter()
         self._lives: dict[tuple[Position, Incarnation], int] = {}
         self._ahead_s: dict[Position, float] = {}
+        self._addresses: dict[Position, str] = {}  # of all who have spoken; the network remembers only some
         self._wake_at: dict[Position, float] = {}
         self._edges: dict[Position, Position] = {}  # subordinate -> leader, streams that are open
         self._edges_below: defaultdict[Position, dict[Position, None]] = defaultdict(dict)
@@ -189,9 +192,11 @@ class World:
         heap, at_once = self._heap, 0
         while heap and heap[0][0] <= until:
             at, _, act, words = heapq.heappop(heap)
-            at_once = 0 if at > self.now else at_once + 1
-            assert at_once < AT_ONCE_MAX, f"time stands still at {self.now} s: {act} {words}"
-            self.now = max(self.now, at)
+            if at > self.now:
+                self.now, at_once = at, 0
+            else:
+                at_once += 1
+                assert at_once < AT_ONCE_MAX, f"time stands still at {self.now} s: {act} {words}"
             act(*words)
         self.now = until
 
@@ -201,7 +206,7 @@ class World:
 
     def clock(self, position: Position) -> float:
         """What the node's own clock shows."""
-        return self.now + self._ahead_s.get(position, 0.0)
+        return self.now + self._ahead_s.get(position, 0.0) if self._ahead_s else self.now
 
     def _ring(self, position: Position, at: float) -> None:
         """An alarm rings, unless another was set in its place."""
@@ -214,14 +219,15 @@ class World:
         if node is None or position in self.paused:
             return
         self._wake_at[position] = inf
-        if node.deadline <= self.clock(position):
-            self.feed(position, Wakeup())
+        deadline = node.deadline
+        if deadline <= self.clock(position):
+            self.feed(position, WAKEUP)
         else:
-            self._set_alarm(position, node)
+            self._set_alarm(position, deadline)
 
-    def _set_alarm(self, position: Position, node: Node) -> None:
-        at = node.deadline - self._ahead_s.get(position, 0.0)
-        if at <= self.now < node.deadline:  # rounded down: it would ring too early for ever
+    def _set_alarm(self, position: Position, deadline: float) -> None:
+        at = deadline - self._ahead_s.get(position, 0.0) if self._ahead_s else deadline
+        if at <= self.now < deadline:  # rounded down: it would ring too early for ever
             at = self.now + TICK_S
         if at < self._wake_at[position]:
             self._wake_at[position] = at
@@ -246,22 +252,23 @@ class World:
         actions = node.handle(event, self.clock(position))
         self.events += 1
         for action in actions:
-            self._carry_out(position, event, action)
-        if position in self.nodes and node.deadline < inf:
-            self._set_alarm(position, node)
+            if isinstance(action, Send):  # most are
+                self._post(position, action.target, action.message)
+            else:
+                self._carry_out(position, event, action)
+        deadline = node.deadline
+        if deadline < inf and position in self.nodes:
+            self._set_alarm(position, deadline)
         if watcher is not None:
             watcher.after_event(self, position, event, actions, token)
 
-    def _carry_out(self, position: Position, event: Event, action: Action) -> None:
-        match action:
-            case Send():
-                self._post(position, action.target, action.message)
-            case Reply():
-                assert isinstance(event, Received)
-                if event.source is not None:
-                    self._post(position, event.source, action.message)
-            case _:
-                self._note(position, action)
+    def _carry_out(self, position: Position, event: Event, action: Reply | Notice) -> None:
+        if not isinstance(action, Reply):
+            self._note(position, action)
+            return
+        assert isinstance(event, Received)
+        if event.source is not None:
+            self._post(position, event.source, action.message)
 
     def _note(self, position: Position, notice: Notice) -> None:
         if isinstance(notice, PlaceChanged):
@@ -285,6 +292,7 @@ class World:
     def _post(self, source: Position, target: Position, message: Message) -> None:
         self.sent[type(message).__name__] += 1
         data = encode(message)
+        self.sent_bytes += len(data)
         delays = self.fate(source, target, message)
         if self.on_message is not None:
             self.on_message(source, target, message, len(delays))
@@ -308,7 +316,10 @@ class World:
 
     def address_of(self, position: Position) -> str:
         """The address of a host, as its neighbours see it."""
-        return self.settings.network.address_text_of(position)
+        address = self._addresses.get(position)
+        if address is None:
+            address = self._addresses[position] = self.settings.network.address_text_of(position)
+        return address
 
     # -- streams along the edges ------------------------------------------------------------------------------
 

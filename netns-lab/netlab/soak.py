@@ -1,0 +1,112 @@
+"""A long run with churn, and the memory of those daemons that live through all of it.
+
+Intuition: a bucket in the rain. One does not ask how full it is, but whether it gets fuller.
+
+Only private pages are counted: what a daemon shares with the process that forked it is divided differently after
+every restart, and says nothing about a leak.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from netlab.lab import Lab
+from netlab.measure import machine
+from netlab.play import Play
+from netlab.report import Performance
+from subord.sim import scenario
+from subord.sim.scenario import Cluster, Scenario, Step
+
+MINUTE_S = 60.0
+DOWN_S = 2.0
+WHOLE_S_MAX = 35.0  # a guest that missed the word of its home asks by itself every 30 s
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """After one minute of churn."""
+
+    minute: int
+    veterans: int  # daemons that were never ended so far
+    private_mib_median: float  # of veterans
+    private_mib_max: float
+    root_mib: float
+    cpu_s: float  # of all live daemons since they were started
+
+
+def script_of(nodes: int, fanout: int, minutes: int, percent_per_min: float, seed: int) -> Scenario:
+    """So many minutes of churn, the tree whole after each. The root is left alone: it has the largest roster."""
+    churn = scenario.Churn(nodes=f"2-{nodes}", percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
+    steps: list[Step] = [scenario.Start(), scenario.Expect(within_s=30.0)]
+    for _ in range(minutes):
+        steps += [churn, scenario.Expect(within_s=WHOLE_S_MAX)]
+    cluster = Cluster(nodes=nodes, fanout=fanout)
+    return Scenario(title=f"soak of {minutes} minutes", seed=seed, cluster=cluster, steps=tuple(steps))
+
+
+def soak(
+    lab: Lab, script: Scenario, *, say: Callable[[str], None], write: Callable[[list[Sample]], None]
+) -> tuple[Performance, list[Sample]]:
+    """Play the script; `write` is given all samples after each. Raises LabError."""
+    samples: list[Sample] = []
+    first: dict[str, float] = {}  # live address -> start of its process, as the log says
+
+    def look(step: Step) -> None:
+        if not isinstance(step, scenario.Expect):
+            return
+        cluster = lab.look()
+        lives = {node.address: node.forked_at for node in cluster.live()}
+        if not first:
+            first.update(lives)
+        veterans = {address for address, at in first.items() if lives.get(address) == at}
+        samples.append(_sample(lab, len(samples), veterans))
+        say(f"          {samples[-1]}")
+        write(samples)
+
+    performance = Play(script, lab, say=lambda _line: None, after=look).run("soak")
+    return performance, samples
+
+
+def _sample(lab: Lab, minute: int, veterans: set[str]) -> Sample:
+    read = lab.processes("private_mib", "cpu_s")
+    private = {address: mib for address, mib in read["private_mib"].items() if address in veterans}
+    return Sample(
+        minute=minute,
+        veterans=len(private),
+        private_mib_median=round(statistics.median(private.values()), 3),
+        private_mib_max=round(max(private.values()), 3),
+        root_mib=round(private.get(lab.address(1), 0.0), 3),
+        cpu_s=round(sum(read["cpu_s"].values()), 1),
+    )
+
+
+def growth_kib_per_min(samples: list[Sample], values: Callable[[Sample], float]) -> float:
+    """Slope of a straight line through the second half of the samples: what comes after everything is warm."""
+    late = samples[len(samples) // 2 :]
+    if len(late) < 2:
+        return 0.0
+    slope = statistics.linear_regression([s.minute for s in late], [values(s) for s in late]).slope
+    return slope * 1024
+
+
+def write_json(path: Path, script: Scenario, samples: list[Sample], failure: str | None) -> None:
+    """Everything that was measured, with the machine."""
+    churn = next(step for step in script.steps if isinstance(step, scenario.Churn))
+    document = {
+        "nodes": script.cluster.nodes,
+        "fanout": script.cluster.fanout,
+        "percent_per_min": churn.percent_per_min,
+        "minutes": len(samples) - 1,
+        "failure": failure,
+        "at": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "growth_kib_per_min_median": growth_kib_per_min(samples, lambda s: s.private_mib_median),
+        "growth_kib_per_min_root": growth_kib_per_min(samples, lambda s: s.root_mib),
+        "samples": [asdict(sample) for sample in samples],
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n")

@@ -1,0 +1,183 @@
+"""What a node costs as the cluster grows: one cluster starts, comes to rest, and everything is counted.
+
+Intuition: the same town, founded again and again, each time ten times larger. If a family writes as many letters in
+the largest as in the smallest, the post office will do for a whole country.
+
+Nodes take no time to think here: what is counted is said and waited for, not computed. Streams along the edges are
+not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Literal
+
+import msgspec
+
+from subord.core.events import Notice, PlaceChanged
+from subord.core.messages import Message
+from subord.core.network import Network
+from subord.core.settings import Settings, TimingName
+from subord.core.view import Position
+from subord.sim.liveness import complaint
+from subord.sim.safety import Violation
+from subord.sim.world import World
+
+Order = Literal["random", "ascending"]
+
+ROOT = 1
+STARTED_WITHIN_S = 0.01  # all nodes start within this time; their hosts are up before
+LOOK_EVERY_S = 0.01
+LASTS_S_MIN = 60.0
+REST_S = 20.0
+SETTLING_S = 10.0  # from whole to rest: beats are rare only some seconds after a change of place
+WHOLE_WITHIN_S = 3600.0
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured. Positions are 1 to `nodes`; guest slots are as many as the fan-out."""
+
+    nodes: int
+    fanout: int
+    order: Order = "random"
+    seed: int = 1
+    network: str = "10.0.0.0/14"
+    timing: TimingName = "lan"
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """What was counted. Times are virtual seconds from the first start; the root's datagrams are both ways."""
+
+    tree_s: float  # the last change of place: one root, everybody at home
+    whole_s: float  # and the root lists everybody: L1 to L3 hold
+    exchanges_per_node: float  # proposals and questions that were answered
+    leader_changes_per_node: float
+    tree_datagrams_per_node: float  # sent until `tree_s`
+    datagrams_per_node: float  # sent until `whole_s`, beats that would have been sent at rest included
+    bytes_per_node: float  # of these; without headers
+    sent: dict[str, int]  # these by kind
+    depth: int
+    subordinates_max: int
+    root_datagrams_per_s_max: int  # in its busiest second
+    rest_datagrams_per_node_s: float
+    rest_bytes_per_node_s: float
+    rest_root_datagrams_per_s: float
+    lasted_s: float
+    events: int
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    """The counters at one moment."""
+
+    datagrams: int
+    bytes: int
+    root: int
+
+
+class _Counting:
+    """Listens to a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._root_by_second: Counter[int] = Counter()
+        self.tree_datagrams = 0
+        world.on_message = self._on_message
+        world.on_notice = self._on_notice
+
+    def mark(self) -> _Mark:
+        return _Mark(self._world.sent.total(), self._world.sent_bytes, self._root_by_second.total())
+
+    @property
+    def root_max(self) -> int:
+        """Datagrams of the root in its busiest second."""
+        return max(self._root_by_second.values(), default=0)
+
+    def _on_message(self, source: Position, target: Position, _message: Message, _copies: int) -> None:
+        if ROOT in (source, target):
+            self._root_by_second[int(self._world.now)] += 1
+
+    def _on_notice(self, _position: Position, notice: Notice) -> None:
+        if isinstance(notice, PlaceChanged):
+            self.tree_datagrams = self._world.sent.total()
+
+
+def measure(start: Start) -> Growth:
+    """Start the nodes, wait until they are one tree, and count on while they rest.
+
+    Raises Violation when they are no tree after WHOLE_WITHIN_S, and NetworkError for a network that is none.
+    """
+    world = _founded(start)
+    counting = _Counting(world)
+    _run_until_whole(world, start.nodes)
+    whole_s, tree_s, sent = world.now, world.moved_at, dict(world.sent)
+    whole, tree_datagrams = counting.mark(), counting.tree_datagrams
+    world.run(max(LASTS_S_MIN - REST_S - world.now, SETTLING_S))
+    before = counting.mark()
+    world.run(REST_S)
+    after, nodes = counting.mark(), start.nodes
+    return Growth(
+        tree_s=tree_s,
+        whole_s=whole_s,
+        exchanges_per_node=sum(node.joining.exchanges for node in world.nodes.values()) / nodes,
+        leader_changes_per_node=sum(node.leader_changes for node in world.nodes.values()) / nodes,
+        tree_datagrams_per_node=tree_datagrams / nodes,
+        datagrams_per_node=whole.datagrams / nodes,
+        bytes_per_node=whole.bytes / nodes,
+        sent=sent,
+        depth=depth(world),
+        subordinates_max=max(len(node.leading.slots.taken) for node in world.nodes.values()),
+        root_datagrams_per_s_max=counting.root_max,
+        rest_datagrams_per_node_s=(after.datagrams - before.datagrams) / nodes / REST_S,
+        rest_bytes_per_node_s=(after.bytes - before.bytes) / nodes / REST_S,
+        rest_root_datagrams_per_s=(after.root - before.root) / REST_S,
+        lasted_s=world.now,
+        events=world.events,
+    )
+
+
+def _founded(start: Start) -> World:
+    """Everybody is about to start."""
+    settings = Settings(
+        network=Network.parse(start.network),
+        fanout=start.fanout,
+        guest_slots=start.fanout,
+        timing_name=start.timing,
+    )
+    world = World(settings, start.seed)
+    chance = Random(f"{start.seed}/growth")
+    order = list(range(1, start.nodes + 1))
+    if start.order == "random":
+        chance.shuffle(order)
+    world.hosts.update(order)
+    instants = sorted(chance.uniform(0, STARTED_WITHIN_S) for _ in order)
+    for position, at in zip(order, instants, strict=True):
+        world.after(at, world.start, position)
+    return world
+
+
+def _run_until_whole(world: World, nodes: int) -> None:
+    while True:
+        world.run(LOOK_EVERY_S)
+        everybody_listed = ROOT in world.nodes and world.nodes[ROOT].roster.live == nodes  # before, L3 cannot hold
+        if everybody_listed and complaint(world) is None:
+            return
+        if world.now > WHOLE_WITHIN_S:
+            raise Violation("growth", world.now, f"{nodes} nodes are no tree: {complaint(world)}")
+
+
+def depth(world: World) -> int:
+    """Edges between the root and the farthest node."""
+    found: dict[Position, int] = {0: -1}
+    for position in world.living():  # whoever leads is lower, hence comes before
+        found[position] = found[world.leader_of(position)] + 1
+    return max(found.values())
+
+
+def depth_min(nodes: int, fanout: int) -> int:
+    """Of any tree of so many nodes in which nobody has more than `fanout` subordinates."""
+    level, held = 0, 1
+    while held < nodes:
+        level += 1
+        held += fanout**level
+    return level
