@@ -28,7 +28,7 @@ class Damping:
         calm_s = min(now - self._lost_at, held_s)
         self._losses = max(0.0, self._losses - calm_s / timing.return_hold_s_max) + 1
         self._lost_at = now
-        doublings = int(self._losses) - 2
+        doublings = round(self._losses) - 2
         if doublings >= 0:
             hold_s = min(timing.return_hold_s * 2 ** min(doublings, 32), timing.return_hold_s_max)
             self.hold_until = now + hold_s

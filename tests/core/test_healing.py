@@ -1,0 +1,126 @@
+"""What healing does besides finding the next leader: patience, damping, suspicion of oneself (protocol section 4)."""
+
+from __future__ import annotations
+
+import pytest
+from small_world import SmallWorld
+
+from subord.core.damping import Damping
+from subord.core.events import SubordinateLost
+from subord.core.messages import Goodbye, Propose, Why
+from subord.core.settings import LAN
+
+ARP_S = 1.0  # what Linux waits before it asks again who has an address
+
+
+def settled(size: int = 7) -> SmallWorld:
+    world = SmallWorld.dense(size, 2)
+    world.run(70)
+    assert world.whole()
+    return world
+
+
+# -- a home that is back ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asking", [False, True], ids=["guest rests", "guest is just asking in vain"])
+def test_a_guest_goes_home_though_the_first_datagrams_are_lost(asking: bool) -> None:
+    """The cable of 2 is put back: for a second what 4 and 5 send to it waits for an ARP answer, and is late."""
+    world = settled()
+    world.vanish(2)
+    world.run_until(lambda: all(world.leader_of(p) == 3 for p in (4, 5)), within_s=10)
+    if asking:
+        asked = world.sent["Propose"]
+        world.run_until(lambda: world.sent["Propose"] > asked, within_s=5)
+    else:
+        world.run(0.6)
+    back_at = world.now
+    world.lossy = lambda source, target, _m: source in (4, 5) and target == 2 and world.now < back_at + ARP_S
+    world.start(2)
+    world.run_until(lambda: all(world.leader_of(p) == 2 for p in (4, 5)), within_s=ARP_S + 0.5)
+
+
+# -- damping --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("losses", "hold_s"),
+    [
+        (1, 0.0),
+        (2, LAN.return_hold_s),
+        (3, 2 * LAN.return_hold_s),
+        (4, 4 * LAN.return_hold_s),
+        (99, LAN.return_hold_s_max),
+    ],
+)
+def test_the_hold_doubles_up_to_its_bound(losses: int, hold_s: float) -> None:
+    damping = Damping(LAN)
+    for _ in range(losses):
+        damping.lost(100.0, held_s=0.0)
+    assert max(0.0, damping.hold_until - 100.0) == hold_s
+
+
+def test_a_home_that_held_is_forgiven() -> None:
+    damping = Damping(LAN)
+    for at in (0.0, 10.0, 20.0):
+        damping.lost(at, held_s=5.0)
+    damping.lost(20.0 + 10 * LAN.return_hold_s_max, held_s=10 * LAN.return_hold_s_max)
+    assert damping.hold_until < 20.0 + 10 * LAN.return_hold_s_max
+
+
+def test_the_first_return_is_at_once_and_later_ones_are_held() -> None:
+    world = settled()
+    waited = []
+    for _ in range(4):
+        world.crash(2)
+        world.run_until(lambda: all(world.leader_of(p) not in (0, 2) for p in (4, 5)), within_s=5)
+        lost_at = world.now
+        world.start(2)
+        world.run_until(lambda: all(world.leader_of(p) == 2 for p in (4, 5)), within_s=70)
+        waited.append(world.now - lost_at)
+    hold_s = LAN.return_hold_s
+    assert waited[0] < 0.1
+    assert waited[1:] == pytest.approx([hold_s, 2 * hold_s, 4 * hold_s], abs=0.2)
+
+
+# -- whose fault is silence? -------------------------------------------------------------------------------------
+
+
+def test_who_hears_nobody_waits_one_silence_more() -> None:
+    """The cable of 3 is pulled: it suspects itself before it calls 6 and 7 lost."""
+    world = settled()
+    world.weather.cut.add(3)
+    world.fate = lambda source, target, _message: world.weather.fate(source, target)
+    began = world.now
+    world.run(LAN.leader_silence_s + 1.1 * LAN.beat_interval_s)
+    assert world.noticed(SubordinateLost, 3) == []
+    world.run_until(lambda: len(world.noticed(SubordinateLost, 3)) == 2, within_s=2 * LAN.leader_silence_s)
+    assert world.now - began > 1.5 * LAN.leader_silence_s
+
+
+def test_one_of_two_that_is_silent_is_lost_after_one_silence() -> None:
+    world = settled()
+    world.vanish(6)
+    world.run(1.1 * LAN.beat_interval_s + (LAN.attempts + 1) * LAN.answer_s)
+    assert [notice.position for notice in world.noticed(SubordinateLost, 3)] == [6]  # type: ignore[attr-defined]
+
+
+# -- lives ---------------------------------------------------------------------------------------------------------
+
+
+def test_words_of_a_former_life_after_its_successor_has_answered() -> None:
+    """2 restarts and answers 4's beat as a stranger; a goodbye of its former life is still under way."""
+    world = settled()
+    former = world.nodes[2].context.incarnation
+    world.kill(2)
+    world.start(2)
+    said: list[tuple[int, int, str]] = []
+    world.on_message = lambda source, target, message, _copies: said.append((source, target, type(message).__name__))
+    world.lossy = lambda source, target, message: (source, target, type(message)) == (4, 2, Propose)
+    world.run_until(lambda: (2, 4, "Stranger") in said, within_s=5)
+    world.run(0.01)
+    world.tell(2, 4, Goodbye(former, Why.LEAVING, (3,)))
+    world.lossy = lambda _source, _target, _message: False
+    world.run(5)
+    assert world.leader_of(4) == 2
+    assert world.moves()[4] == 0
