@@ -43,7 +43,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("file", nargs="?", help="a scenario file")
+    what.add_argument("file", nargs="?", metavar="FILE", help="a scenario file")
     what.add_argument("--seed", type=_natural, metavar="N", help="the scenario that this seed draws")
     what.add_argument("--seeds", type=_natural, metavar="COUNT", help="a campaign of so many seeds")
     parser.add_argument("--first", type=_natural, metavar="N", default=0, help="the first seed of a campaign")
