@@ -8,6 +8,7 @@ asks reads the event log.
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -173,6 +174,7 @@ class Controller:
     def _do_start(self, request: Message) -> Any:
         """Fork these nodes in this order, without waiting for any."""
         addresses = request["addresses"]
+        self._hear_of_exits()
         for address in addresses:
             self._check(address)
             if address in self._pids:
@@ -230,6 +232,12 @@ class Controller:
         }
 
     # The zygote
+
+    def _hear_of_exits(self) -> None:
+        """Whoever read of an exit in the event log may start the node again: then we must know it, too."""
+        while select.select([self._zygote], [], [], 0)[0] and not self._zygote.ended:
+            for message in self._zygote.receive():
+                self._note(message)
 
     def _ask_zygote(self, request: Message) -> Message:
         self._zygote.send(request)

@@ -68,6 +68,7 @@ class NodeSeen:
 
     address: str
     alive: bool = True
+    exited: bool = False  # also its process, a moment after its last word
     forked_at: float | None = None
     place: str | None = None  # "root", "home", "guest"; None before the first
     leader: str | None = None
@@ -146,7 +147,8 @@ class Cluster:
         self.last_fork_at = max(mono, self.last_fork_at)
 
     def _on_lab_exited(self, event: Event, _mono: float) -> None:
-        self._node(event).alive = False
+        node = self._node(event)
+        node.alive, node.exited = False, True
 
     def _on_stopped(self, event: Event, _mono: float) -> None:
         self._node(event).alive = False

@@ -49,7 +49,7 @@ class Stage:
     def is_leaving(self, position: int) -> bool:
         """Whether it was told to leave and still runs."""
         node = self._lab.cluster.nodes.get(self._lab.address(position))
-        return position not in self._crew.running and node is not None and node.alive
+        return position not in self._crew.running and node is not None and not node.exited
 
     def kill(self, positions: Iterable[int]) -> None:
         self._strike(positions, self._kill)

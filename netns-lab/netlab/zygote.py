@@ -217,8 +217,8 @@ class Zygote:
         address = self._addresses.pop(pid)
         del self._pids[address]
         code = os.waitstatus_to_exitcode(status)
-        append_event(self._events, address, "lab_exited", pid=pid, code=code)
         self._controller.send({"exited": address, "pid": pid, "code": code})
+        append_event(self._events, address, "lab_exited", pid=pid, code=code)
 
 
 def daemon_command(daemon: str | None) -> list[str]:

@@ -68,6 +68,7 @@ class _Node(Collector):
         yield from self._place(view)
         yield from _gauges(view, self._shown.settings.fanout)
         yield _subordinates(view)
+        yield _tables(view)
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
         yield from _counted(self._shown.counters)
@@ -107,6 +108,15 @@ def _subordinates(view: Snapshot) -> Metric:
     places = Counter(edge.place for edge in view.subordinates)
     for place in (Place.HOME, Place.GUEST):
         family.add_metric((place.value,), places[place])
+    return family
+
+
+def _tables(view: Snapshot) -> Metric:
+    family = GaugeMetricFamily(
+        "subord_table_entries", "Entries of each table of the protocol core", labels=("table",)
+    )
+    for table, size in view.tables.items():
+        family.add_metric((table,), size)
     return family
 
 

@@ -41,6 +41,7 @@ def snapshot(node: Node, now: float) -> Snapshot:
         leader_changes=node.leader_changes,
         exchanges=node.joining.exchanges,
         refusals=node.refusals.shown(now),
+        tables=table_sizes(node),
     )
 
 

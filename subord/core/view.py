@@ -95,6 +95,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     leader_changes: int
     exchanges: int  # proposals that were answered
     refusals: tuple[Refusal, ...]
+    tables: dict[str, int]  # entries of everything that could grow (docs/protocol.md, S5)
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ from typing import Literal
 
 import msgspec
 
-from subord.core.events import Notice, PlaceChanged
 from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.settings import Settings, TimingName
@@ -53,10 +52,9 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     whole_s: float  # and the root lists everybody: L1 to L3 hold
     exchanges_per_node: float  # proposals and questions that were answered
     leader_changes_per_node: float
-    tree_datagrams_per_node: float  # sent until `tree_s`
     datagrams_per_node: float  # sent until `whole_s`, beats that would have been sent at rest included
     bytes_per_node: float  # of these; without headers
-    sent: dict[str, int]  # these by kind
+    sent: dict[str, int]  # these by kind, of all nodes
     depth: int
     subordinates_max: int
     root_datagrams_per_s_max: int  # in its busiest second
@@ -81,9 +79,7 @@ class _Counting:
     def __init__(self, world: World) -> None:
         self._world = world
         self._root_by_second: Counter[int] = Counter()
-        self.tree_datagrams = 0
         world.on_message = self._on_message
-        world.on_notice = self._on_notice
 
     def mark(self) -> _Mark:
         return _Mark(self._world.sent.total(), self._world.sent_bytes, self._root_by_second.total())
@@ -97,10 +93,6 @@ class _Counting:
         if ROOT in (source, target):
             self._root_by_second[int(self._world.now)] += 1
 
-    def _on_notice(self, _position: Position, notice: Notice) -> None:
-        if isinstance(notice, PlaceChanged):
-            self.tree_datagrams = self._world.sent.total()
-
 
 def measure(start: Start) -> Growth:
     """Start the nodes, wait until they are one tree, and count on while they rest.
@@ -110,8 +102,7 @@ def measure(start: Start) -> Growth:
     world = _founded(start)
     counting = _Counting(world)
     _run_until_whole(world, start.nodes)
-    whole_s, tree_s, sent = world.now, world.moved_at, dict(world.sent)
-    whole, tree_datagrams = counting.mark(), counting.tree_datagrams
+    whole_s, tree_s, sent, whole = world.now, world.moved_at, dict(world.sent), counting.mark()
     world.run(max(LASTS_S_MIN - REST_S - world.now, SETTLING_S))
     before = counting.mark()
     world.run(REST_S)
@@ -121,7 +112,6 @@ def measure(start: Start) -> Growth:
         whole_s=whole_s,
         exchanges_per_node=sum(node.joining.exchanges for node in world.nodes.values()) / nodes,
         leader_changes_per_node=sum(node.leader_changes for node in world.nodes.values()) / nodes,
-        tree_datagrams_per_node=tree_datagrams / nodes,
         datagrams_per_node=whole.datagrams / nodes,
         bytes_per_node=whole.bytes / nodes,
         sent=sent,

@@ -101,6 +101,7 @@ class FakeShown:
             leader_changes=1,
             exchanges=2,
             refusals=world.refusals,
+            tables={"rows": len(below)},
         )
 
     def roster(self) -> RosterView:

@@ -20,6 +20,7 @@ EXPECTED = {
     "subord_fanout": "gauge",
     "subord_is_root": "gauge",
     "subord_subordinates": "gauge",
+    "subord_table_entries": "gauge",
     "subord_subtree_nodes": "gauge",
     "subord_subtree_not_home_nodes": "gauge",
     "subord_leader_changes": "counter",
