@@ -5,7 +5,7 @@ Intuition: a menu whose prices the till prints. The text around is written by pe
 `<!-- begin NAME -->` and `<!-- end NAME -->` is printed here from the code itself, and the stories are told
 by the protocol core on a pretended network.
 
-    .venv/bin/python docs/build.py          writes the parts and docs/tree.svg anew
+    .venv/bin/python docs/build.py          writes the parts and the pictures anew
 
 tests/test_docs.py fails when something is out of date. docs/configuration.md has a writer of its own.
 """
@@ -23,6 +23,7 @@ REPOSITORY = DOCS.parent
 sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
 import build_evaluation  # noqa: E402
+import build_growth  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
@@ -35,7 +36,7 @@ PAGES = (
     "docs/operating.md",
     "docs/evaluation.md",
 )
-PICTURE = "docs/tree.svg"
+PICTURES: dict[str, Callable[[], str]] = {"docs/tree.svg": build_picture.svg, **build_growth.PICTURES}
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -76,6 +77,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "why": build_stories.why,
     "why-healed": build_stories.why_healed,
     **build_evaluation.PARTS,
+    **build_growth.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
 }
 
@@ -88,7 +90,7 @@ def fresh(page: str) -> str:
 def main(root: Path = REPOSITORY) -> None:
     """Write what is out of date in the pages below `root`."""
     contents = {name: fresh((root / name).read_text(encoding="utf-8")) for name in PAGES}
-    contents[PICTURE] = build_picture.svg()
+    contents |= {name: draw() for name, draw in PICTURES.items()}
     for name, text in contents.items():
         path = root / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:

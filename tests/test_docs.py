@@ -50,12 +50,18 @@ def test_generated_parts_are_fresh(page: str) -> None:
     assert text_of(page) == build.fresh(text_of(page)), f"{page} is out of date: {REWRITE}"
 
 
-def test_the_picture_is_fresh() -> None:
-    assert text_of(build.PICTURE) == build.build_picture.svg(), f"{build.PICTURE} is out of date: {REWRITE}"
+@pytest.mark.parametrize("picture", build.PICTURES)
+def test_the_pictures_are_fresh(picture: str) -> None:
+    assert text_of(picture) == build.PICTURES[picture](), f"{picture} is out of date: {REWRITE}"
+
+
+@pytest.mark.parametrize("picture", build.PICTURES)
+def test_every_picture_is_shown(picture: str) -> None:
+    assert any(f"({Path(picture).name})" in text_of(page) or f"({picture})" in text_of(page) for page in PAGES)
 
 
 def test_the_picture_shows_the_papers_tree() -> None:
-    root = ElementTree.parse(REPOSITORY / build.PICTURE).getroot()
+    root = ElementTree.parse(REPOSITORY / "docs" / "tree.svg").getroot()
     words = "".join(root.itertext()).replace("\N{NO-BREAK SPACE}", " ")
     assert "11 nodes, depth 3, all at home, root 10.0.0.1" in words
     assert len(re.findall(r"─ 10\.0\.0\.\d+", words)) == 10
@@ -79,7 +85,7 @@ def test_a_stale_part_is_noticed() -> None:
 
 def test_the_build_command_writes_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "docs").mkdir()
-    for page in (*PAGES, build.PICTURE):
+    for page in (*PAGES, *build.PICTURES):
         (tmp_path / page).write_text(text_of(page).replace("there is no such node", "there is"), encoding="utf-8")
     build.main(tmp_path)
     assert capsys.readouterr().out == "docs/operating.md: written\n"

@@ -37,8 +37,8 @@ def check(play: Scenario, *, rootless: bool) -> None:
 
 def _beyond(step: Step) -> list[str]:
     """What of a step only the simulator can do."""
-    if isinstance(step, scenario.Jump):
-        return ["jump"]
+    if isinstance(step, scenario.Jump | scenario.Hangup):
+        return [step.__struct_config__.tag]
     if isinstance(step, scenario.Weather):
         return [f"weather: {name}" for name in ("delay_s", "jitter_s", "doubled") if getattr(step, name) > 0]
     return []

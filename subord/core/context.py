@@ -26,6 +26,7 @@ class Context:
         self.incarnation = incarnation
         self.chance = chance
         self.now = now
+        self.heard_at = now  # when anybody of our network last spoke to us
         self.agenda = Agenda()
         self.actions: list[Action] = []
         self._number = chance.randrange(1, 1 << 16)

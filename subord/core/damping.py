@@ -22,10 +22,10 @@ class Damping:
         self._lost_at = -inf
         self.hold_until = -inf
 
-    def lost(self, now: float, held_s: float) -> None:
-        """The home is lost; we had stood below it for `held_s`."""
+    def lost(self, now: float, since: float) -> None:
+        """The home, which we had since `since`, is lost or says goodbye."""
         timing = self._timing
-        calm_s = min(now - self._lost_at, held_s)
+        calm_s = now - max(self._lost_at, since)
         self._losses = max(0.0, self._losses - calm_s / timing.return_hold_s_max) + 1
         self._lost_at = now
         doublings = round(self._losses) - 2

@@ -14,6 +14,11 @@ from subord.core.messages import Message
 from subord.core.view import Incarnation, Place, Position
 
 LostCause = Literal["silence", "refused", "closed", "displaced", "unwelcome"]
+FAILURES: tuple[LostCause, ...] = (
+    "silence",
+    "refused",
+    "closed",
+)  # a goodbye or a displacement was not detected by us
 
 
 class Received(msgspec.Struct, frozen=True):

@@ -106,10 +106,15 @@ class Joining:
         Its host may have come up this moment, and the first datagrams to it wait for the answer to an ARP request.
         """
         home = self._home_elsewhere()
-        if home is not None and self._may_move_home(home):
-            for exchange in [e for e, q in self._questions.items() if q.position == home]:
-                del self._questions[exchange]
-            self._propose(home, tries=HOME_TRIES)
+        if home is None or not self._may_move_home(home):
+            return
+        asked = [question for question in self._questions.values() if question.position == home]
+        if any(question.patient for question in asked):
+            return
+        for question in asked:
+            del self._questions[question.exchange]
+        # Whoever has no leader has others to ask as well, one after the other.
+        self._propose(home, tries=HOME_TRIES if self.aim in (Aim.BETTER, Aim.LOWER) else 2)
 
     def _try_home(self) -> None:
         """Perhaps our home is alive."""
@@ -156,6 +161,8 @@ class Joining:
     def settle(self, *, home: bool) -> None:
         """We have a place; a guest looks for a better one now and then."""
         self._questions.clear()
+        self._queue, self._doors = [], []
+        self._visited.clear()
         self.aim = Aim.NOTHING if home else Aim.BETTER
         self._better = None
         self._rest_s = self._context.timing.search_interval_s
@@ -240,6 +247,9 @@ class Joining:
         self._rest_until = inf
         if context.mapping.home_of(context.position) is None:
             return  # the lowest position has nobody to look for
+        if any(question.wish is not None for question in self._questions.values()):
+            self._rest(context.timing.answer_s)  # perhaps our home is just answering
+            return
         if self.aim is Aim.LOWER:
             self._begin_round(())
             self._doors = list(self.peers)
@@ -249,6 +259,7 @@ class Joining:
             self._walked = context.timing.walk_candidates_max  # those who live are known: no door to door
             self._advance()
         elif self.aim is Aim.BETTER:
+            self._visited.clear()
             self._try_home()
             for root in self._following.path[:1]:
                 self._ask(root)

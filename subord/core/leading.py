@@ -296,11 +296,8 @@ class Leading:
 
     def _is_deaf(self) -> bool:
         """Silence from everybody at once is our own fault until shown otherwise (protocol section 4)."""
-        timing, leader = self._context.timing, self._following.leader
-        heard_at = max(each.heard_at for each in self.slots.taken.values())
-        if leader is not None:
-            heard_at = max(heard_at, leader.heard_at)
-        return len(self.slots.taken) > 1 and self._context.now - heard_at > timing.beat_interval_s
+        silent_s = self._context.now - self._context.heard_at
+        return len(self.slots.taken) > 1 and silent_s > self._context.timing.beat_interval_s
 
     def _give_up_at(self, each: Subordinate) -> float:
         return each.due_at + self._context.timing.attempts * self._context.timing.answer_s

@@ -14,9 +14,12 @@ from math import inf
 from random import Random
 from typing import Literal, assert_never
 
+import msgspec
+
 from subord.core.agenda import Alarm
 from subord.core.context import Context
 from subord.core.events import (
+    FAILURES,
     Action,
     Dropped,
     EdgeClosed,
@@ -67,7 +70,6 @@ from subord.core.settings import Settings
 from subord.core.view import Incarnation, Place, Position
 
 SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
-FAILURES: tuple[LostCause, ...] = ("silence", "refused", "closed")
 PLACE_CODES = {Place.ROOT: 0, Place.HOME: 1, Place.GUEST: 2}
 
 
@@ -171,6 +173,7 @@ class Node:
         elif any(position > self.context.settings.network.size for position in positions_named(message)):
             self.context.note(Dropped("names_outside_network"))
         else:
+            self.context.heard_at = self.context.now
             self._on_message(event.source, event.address, message)
 
     def _on_message(self, source: Position, address: str, message: Message) -> None:
@@ -239,7 +242,10 @@ class Node:
         if leader is None or leader.position != source or stranger.number not in leader.calls:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
-            leader.incarnation = stranger.incarnation  # it answers our own beat: words of its former life are over
+            if stranger.incarnation != leader.incarnation:
+                # It answers our own beat: words of its former life are over, and its versions are counted anew.
+                leader.incarnation = stranger.incarnation
+                leader.guidance = msgspec.structs.replace(leader.guidance, version=0)
             self.roster.report_everything()  # whatever it confirmed, it has forgotten
             self.joining.rejoin()
 
@@ -300,6 +306,9 @@ class Node:
         home = self.context.mapping.home_of(self.context.position)
         place = Place.HOME if leader == home else Place.GUEST
         reasons = {Place.HOME: "its computed leader", Place.GUEST: "the nearest with a free guest slot"}
+        left = self.following.leader
+        if left is not None and left.leaving and left.position == home:
+            self.joining.damping.lost(self.context.now, left.since)
         self.following.attach(leader, incarnation, guidance)
         self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])
         self.joining.settle(home=place is Place.HOME)
@@ -343,7 +352,7 @@ class Node:
         if self.phase is Phase.LEAVING:
             return
         if self.place is Place.HOME and cause in FAILURES:
-            self.joining.damping.lost(self.context.now, self.context.now - leader.since)
+            self.joining.damping.lost(self.context.now, leader.since)
         self._lost_at = self.context.now
         self.leading.adrift = True
         self.leading.tell_subordinates()

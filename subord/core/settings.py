@@ -69,6 +69,7 @@ WAN = Timing(
     beat_interval_s=5.0,
     beat_interval_s_min=1.0,
     answer_s=1.5,
+    restart_grace_s=2.0,
     patience_s=10.0,
     host_patience_s=30.0,
     report_s=0.2,

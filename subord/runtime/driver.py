@@ -15,6 +15,7 @@ import trio
 
 from subord.core.admission import Admission
 from subord.core.events import (
+    FAILURES,
     Action,
     Dropped,
     EdgeClosed,
@@ -37,7 +38,6 @@ from subord.runtime.udp import Datagram, UdpSocket
 from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
 
 VERSION_ANSWERS_PER_S = 5.0  # to datagrams of unknown versions: nobody may use us as an echo
-FAILURES = ("silence", "refused", "closed")  # a goodbye or a displacement was not detected by us
 
 
 class Driver:

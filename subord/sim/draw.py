@@ -157,6 +157,7 @@ class _Dealer:
             (2, scenario.Resume),
             (1, lambda: self._slow(some)),
             (1, lambda: scenario.Jump(nodes=some, seconds=chance.choice((0.3, 1.0, 10.0, 1000.0)))),
+            (1, lambda: scenario.Hangup(nodes=some)),
             (1, lambda: scenario.Cut(nodes=some)),
             (1, lambda: self._block(some)),
             (1, self._partition),

@@ -12,6 +12,8 @@ from math import ceil
 
 import msgspec
 
+from subord.core.joining import PEERS_MAX
+from subord.core.messages import PATH_POSITIONS_MAX
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.sim import oracle
@@ -60,19 +62,34 @@ def all_at_home(world: World, part: list[Position]) -> Complaint:
 def right_roster(world: World, part: list[Position]) -> Complaint:
     """L3: the root lists exactly the living, each below the leader that it has."""
     roster = world.nodes[part[0]].roster
-    listed = {p: claim.change.leader for p, (_, claim) in roster.rows.items() if not claim.change.missing}
+    listed = {p: claim.change for p, (_, claim) in roster.rows.items() if not claim.change.missing}
     if listed.keys() != set(part):
         lacking, dead = sorted(set(part) - listed.keys()), sorted(listed.keys() - set(part))
         return f"the root's roster lacks {lacking[:8]} and has {dead[:8]} too many"
-    wrong = [p for p in part if listed[p] != world.leader_of(p)]
-    return f"the root has an old leader of {wrong[:8]}" if wrong else None
+    wrong = [p for p in part if listed[p].leader != world.leader_of(p)]
+    if wrong:
+        return f"the root has an old leader of {wrong[:8]}"
+    former = [p for p in part if listed[p].incarnation != world.nodes[p].context.incarnation]
+    return f"the root lists a former life of {former[:8]}" if former else None
 
 
-CHECKERS: dict[str, Callable[[World, list[Position]], Complaint]] = {
-    "L1": one_root,
-    "L2": all_at_home,
-    "L3": right_roster,
-}
+def right_paths(world: World, part: list[Position]) -> Complaint:
+    """L3 as well, downwards: everybody's path is that of the leader, and the leader."""
+    wrong = []
+    for position in part[1:]:
+        leader, path = world.leader_of(position), world.nodes[position].following.path
+        above = (*world.nodes[leader].following.path, leader)
+        if len(above) < PATH_POSITIONS_MAX and path != above:
+            wrong.append((position, path))
+    return f"think of another way to the root than the leader: {wrong[:4]}" if wrong else None
+
+
+CHECKERS: tuple[tuple[str, Callable[[World, list[Position]], Complaint]], ...] = (
+    ("L1", one_root),
+    ("L2", all_at_home),
+    ("L3", right_roster),
+    ("L3", right_paths),
+)
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,11 +131,15 @@ class Healed(msgspec.Struct, frozen=True, kw_only=True):
     bound_s: float
 
 
-def complaint(world: World, *, home: bool = True) -> tuple[str, str] | None:
-    """(name, text) of the first of L1 to L3 that does not hold now; None: all do."""
+def complaint(world: World, *, home: bool = True, paths: bool = False) -> tuple[str, str] | None:
+    """(name, text) of the first of L1 to L3 that does not hold now; None: all do.
+
+    Paths travel down with echoes, a beat for each level: they are looked at only on demand.
+    """
     for part in parts(world):
-        for name, check in CHECKERS.items():
-            found = check(world, part) if home or name != "L2" else None
+        for name, check in CHECKERS:
+            wanted = (home or check is not all_at_home) and (paths or check is not right_paths)
+            found = check(world, part) if wanted else None
             if found is not None:
                 return name, found
     return None
@@ -133,7 +154,7 @@ def demand_healing(world: World) -> Healed:
     until = began + bounds.whole_s
     whole_at: float | None = None
     while True:
-        found = complaint(world)
+        found = complaint(world, paths=True)
         if found is None:
             whole_at = world.now if whole_at is None else whole_at
             if world.now - max(world.moved_at, whole_at) >= bounds.quiet_s:
@@ -163,10 +184,11 @@ def _demand_rest(world: World, nodes: int) -> None:
         raise Violation("L4", world.now, "a leader changed when all was quiet")
     beats = 2 * (for_s / timing.beat_interval_s / 0.9 + 1)
     asks = 8 * (for_s / timing.home_interval_s_max / 0.9 + 1)
-    walk = (timing.walk_candidates_max + 32) * (for_s / timing.search_interval_s_max / 0.9 + 2)
-    away = sum(node.roster.not_home for p, node in world.nodes.items() if world.leader_of(p) == 0)
-    roots = sum(world.leader_of(p) == 0 for p in world.nodes) if world.living() else 0
-    sent_max = nodes * beats + away * asks + roots * walk
+    rounds = for_s / timing.search_interval_s_max / 0.9 + 2
+    roots = [p for p in world.nodes if world.leader_of(p) == 0]
+    away = sum(world.nodes[p].roster.not_home for p in roots)
+    walk = sum(min(p - 1, timing.walk_candidates_max) + PEERS_MAX for p in roots if p > 1)
+    sent_max = nodes * beats + away * asks + walk * rounds
     if sent > sent_max:
         raise Violation(
             "L5", world.now, f"{nodes} nodes sent {sent} datagrams in {for_s:g} s, {sent_max:.0f} at rest"

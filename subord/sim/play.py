@@ -117,11 +117,13 @@ class Play:
             case scenario.Pause():
                 self._each(step.nodes, self._pause)
             case scenario.Resume():
-                self._each(step.nodes, world.resume, among=tuple(world.paused))
+                self._each(step.nodes, self._resume, among=tuple(world.paused))
             case scenario.Slow():
                 self._each(step.nodes, lambda p: self._slow(p, step, world.now + step.for_s))
             case scenario.Jump():
                 self._each(step.nodes, lambda p: world.jump(p, step.seconds))
+            case scenario.Hangup():
+                self._each(step.nodes, world.hang_up)
             case scenario.Cut():
                 self._each(step.nodes, self._cut)
             case scenario.Block():
@@ -169,7 +171,6 @@ class Play:
 
     def _start_one(self, position: Position) -> None:
         if position not in self.world.nodes:
-            self._seer.forgive(position)
             self.world.weather.cut.discard(position)
             address = oracle.address_of(self.settings, position)
             found = self.settings.network.position_of(address) or 0
@@ -193,12 +194,15 @@ class Play:
 
     def _reuse(self, position: Position) -> None:
         self._seer.strike(position)
-        self._seer.forgive(position)
         self.world.reuse(position)
 
     def _pause(self, position: Position) -> None:
         self._seer.strike(position)
         self.world.pause(position)
+
+    def _resume(self, position: Position) -> None:
+        self._seer.back(position)
+        self.world.resume(position)
 
     def _cut(self, position: Position) -> None:
         self._seer.strike(position)

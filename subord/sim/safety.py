@@ -19,6 +19,7 @@ from subord.core.messages import (
     HINTS_MAX,
     Accept,
     Ask,
+    Beat,
     Echo,
     Guide,
     Message,
@@ -29,7 +30,8 @@ from subord.core.node import Node
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.settings import Settings
 from subord.core.showing import table_sizes
-from subord.core.view import Incarnation, Place, Position
+from subord.core.view import Incarnation, Position
+from subord.sim import oracle
 from subord.sim.world import World
 
 ROWS_COUNTED_MAX = 64  # a list of up to so many rows is counted after every change, a longer one now and then
@@ -56,10 +58,12 @@ def fingerprint(node: Node) -> Fingerprint:
         node.phase,
         node.place,
         leader and (leader.position, leader.incarnation, leader.guidance),
-        tuple((each.position, each.incarnation, each.place) for each in node.leading.slots.taken.values()),
+        tuple(
+            (each.position, each.incarnation, each.place, each.number, each.due_at, each.cut)
+            for each in node.leading.slots.taken.values()
+        ),
         node.roster.live,
-        node.roster.not_home,
-        len(node.roster.rows),
+        node.roster.revision,
         node.leader_changes,
     )
 
@@ -116,7 +120,7 @@ class CountedOnce(Checker):
 
     def before(self, world: World, position: Position, event: Event) -> object:
         node = world.nodes[position]
-        if isinstance(event, Received) and event.source is not None:
+        if isinstance(event, Received) and event.source and isinstance(event.message, Beat | Propose):
             self._spoke_at[event.source, position] = world.now
         if isinstance(event, Start) or world.clock(position) > node.deadline + node.context.timing.own_sleep_s:
             self._woke_at[position] = world.now
@@ -150,21 +154,24 @@ class CountedOnce(Checker):
 
 
 class BoundedFanOut(Checker):
-    """At most p whose computed leader it is, and at most g others."""
+    """At most p whose computed leader it is by the oracle, and at most g others."""
 
     name = "S3"
 
     def __init__(self) -> None:
-        self._counted: dict[Position, int] = {}
+        self._counted: dict[Position, tuple[Position, ...]] = {}
 
     def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
         node = world.nodes.get(position)
-        if node is None or len(node.leading.slots.taken) == self._counted.get(position):
+        if node is None:
             return
-        taken, settings = node.leading.slots.taken, node.context.settings
-        self._counted[position] = len(taken)
-        guests = sum(each.place is Place.GUEST for each in taken.values())
-        homes = home_slots_max(settings, position)
+        taken, settings = tuple(node.leading.slots.taken), node.context.settings
+        if taken == self._counted.get(position):
+            return
+        self._counted[position] = taken
+        own, houses = world.houses.get(position, position), world.houses
+        guests = sum(oracle.home_of(settings, houses.get(each, each)) != own for each in taken)
+        homes = home_slots_max(settings, own)
         if guests > settings.guest_slots:
             self.complain(world, f"{position} has {guests} guests: {sorted(taken)}")
         if len(taken) - guests > homes:

@@ -129,6 +129,12 @@ class Jump(_Step, frozen=True, tag="jump"):
     seconds: Seconds
 
 
+class Hangup(_Step, frozen=True, tag="hangup"):
+    """The streams along the edges of these nodes break, though both ends live. Simulator only."""
+
+    nodes: Selector
+
+
 class Cut(_Step, frozen=True, tag="cut"):
     """The cable is pulled; the process runs on."""
 
@@ -220,6 +226,7 @@ Step: TypeAlias = (
     | Resume
     | Slow
     | Jump
+    | Hangup
     | Cut
     | Block
     | Partition

@@ -48,7 +48,7 @@ class Seer:
         self._world = world
         self._next = world.on_notice
         world.on_notice = self._hear
-        self._struck_at: dict[Position, float] = {}  # orphans -> when their leader was struck
+        self._struck: dict[Position, tuple[Position, float]] = {}  # orphan -> its leader, and when that was struck
         self._forgiven: set[Position] = set()
         self._moves: list[Position] = []
         self._attached_s: list[float] = []
@@ -57,11 +57,16 @@ class Seer:
         """`leader` is about to be struck: its subordinates are orphans from now on."""
         for position in self._world.nodes[leader].leading.slots.taken:
             if position in self._world.nodes and self._world.leader_of(position) == leader:
-                self._struck_at.setdefault(position, self._world.now)
+                self._struck.setdefault(position, (leader, self._world.now))
 
     def forgive(self, position: Position) -> None:
-        """Its next change of place is not counted: it starts anew, or was struck itself."""
+        """Its changes of place until the next look are not counted: it was struck itself."""
         self._forgiven.add(position)
+
+    def back(self, leader: Position) -> None:
+        """It runs again: those who have waited for it have a leader."""
+        for orphan in [o for o, (awaited, _) in self._struck.items() if awaited == leader]:
+            self._attached(orphan)
 
     def look(self, *, whole_s: float) -> Seen:
         """What was seen since the last look."""
@@ -75,15 +80,19 @@ class Seer:
         )
         self._moves.clear()
         self._attached_s.clear()
-        self._struck_at.clear()
+        self._struck.clear()
         self._forgiven.clear()
         return seen
 
     def _hear(self, position: Position, notice: Notice) -> None:
         if isinstance(notice, PlaceChanged):
-            struck_at = self._struck_at.pop(position, None)
-            if struck_at is not None:
-                self._attached_s.append(self._world.now - struck_at)
+            self._attached(position)
+            self.back(position)
             if notice.changes and position not in self._forgiven:
                 self._moves.append(position)
         self._next(position, notice)
+
+    def _attached(self, position: Position) -> None:
+        if position in self._struck:
+            _, struck_at = self._struck.pop(position)
+            self._attached_s.append(self._world.now - struck_at)

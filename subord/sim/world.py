@@ -39,12 +39,14 @@ from subord.core.events import (
 from subord.core.messages import Message
 from subord.core.node import Node
 from subord.core.settings import Settings
+from subord.core.showing import neighbourhood
 from subord.core.view import Incarnation, Position
 from subord.sim.weather import DELAY_S, Weather
 from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
 
 WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
-EDGE_DELAY_S = (0.5, 1.5)  # as runtime/edge.py opens the stream to a new leader
+# As runtime/edge.py opens the stream to the first leader, to a new one, and once more when it broke.
+FIRST_EDGE_DELAY_S, EDGE_DELAY_S, EDGE_RETRY_S = (3.0, 5.0), (0.5, 1.5), 1.5
 BOOT_INCARNATION = 1_000_000
 WAKEUP = Wakeup()
 TICK_S = 1e-6
@@ -133,7 +135,6 @@ class World:
 
     def kill(self, position: Position) -> None:
         """The process dies and its streams say nothing: only a message finds nobody there."""
-        self._remember(position)
         del self.nodes[position]
         self.paused.pop(position, None)
 
@@ -176,13 +177,9 @@ class World:
         self._wake(position)
 
     def _remember(self, position: Position) -> None:
-        """What its disk holds when it dies; the daemon saves after every change of place."""
-        node = self.nodes[position]
-        if self._disk is not None and node.place is not None:
-            leader = node.following.leader
-            self._disk[position] = Neighbourhood(
-                node.context.incarnation, leader.position if leader else None, tuple(node.joining.peers)
-            )
+        """What the daemon saves after every change of place."""
+        if self._disk is not None:
+            self._disk[position] = neighbourhood(self.nodes[position])
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -273,9 +270,10 @@ class World:
     def _note(self, position: Position, notice: Notice) -> None:
         if isinstance(notice, PlaceChanged):
             self.moved_at = self.now
+            self._remember(position)
             self._hang_up(position)
             if notice.leader is not None:
-                delay_s = self.chance.uniform(*EDGE_DELAY_S)
+                delay_s = self.chance.uniform(*(EDGE_DELAY_S if notice.changes else FIRST_EDGE_DELAY_S))
                 self.after(delay_s, self._open_edge, position, self.nodes[position], notice.leader)
         elif isinstance(notice, LeaderLost):
             self._hang_up(position)
@@ -302,7 +300,7 @@ class World:
     def deliver(self, source: Position, target: Position, data: bytes) -> None:
         """A datagram arrives."""
         if target not in self.nodes:
-            if target in self.hosts and source in self.nodes and self.weather.is_open(target, source):
+            if target in self.hosts and source in self.nodes and self.weather.fate(target, source):
                 self.after(KERNEL_S, self.feed, source, Unreachable(target))
             return
         message = decode(data)
@@ -311,7 +309,8 @@ class World:
             return
         self.faults[message] += 1
         if message is Fault.VERSION:  # as runtime/driver.py does
-            self.after(KERNEL_S, self.deliver, target, source, VERSIONS_DATAGRAM)
+            for delay_s in self.weather.fate(target, source):
+                self.after(delay_s, self.deliver, target, source, VERSIONS_DATAGRAM)
             self.feed(target, Unreadable(self.address_of(source), data[1]))
 
     def address_of(self, position: Position) -> str:
@@ -326,10 +325,29 @@ class World:
     def _open_edge(self, position: Position, node: Node, leader: Position) -> None:
         """As runtime/edge.py: some moments after a place was found, if it is still the place."""
         at = node.following.leader
-        settled = self.nodes.get(position) is node and at is not None and at.position == leader
-        if settled and leader in self.nodes and self._reach(position, leader):
+        if self.nodes.get(position) is not node or at is None or at.position != leader or position in self._edges:
+            return
+        if leader in self.nodes and self._reach(position, leader):
             self._edges[position] = leader
             self._edges_below[leader][position] = None
+        else:
+            self._open_again(position, leader)
+
+    def _open_again(self, position: Position, leader: Position) -> None:
+        node = self.nodes.get(position)
+        if node is not None:
+            delay_s = EDGE_RETRY_S + self.chance.uniform(*EDGE_DELAY_S)
+            self.after(delay_s, self._open_edge, position, node, leader)
+
+    def hang_up(self, position: Position) -> None:
+        """All streams of a living node break, and both ends of each are told: they are opened again."""
+        leader = self._edges.get(position)
+        if leader is not None:
+            self._hang_up(position)
+            self._tell_closed(leader, position)
+            self._open_again(position, leader)
+        for subordinate in self._close_below(position):
+            self._tell_closed(subordinate, position)
 
     def _reach(self, one: Position, other: Position) -> bool:
         is_open = self.weather.is_open
@@ -345,9 +363,15 @@ class World:
     def _close_edges(self, position: Position) -> None:
         """The kernel of a process that ended closes all its streams."""
         self._hang_up(position)
-        for subordinate in self._edges_below.pop(position, {}):
+        self._close_below(position)
+
+    def _close_below(self, position: Position) -> list[Position]:
+        below = list(self._edges_below.pop(position, {}))
+        for subordinate in below:
             del self._edges[subordinate]
             self._tell_closed(position, subordinate)
+            self._open_again(subordinate, position)
+        return below
 
     def _tell_closed(self, source: Position, target: Position) -> None:
         if self.weather.is_open(source, target, stream=True):

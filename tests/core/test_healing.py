@@ -56,15 +56,15 @@ def test_a_guest_goes_home_though_the_first_datagrams_are_lost(asking: bool) -> 
 def test_the_hold_doubles_up_to_its_bound(losses: int, hold_s: float) -> None:
     damping = Damping(LAN)
     for _ in range(losses):
-        damping.lost(100.0, held_s=0.0)
+        damping.lost(100.0, since=100.0)
     assert max(0.0, damping.hold_until - 100.0) == hold_s
 
 
 def test_a_home_that_held_is_forgiven() -> None:
     damping = Damping(LAN)
     for at in (0.0, 10.0, 20.0):
-        damping.lost(at, held_s=5.0)
-    damping.lost(20.0 + 10 * LAN.return_hold_s_max, held_s=10 * LAN.return_hold_s_max)
+        damping.lost(at, since=at - 5.0)
+    damping.lost(20.0 + 10 * LAN.return_hold_s_max, since=21.0)
     assert damping.hold_until < 20.0 + 10 * LAN.return_hold_s_max
 
 

@@ -12,6 +12,7 @@ from subord.sim.safety import Violation
 from subord.sim.scenario import Cluster, ScenarioError, folded, read, select, write
 
 SHIPPED = sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml"))
+assert SHIPPED, "the scenarios of the lab are gone"
 DYING = """
 title = "The root dies"
 cluster = { nodes = 15, timing = "lab" }
@@ -89,9 +90,7 @@ def test_a_node_that_is_not_there_is_no_mistake_and_one_that_never_was_is() -> N
         select("11", Cluster(nodes=10), among=range(1, 11))
 
 
-@pytest.mark.parametrize(
-    "file", sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml")), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
 def test_the_shipped_scenarios_hold_in_the_simulator(file: Path) -> None:
     script = read(file.read_text())
     assert read(write(script)) == script

@@ -1,0 +1,338 @@
+"""Deliberate faults in the core, each of which the campaign must find.
+
+    .venv/bin/python tests/mutations.py [--seeds N] [--control N] [--jobs N] [--list] [NAME ...]
+
+Intuition: nobody trusts a smoke detector that has never smelt smoke. Here we light small fires, one at a time, each
+in a copy of the house, and write down which detector rang, and how soon.
+
+For each mutation below (all, or the named ones) the package `subord` is copied into a temporary directory, one text
+of the copy is exchanged for another, and the seeds 0, 1, 2, ... are played against the copy until one fails, or N did
+not (default 1000). The control is the copy without any fault: it must pass its own N seeds (default 50) and every
+seed that caught a mutation, so that no catch can be the fault of what was there before.
+
+Progress goes to stderr, the table to stdout. The exit code is 0 when every mutation is caught and the control passes,
+1 when not, 2 for wrong arguments or a mutation that is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import sched_getaffinity
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "subord"
+LASTS_S_MAX = 3600  # one mutation: 1000 seeds take a tenth of that
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`old`, which occurs once in `file`, becomes `new`. `wrong` is what is wrong then, in one sentence."""
+
+    name: str
+    wrong: str
+    file: str  # below subord/
+    old: str
+    new: str
+
+
+MUTATIONS = (
+    Mutation(
+        "any-rank-leads",
+        "A node with a higher position may lead one with a lower.",
+        "core/mapping.py",
+        "return 0 < candidate < node",
+        "return 0 < candidate != node",
+    ),
+    Mutation(
+        "nobody-is-displaced",
+        "A full leader refuses even those who rank below its guests.",
+        "core/slots.py",
+        "if wish is Wish.DISPLACE and guests[-1] > node:",
+        "if False:",
+    ),
+    Mutation(
+        "lowest-guest-is-displaced",
+        "Who must make room is not the highest guest but the lowest.",
+        "core/slots.py",
+        "evicted=guests[-1]",
+        "evicted=guests[0]",
+    ),
+    Mutation(
+        "slots-without-end",
+        "Every guest is taken, however many there are.",
+        "core/slots.py",
+        "if len(guests) < self._guest_slots:",
+        "if True:",
+    ),
+    Mutation(
+        "slot-leaks",
+        "Who says goodbye is struck off the roster, but keeps its slot for ever.",
+        "core/leading.py",
+        "self._release(source)",
+        "self._roster.drop(source, self._context.now); known.due_at = inf",
+    ),
+    Mutation(
+        "dead-keep-their-place",
+        "A subordinate is given up only after an hour of silence.",
+        "core/leading.py",
+        "return each.due_at + ",
+        "return 3600 + each.due_at + ",
+    ),
+    Mutation(
+        "old-goodbyes-count",
+        "The goodbye of a former life of a subordinate ends the present one.",
+        "core/leading.py",
+        "if goodbye.incarnation != known.incarnation:",
+        "if False:",
+    ),
+    Mutation(
+        "old-beats-count",
+        "The beat of a former life of a subordinate is taken for the present one's.",
+        "core/leading.py",
+        "if beat.incarnation < known.incarnation:",
+        "if False:",
+    ),
+    Mutation(
+        "guests-never-climb",
+        "A guest stays where it is, even when it is told that its home is back.",
+        "core/joining.py",
+        "self.aim = Aim.NOTHING if home else Aim.BETTER",
+        "self.aim = Aim.NOTHING; self.told_home = lambda: None",
+    ),
+    Mutation(
+        "guests-are-restless",
+        "A guest moves to any free place that is not the one it has.",
+        "core/joining.py",
+        "not context.mapping.much_nearer(context.position, best, leader.position)",
+        "best == leader.position",
+    ),
+    Mutation(
+        "roots-are-content",
+        "A root never searches again.",
+        "core/joining.py",
+        "self.aim = Aim.LOWER\n",
+        "self.aim = Aim.NOTHING\n",
+    ),
+    Mutation(
+        "leader-never-given-up",
+        "Beats without an echo go on for ever.",
+        "core/following.py",
+        "len(leader.calls) >= context.timing.attempts",
+        "len(leader.calls) > 3600",
+    ),
+    Mutation(
+        "octets-in-wrong-order",
+        "In a /16 the last octet counts before the one in front of it.",
+        "core/network.py",
+        "value = int(address)\n",
+        "value = int(address)\n        if self._size == 65534:\n"
+        "            value = value & ~0xFFFF | (value & 0xFF) << 8 | value >> 8 & 0xFF\n",
+    ),
+    Mutation(
+        "rows-are-never-swept",
+        "What a subordinate does not repeat in a new session stays in the roster.",
+        "core/leading.py",
+        "if settled and not known.swept and not beat.more:",
+        "if False:",
+    ),
+    Mutation(
+        "missing-for-ever",
+        "A node that vanished is shown as missing for ever.",
+        "core/roster.py",
+        "if at <= now or not self.rows[position][1].change.missing:",
+        "if False:",
+    ),
+    Mutation(
+        "late-beats-are-read",
+        "A beat that was overtaken by a later one brings its old news all the same.",
+        "core/leading.py",
+        "if beat.number > known.number:",
+        "if True:",
+    ),
+    Mutation(
+        "guidance-is-kept-back",
+        "An echo never brings the new way to the root.",
+        "core/leading.py",
+        "news = guidance if beat.guidance_seen != guidance.version else None",
+        "news = None",
+    ),
+    Mutation(
+        "answers-without-end",
+        "The notebook of answers has as many pages as anybody likes.",
+        "core/answers.py",
+        "if len(self._last) > ASKED_MAX:",
+        "if False:",
+    ),
+    Mutation(
+        "misfits-are-taken",
+        "A proposal of somebody with other settings is treated like any other.",
+        "core/node.py",
+        "if differs is not None:",
+        "if False:",
+    ),
+    Mutation(
+        "beats-never-rarer",
+        "The pause between beats stays the shortest one.",
+        "core/following.py",
+        "leader.interval_s = min(2 * leader.interval_s, context.timing.beat_interval_s)",
+        "leader.interval_s = context.timing.beat_interval_s_min",
+    ),
+)
+
+
+class OutOfDateError(Exception):
+    """The text that a mutation wants to exchange is not there once, since the core has changed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutation. `broken` is the invariant, or "error"; empty: it survived all seeds."""
+
+    name: str
+    broken: str
+    seed: int  # that caught it, or how many did not
+    lasted_s: float
+    text: str
+
+
+# -- one mutation ---------------------------------------------------------------------------------------------------
+
+
+def mutated(mutation: Mutation, package: Path = PACKAGE) -> str:
+    """The whole file, with the fault in it. Raises OutOfDateError."""
+    source = (package / mutation.file).read_text(encoding="utf-8")
+    found = source.count(mutation.old)
+    if found != 1:
+        raise OutOfDateError(
+            f"the mutation {mutation.name} is out of date: subord/{mutation.file} holds {mutation.old!r} {found} "
+            "times, not once; nothing was run: adapt its text in tests/mutations.py"
+        )
+    return source.replace(mutation.old, mutation.new)
+
+
+def copied(package: Path, target: Path) -> Path:
+    """A copy of the package that `target` holds from now on."""
+    return Path(shutil.copytree(package, target / "subord", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def try_out(mutation: Mutation, seeds: Iterable[int], package: Path = PACKAGE) -> Outcome:
+    """Play `seeds` against a copy of `package` that has the fault. Raises OutOfDateError."""
+    source = mutated(mutation, package)
+    with tempfile.TemporaryDirectory(prefix="subord-mutation-") as directory:
+        (copied(package, Path(directory)) / mutation.file).write_text(source, encoding="utf-8")
+        return _played(mutation.name, Path(directory), seeds)
+
+
+def try_control(seeds: Iterable[int], package: Path = PACKAGE) -> Outcome:
+    """The same without a fault."""
+    with tempfile.TemporaryDirectory(prefix="subord-control-") as directory:
+        copied(package, Path(directory))
+        return _played("(control)", Path(directory), seeds)
+
+
+def _played(name: str, directory: Path, seeds: Iterable[int]) -> Outcome:
+    began, given = time.monotonic(), list(seeds)
+    command = [sys.executable, str(Path(__file__).resolve()), "--inside", str(directory)]
+    try:
+        ran = subprocess.run(
+            command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, timeout=LASTS_S_MAX, check=True
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(name, "", 0, LASTS_S_MAX, "not ended within this time: nobody noticed that it spins")
+    seed, broken, text = json.loads(ran.stdout)
+    return Outcome(name, broken, len(given) if seed is None else seed, time.monotonic() - began, text)
+
+
+def play_inside(directory: Path, seeds: Iterable[int]) -> tuple[int | None, str, str]:
+    """In a process of its own: (seed, invariant, text) of the first failure of the copy in `directory`."""
+    sys.path.insert(0, str(directory))
+    import subord
+    from subord.sim.campaign import try_seed
+
+    assert subord.__file__ is not None
+    assert Path(subord.__file__).is_relative_to(directory), f"{subord.__file__} is not the copy"
+    for seed in seeds:
+        try:
+            verdict = try_seed(seed)
+        except Exception as error:  # so wrong that not even a scenario can be drawn
+            return seed, "error", f"{type(error).__name__}: {error}"
+        if verdict.broken:
+            return seed, verdict.broken, verdict.text
+    return None, "", ""
+
+
+# -- all of them ----------------------------------------------------------------------------------------------------
+
+
+def run(mutations: Sequence[Mutation], seeds: int, control_seeds: int, jobs: int) -> int:
+    """The exit code."""
+    with tempfile.TemporaryDirectory(prefix="subord-snapshot-") as directory, ThreadPoolExecutor(jobs) as pool:
+        package = copied(PACKAGE, Path(directory))  # somebody may be editing
+        for each in mutations:
+            mutated(each, package)
+
+        def tried(mutation: Mutation) -> Outcome:
+            outcome = try_out(mutation, range(seeds), package)
+            print(_line(outcome), outcome.text, file=sys.stderr, flush=True)
+            return outcome
+
+        outcomes = list(pool.map(tried, mutations))
+        caught_at = {each.seed for each in outcomes if each.broken}
+        control = try_control(sorted(caught_at.union(range(control_seeds))), package)
+    print(*_table([*outcomes, control]), sep="\n")
+    survived = [each.name for each in outcomes if not each.broken]
+    if survived:
+        print(f"mutations: {seeds} seeds did not catch {', '.join(survived)}", file=sys.stderr)
+    if control.broken:
+        print(f"mutations: without any fault seed {control.seed} fails: {control.text}", file=sys.stderr)
+    return 1 if survived or control.broken else 0
+
+
+def _table(outcomes: Iterable[Outcome]) -> list[str]:
+    return [f"{'mutation':27} {'caught by':10} {'at seed':>8} {'after':>8}", *map(_line, outcomes)]
+
+
+def _line(outcome: Outcome) -> str:
+    seed = str(outcome.seed) if outcome.broken else f"({outcome.seed})"
+    return f"{outcome.name:27} {outcome.broken or 'nobody':10} {seed:>8} {outcome.lasted_s:6.0f} s"
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="deliberate faults, each of which the campaign must find")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a mutation (default: all)")
+    parser.add_argument("--seeds", type=int, default=1000, help="that a mutation may survive (default: %(default)s)")
+    parser.add_argument("--control", type=int, default=50, help="seeds without a fault (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=len(sched_getaffinity(0)), help="mutations at the same time")
+    parser.add_argument("--list", action="store_true", help="only say what the mutations are")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args(words)
+    if given.inside is not None:
+        print(json.dumps(play_inside(given.inside, json.load(sys.stdin))))
+        return 0
+    known = {each.name: each for each in MUTATIONS}
+    unknown = [name for name in given.names if name not in known]
+    if unknown:
+        parser.error(f"there is no mutation {', '.join(unknown)}: --list names them")
+    if min(given.seeds, given.control, given.jobs) < 1:
+        parser.error("--seeds, --control and --jobs must be at least 1")
+    if given.list:
+        print(*(f"{each.name:27} {each.wrong}" for each in MUTATIONS), sep="\n")
+        return 0
+    try:
+        return run([known[name] for name in given.names] or MUTATIONS, given.seeds, given.control, given.jobs)
+    except OutOfDateError as reason:
+        print(f"mutations: {reason}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""The mutations of tests/mutations.py fit the core, and the campaign really catches some of them.
+
+All of them: `.venv/bin/python tests/mutations.py`, or the long test below.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests import mutations
+from tests.mutations import MUTATIONS, PACKAGE, Mutation, OutOfDateError, mutated, try_control, try_out
+
+SEEDS = range(100)
+CAUGHT_SOON = {"slot-leaks": {"S2"}, "slots-without-end": {"S3"}, "misfits-are-taken": {"S6"}}  # within some seeds
+
+
+def named(name: str) -> Mutation:
+    return next(each for each in MUTATIONS if each.name == name)
+
+
+def id_of(mutation: Mutation) -> str:
+    return mutation.name
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=id_of)
+def test_every_mutation_fits_the_core_and_compiles(mutation: Mutation) -> None:
+    source = mutated(mutation)
+    assert source != (PACKAGE / mutation.file).read_text(encoding="utf-8")
+    compile(source, mutation.file, "exec")
+
+
+def test_names_are_unique() -> None:
+    assert len({each.name for each in MUTATIONS}) == len(MUTATIONS)
+
+
+@pytest.mark.parametrize("name", CAUGHT_SOON)
+def test_a_fault_is_caught(name: str) -> None:
+    outcome = try_out(named(name), SEEDS)
+    assert outcome.broken in CAUGHT_SOON[name], outcome
+    assert try_control([outcome.seed]).broken == "", "the same seed without the fault"
+
+
+def test_a_text_that_is_not_there_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = Mutation("stale", "Nothing.", "core/mapping.py", "no such text", "")
+    with pytest.raises(OutOfDateError, match=r"stale is out of date: subord/core/mapping\.py holds .* 0 times"):
+        mutated(stale)
+    monkeypatch.setattr(mutations, "MUTATIONS", (stale,))
+    assert mutations.main([]) == 2
+    assert "stale is out of date" in capsys.readouterr().err
+
+
+def test_a_fault_that_nobody_sees_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harmless = Mutation(
+        "harmless", "Nothing.", "core/mapping.py", "return 0 < candidate < node", "return node > candidate > 0"
+    )
+    monkeypatch.setattr(mutations, "MUTATIONS", (harmless,))
+    assert mutations.main(["--seeds", "2", "--control", "1"]) == 1
+    told = capsys.readouterr()
+    assert "2 seeds did not catch harmless" in told.err
+    assert "harmless                    nobody          (2)" in told.out
+
+
+def test_a_control_that_fails_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong with the core itself is not put down to a mutation."""
+    faulty = named("slots-without-end")
+    shutil.copytree(PACKAGE, tmp_path / "subord")
+    (tmp_path / "subord" / faulty.file).write_text(mutated(faulty), encoding="utf-8")
+    monkeypatch.setattr(mutations, "PACKAGE", tmp_path / "subord")
+    assert mutations.main(["slot-leaks", "--control", "10"]) == 1
+    assert "without any fault seed" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_every_fault_is_caught() -> None:
+    assert mutations.main([]) == 0
