@@ -14,6 +14,7 @@ import msgspec
 
 from subord.core.messages import Propose, Terms, Wish
 from subord.core.network import Network
+from subord.core.phases import Phase
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.sim import oracle, scenario
@@ -26,6 +27,8 @@ from subord.sim.weather import Roadblock
 from subord.sim.world import World
 
 LOOK_EVERY_S = 0.01
+QUIET_S = 1.0  # nobody moves for so long, or it was not whole yet
+LEAVING_S = 0.05
 LOOKS_SAVED = 200  # with so many nodes one looks half as often
 MISFIT_FANOUT = 1  # more than ours
 BABBLE_MAX = 100_000  # datagrams of one step
@@ -81,6 +84,7 @@ class Play:
         self._seen: list[Seen] = []
         self.cast = scenario.positions_of(script.cluster)
         self._faulty_until = 0.0
+        self._vanished: set[Position] = set()
 
     def run(self) -> Played:
         """All steps, then peace, then L1 to L5. Raises Violation."""
@@ -125,7 +129,7 @@ class Play:
             case scenario.Hangup():
                 self._each(step.nodes, world.hang_up)
             case scenario.Cut():
-                self._each(step.nodes, self._cut)
+                self._each(step.nodes, self._cut, among=self.cast)
             case scenario.Block():
                 self._block(step)
             case scenario.Partition():
@@ -133,7 +137,7 @@ class Play:
             case scenario.Weather():
                 weather.set(loss=step.loss, delay_s=step.delay_s, jitter_s=step.jitter_s, doubled=step.doubled)
             case scenario.Mend():
-                weather.mend()
+                self._mend()
             case scenario.Babble():
                 self._babble(step)
             case scenario.Churn():
@@ -170,7 +174,10 @@ class Play:
             self.world.run(step.gap_s)
 
     def _start_one(self, position: Position) -> None:
-        if position not in self.world.nodes:
+        node = self.world.nodes.get(position)
+        if node is not None and node.phase is Phase.LEAVING:
+            self.world.after(LEAVING_S, self._start_one, position)  # when it has said its goodbyes
+        elif node is None:
             self.world.weather.cut.discard(position)
             address = oracle.address_of(self.settings, position)
             found = self.settings.network.position_of(address) or 0
@@ -178,9 +185,8 @@ class Play:
             self.world.start(found)
 
     def _restart(self, step: scenario.Restart) -> None:
-        for position in self._named(step.nodes):
-            if position in self.world.nodes:
-                self._crash(position)
+        for position in self._named(step.nodes, tuple(self.world.nodes)):
+            self._crash(position)
             self.world.after(step.down_s, self._start_one, position)
         self.world.run(step.down_s)
 
@@ -190,6 +196,7 @@ class Play:
 
     def _vanish(self, position: Position) -> None:
         self._seer.strike(position)
+        self._vanished.add(position)
         self.world.vanish(position)
 
     def _reuse(self, position: Position) -> None:
@@ -205,20 +212,28 @@ class Play:
         self.world.resume(position)
 
     def _cut(self, position: Position) -> None:
-        self._seer.strike(position)
-        self._seer.forgive(position)
+        if position in self.world.nodes:
+            self._seer.strike(position)
+            self._seer.forgive(position)
         self.world.weather.cut.add(position)
+
+    def _mend(self) -> None:
+        self.world.weather.mend()
+        self.world.hosts |= self._vanished
+        self._vanished.clear()
 
     def _slow(self, position: Position, step: scenario.Slow, until: float) -> None:
         world = self.world
         self._faulty_until = max(self._faulty_until, until)
         if position in world.nodes and position not in world.paused and world.now < until:
             world.pause(position)
+            world.slow.add(position)
             world.after(step.stopped_s, self._run_a_while, position, step, until)
 
     def _run_a_while(self, position: Position, step: scenario.Slow, until: float) -> None:
         if position in self.world.paused:
             self.world.resume(position)
+        self.world.slow.discard(position)
         self.world.after(max(step.running_s, LOOK_EVERY_S), self._slow, position, step, until)
 
     def _block(self, step: scenario.Block) -> None:
@@ -249,6 +264,9 @@ class Play:
     def _churn(self, step: scenario.Churn) -> None:
         world = self.world
         named = self._named(step.nodes)
+        if not named:
+            world.run(step.for_s)
+            return
         pause_s = 60.0 / (len(named) * step.percent_per_min / 100)
         until = world.now + step.for_s
         while world.now < until:
@@ -264,11 +282,19 @@ class Play:
     def _expect(self, step: scenario.Expect) -> None:
         world = self.world
         began, look_s = world.now, LOOK_EVERY_S * (1 + len(world.nodes) // LOOKS_SAVED)
-        while (found := complaint(world, home=step.home)) is not None:
-            if world.now - began >= step.within_s:
-                raise Violation(f"expect within {step.within_s:g} s ({found[0]})", world.now, found[1])
-            world.run(look_s)
-        seen = self._seer.look(whole_s=world.now - began)
+        if not world.living():
+            raise Violation("expect", world.now, "nobody lives")
+        while True:
+            found, at = complaint(world, home=step.home), world.now
+            if found is None:
+                world.run(QUIET_S)
+                if world.moved_at <= at and complaint(world, home=step.home) is None:
+                    break
+            elif at - began >= step.within_s:
+                raise Violation(f"expect within {step.within_s:g} s ({found[0]})", at, found[1])
+            else:
+                world.run(look_s)
+        seen = self._seer.look(whole_s=at - began)
         self._seen.append(seen)
         allowed = None if step.moved is None else self._named(step.moved)
         wrong = seen.complaint(step, allowed)
@@ -279,7 +305,7 @@ class Play:
         """Faults stop: everything is mended, and those who were stopped run on."""
         world = self.world
         world.run(max(0.0, self._faulty_until - world.now))
-        world.weather.mend()
+        self._mend()
         for position in sorted(world.paused):
             world.resume(position)
         world.run(2 * self.settings.timing.answer_s)  # those who were leaving are gone

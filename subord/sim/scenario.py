@@ -77,7 +77,7 @@ class Kill(_Step, frozen=True, tag="kill"):
 
 
 class Restart(_Step, frozen=True, tag="restart"):
-    """The process dies and starts again `down_s` later."""
+    """The process dies and starts again `down_s` later; one that does not run stays as it is."""
 
     nodes: Selector
     down_s: Seconds = 0.1

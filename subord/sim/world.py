@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from math import inf
 from random import Random
@@ -72,6 +72,7 @@ class World:
         self.nodes: dict[Position, Node] = {}
         self.hosts: set[Position] = set()  # addresses where a host answers, even when no daemon runs there
         self.paused: dict[Position, list[Event]] = {}  # stopped like SIGSTOP -> what waits in its socket
+        self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
         self.houses: dict[
             Position, int
@@ -386,9 +387,9 @@ class World:
 
     # -- reading --------------------------------------------------------------------------------------------
 
-    def living(self) -> Iterable[Position]:
-        """Who runs and is not stopped, in order of position."""
-        return sorted(self.nodes.keys() - self.paused.keys())
+    def living(self) -> list[Position]:
+        """Who runs and is not stopped for good, in order of position."""
+        return sorted(self.nodes.keys() - (self.paused.keys() - self.slow))
 
     @property
     def nodes_ever(self) -> int:
