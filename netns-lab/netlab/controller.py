@@ -241,13 +241,17 @@ class Controller:
 
     def _ask_zygote(self, request: Message) -> Message:
         self._zygote.send(request)
-        for message in self._zygote:
-            if "done" in message:
-                done: Message = message["done"]
+        while not self._zygote.ended:
+            done: Message | None = None
+            for message in self._zygote.receive():  # all of them: an exit may come in one piece with the answer
+                if "done" not in message:
+                    self._note(message)
+                    continue
+                done = message["done"]
                 if "start" in request:
                     self._pids.update(done)
+            if done is not None:
                 return done
-            self._note(message)
         raise LabError("The zygote ended by itself, and every daemon with it. Its last words, if any:")
 
     def _note(self, message: Message) -> None:

@@ -37,6 +37,7 @@ class Healing:
     attached_s: tuple[float, ...]  # when each of them had a leader again, or was root
     roster_s: float  # when one root knew every live node and nobody moved any more
     moves: int  # changes of place, the victim's own not counted
+    others: int  # nodes that changed places though they were not among those `orphans`
 
 
 def role_of(cluster: Cluster, address: str) -> str:
@@ -93,6 +94,7 @@ def _watch(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: st
         attached_s=tuple(sorted(back.values())),
         roster_s=max(0.0, stable.at - at),
         moves=sum(e["node"] != victim for e in moved),
+        others=len({e["node"] for e in moved} - {victim, *concerned}),
     )
 
 
@@ -147,6 +149,7 @@ def rows_of(healings: Iterable[Healing]) -> list[dict[str, Any]]:
                 "roster_s_median": statistics.median(each.roster_s for each in members),
                 "roster_s_max": max(each.roster_s for each in members),
                 "moves_mean": statistics.mean(each.moves for each in members),
+                "others": sum(each.others for each in members),
             }
         )
     return rows
@@ -170,6 +173,7 @@ COLUMNS = (
     ("whole, median s", "roster_s_median"),
     ("max s", "roster_s_max"),
     ("moves", "moves_mean"),
+    ("others moved", "others"),
 )
 
 

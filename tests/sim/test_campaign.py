@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 
 from subord.cli import main
@@ -14,12 +16,16 @@ from subord.sim.draw import draw
 from subord.sim.scenario import read, write
 
 SEEDS = range(200)
+USUAL_SHARE_MAX = 0.03
 
 
 def test_two_hundred_seeds_hold() -> None:
     summary = campaign.run(SEEDS)
     assert [each.seed for each in summary.verdicts] == list(SEEDS)
     assert summary.failed == [], "\n".join(campaign.report(summary))
+    # The bound is for the worst case; a healing that became ten times slower would hide below it.
+    shares = [each.settled_s / each.bound_s for each in summary.verdicts if each.bound_s]
+    assert statistics.median(shares) < USUAL_SHARE_MAX
 
 
 def test_every_drawn_scenario_can_be_written_and_read() -> None:
