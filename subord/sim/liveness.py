@@ -13,7 +13,7 @@ from math import ceil
 import msgspec
 
 from subord.core.joining import PEERS_MAX
-from subord.core.messages import PATH_POSITIONS_MAX
+from subord.core.messages import CHANGES_MAX, PATH_POSITIONS_MAX
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.sim import oracle
@@ -99,11 +99,12 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: float
     walk_s: float
     climb_s: float
+    report_s: float
     quiet_s: float
 
     @classmethod
-    def of(cls, settings: Settings, highest: Position) -> Bounds:
-        """`highest`: the highest living position, which has all lower ones to ask."""
+    def of(cls, settings: Settings, highest: Position, nodes: int) -> Bounds:
+        """`highest`: the highest of the `nodes` living positions, which has all lower ones to ask."""
         timing = settings.timing
         silence_s = JITTER * timing.beat_interval_s + (timing.attempts + 1) * timing.answer_s
         round_s = ceil(timing.walk_candidates_max / timing.questions_in_flight_max) * JITTER * timing.answer_s
@@ -114,13 +115,14 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             patience_s=timing.patience_s + timing.host_patience_s + timing.return_hold_s_max,
             walk_s=rounds * (round_s + JITTER * timing.search_interval_s_max),
             climb_s=2 * poll_s * (oracle.levels(settings, highest) + 1),
+            report_s=(ceil(nodes / CHANGES_MAX) + nodes.bit_length()) * (timing.report_s + timing.answer_s),
             quiet_s=2 * poll_s,
         )
 
     @property
     def whole_s(self) -> float:
         """L1 to L4 hold after this time."""
-        return 2 * self.silence_s + self.patience_s + 2 * self.walk_s + self.climb_s
+        return 2 * self.silence_s + self.patience_s + 2 * self.walk_s + self.climb_s + self.report_s
 
 
 class Healed(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +152,7 @@ def demand_healing(world: World) -> Healed:
     living = list(world.living())
     if not living:
         return Healed(whole_s=0.0, settled_s=0.0, bound_s=0.0)
-    bounds, began = Bounds.of(world.settings, living[-1]), world.now
+    bounds, began = Bounds.of(world.settings, living[-1], len(living)), world.now
     until = began + bounds.whole_s
     whole_at: float | None = None
     while True:
