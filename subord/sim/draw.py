@@ -204,7 +204,7 @@ class _Dealer:
         return scenario.Weather(
             loss=chance.choice((0.0, 0.02, 0.1, 0.3, 0.6)),
             delay_s=chance.choice((0.0, 0.0, 0.01, 0.2)),
-            jitter_s=chance.choice((0.0, 0.001, 0.05, 0.5)),
+            jitter_s=chance.choice((0.0, 0.001, 0.05, 0.5, 4.0)),
             doubled=chance.choice((0.0, 0.0, 0.1, 0.5)),
         )
 

@@ -1,4 +1,4 @@
-"""What must hold at every instant: S1 to S6 of docs/protocol.md, section 8, one checker each.
+"""What must hold at every instant: S1 to S8 of docs/protocol.md, section 8, one checker each.
 
 Intuition: referees beside the field. Each knows one rule, watches the player who has just moved, and stops the game
 at the first foul. Their rules are written in their own words: they use none of the arithmetic of subord.core.
@@ -11,7 +11,7 @@ from math import inf
 from typing import NoReturn
 
 from subord.core.answers import ASKED_MAX
-from subord.core.events import Action, Event, Received, Start, Unreadable, Wakeup
+from subord.core.events import Action, Event, LeaderLost, Received, Send, Start, SubordinateLost, Unreadable, Wakeup
 from subord.core.joining import PEERS_MAX
 from subord.core.messages import (
     ALTERNATES_MAX,
@@ -24,9 +24,11 @@ from subord.core.messages import (
     Guide,
     Message,
     Propose,
+    Stranger,
     Terms,
 )
 from subord.core.node import Node
+from subord.core.phases import Phase
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.settings import Settings
 from subord.core.showing import table_sizes
@@ -277,15 +279,73 @@ class WrongWordsChangeNothing(Checker):
         return isinstance(message, Propose | Ask) and message.terms != Terms.of(node.context.settings)
 
 
+class SleeperJudgesNobody(Checker):
+    """Who slept gives nobody up for silence before `attempts` answers could have come since it woke."""
+
+    name = "S7"
+
+    def __init__(self) -> None:
+        self._woke_at: dict[Position, float] = {}  # by the node's own clock
+
+    def before(self, world: World, position: Position, _event: Event) -> object:
+        node, now = world.nodes[position], world.clock(position)
+        if now > node.deadline + node.context.timing.own_sleep_s:
+            self._woke_at[position] = now
+        return None
+
+    def after(
+        self, world: World, position: Position, _event: Event, actions: Sequence[Action], _token: object
+    ) -> None:
+        woke_at = self._woke_at.get(position)
+        if woke_at is None:
+            return
+        for each in actions:
+            if isinstance(each, LeaderLost | SubordinateLost) and each.cause == "silence":
+                timing = world.settings.timing
+                awake_s = world.clock(position) - woke_at
+                if awake_s < timing.attempts * timing.answer_s - 1e-6:
+                    self.complain(world, f"{position} slept, and {awake_s:.2f} s after it woke it says {each}")
+
+
+class EveryBeatIsAnswered(Checker):
+    """A beat gets an echo, or the word that its sender is a stranger: nobody waits in silence."""
+
+    name = "S8"
+
+    def after(
+        self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object
+    ) -> None:
+        if not isinstance(event, Received) or not isinstance(event.message, Beat) or event.source in (None, position):
+            return
+        node = world.nodes.get(position)
+        if node is None or node.phase is Phase.GONE:
+            return
+        answered = (
+            isinstance(each, Send) and each.target == event.source and isinstance(each.message, Echo | Stranger)
+            for each in actions
+        )
+        if not any(answered):
+            self.complain(world, f"{position} does not answer the beat of {event.source}")
+
+
 class Referees:
-    """All six, for one world (see world.Watcher)."""
+    """All eight, for one world (see world.Watcher)."""
 
     def __init__(self, settings: Settings) -> None:
         self._once, self._lives, self._words = CountedOnce(settings), LaterLivesOnly(), WrongWordsChangeNothing()
-        self._always = (LowerRanksLead(), self._once, BoundedFanOut(), BoundedTables())
+        self._sleeper = SleeperJudgesNobody()
+        self._always = (
+            LowerRanksLead(),
+            self._once,
+            BoundedFanOut(),
+            BoundedTables(),
+            self._sleeper,
+            EveryBeatIsAnswered(),
+        )
 
     def before(self, world: World, position: Position, event: Event) -> tuple[object, object]:
         self._once.before(world, position, event)
+        self._sleeper.before(world, position, event)
         if isinstance(event, Received | Unreadable):
             return self._lives.before(world, position, event), self._words.before(world, position, event)
         return None, None
