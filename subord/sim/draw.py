@@ -15,17 +15,17 @@ from subord.core.view import Position
 from subord.sim import scenario
 from subord.sim.scenario import Cluster, Scenario, Step, folded
 
-SIZES = ((0.72, 2, 16), (0.94, 17, 60), (0.99, 61, 200), (0.9985, 201, 500), (1.0, 501, 2000))
+SIZES = ((0.75, 2, 16), (0.96, 17, 50), (0.992, 51, 150), (0.999, 151, 500), (1.0, 501, 2000))
 """(up to this share of seeds, smallest, largest): large clusters are dear, small ones have most corners."""
 FANOUTS = (2, 2, 2, 3, 3, 4, 8, 16, 64)
 TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")
 NUMBERINGS: tuple[NumberingName, ...] = ("complete", "complete", "complete", "paper")
-STEPS_MAX = 24
-SPREAD_MAX = 1000  # positions of a sparse network: the walk over all of them is part of the bound
+STEPS_MAX = 20
+SPREAD_MAX = 600  # positions of a sparse network: the walk over all of them is part of the bound
 CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one takes its time
 EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
 PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
-LARGE = 200  # from so many nodes on there are fewer steps: each is dear
+LARGE = 150  # from so many nodes on there are fewer steps: each is dear
 ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random", "random")
 BABBLES: tuple[Literal["malformed", "oversized", "version", "terms"], ...] = (
     "malformed",
