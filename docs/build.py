@@ -25,6 +25,7 @@ sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 import build_evaluation  # noqa: E402
 import build_growth  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
+import build_scenarios  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
 
@@ -34,6 +35,7 @@ PAGES = (
     "docs/architecture.md",
     "docs/protocol.md",
     "docs/operating.md",
+    "docs/scenarios.md",
     "docs/evaluation.md",
 )
 PICTURES: dict[str, Callable[[], str]] = {"docs/tree.svg": build_picture.svg, **build_growth.PICTURES}
@@ -78,6 +80,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "why-healed": build_stories.why_healed,
     **build_evaluation.PARTS,
     **build_growth.PARTS,
+    **build_scenarios.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
 }
 

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from subord import cli, config
+from subord.sim import scenario
 
 REPOSITORY = Path(__file__).parents[1]
 REWRITE = "write it anew by `.venv/bin/python docs/build.py` and read the difference"
@@ -142,10 +143,20 @@ def test_there_are_commands_to_try() -> None:
     assert len(list(consoles())) >= 3
 
 
-def test_configurations_are_right(tmp_path: Path) -> None:
-    shown = [block for page in PAGES for block in blocks(page, "toml")]
+def tomls(*, scenarios: bool) -> list[str]:
+    """What is shown in TOML: scenarios have steps, configurations have none."""
+    shown = [block for page in PAGES for block in blocks(page, "toml") if ("steps = [" in block) == scenarios]
     assert shown
-    for block in shown:
+    return shown
+
+
+def test_scenarios_are_right() -> None:
+    for block in tomls(scenarios=True):
+        assert scenario.read(block).steps
+
+
+def test_configurations_are_right(tmp_path: Path) -> None:
+    for block in tomls(scenarios=False):
         file = tmp_path / "subord.toml"
         file.write_text(block, encoding="utf-8")
         assert config.load(str(file)).cluster.network.text == "10.0.0.0/24"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from netlab import babble, client, enter, figures, keeper, lab, stabilise
 from netlab import layout as layouts
@@ -17,12 +19,22 @@ from netlab.launch import Leash
 from netlab.options import Options
 from netlab.terminal import Terminal
 
+PIPE_CLOSED = 141  # 128 + SIGPIPE, as `subord` does
+RUN_EXIT_CODES = """\
+exit codes (those of `subord simulate` differ, see docs/scenarios.md):
+    0  everything held
+    1  a file or the lab is at fault
+    2  the command line is wrong
+    3  an expectation did not hold
+    4  cannot be played here; nothing was started
+  130  interrupted (Ctrl-C)
+"""
 DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
 
 
 def main(arguments: Sequence[str]) -> int:
     """Exit codes: 0 done; 1 not, with one line why; 2 mistyped; 3 the daemons did not do what was expected;
-    4 a scenario that cannot be played here; 130 Ctrl-C.
+    4 a scenario that cannot be played here; 130 Ctrl-C; 141 the reader of the output went away.
     """
     if arguments[:1] == ["keep"]:  # the lab calls itself: see launch.py
         return keeper.keep(Options.from_json(arguments[1]))
@@ -32,7 +44,28 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)
     try:
+        return _called(given)
+    except BrokenPipeError:
+        if not (gone := [stream for stream in (sys.stdout, sys.stderr) if _is_reader_gone(stream)]):
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in gone:  # what is still buffered goes nowhere
+            os.dup2(nowhere, stream.fileno())
+        return PIPE_CLOSED
+
+
+def _is_reader_gone(stream: TextIO) -> bool:
+    """Of a pipe; what is no pipe has no reader that could go."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    return any(what & select.POLLERR for _, what in poll.poll(0))
+
+
+def _called(given: argparse.Namespace) -> int:
+    """What was asked for, and an exit code for what we expect to go wrong."""
+    try:
         code: int = given.call(given)
+        sys.stdout.flush()
     except LabError as reason:
         print(f"\n{reason}" if sys.stderr.isatty() else str(reason), file=sys.stderr)
         return 1
@@ -301,13 +334,7 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
-    found = _command(commands, "run", played, "play scenario files with real daemons", named=False)
-    found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
-    found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
-    found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
-    found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
-    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
-
+    _add_run(commands)
     _add_soak(commands)
     found = _command(commands, "demo", demo, "a cluster forms, loses a node and heals, in a minute", named=False)
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
@@ -324,6 +351,17 @@ def _parser() -> argparse.ArgumentParser:
     found = _command(commands, "start", start, "start a node's daemon")
     found.add_argument("node", help="position or address")
     return parser
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    found = _command(
+        commands, "run", played, "play scenario files with real daemons", named=False, after=RUN_EXIT_CODES
+    )
+    found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
+    found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
+    found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
 
 def _add_soak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -344,8 +382,11 @@ def _command(
     text: str,
     *,
     named: bool = True,
+    after: str | None = None,
 ) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=text, description=text)
+    parser = commands.add_parser(
+        name, help=text, description=text, epilog=after, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.set_defaults(call=call)
     if named:
         parser.add_argument("--name", default="lab", help="which lab, when there are several")

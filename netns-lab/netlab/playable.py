@@ -27,7 +27,8 @@ def check(play: Scenario, *, rootless: bool) -> None:
         )
     cast = scenario.positions_of(play.cluster)
     if len(cast) > NODES_MAX:
-        raise Unplayable(f"{len(cast)} nodes: a lab has at most {NODES_MAX}; `subord simulate` takes more.")
+        told = f"{len(cast)} nodes: a lab has at most {NODES_MAX}; `subord simulate` takes more"
+        raise Unplayable(f"{told}. Nothing was started.")
     _check_network(play.cluster.network, cast[-1])
     if any(_is_filtered(step) for step in play.steps):
         reason = filters.obstacle(rootless=rootless)

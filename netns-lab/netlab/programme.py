@@ -6,6 +6,7 @@ be played.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from netlab.stabilise import check_writable
 from subord.core.network import Network
 from subord.sim import scenario
 from subord.sim.scenario import Scenario, ScenarioError
+from subord.sim.script_file import load
 
 WARM_NODES_MIN = 100  # with fewer, memory that is touched first does not show
 
@@ -40,14 +42,10 @@ def read(files: Iterable[Path], *, nodes: int | None, rootless: bool) -> list[Pi
     pieces = []
     for file in files:
         try:
-            script = _sized(scenario.read(file.read_text()), nodes)
+            script = _sized(load(file), nodes)
             playable.check(script, rootless=rootless)
-        except OSError as reason:
-            raise LabError(f"{file}: {reason.strerror}. Nothing was started.") from None
-        except UnicodeDecodeError:
-            raise LabError(f"{file}: this is no text. Nothing was started.") from None
         except ScenarioError as reason:
-            raise LabError(f"{file}: {reason}. Nothing was started.") from None
+            raise LabError(str(reason)) from None
         except playable.Unplayable as reason:
             raise playable.Unplayable(f"{file}: {reason}") from None
         pieces.append(Piece(file=file, script=script))
@@ -83,14 +81,34 @@ def play_all(
     done: list[Performance] = []
     if json_path is not None:
         check_writable(json_path)
+        if json_path.is_dir():
+            raise LabError(f"--json {json_path}: this is a directory, name a file. Nothing was started.")
     if events is not None:
-        events.mkdir(parents=True, exist_ok=True)
+        _make_directory(events)
     for piece in pieces:
         say(f"{piece.script.title} ({piece.file.name})")
         done.append(_play(piece, rootless=rootless, events=events, progress=progress, say=say))
         if json_path is not None:
-            report.write(json_path, done)
+            _write(json_path, done)
     return done
+
+
+def _make_directory(events: Path) -> None:
+    try:
+        events.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise LabError(f"--events {events}: this is no directory, name one. Nothing was started.") from None
+    except OSError as reason:
+        raise LabError(f"--events {events}: {reason.strerror}; name another. Nothing was started.") from None
+    if not os.access(events, os.W_OK | os.X_OK):
+        raise LabError(f"--events {events}: we may not write there; name another. Nothing was started.")
+
+
+def _write(json_path: Path, done: list[Performance]) -> None:
+    try:
+        report.write(json_path, done)
+    except OSError as reason:
+        raise LabError(f"--json {json_path}: {reason.strerror}. What was seen is above; no more is played.") from None
 
 
 def _play(
@@ -116,4 +134,11 @@ def _play(
             return Play(piece.script, lab, say=say).run(str(piece.file))
         finally:
             if events is not None:
-                shutil.copyfile(lab.directory.events, events / f"{piece.file.stem}.events")
+                _keep(lab.directory.events, events / f"{piece.file.stem}.events")
+
+
+def _keep(log: Path, copy: Path) -> None:
+    try:
+        shutil.copyfile(log, copy)
+    except OSError as reason:
+        raise LabError(f"{copy}: the event log cannot be kept: {reason.strerror}. No more is played.") from None

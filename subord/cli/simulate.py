@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 PROGRESS_S = 15.0  # between two lines when nobody sits at a terminal
 REPORT_LINES = 4
+NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
 DESCRIPTION = """\
 Play a scenario in the simulator: the same protocol as in the daemon, a pretended network, virtual time.
 
@@ -30,6 +33,12 @@ examples:
   subord simulate --seed 7 --trace                       a drawn one, line by line
   subord simulate --seed 7 --write > seed-7.toml         the file that it stands for
   subord simulate --seeds 200                            seeds 0 to 199, on all processors
+
+exit codes (those of `netns-lab/lab run` differ, see docs/scenarios.md):
+    0  everything held
+    1  an expectation or an invariant did not hold
+    2  the file or the command line is wrong; nothing was started
+  130  interrupted (Ctrl-C)
 """
 
 
@@ -43,23 +52,29 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("file", nargs="?", metavar="FILE", help="a scenario file")
+    what.add_argument("file", nargs="?", metavar="FILE", help="a scenario file (docs/scenarios.md)")
     what.add_argument("--seed", type=_natural, metavar="N", help="the scenario that this seed draws")
     what.add_argument("--seeds", type=_natural, metavar="COUNT", help="a campaign of so many seeds")
-    parser.add_argument("--first", type=_natural, metavar="N", default=0, help="the first seed of a campaign")
+    parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of a campaign; default: 0")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result of a campaign there")
     parser.add_argument("--jobs", type=_natural, metavar="N", help="processes of a campaign; default: all processors")
     parser.add_argument("--trace", action="store_true", help="print everything that happens, without the routine")
     parser.add_argument("--write", action="store_true", help="print the scenario as a file, and play nothing")
 
 
 def _natural(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise argparse.ArgumentTypeError(f"{text} is no natural number")
+    from subord.config_source import cut
+
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{cut(text)} is no natural number")
+    if len(text.lstrip("0")) > len(str(NUMBER_MAX)):
+        raise argparse.ArgumentTypeError(f"{cut(text)} is too large: at most {NUMBER_MAX}")
     return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0: everything held; 1: something did not."""
+    _check(arguments)
     if arguments.seeds is not None:
         return _campaign(arguments)
     script = _script(arguments)
@@ -71,30 +86,51 @@ def run(arguments: argparse.Namespace) -> int:
     return _play(script, arguments)
 
 
+def _check(given: argparse.Namespace) -> None:
+    """Options that mean nothing together are mistakes. Raises CommandError."""
+    if given.trace and given.write:
+        raise _mistake("--trace shows a run and --write plays nothing: take one of them")
+    if given.seeds is None:
+        for name in ("first", "jobs", "json"):
+            if getattr(given, name) is not None:
+                raise _mistake(f"--{name} belongs to a campaign: add --seeds COUNT, or leave it out")
+        return
+    for name in ("trace", "write"):
+        if getattr(given, name):
+            raise _mistake(f"--{name} is for one scenario, not for --seeds: take --seed N")
+    from subord.sim.campaign import JOBS_MAX, SEEDS_MAX
+
+    if not 1 <= given.seeds <= SEEDS_MAX:
+        raise _mistake(f"--seeds {given.seeds}: a campaign has 1 to {SEEDS_MAX} seeds")
+    if given.jobs is not None and not 1 <= given.jobs <= JOBS_MAX:
+        raise _mistake(f"--jobs {given.jobs}: 1 to {JOBS_MAX} processes")
+    if (given.first or 0) + given.seeds - 1 > NUMBER_MAX:
+        raise _mistake(f"--first {given.first}: the last seed would be above {NUMBER_MAX}")
+
+
+def _mistake(text: str) -> CommandError:
+    return CommandError(f"{text}. Nothing was started.", exit_codes.USAGE)
+
+
 def _script(arguments: argparse.Namespace) -> Scenario:
-    from subord.sim import scenario
     from subord.sim.draw import draw
+    from subord.sim.scenario import ScenarioError
+    from subord.sim.script_file import load
 
     if arguments.file is None:
         return draw(arguments.seed)
     try:
-        return scenario.read(Path(arguments.file).read_text())
-    except OSError as reason:
-        raise CommandError(f"{arguments.file}: {reason.strerror}", exit_codes.USAGE) from None
-    except (UnicodeDecodeError, scenario.ScenarioError) as reason:
-        raise CommandError(f"{arguments.file}: {reason}", exit_codes.USAGE) from None
+        return load(arguments.file)
+    except ScenarioError as reason:
+        raise CommandError(str(reason), exit_codes.USAGE) from None
 
 
 def _play(script: Scenario, arguments: argparse.Namespace) -> int:
     from subord.sim.play import Play
     from subord.sim.safety import Violation
-    from subord.sim.scenario import ScenarioError
     from subord.sim.trace import Trace
 
-    try:
-        play = Play(script)
-    except ScenarioError as reason:
-        raise CommandError(f"{arguments.file}: {reason}", exit_codes.USAGE) from None
+    play = Play(script)
     if arguments.trace:
         play.say = Trace(play.world, print).line
     try:
@@ -102,8 +138,7 @@ def _play(script: Scenario, arguments: argparse.Namespace) -> int:
     except Violation as violation:
         print(f"{script.title}: {violation}")
         if not arguments.trace:
-            again = arguments.file or f"--seed {arguments.seed}"
-            print(f"to see it: subord simulate {again} --trace")
+            print(f"to see it: {_again(arguments)}")
         return exit_codes.NOT_REACHED
     for line in _told(script, played):
         print(line)
@@ -126,22 +161,80 @@ def _told(script: Scenario, played: Played) -> list[str]:
     return lines
 
 
-def _campaign(arguments: argparse.Namespace) -> int:
-    from subord.sim import campaign
+def _again(arguments: argparse.Namespace) -> str:
+    """The command that shows the same with all its lines."""
+    if arguments.file is None:
+        return f"subord simulate --seed {arguments.seed} --trace"
+    if not arguments.file.isprintable():
+        return "the same command with --trace"
+    name = f"./{arguments.file}" if arguments.file.startswith("-") else arguments.file
+    return f"subord simulate {shlex.quote(name)} --trace"
 
-    count, done, failed, told_at = arguments.seeds, 0, 0, time.monotonic()
 
-    def tell(news: list[Verdict]) -> None:
-        nonlocal done, failed, told_at
-        done += len(news)
+class _Teller:
+    """Failures on standard output as they come, how far it is on standard error: one line that changes, or few."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._moving = sys.stderr.isatty()
+        self._told_at = time.monotonic()
+        self.done = 0
+        self.failed: list[int] = []
+
+    def tell(self, news: list[Verdict]) -> None:
+        from subord.sim import campaign
+
+        self.done += len(news)
         for each in (verdict for verdict in news if verdict.broken):
-            failed += 1
-            print(f"\rseed {each.seed}: {each.text}\n  {campaign.replay(each.seed)}", flush=True)
-        if sys.stderr.isatty() or time.monotonic() - told_at > PROGRESS_S or done == count:
-            told_at = time.monotonic()
-            end = "" if sys.stderr.isatty() else "\n"
-            print(f"\r{done} of {count} seeds, {failed} failed ", end=end, file=sys.stderr, flush=True)
+            self.failed.append(each.seed)
+            self.clear()
+            print(f"seed {each.seed}: {each.text}\n  {campaign.replay(each.seed)}", flush=True)
+        if self._moving or time.monotonic() - self._told_at > PROGRESS_S or self.done == self._count:
+            self._told_at = time.monotonic()
+            self.clear()
+            end = "" if self._moving else "\n"
+            print(
+                f"{self.done} of {self._count} seeds, {len(self.failed)} failed", end=end, file=sys.stderr, flush=True
+            )
 
-    summary = campaign.run(range(arguments.first, arguments.first + count), jobs=arguments.jobs, tell=tell)
-    print("\n".join(["", *campaign.report(summary)[-REPORT_LINES:]]))
+    def clear(self) -> None:
+        """What is printed next has a line of its own."""
+        if self._moving:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def stopped(self) -> str:
+        which = f": {' '.join(map(str, self.failed))}" if self.failed else ""
+        return f"Stopped: {self.done} of {self._count} seeds done, {len(self.failed)} failed{which}"
+
+
+def _campaign(arguments: argparse.Namespace) -> int:
+    from concurrent.futures.process import BrokenProcessPool
+
+    from subord.sim import campaign, tally
+
+    first, count = arguments.first or 0, arguments.seeds
+    teller = _Teller(count)
+    try:
+        summary = campaign.run(range(first, first + count), jobs=arguments.jobs, tell=teller.tell)
+    except KeyboardInterrupt:
+        teller.clear()
+        print(teller.stopped())
+        return exit_codes.INTERRUPTED
+    except BrokenProcessPool:
+        teller.clear()
+        what = "a process of the campaign was killed, perhaps for want of memory: try fewer --jobs"
+        raise CommandError(f"{what}. {teller.stopped()}", exit_codes.TRY_AGAIN) from None
+    teller.clear()
+    print("\n".join(campaign.report(summary)[-REPORT_LINES:]))
+    if arguments.json is not None:
+        _write_json(arguments.json, tally.document(summary, first, arguments.jobs))
     return exit_codes.NOT_REACHED if summary.failed else exit_codes.OK
+
+
+def _write_json(path: Path, document: dict[str, object]) -> None:
+    try:
+        path.write_text(json.dumps(document, indent=1) + "\n")
+    except OSError as reason:
+        raise CommandError(
+            f"--json {path}: {reason.strerror}; the campaign itself is above", exit_codes.OUTPUT
+        ) from None

@@ -101,10 +101,7 @@ class Joining:
         self.peers = list(peers)[:PEERS_MAX]
 
     def told_home(self) -> None:
-        """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently.
-
-        Its host may have come up this moment, and the first datagrams to it wait for the answer to an ARP request.
-        """
+        """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently."""
         home = self._home_elsewhere()
         if home is None or not self._may_move_home(home):
             return

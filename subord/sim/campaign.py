@@ -6,14 +6,15 @@ the plate number is kept, with which the same crash can be seen again as often a
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import sys
+import signal
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
 from itertools import islice
 
 import msgspec
@@ -25,6 +26,8 @@ from subord.sim.safety import Violation
 SEEDS_AT_ONCE = 8  # handed to a process in one piece
 PIECES_AHEAD = 4  # for each process
 SLOWEST_SHOWN = 3
+SEEDS_MAX = 1_000_000  # all verdicts are kept
+JOBS_MAX = 256
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,34 +89,60 @@ def _try_seeds(seeds: tuple[int, ...]) -> list[Verdict]:
 
 
 def run(
-    seeds: Iterable[int],
+    seeds: Sequence[int],
     *,
     jobs: int | None = None,
     tell: Callable[[list[Verdict]], None] = lambda _news: None,
 ) -> Summary:
-    """Play all seeds on `jobs` processes (default: one a processor); `tell` hears the verdicts as they come."""
+    """Play all seeds on `jobs` processes (default: one a processor); `tell` hears the verdicts as they come.
+
+    KeyboardInterrupt ends all processes at once. Raises BrokenProcessPool when somebody else has ended one.
+    """
     began, verdicts = time.monotonic(), list[Verdict]()
-    for news in _tried(seeds, jobs or len(os.sched_getaffinity(0))):
-        verdicts += news
-        tell(news)
+    with closing(_tried(seeds, _jobs(jobs, len(seeds)))) as tried:
+        for news in tried:
+            verdicts += news
+            tell(news)
     return Summary(verdicts=verdicts, lasted_s=time.monotonic() - began)
 
 
-def _tried(seeds: Iterable[int], jobs: int) -> Iterator[list[Verdict]]:
+def _jobs(wanted: int | None, seeds: int) -> int:
+    """How many processes: no more than there are pieces."""
+    return max(1, min(wanted or len(os.sched_getaffinity(0)), -(-seeds // SEEDS_AT_ONCE), JOBS_MAX))
+
+
+def _tried(seeds: Sequence[int], jobs: int) -> Generator[list[Verdict], None, None]:
     """Verdicts piece by piece, in the order of the seeds, however many processes there are."""
     pieces = _pieces(iter(seeds))
     if jobs == 1:
         yield from map(_try_seeds, pieces)
         return
+    with _workers(jobs) as pool:
+        waiting = [pool.submit(_try_seeds, piece) for piece in islice(pieces, jobs * PIECES_AHEAD)]
+        while waiting:
+            yield waiting.pop(0).result()
+            waiting += [pool.submit(_try_seeds, piece) for piece in islice(pieces, 1)]
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end with us, in the middle of a seed if need be."""
+    others = multiprocessing.active_children()
+    pool = ProcessPoolExecutor(jobs, initializer=_ignore_interrupt)
     try:
-        with ProcessPoolExecutor(jobs) as pool:
-            waiting = [pool.submit(_try_seeds, piece) for piece in islice(pieces, jobs * PIECES_AHEAD)]
-            while waiting:
-                yield waiting.pop(0).result()
-                waiting += [pool.submit(_try_seeds, piece) for piece in islice(pieces, 1)]
-    except BrokenProcessPool:
-        print("A process of the campaign was killed, perhaps for want of memory.", file=sys.stderr)
+        yield pool
+    except BaseException:
+        for each in multiprocessing.active_children():
+            if each not in others:
+                each.kill()
         raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C is meant for all processes of a terminal; ours are ended by the first one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _pieces(seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from subord.config_source import cut
 from subord.core.numbering import Numbering
@@ -115,13 +115,12 @@ def _range(word: str, text: str) -> Span:
     return first, last
 
 
-def _merged(spans: Iterable[Span]) -> Iterator[Span]:
+def _merged(spans: Iterable[Span]) -> list[Span]:
     """Ascending, without overlaps."""
-    start, end = 0, 0
-    for first, after in sorted(spans):
-        if first > end:
-            yield from [(start, end)] if start < end else []
-            start, end = first, after
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
         else:
-            end = max(end, after)
-    yield from [(start, end)] if start < end else []
+            found.append((start, end))
+    return found

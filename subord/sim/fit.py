@@ -21,9 +21,7 @@ from subord.sim.cast import ScenarioError
 
 KEY_PARTS_MAX = 8
 NOT_KEYS = re.compile(r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'""", re.DOTALL)
-LONG_KEY = re.compile(r"(?:[\w-]+[ \t]*\.[ \t]*){%d}" % KEY_PARTS_MAX)
-WORDS = "words"
-"""Under this key of `Meta.extra` stands what a type is called; it wins over the words made here."""
+LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}")
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -65,7 +63,7 @@ def fields_of(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldI
 
 
 def in_words(annotation: Any) -> str:
-    """What may stand under a key: `a number from 0 to 1`."""
+    """What may stand under a key: `a number from 0 to 1`, or what `Meta(extra={"words": ...})` says."""
     return _words(inspect.type_info(annotation))
 
 
@@ -83,7 +81,7 @@ def shown(value: object) -> str:
     return cut(json.dumps(value, default=str))
 
 
-def _words(kind: inspect.Type) -> str:
+def _words(kind: inspect.Type) -> str:  # noqa: PLR0911 - one return a type reads best
     match kind:
         case inspect.Metadata(extra={"words": str(words)}):
             return words
@@ -100,7 +98,7 @@ def _words(kind: inspect.Type) -> str:
         case inspect.LiteralType(values=values):
             return " or ".join(quoted(str(value)) for value in values)
         case inspect.VarTupleType(item_type=item, min_length=least):
-            return f"a list of {f'at least {least}: ' if least else ''}{_words(item)}"
+            return f"a list{f' of at least {least}' if least else ''}, each {_words(item)}"
         case inspect.UnionType(types=kinds):
             return " or ".join(_words(each) for each in kinds if not isinstance(each, inspect.NoneType))
     raise AssertionError(f"no words for {kind}")
@@ -110,5 +108,5 @@ def _bounds(low: float | None, above: float | None, high: float | None) -> str:
     if above is not None:
         return f" above {above} and at most {high}"
     if high is None:
-        return "" if low is None else f" from {low}"
+        return "" if low is None else f" from {low} upwards"
     return f" from {low} to {high}"

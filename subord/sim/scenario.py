@@ -13,46 +13,53 @@ the same value, and every value can be written as a file again.
       { do = "expect", within_s = 10 },
     ]
 
-`nodes` of a step is a list of positions and ranges ("1-4,9"), and may hold the words `all`, `root` and `level N`.
+`nodes` of a step is a selector: positions and ranges ("1-4,9"), and the words `all`, `root` and `level N`.
+docs/scenarios.md is made from the docstrings and comments below.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from subord.config_source import cut
+from subord.core.network import Network, NetworkError
 from subord.core.numbering import numbering
 from subord.core.settings import NumberingName, TimingName
 from subord.core.view import Position
+from subord.sim import fit
+from subord.sim.cast import NODES_MAX, Cast, ScenarioError, folded, listed
+
+__all__ = ["NODES_MAX", "ScenarioError", "folded"]  # of cast.py, for those who deal with scenarios
 
 STEPS_MAX = 10_000
-NODES_MAX = 1_000_000
+NODES_TIMES_STEPS_MAX = 10_000_000
 FILE_BYTES_MAX = 1 << 20
+TOO_LONG = f"a scenario has at most {FILE_BYTES_MAX} characters: this is another file"
+BABBLE_MAX = 100_000  # datagrams of one step
+SEED_MAX = 10**18 - 1
 
-Selector = Annotated[str, msgspec.Meta(min_length=1, max_length=20_000)]
+SELECTOR_MAX = 20_000
+LIKE = f'a selector such as "1-4,9" or "level 2", at most {SELECTOR_MAX} characters'
+Selector = Annotated[str, msgspec.Meta(min_length=1, max_length=SELECTOR_MAX, extra={"words": LIKE})]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Way = Literal["kill", "leave", "vanish"]
 
 
-class ScenarioError(Exception):
-    """The scenario is wrong; the text is one sentence for whoever wrote it. Nothing was started."""
-
-
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The nodes and their settings. `positions` stands in the place of `nodes` when they are not 1 to `nodes`."""
 
-    nodes: Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)] = 0
-    positions: str = ""
-    network: str = "10.0.0.0/16"
+    nodes: Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)] = 0  # positions 1 to this; or give `positions`
+    positions: str = ""  # such as "3-9,12"
+    network: str = "10.0.0.0/16"  # block or list of addresses, in the order of positions
     fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 2
-    guest_slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None  # None: as many as the fan-out
+    guest_slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None  # not given: as many as the fan-out
     numbering: NumberingName = "complete"
-    timing: TimingName = "lan"
+    timing: TimingName = "lan"  # preset of all durations
     disk: bool = True  # nodes remember their neighbourhood over a restart
 
 
@@ -108,7 +115,7 @@ class Pause(_Step, frozen=True, tag="pause"):
 
 
 class Resume(_Step, frozen=True, tag="resume"):
-    """SIGCONT."""
+    """SIGCONT: who was stopped goes on."""
 
     nodes: Selector = "all"
 
@@ -118,7 +125,7 @@ class Slow(_Step, frozen=True, tag="slow"):
 
     nodes: Selector
     stopped_s: Seconds
-    running_s: Seconds
+    running_s: Annotated[float, msgspec.Meta(ge=0.01, le=86_400)]
     for_s: Seconds
 
 
@@ -152,11 +159,11 @@ class Block(_Step, frozen=True, tag="block"):
 class Partition(_Step, frozen=True, tag="partition"):
     """Only nodes of one group reach each other; who is in no group is in one with the others who are in none."""
 
-    groups: tuple[Selector, ...]
+    groups: Annotated[tuple[Selector, ...], msgspec.Meta(min_length=1)]
 
 
 class Weather(_Step, frozen=True, tag="weather"):
-    """What happens to datagrams from now on; zeros are fair weather. The lab can only lose them."""
+    """What happens to datagrams from now on; zeros are fair weather. Simulator only: all but `loss`."""
 
     loss: Share = 0.0
     delay_s: Seconds = 0.0
@@ -191,7 +198,7 @@ class Churn(_Step, frozen=True, tag="churn"):
     percent_per_min: Annotated[float, msgspec.Meta(gt=0, le=10_000)] = 10.0
     for_s: Seconds = 60.0
     down_s: Seconds = 2.0
-    ways: tuple[Way, ...] = ("kill", "leave")
+    ways: Annotated[tuple[Way, ...], msgspec.Meta(min_length=1)] = ("kill", "leave")
 
 
 class Pass(_Step, frozen=True, tag="pass"):
@@ -210,7 +217,7 @@ class Expect(_Step, frozen=True, tag="expect"):
 
     within_s: Seconds
     moved: Selector | None = None
-    moves_max: int | None = None
+    moves_max: Annotated[int, msgspec.Meta(ge=0)] | None = None
     attached_p99_s: Seconds | None = None
     home: bool = True  # and whoever has a living computed leader stands below it
 
@@ -239,26 +246,52 @@ Step: TypeAlias = (
 )
 
 
+STEPS: dict[str, type[_Step]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Step)}
+"""What may stand behind `do`, in the order of the source."""
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A cluster and what happens to it. `seed` decides everything that the steps leave to chance."""
 
-    title: str
+    title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]  # printed first
     about: str = ""  # where it comes from, and what it shows
-    seed: int = 1
-    cluster: Cluster
-    steps: Annotated[tuple[Step, ...], msgspec.Meta(max_length=STEPS_MAX)]
+    seed: Annotated[int, msgspec.Meta(ge=0, le=SEED_MAX)] = 1  # of everything that is left to chance
+    cluster: Annotated[Cluster, msgspec.Meta(extra={"words": "a table such as { nodes = 30, fanout = 2 }"})]
+    steps: Annotated[
+        tuple[Step, ...],
+        msgspec.Meta(
+            max_length=STEPS_MAX, extra={"words": f'a list of 1 to {STEPS_MAX} tables such as {{ do = "start" }}'}
+        ),
+    ]
 
 
 def positions_of(cluster: Cluster) -> tuple[Position, ...]:
     """The positions of the cluster's nodes, ascending. Raises ScenarioError."""
+    return cast_of(cluster).positions
+
+
+@lru_cache(maxsize=2)  # a step asks as often as it happens, and a large cast is dear
+def cast_of(cluster: Cluster) -> Cast:
+    """The nodes of a cluster, for many questions. Raises ScenarioError."""
     if bool(cluster.nodes) == bool(cluster.positions):
         raise ScenarioError("cluster: give either `nodes` or `positions`")
-    if cluster.nodes:
-        return tuple(range(1, cluster.nodes + 1))
-    found = set(_numbers(cluster.positions))
-    if len(found) > NODES_MAX:
-        raise ScenarioError(f"cluster.positions: more than {NODES_MAX} nodes")
-    return tuple(sorted(found))
+    if cluster.nodes > NODES_MAX:
+        raise ScenarioError(f"cluster.nodes: {cluster.nodes} nodes, a scenario has at most {NODES_MAX}")
+    found = range(1, cluster.nodes + 1) if cluster.nodes else listed(cluster.positions)
+    return Cast(found, numbering(cluster.numbering, cluster.fanout))
+
+
+def network_of(cluster: Cluster) -> Network:
+    """The network, which has a place for every node. Raises ScenarioError."""
+    try:
+        network = Network.parse(cluster.network)
+    except NetworkError as reason:
+        raise ScenarioError(f"cluster.network: {reason}") from None
+    highest = positions_of(cluster)[-1]
+    if highest > network.size:
+        there = f"{cut(cluster.network)} has {network.size} positions"
+        raise ScenarioError(f"cluster.network: {there}, {highest} is asked for; write a larger network")
+    return network
 
 
 def select(
@@ -268,74 +301,77 @@ def select(
 
     Naming a node that the cluster does not have is a mistake; naming one that is not in `among` is not.
     """
-
-    rule = numbering(cluster.numbering, cluster.fanout)
-    cast = positions_of(cluster)
-    chosen: set[Position] = set()
-    for word in (each.strip() for each in selector.split(",")):
-        if word == "all":
-            chosen.update(cast)
-        elif word == "root":
-            chosen.update(() if root is None else (root,))
-        elif level := re.fullmatch(r"level (\d+)", word):
-            chosen.update(p for p in cast if rule.level_and_offset(p)[0] == int(level[1]))
-        else:
-            named = set(_numbers(word))
-            if not named <= set(cast):
-                raise ScenarioError(f"`{selector}` names {min(named - set(cast))}, which is no node of the cluster")
-            chosen |= named
-    return tuple(sorted(chosen & set(among)))
-
-
-def _numbers(text: str) -> Iterator[Position]:
-    for word in text.split(","):
-        ends = re.fullmatch(r"\s*([1-9]\d{0,17})(?:-([1-9]\d{0,17}))?\s*", word)
-        if not ends:
-            raise ScenarioError(f"`{text}` is no list of positions such as 1-4,9")
-        first, last = int(ends[1]), int(ends[2] or ends[1])
-        if last < first or last - first >= NODES_MAX:
-            raise ScenarioError(f"`{word.strip()}` is no range of positions: give the lower end first")
-        yield from range(first, last + 1)
-
-
-def folded(positions: Iterable[Position]) -> str:
-    """Positions as `1-4,9`; the inverse of what a selector reads."""
-    ranges: list[list[int]] = []
-    for position in sorted(positions):
-        if ranges and position == ranges[-1][1] + 1:
-            ranges[-1][1] = position
-        else:
-            ranges.append([position, position])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+    cast = cast_of(cluster)
+    named = cast.named(selector, root)
+    if among is cast.positions:
+        return named
+    members = set(among)
+    return tuple(position for position in named if position in members)
 
 
 def read(text: str) -> Scenario:
     """The scenario that a file's text describes. Raises ScenarioError."""
     if len(text) > FILE_BYTES_MAX:
-        raise ScenarioError(f"a scenario has at most {FILE_BYTES_MAX} characters: this is another file")
-    try:
-        scenario = msgspec.convert(tomllib.loads(text), Scenario)
-    except tomllib.TOMLDecodeError as reason:
-        raise ScenarioError(f"no TOML: {reason}") from None
-    except msgspec.ValidationError as reason:
-        raise ScenarioError(str(reason).replace("`$.", "`").replace("$[...]", "a key")) from None
+        raise ScenarioError(TOO_LONG)
+    document = fit.parsed(text)
+    if "cluster" in document:
+        fit.check(document["cluster"], Cluster, "cluster: ")
+    steps = document.get("steps")
+    for number, step in enumerate(steps if isinstance(steps, list) else (), 1):
+        _fit_step(number, step)
+    fit.check(document, Scenario, "")
+    scenario = msgspec.convert(document, Scenario)
     check(scenario)
     return scenario
 
 
+def _fit_step(number: int, step: Any) -> None:
+    if not isinstance(step, dict):
+        raise ScenarioError(f'step {number} must be a table such as {{ do = "start" }}, not {fit.shown(step)}')
+    name = step.get("do")
+    if not isinstance(name, str) or name not in STEPS:
+        what = f"no step {fit.shown(name)}" if "do" in step else "no key `do`"
+        raise ScenarioError(f"step {number}: {what}; steps: {', '.join(STEPS)}")
+    fit.check({key: value for key, value in step.items() if key != "do"}, STEPS[name], f"step {number} ({name}): ")
+
+
 def check(scenario: Scenario) -> None:
-    """Raises ScenarioError when a step names what does not exist."""
-    cast = positions_of(scenario.cluster)
+    """Raises ScenarioError when a step names what does not exist, or the whole would take too much."""
+    nodes, steps = len(positions_of(scenario.cluster)), len(scenario.steps)
+    network_of(scenario.cluster)
+    for key, text in (("title", scenario.title), ("about", scenario.about.replace("\n", "").replace("\t", ""))):
+        if not text.isprintable():
+            raise ScenarioError(f"`{key}` has control characters; take them out")
+    if not scenario.steps:
+        raise ScenarioError("no steps: nobody has been started")
+    if nodes * steps > NODES_TIMES_STEPS_MAX:
+        raise ScenarioError(f"{nodes} nodes times {steps} steps: at most {NODES_TIMES_STEPS_MAX} together")
+    started = False
     for number, step in enumerate(scenario.steps, 1):
-        for name in ("nodes", "source", "target", "moved"):
-            selector = getattr(step, name, None)
-            if selector is not None:
-                try:
-                    select(selector, scenario.cluster, among=cast)
-                except ScenarioError as reason:
-                    raise ScenarioError(f"step {number}: {reason}") from None
-        for group in getattr(step, "groups", ()):
-            select(group, scenario.cluster, among=cast)
+        started = started or isinstance(step, Start)
+        try:
+            _check_step(step, cast_of(scenario.cluster), started)
+        except ScenarioError as reason:
+            raise ScenarioError(f"step {number} ({step.__struct_config__.tag}): {reason}") from None
+
+
+def _check_step(step: Step, cast: Cast, started: bool) -> None:
+    if isinstance(step, Expect) and not started:
+        raise ScenarioError("nobody has been started; `start` comes first")
+    for name in ("nodes", "source", "target", "moved"):
+        selector = getattr(step, name, None)
+        if selector is not None:
+            cast.count(selector)
+    for number, group in enumerate(getattr(step, "groups", ()), 1):
+        try:
+            cast.count(group)
+        except ScenarioError as reason:
+            raise ScenarioError(f"group {number}: {reason}") from None
+    if isinstance(step, Babble):
+        sources, targets = cast.count(step.source), cast.count(step.target)
+        if sources * targets * step.per_s * step.for_s > BABBLE_MAX:
+            told = f"{sources} sources times {targets} targets times {step.per_s:g}/s times {step.for_s:g} s"
+            raise ScenarioError(f"{told}: at most {BABBLE_MAX} datagrams")
 
 
 def write(scenario: Scenario) -> str:

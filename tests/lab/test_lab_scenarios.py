@@ -1,17 +1,21 @@
 """Scenario files: which can be played, what a failed one tells, and all that ship with the lab, with real daemons."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from subord.sim import scenario
+from subord.sim import fit, scenario
 
-from .lab_helpers import REPOSITORY, netlab, run_lab
+from .lab_helpers import REPOSITORY, SCRIPT, netlab, run_lab
 
 SHIPPED = sorted((REPOSITORY / "netns-lab" / "scenarios").glob("*.toml"))
 SHORT = ("level_boundaries",)  # the others take longer than a test run should
 
+GIVEN = {"nodes": "1", "source": "1", "target": "2", "groups": ("1",), "what": "terms"}
 QUICK = """
 title = "Everything that can happen, in a quarter of a minute"
 cluster = { nodes = 15, fanout = 2, timing = "lab" }
@@ -105,7 +109,7 @@ def test_the_list_of_shipped_files_is_whole():
         ('{ do = "weather", jitter_s = 0.1 }', "nodes = 3", "1 (weather: jitter_s)"),
         ('{ do = "start" }', "nodes = 1024", "at most 1023"),
         ('{ do = "start" }', 'nodes = 3, network = "10.0.0.1-10.0.0.9"', "one IPv4 block"),
-        ('{ do = "start" }', 'positions = "1,300", network = "10.0.0.0/24"', "no position 300"),
+        ('{ do = "start" }', 'nodes = 3, network = "fd00::/64"', "one IPv4 block"),
     ],
 )
 def test_what_the_lab_cannot_do_is_refused_before_anything_is_started(tmp_path, steps, cluster, told):
@@ -139,7 +143,16 @@ def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
     ("text", "arguments", "code", "told"),
     [
         ("title = 1", (), 1, "scenario.toml"),
-        (of('{ do = "kill", nodes = "4" }'), (), 1, "step 1: `4` names 4"),
+        (of('{ do = "kill", nodes = "4" }'), (), 1, "step 1 (kill): `4` names 4"),
+        (of('{ do = "start" }', 'positions = "1,300", network = "10.0.0.0/24"'), (), 1, "cluster.network"),
+        (of('{ do = "start" }', 'nodes = 3, network = "10.0.0.0/33"'), (), 1, "cluster.network"),
+        (of('{ do = "churn", nodes = "level 9" }'), (), 1, "`level 9` names nobody"),
+        (of('{ do = "churn", ways = [] }'), (), 1, "`ways` must be"),
+        (of('{ do = "pass", s = ' + "9" * 5000 + " }"), (), 1, "a number is too long"),
+        ("title = " + "[" * 5000, (), 1, "nested too deep"),
+        (of('{ do = "start" }', 'positions = "1-1000000,2000000-3000000"'), (), 1, "2000001 nodes"),
+        (of('{ do = "start" }'), ("--events", "/dev/null"), 1, "--events /dev/null: this is no directory"),
+        (of('{ do = "start" }'), ("--nodes", 70_000), 4, "not with --nodes 70000: cluster.network"),
         (of('{ do = "kill", nodes = "3" }'), ("--nodes", 2), 4, "not with --nodes 2: step 1"),
         (of('{ do = "kill", nodes = "3" }'), ("missing.toml",), 1, "missing.toml: No such file"),
     ],
@@ -148,6 +161,47 @@ def test_mistakes_are_told_in_one_sentence(tmp_path, text, arguments, code, told
     done, results = played(tmp_path, text, *arguments)
     assert (done.returncode, done.stdout, results) == (code, "", [])
     assert told in done.stderr
+    assert (done.stderr.count("\n"), done.stderr.endswith("Nothing was started.\n")) == (1, True)
+
+
+def test_a_pipe_without_writer_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    done = run_lab("run", tmp_path / "pipe.toml", timeout=20)
+    assert done.returncode == 1
+    assert "no regular file" in done.stderr
+
+
+def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
+    marked = {name for name, kind in scenario.STEPS.items() if "Simulator only." in kind.__doc__}
+    refused = set()
+    for name, kind in scenario.STEPS.items():
+        given = {key: GIVEN.get(key, 1.0) for key, field in fit.fields_of(kind).items() if field.required}
+        if netlab("playable")._beyond(kind(**given)):
+            refused.add(name)
+    assert refused == marked == {"jump", "hangup"}
+    told = "Simulator only: all but `loss`."
+    assert told in scenario.Weather.__doc__
+    weather = scenario.Weather(loss=0.1, delay_s=1, jitter_s=1, doubled=0.1)
+    assert len(netlab("playable")._beyond(weather)) == 3
+
+
+@pytest.mark.lab
+def test_a_closed_pipe_ends_the_lab(tmp_path):
+    file = tmp_path / "scenario.toml"
+    file.write_text(of('{ do = "start" }, { do = "expect", within_s = 10 }'))
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "run", file],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
 
 
 # -- with daemons -------------------------------------------------------------------------------------------

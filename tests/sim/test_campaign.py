@@ -11,6 +11,8 @@ import pytest
 
 from subord.cli import main
 from subord.core.mapping import IpMapping
+from subord.core.slots import Granted, Slots
+from subord.core.view import Place
 from subord.sim import campaign
 from subord.sim.draw import draw
 from subord.sim.scenario import read, write
@@ -41,14 +43,14 @@ def test_seeds_differ_and_repeat() -> None:
 def test_a_failure_names_the_invariant_and_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(IpMapping, "may_lead", lambda _self, candidate, node: candidate != node)
+    monkeypatch.setattr(Slots, "judge", lambda _self, _node, _wish: Granted(Place.GUEST))
     code = main(["simulate", "--seeds", "40", "--jobs", "1"])
     told = capsys.readouterr().out
     assert code == 1
-    assert "S1 at" in told
+    assert "S3 at" in told
     failed = next(line for line in told.splitlines() if line.startswith("  subord simulate --seed"))
     assert main(failed.split()[1:]) == 1  # the command that is printed shows the same
-    assert "S1 at" in capsys.readouterr().out
+    assert "S3 at" in capsys.readouterr().out
 
 
 def test_a_mistake_of_our_own_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from subord.cli import main
+from subord.cli import main, simulate
+from subord.sim import scenario
 from subord.sim.play import Play
 from subord.sim.safety import Violation
 from subord.sim.scenario import Cluster, ScenarioError, folded, read, select, write
@@ -24,6 +25,12 @@ steps = [
   { do = "expect", within_s = 5, moved = "2-3", moves_max = 2, attached_p99_s = 1.5 },
 ]
 """
+
+
+def of(*steps: str, cluster: str = "nodes = 15") -> str:
+    """A scenario that starts and does this."""
+    told = "".join(f", {{ {step} }}" for step in steps)
+    return f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {{ do = "start" }}{told} ]\n'
 
 
 def test_what_is_seen() -> None:
@@ -55,13 +62,57 @@ def test_an_expectation_can_fail(there: str, instead: str, complaint: str) -> No
     [
         ("title = ", "no TOML"),
         ("x = 1\n" + DYING, "`x`"),
-        (DYING.replace("kill", "kil"), "'kil'"),
-        (DYING.replace('nodes = "root"', 'nodes = "16"'), "step 4: `16` names 16, which is no node"),
+        (DYING.replace("kill", "kil"), 'step 4: no step "kil"; steps: start, kill, restart'),
+        (DYING.replace('do = "kill", ', ""), "step 4: no key `do`; steps: start, kill"),
+        (DYING.replace('do = "kill"', "do = [1]"), "step 4: no step a list; steps: start"),
+        (DYING.replace('nodes = "root"', 'node = "1"'), "step 4 (kill): no key `node`; keys: nodes."),
+        (DYING.replace(', nodes = "root"', ""), "step 4 (kill): `nodes` is missing: a selector"),
+        (DYING.replace('nodes = "root"', "nodes = 1"), "step 4 (kill): `nodes` must be a selector"),
+        (DYING.replace("s = 5 }", "s = -5 }"), "step 3 (pass): `s` must be a number from 0 to 86400, not -5"),
+        (DYING.replace("s = 5 }", "s = nan }"), "step 3 (pass): `s` must be a number from 0 to 86400, not nan"),
+        (DYING.replace("s = 5 }", "s = " + "9" * 5000 + " }"), "a number is too long"),
+        (DYING.replace('{ do = "pass", s = 5 }', "5"), "step 3 must be a table"),
+        (
+            DYING.replace("moves_max = 2", "moves_max = -1"),
+            "`moves_max` must be a whole number from 0 upwards, not -1",
+        ),
+        (DYING.replace('nodes = "root"', 'nodes = "16"'), "step 4 (kill): `16` names 16, which is no node"),
+        (DYING.replace('nodes = "root"', 'nodes = "1-16"'), "`1-16` names 16, which is no node"),
+        (DYING.replace('nodes = "root"', 'nodes = "level 4"'), "`level 4` names nobody: the deepest level of this"),
+        (DYING.replace('nodes = "root"', 'nodes = "level ' + "9" * 5000 + '"'), "is no list of positions"),
+        (DYING.replace('nodes = "root"', 'nodes = "level \u0663"'), "is no list of positions"),
+        (of('do = "churn", nodes = "level 9"'), "step 2 (churn): `level 9` names nobody"),
+        (of('do = "churn", ways = []'), "step 2 (churn): `ways` must be a list of at least 1"),
+        (of('do = "partition", groups = []'), "step 2 (partition): `groups` must be a list of at least 1"),
+        (of('do = "partition", groups = ["1", "16"]'), "step 2 (partition): group 2: `16` names 16"),
+        (of('do = "slow", nodes = "1", stopped_s = 0, running_s = 0, for_s = 1'), "from 0.01 to 86400, not 0"),
+        (
+            of('do = "babble", source = "1-5", target = "all", what = "terms", per_s = 1000, for_s = 2'),
+            "step 2 (babble): 5 sources times 15 targets times 1000/s times 2 s: at most 100000 datagrams",
+        ),
+        ('title = "t"\ncluster = { nodes = 3 }\nsteps = []', "no steps: nobody has been started"),
+        ('title = "t"\ncluster = { nodes = 3 }\nsteps = 5', "`steps` must be a list of 1 to 10000 tables"),
+        ('title = "t"\nsteps = [{ do = "start" }]', "`cluster` is missing"),
+        (DYING.replace('{ do = "start" },', ""), "step 1 (expect): nobody has been started; `start` comes first"),
+        (DYING.replace("The root", "The \\u001b[31m root"), "`title` has control characters"),
+        ('about = "\\u007f"' + DYING, "`about` has control characters"),
+        ("title = " + "[" * 5000, "nested too deep"),
+        ('"x" . ' * 20_000 + "x = 1", "more than 8 parts"),
+        (
+            DYING.replace("nodes = 15", 'positions = "1-1000000,2000000"'),
+            "1000001 nodes, a scenario has at most 1000000",
+        ),
+        (DYING.replace("nodes = 15", 'positions = "1-999999999999999999"'), "a scenario has at most 1000000"),
+        (of(*['do = "start"'] * 100, cluster='nodes = 100000, network = "10.0.0.0/8"'), "at most 10000000 together"),
+        (DYING.replace("nodes = 15", 'nodes = 3, network = "10.0.0.0/33"'), "cluster.network: "),
         (DYING.replace('nodes = "root"', 'nodes = "4-2"'), "lower end first"),
         (DYING.replace('nodes = "root"', 'nodes = "two"'), "no list of positions"),
         (DYING.replace("nodes = 15", "nodes = 0"), "nodes"),
         (DYING.replace("nodes = 15, ", ""), "either `nodes` or `positions`"),
-        (DYING.replace("nodes = 15", 'nodes = 15, network = "10.0.0.0/30"'), "2 positions, 15"),
+        (
+            DYING.replace("nodes = 15", 'nodes = 15, network = "10.0.0.0/30"'),
+            "cluster.network: 10.0.0.0/30 has 2 pos",
+        ),
         ("#" * (1 << 21), "another file"),
     ],
 )
@@ -71,13 +122,39 @@ def test_mistakes_are_named(text: str, complaint: str, tmp_path: Path, capsys: p
     assert main(["simulate", str(file)]) == 2
     told = capsys.readouterr().err
     assert complaint in told
-    assert "wrong.toml" in told
+    assert "wrong.toml: " in told
+    assert told.endswith(". Nothing was started.\n")
     assert told.count("\n") == 1
+    assert main(["simulate", "--write", str(file)]) == 2
+    assert capsys.readouterr() == ("", told)
+
+
+def test_large_casts_cost_little() -> None:
+    """Each of these would take minutes if positions were counted out, or the cast made anew, for each step."""
+    kill = 'do = "kill", nodes = "' + ",".join(["1-999999", "level 3", "2-1000000"] * 500) + '"'
+    script = read(of(*[kill] * 9, cluster='nodes = 1000000, network = "10.0.0.0/8"'))
+    assert len(script.steps) == 10
+
+
+def test_a_dotted_text_is_no_dotted_key() -> None:
+    addresses = ",".join(f"10.0.0.{each}" for each in range(1, 10))
+    about = "# a.b.c.d.e.f.g.h.i.j = 1\n" + 'about = "a.b.c.d.e.f.g.h.i.j \\" a.b.c.d.e.f.g.h.i.j"'
+    script = read(about + DYING.replace("nodes = 15", f"nodes = 9, network = '{addresses}'").replace("2-3", "9"))
+    assert script.cluster.network == addresses
 
 
 @pytest.mark.parametrize(
     ("selector", "named"),
-    [("2", "2"), ("2-4,9", "2-4,9"), ("all", "1-10"), ("root", "3"), ("level 2", "4-7"), ("root, 9-10", "3,9-10")],
+    [
+        ("2", "2"),
+        ("2-4,9", "2-4,9"),
+        ("all", "1-10"),
+        ("root", "3"),
+        ("level 2", "4-7"),
+        ("level 3", "8-10"),
+        ("root, 9-10", "3,9-10"),
+        ("9,2-5,4,1-3", "1-5,9"),
+    ],
 )
 def test_selectors(selector: str, named: str) -> None:
     cluster = Cluster(nodes=10)
@@ -88,6 +165,18 @@ def test_selectors(selector: str, named: str) -> None:
 def test_a_node_that_is_not_there_is_no_mistake_and_one_that_never_was_is() -> None:
     with pytest.raises(ScenarioError):
         select("11", Cluster(nodes=10), among=range(1, 11))
+
+
+def test_selectors_of_a_sparse_cluster() -> None:
+    cluster = Cluster(positions="3,5-7,12")
+    assert folded(select("all", cluster, among=range(1, 20))) == "3,5-7,12"
+    assert folded(select("level 2, 3", cluster, among=range(1, 20))) == "3,5-7"
+    with pytest.raises(ScenarioError, match="`3-5` names 4, which"):
+        select("3-5", cluster, among=())
+
+
+def test_every_number_of_a_seed_may_stand_in_a_file() -> None:
+    assert simulate.NUMBER_MAX == scenario.SEED_MAX
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)

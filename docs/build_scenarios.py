@@ -1,0 +1,93 @@
+"""The parts of docs/scenarios.md that are printed from the types of a scenario."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+from build_tables import COMMENT, table
+
+from subord.sim import fit, scenario
+from subord.sim.scenario import Cluster, Scenario
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "netns-lab" / "scenarios" / "root_and_successors_die.toml"
+SELECTOR = "a [selector](#selectors)"
+
+
+def example() -> str:
+    """A file that ships with the lab."""
+    return f"```toml\n{EXAMPLE.read_text(encoding='utf-8')}```\n"
+
+
+def keys() -> str:
+    """The keys of a file, those of its cluster behind them."""
+    rows = [*_rows(Scenario, ""), *_rows(Cluster, "cluster.")]
+    return table(("key", "what may stand there", "if it is not given", "meaning"), rows)
+
+
+def _rows(kind: type[msgspec.Struct], before: str) -> Iterator[tuple[str, str, str, str]]:
+    comments = _comments(kind)
+    for name, field in fit.fields_of(kind).items():
+        yield f"`{before}{name}`", _value(field), _default(field), comments.get(name, "")
+
+
+def steps() -> str:
+    """Every step, from its docstring and its fields."""
+    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in scenario.STEPS.items())
+    return table(("`do`", "what happens", "keys"), rows)
+
+
+def _told(kind: type[msgspec.Struct]) -> str:
+    return re.sub(r"(Simulator only[^.]*\.)", r"**\1**", " ".join((kind.__doc__ or "").split()))
+
+
+def _keys(kind: type[msgspec.Struct]) -> str:
+    comments = _comments(kind)
+    told = []
+    for name, field in fit.fields_of(kind).items():
+        more = f" ({comments[name]})" if name in comments else ""
+        told.append(f"`{name}`: {_value(field)}, {_default(field)}{more}")
+    return "<br>".join(told) or "none"
+
+
+def _comments(kind: type[msgspec.Struct]) -> dict[str, str]:
+    return dict(COMMENT.findall(inspect.getsource(kind)))
+
+
+def _value(field: msgspec.structs.FieldInfo) -> str:
+    return fit.in_words(field.type).replace(scenario.LIKE, SELECTOR)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    if field.default in (None, 0, "") and field.default is not False and not isinstance(field.default, float):
+        return "optional"
+    return f"default `{json.dumps(field.default)}`"
+
+
+def limits() -> str:
+    """What no scenario may exceed."""
+    nodes, steps, product = (
+        f"{number:,}" for number in (scenario.NODES_MAX, scenario.STEPS_MAX, scenario.NODES_TIMES_STEPS_MAX)
+    )
+    lines = (
+        f"a file has at most {scenario.FILE_BYTES_MAX:,} bytes;",
+        f"a scenario has at most {nodes} nodes and {steps} steps, and nodes times steps are at most {product};",
+        f"one `babble` is at most {scenario.BABBLE_MAX:,} datagrams: sources times targets times `per_s * for_s`;",
+        f"a selector has at most {scenario.SELECTOR_MAX:,} characters;",
+        f"a key of the file has at most {fit.KEY_PARTS_MAX} parts between dots.",
+    )
+    return "".join(f"- {line}\n" for line in lines)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "scenario-example": example,
+    "scenario-keys": keys,
+    "scenario-steps": steps,
+    "scenario-limits": limits,
+}

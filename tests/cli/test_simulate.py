@@ -1,0 +1,224 @@
+"""`subord simulate` as people type it: wrong files, wrong options, Ctrl-C, and what is printed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from subord.cli import main
+from subord.sim import campaign, script_file
+from subord.sim.campaign import SEEDS_AT_ONCE, Verdict
+
+REPOSITORY = Path(__file__).parents[2]
+SUBORD = (sys.executable, "-m", "subord")
+ENDS_WITHIN_S = 1.0
+STARTS_WITHIN_S = 60.0
+FAILING = """
+title = "Nobody is whole so soon"
+cluster = { nodes = 3 }
+steps = [{ do = "start" }, { do = "expect", within_s = 0 }]
+"""
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        ("/dev/zero", "no regular file"),
+        (".", "Is a directory"),
+        ("missing.toml", "No such file"),
+        ("", "No such file"),
+    ],
+)
+def test_what_is_no_file(path: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", path]) == 2
+    told = capsys.readouterr().err
+    assert complaint in told
+    assert told.endswith(". Nothing was started.\n")
+
+
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ran = subprocess.run([*SUBORD, "simulate", tmp_path / "pipe"], capture_output=True, timeout=30, check=False)
+    assert (ran.returncode, b"no regular file" in ran.stderr) == (2, True)
+
+
+def test_of_a_large_file_only_a_part_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "large.toml"
+    file.write_bytes(b"#" * 100)
+    monkeypatch.setattr(script_file, "FILE_BYTES_MAX", 10)
+    assert script_file._bytes_of(file) == b"#" * 11
+    with pytest.raises(script_file.ScenarioError, match="another file"):
+        script_file.load(file)
+
+
+def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "latin.toml").write_bytes(b"# a\ntitle = '\xe9'\n")
+    assert main(["simulate", str(tmp_path / "latin.toml")]) == 2
+    assert "line 2 is no text in UTF-8. Nothing was started." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["plain.toml", "with space.toml", "it's; rm.toml", "-dash.toml"])
+def test_the_command_to_see_it_again_can_be_typed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(FAILING)
+    assert main(["simulate", "--", name]) == 1
+    told = capsys.readouterr().out
+    command = shlex.split(told.partition("to see it: ")[2])
+    assert main(command[1:]) == 1
+    assert "step 2: expect" in capsys.readouterr().out
+
+
+def test_a_name_that_cannot_be_shown_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a\x1b[31m.toml").write_text(FAILING)
+    assert main(["simulate", "a\x1b[31m.toml"]) == 1
+    assert "to see it: the same command with --trace" in capsys.readouterr().out
+    Path("a\x1b[31m.toml").write_text("title = 1")
+    assert main(["simulate", "a\x1b[31m.toml"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+# -- options --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--seeds 5 --trace", "--trace is for one scenario"),
+        ("--seeds 5 --write", "--write is for one scenario"),
+        ("--seed 5 --trace --write", "take one of them"),
+        ("--seed 5 --first 0", "--first belongs to a campaign"),
+        ("--seed 5 --jobs 1", "--jobs belongs to a campaign"),
+        ("--seeds 0", "1 to 1000000 seeds"),
+        ("--seeds 1000001", "1 to 1000000 seeds"),
+        ("--seeds 5 --jobs 0", "1 to 256 processes"),
+        ("--seeds 5 --jobs 257", "1 to 256 processes"),
+        ("--seeds 2 --first 999999999999999999", "the last seed would be above 999999999999999999"),
+    ],
+)
+def test_options_that_mean_nothing(words: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", *words.split()]) == 2
+    told = capsys.readouterr()
+    assert complaint in told.err
+    assert told.err.endswith(". Nothing was started.\n")
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "complaint"),
+    [
+        ("1000000000000000000", "is too large: at most 999999999999999999"),
+        ("9" * 5000, "is too large: at most 999999999999999999"),
+        ("-1", "--first"),
+        ("x", "x is no natural number"),
+    ],
+)
+def test_numbers_beyond_the_bounds(number: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", "--seeds", "1", "--first", number])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert complaint in told
+    assert len(told) < 300
+
+
+def test_the_exit_codes_are_told_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "--help"])
+    told = capsys.readouterr().out
+    page = (REPOSITORY / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[2].strip() for line in page.partition("## Exit codes")[2].splitlines() if "| " in line]
+    for code in ("0", "1", "2", "130"):
+        assert f"\n{code:>5}  " in told
+        assert code in rows
+
+
+# -- campaigns ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seeds", "jobs"),
+    [(200, 3, 1), (200, SEEDS_AT_ONCE + 1, 2), (4, 1000, 4), (1000, 100_000, campaign.JOBS_MAX), (1, 1000, 1)],
+)
+def test_there_are_no_more_processes_than_work(wanted: int, seeds: int, jobs: int) -> None:
+    assert campaign._jobs(wanted, seeds) == jobs
+
+
+def test_into_a_file_no_line_is_overwritten(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(campaign, "try_seed", broken)
+    assert main(["simulate", "--seeds", "9", "--jobs", "1"]) == 1
+    told = capsys.readouterr()
+    assert told.err == "9 of 9 seeds, 9 failed\n"
+    assert told.out.startswith("seed 0: planted\n  subord simulate --seed 0 --trace\nseed 1: ")
+    assert "\r" not in told.out + told.err
+    assert "\x1b" not in told.out + told.err
+
+
+def test_interrupted_after_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(seed: int) -> Verdict:
+        if seed == 2 * SEEDS_AT_ONCE:
+            raise KeyboardInterrupt
+        return broken(seed) if seed in (3, 11) else Verdict(seed=seed, nodes=1)
+
+    monkeypatch.setattr(campaign, "try_seed", interrupted)
+    assert main(["simulate", "--seeds", "100", "--jobs", "1"]) == 130
+    assert "Stopped: 16 of 100 seeds done, 2 failed: 3 11\n" in capsys.readouterr().out
+
+
+def broken(seed: int) -> Verdict:
+    return Verdict(seed=seed, nodes=1, broken="S1", text="planted")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("everybody", [False, True])
+def test_interrupted(jobs: int, everybody: bool) -> None:
+    """Ctrl-C of a terminal is for the whole group, `kill -INT` for the first process alone."""
+    command = [*SUBORD, "simulate", "--seeds", "1000000", "--jobs", str(jobs)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as ran:
+        wait_until_busy(ran.pid, jobs)
+        began = time.monotonic()
+        (os.killpg if everybody else os.kill)(ran.pid, signal.SIGINT)
+        told, complaint = ran.communicate(timeout=30)
+        lasted_s = time.monotonic() - began
+    assert ran.returncode == 130
+    assert lasted_s < ENDS_WITHIN_S
+    assert told.startswith("Stopped: ")
+    assert "of 1000000 seeds done, 0 failed" in told
+    assert complaint == ""
+    with pytest.raises(ProcessLookupError):
+        os.killpg(ran.pid, 0)
+
+
+def wait_until_busy(pid: int, jobs: int) -> None:
+    """Until the first process, or each of the others, has computed for a while."""
+    until = time.monotonic() + STARTS_WITHIN_S
+    while True:
+        others = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        busy = [each for each in others if ticks(each) > 20] if jobs > 1 else [pid] * (ticks(pid) > 150)
+        if len(busy) >= jobs:
+            return
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def ticks(pid: int | str) -> int:
+    """Processor time so far, in hundredths of a second."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
