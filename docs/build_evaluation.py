@@ -81,7 +81,7 @@ def _start_table(*names: str) -> str:
 
 def rest() -> str:
     """What a node costs while nothing happens."""
-    runs = [run for run in _runs("start-together.json", "start-1000.json") if run["rest_s"] is not None]
+    runs = [run for run in _runs("rest.json", "start-1000.json") if run["rest_s"] is not None]
     rows = [
         [str(nodes), str(fanout), str(len(group)), *_cells(group, REST_COLUMNS)]
         for (nodes, fanout, _), group in _grouped(runs).items()
@@ -99,12 +99,77 @@ def healing() -> str:
         ("roster right, median s", "roster_s_median"),
         ("max s", "roster_s_max"),
         ("moves", "moves_mean"),
+        ("others moved", "others"),
     )
+    found = _read("healing.json")
     rows = [
         [row["what"], row["role"], str(row["times"]), *(_number(row[key]) for _, key in columns)]
-        for row in _read("healing.json")["rows"]
+        for row in found["rows"]
     ]
-    return _markdown(["what", "node", "times", *(title for title, _ in columns)], rows)
+    return f"{found['nodes']} daemons, fan-out {found['fanout']}.\n\n" + _markdown(
+        ["what", "node", "times", *(title for title, _ in columns)], rows
+    )
+
+
+def scenarios() -> str:
+    """Scenario files, played with real daemons."""
+    columns = (
+        ("nodes", "nodes"),
+        ("result", "result"),
+        ("whole, longest s", "whole_s_max"),
+        ("moves", "moves"),
+        ("moved without cause", "outside"),
+        ("orphans", "orphans"),
+        ("attached again, p50 s", "attached_p50_s"),
+        ("p99 s", "attached_p99_s"),
+    )
+    rows = [
+        [run["scenario"], *(_number(run[key]) for _, key in columns)] for run in _read("scenarios.json")["scenarios"]
+    ]
+    return _markdown(["scenario", *(title for title, _ in columns)], rows)
+
+
+def soak() -> str:
+    """Half an hour of churn: the memory of the daemons that lived through it."""
+    run = _read("soak.json")
+    about = (
+        f"{run['nodes']} daemons, fan-out {run['fanout']}, {run['minutes']} minutes, in each of which"
+        f" {run['percent_per_min']:g} % of them were ended and started again; after each the tree was whole.\n"
+        f"A straight line through the second half: {run['growth_kib_per_min_median']:+.1f} KiB a minute for the"
+        f" median daemon, {run['growth_kib_per_min_root']:+.1f} KiB for the root.\n\n"
+    )
+    keys = ("minute", "veterans", "resident_mib_median", "resident_mib_max", "root_mib", "private_mib_median")
+    shown = [sample for sample in run["samples"] if sample["minute"] % 5 == 0]
+    header = ["minute", "never ended so far", "resident, MiB (median)", "max", "root", "private (median)"]
+    return about + _markdown(header, [[_number(sample[key]) for key in keys] for sample in shown])
+
+
+def campaign() -> str:
+    """Ten thousand seeds."""
+    run = _read("campaign.json")
+    header = [
+        "seeds",
+        "from",
+        "failed",
+        "nodes",
+        "events checked",
+        "minutes",
+        "processes",
+        "settled, share of its bound",
+    ]
+    share = run["settled_share"]
+    shares = f"median {share['median']:.1%}, 99 of 100 {share['99 of 100']:.0%}, most {share['most']:.0%}"
+    row = [
+        f"{run['seeds']:,}",
+        str(run["first"]),
+        str(run["failed"]),
+        f"{run['nodes_min']} to {run['nodes_max']:,}",
+        f"{run['events']:,}",
+        f"{run['lasted_s'] / 60:.1f}",
+        str(run["jobs"]),
+        shares,
+    ]
+    return _markdown(header, [row])
 
 
 def fuzz() -> str:
@@ -155,5 +220,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "evaluation-sizes": sizes,
     "evaluation-rest": rest,
     "evaluation-healing": healing,
+    "evaluation-scenarios": scenarios,
+    "evaluation-soak": soak,
+    "evaluation-campaign": campaign,
     "evaluation-fuzz": fuzz,
 }

@@ -245,9 +245,9 @@ def soaked(given: argparse.Namespace) -> int:
     ) as cluster:
         performance, samples = soak.soak(cluster, script, say=terminal.say, write=write)
     write(samples, performance.failure)
-    for name, value in (("median", lambda s: s.private_mib_median), ("root", lambda s: s.root_mib)):
+    for name, value in (("median", lambda s: s.resident_mib_median), ("root", lambda s: s.root_mib)):
         terminal.say(
-            f"private memory, {name}: {soak.growth_kib_per_min(samples, value):+.1f} KiB a minute, second half"
+            f"resident memory, {name}: {soak.growth_kib_per_min(samples, value):+.1f} KiB a minute, second half"
         )
     if performance.failure is not None:
         terminal.say(performance.failure)

@@ -224,6 +224,7 @@ class Controller:
             "cpu_s": measure.cpu_s,
             "pss_mib": measure.pss_mib,
             "private_mib": measure.private_mib,
+            "resident_mib": measure.resident_mib,
             "datagrams_sent": measure.datagrams_sent,
         }
         return {

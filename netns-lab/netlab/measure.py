@@ -41,6 +41,11 @@ def private_mib(pid: int) -> float:
     return _memory_mib(pid, "Private_Clean:", "Private_Dirty:")
 
 
+def resident_mib(pid: int) -> float:
+    """Memory in MiB, shared pages included: copying a page on write does not change it. 0 when it has ended."""
+    return _memory_mib(pid, "Rss:")
+
+
 def _memory_mib(pid: int, *names: str) -> float:
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()

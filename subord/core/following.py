@@ -123,6 +123,7 @@ class Following:
                 changes,
                 gone,
                 more=self._roster.unreported > len(revisions),
+                rows=len(self._roster.rows),
             ),
         )
         leader.calls[number] = Call(context.now, revisions)

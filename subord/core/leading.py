@@ -206,6 +206,10 @@ class Leading:
         if beat.number > known.number:
             known.number = beat.number
             self._take_changes(known, beat)
+            if self._lacks_rows(known, beat):
+                context.note(Dropped("rows_differ"))
+                context.send(source, Stranger(context.incarnation, beat.number))
+                return
         guidance = self.guidance()
         news = guidance if beat.guidance_seen != guidance.version else None
         context.send(source, Echo(context.incarnation, beat.number, news))
@@ -226,6 +230,16 @@ class Leading:
         if settled and not known.swept and not beat.more:
             known.swept = True
             self._roster.sweep(known.position, now)
+
+    def _lacks_rows(self, known: Subordinate, beat: Beat) -> bool:
+        """Do our lists differ in length, though all was reported?
+
+        Datagrams that come seconds late can end a session and begin it anew without the subordinate's knowledge;
+        then it does not repeat what it has reported. As a stranger it proposes again, and reports everything.
+        """
+        if beat.more or not beat.rows or not known.swept or len(self._roster.rows) >= ROWS_MAX:
+            return False
+        return len(self._roster.claims.get(known.position, ())) != beat.rows
 
     def on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
         """A subordinate leaves us."""

@@ -184,6 +184,7 @@ class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
     changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
     gone: Annotated[tuple[Position, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
     more: bool = False  # more changes wait than fitted in
+    rows: Count = 0  # that the sender lists, itself included; 0: not told
 
 
 class Echo(msgspec.Struct, frozen=True, array_like=True, tag=8):
