@@ -70,13 +70,6 @@ def _numbers(text: str) -> list[int]:
 
 def about() -> dict[str, Any]:
     """What was measured, and on what."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],  # noqa: S607 - whichever git there is
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "machine": {
@@ -86,11 +79,23 @@ def about() -> dict[str, Any]:
             "python": platform.python_version(),
         },
         "version": subord.__version__,
-        "commit": described.stdout.strip(),
+        "commit": _commit(),
         "timing": Start.__struct_defaults__[-1],
         "network": Start.__struct_defaults__[-2],
         "started_within_s": STARTED_WITHIN_S,
     }
+
+
+def _commit() -> str:
+    """Of the program: changes elsewhere do not count."""
+    changed = _git("status", "--porcelain", "--", "subord")
+    return _git("rev-parse", "--short", "HEAD") + ("+changes" if changed else "")
+
+
+def _git(*words: str) -> str:
+    command = ["git", *words]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)  # noqa: S603
+    return ran.stdout.strip()
 
 
 def _apart(start: Start) -> dict[str, Any]:

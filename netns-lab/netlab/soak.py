@@ -2,8 +2,8 @@
 
 Intuition: a bucket in the rain. One does not ask how full it is, but whether it gets fuller.
 
-Resident memory tells of leaks: shared pages are in it, so that it stays when a page shared with the process that forked
-the daemon is copied because somebody writes to it. Private memory, which grows by that, is noted beside it.
+Resident memory tells of leaks: shared pages are in it, so that it stays when a page shared with the process that
+forked the daemon is copied because somebody writes to it. Private memory, which grows by that, is noted beside it.
 """
 
 from __future__ import annotations
