@@ -6,7 +6,7 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.damping import Damping
-from subord.core.events import SubordinateLost
+from subord.core.events import Dropped, SubordinateLost
 from subord.core.messages import Goodbye, Propose, Why
 from subord.core.settings import LAN
 
@@ -124,3 +124,29 @@ def test_words_of_a_former_life_after_its_successor_has_answered() -> None:
     world.run(5)
     assert world.leader_of(4) == 2
     assert world.moves()[4] == 0
+
+
+# -- lists that differ -------------------------------------------------------------------------------------------
+
+
+def test_a_leader_that_lacks_a_row_asks_for_all_of_them() -> None:
+    """However it came about: the next beats of 2 say how many rows it lists, and 1 lists one less."""
+    world = settled(15)
+    world.nodes[1].roster.retract(2, 5, world.now)
+    assert not world.whole()
+    world.run(1.1 * LAN.beat_interval_s + 1)
+    assert world.whole()
+    assert world.noticed(Dropped, 1) == [Dropped("rows_differ")]
+    assert set(world.moves().values()) == {0}
+
+
+def test_lists_do_not_differ_while_a_tree_forms_and_heals() -> None:
+    world = SmallWorld.dense(40, 3)
+    world.run(5)
+    for position in (2, 7, 1):
+        world.crash(position)
+        world.run(10)
+        world.start(position)
+        world.run(10)
+    assert world.whole()
+    assert Dropped("rows_differ") not in world.noticed(Dropped)
