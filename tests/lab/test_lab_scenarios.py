@@ -87,6 +87,7 @@ def test_the_list_of_shipped_files_is_whole():
         "malformed_and_oversized",
         "one_way_loss",
         "partition_and_merge",
+        "partition_halves",
         "restart_fast",
         "root_and_successors_die",
         "root_dies",
