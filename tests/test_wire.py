@@ -22,6 +22,7 @@ from subord.core.messages import (
     TERM_CHARACTERS_MAX,
     Accept,
     Advice,
+    Announce,
     Ask,
     Back,
     Beat,
@@ -94,6 +95,7 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
     Stranger: st.builds(Stranger, NATURAL, NATURAL),
     Guide: st.builds(Guide, NATURAL, GUIDANCE),
     Goodbye: st.builds(Goodbye, NATURAL, st.sampled_from(Why), positions(ALTERNATES_MAX)),
+    Announce: st.builds(Announce, NATURAL, TERMS),
     Versions: st.builds(Versions, st.lists(st.integers(0, 255), max_size=HINTS_MAX).map(tuple)),
 }
 ANY_MESSAGE = st.one_of(*STRATEGIES.values())
@@ -140,6 +142,7 @@ LONGEST: list[Message] = [
     Guide(TOP, LONGEST_GUIDANCE),
     Goodbye(TOP, Why.DISPLACED, tops(ALTERNATES_MAX)),
     Versions(tuple(range(HINTS_MAX))),
+    Announce(TOP, LONGEST_TERMS),
 ]
 
 

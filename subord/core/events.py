@@ -49,7 +49,13 @@ class EdgeClosed(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Positions worth asking: remembered on disk, configured as seeds."""
+    """Positions that are remembered from an earlier life: worth proposing to."""
+
+    positions: tuple[Position, ...]
+
+
+class Seeds(msgspec.Struct, frozen=True):
+    """Positions that the operator names, in the place of earlier ones: asked for advice while we have no leader."""
 
     positions: tuple[Position, ...]
 
@@ -68,7 +74,7 @@ class Leave(msgspec.Struct, frozen=True):
     grace_s: float
 
 
-Event: TypeAlias = Received | Unreadable | Unreachable | EdgeClosed | Known | Start | Wakeup | Leave
+Event: TypeAlias = Received | Unreadable | Unreachable | EdgeClosed | Known | Seeds | Start | Wakeup | Leave
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -78,6 +84,12 @@ class Send(msgspec.Struct, frozen=True):
 
 class Reply(msgspec.Struct, frozen=True):
     """To wherever the event now handled came from: perhaps no position of ours."""
+
+    message: Message
+
+
+class Publish(msgspec.Struct, frozen=True):
+    """To everybody on the wire at once, where that is possible and wanted (multicast)."""
 
     message: Message
 
@@ -127,6 +139,12 @@ class RoundTrip(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class FirstContact(msgspec.Struct, frozen=True):
+    """Somebody of our network spoke to us, for the first time in this life."""
+
+    position: Position
+
+
 class Dropped(msgspec.Struct, frozen=True):
     """Well-formed input that was not acted upon, by reason."""
 
@@ -146,6 +164,15 @@ class Neighbourhood(msgspec.Struct, frozen=True):
 
 
 Notice: TypeAlias = (
-    PlaceChanged | LeaderLost | Healed | SubordinateLost | Refused | RosterChanged | RoundTrip | Dropped | Gone
+    PlaceChanged
+    | LeaderLost
+    | Healed
+    | SubordinateLost
+    | Refused
+    | RosterChanged
+    | RoundTrip
+    | FirstContact
+    | Dropped
+    | Gone
 )
-Action: TypeAlias = Send | Reply | Notice
+Action: TypeAlias = Send | Reply | Publish | Notice

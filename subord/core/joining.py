@@ -50,6 +50,7 @@ class Joining:
         self.aim = Aim.NOTHING
         self.exchanges = 0
         self.peers: list[Position] = []  # lower positions that were alive, latest first
+        self.seeds: tuple[Position, ...] = ()  # named by the operator
         self.answers = Answers()
         self._questions: dict[int, Question] = {}
         self._queue: list[Position] = []

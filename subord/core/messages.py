@@ -3,6 +3,7 @@
 Finding a leader      Propose -> Accept | Refuse      "may I be your subordinate?"
                       Ask     -> Advice               "are you there, and where is room for me?"
                       Back                            "your home is alive again"
+                      Announce (multicast)            "here is a root"
 Staying attached      Beat    -> Echo | Stranger      "I am here, this changed below me"
                       Guide                           "our way to the root changed"
 Leaving               Goodbye
@@ -217,8 +218,15 @@ class Versions(msgspec.Struct, frozen=True, array_like=True, tag=12):
     spoken: Annotated[tuple[Number, ...], msgspec.Meta(max_length=VERSIONS_MAX)]
 
 
+class Announce(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """To everybody on the wire, by roots only, and never answered as such: here is a root."""
+
+    incarnation: Number
+    terms: Terms
+
+
 Message: TypeAlias = (
-    Propose | Accept | Refuse | Ask | Advice | Back | Beat | Echo | Stranger | Guide | Goodbye | Versions
+    Propose | Accept | Refuse | Ask | Advice | Back | Beat | Echo | Stranger | Guide | Goodbye | Versions | Announce
 )
 
 

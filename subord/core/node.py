@@ -24,6 +24,7 @@ from subord.core.events import (
     Dropped,
     EdgeClosed,
     Event,
+    FirstContact,
     Gone,
     Healed,
     Known,
@@ -34,6 +35,7 @@ from subord.core.events import (
     Received,
     Refused,
     RosterChanged,
+    Seeds,
     Start,
     Unreachable,
     Unreadable,
@@ -45,6 +47,7 @@ from subord.core.leading import Leading
 from subord.core.messages import (
     Accept,
     Advice,
+    Announce,
     Ask,
     Back,
     Beat,
@@ -92,6 +95,7 @@ class Node:
         self.placed_at = now
         self.reason = "just started"
         self.leader_changes = 0
+        self._met = False  # somebody has spoken to us
         self._lost_at: float | None = None
         self._shown = (0, 0)
         self._old_leader: Position | None = None
@@ -137,6 +141,8 @@ class Node:
                 self.leading.on_cut(event.position)
             case Known():
                 self.joining.know(event.positions)
+            case Seeds():
+                self.joining.seeds = event.positions
             case Start():
                 self.joining.start_first()
             case Leave():
@@ -174,6 +180,9 @@ class Node:
             self.context.note(Dropped("names_outside_network"))
         else:
             self.context.heard_at = self.context.now
+            if not self._met:
+                self._met = True
+                self.context.note(FirstContact(event.source))
             self._on_message(event.source, event.address, message)
 
     def _on_message(self, source: Position, address: str, message: Message) -> None:
@@ -200,6 +209,8 @@ class Node:
                 self._on_stranger(source, message)
             case Goodbye():
                 self._on_goodbye(source, message)
+            case Announce():
+                pass
             case Versions():
                 pass
             case _:

@@ -23,6 +23,7 @@ from subord.core.events import (
     Healed,
     LeaderLost,
     Notice,
+    Publish,
     Received,
     Reply,
     RoundTrip,
@@ -120,6 +121,8 @@ class Driver:
             case Reply():
                 assert sender is not None, "a reply to an event that came from no datagram"
                 self._send(action.message, sender.address, sender.port)
+            case Publish():
+                pass  # nobody is told by multicast yet
             case RoundTrip():
                 self._counters.round_trip.observe(action.seconds)
             case Dropped():

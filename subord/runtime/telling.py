@@ -14,6 +14,7 @@ import trio
 from subord.core.admission import Admission
 from subord.core.events import (
     Dropped,
+    FirstContact,
     Gone,
     Healed,
     LeaderLost,
@@ -63,6 +64,8 @@ class Teller:
             case RosterChanged():
                 if self._node.phase is Phase.ROOT:
                     self._events.write("roster", nodes=notice.nodes, not_home=notice.not_home)
+            case FirstContact():
+                self._events.write("contact", address=self._text(notice.position))
             case Refused():
                 self._refused(notice)
             case Gone() | RoundTrip() | Dropped():

@@ -28,6 +28,7 @@ from subord.core.events import (
     Neighbourhood,
     Notice,
     PlaceChanged,
+    Publish,
     Received,
     Reply,
     Send,
@@ -260,7 +261,9 @@ class World:
         if watcher is not None:
             watcher.after_event(self, position, event, actions, token)
 
-    def _carry_out(self, position: Position, event: Event, action: Reply | Notice) -> None:
+    def _carry_out(self, position: Position, event: Event, action: Reply | Publish | Notice) -> None:
+        if isinstance(action, Publish):
+            return  # nobody is told by multicast yet
         if not isinstance(action, Reply):
             self._note(position, action)
             return

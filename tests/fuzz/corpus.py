@@ -23,6 +23,7 @@ import msgspec
 from subord.core.messages import (
     Accept,
     Advice,
+    Announce,
     Ask,
     Back,
     Beat,
@@ -94,6 +95,7 @@ REAL: tuple[Callable[[Pen], Message], ...] = (
     lambda pen: Stranger(pen.life, pen.number),
     lambda pen: Guide(pen.life, pen.guidance()),
     lambda pen: Goodbye(pen.life, pen.chance.choice(list(Why)), pen.some()),
+    lambda pen: Announce(pen.life, TERMS),
     lambda pen: Versions((1, pen.chance.randrange(256))),
 )
 
