@@ -18,13 +18,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from subord.config_fit import check, refuse
+from subord.config_hosts import network_of
 from subord.config_source import ConfigError, Given, cut, quoted, read
 from subord.core.network import Network, NetworkError
 from subord.core.settings import MappingName, NumberingName, Settings, TimingName
+from subord.hostlist import is_address, is_host_name
+from subord.resolving import Resolve
 
-__all__ = ["Config", "ConfigError", "NodeConfig", "changes", "dotted", "load", "reload"]
+__all__ = ["Config", "ConfigError", "NodeConfig", "changes", "dotted", "load", "reload", "taken_over"]
 
 POSITION_BITS = 64  # of a position on the wire
+SEEDS_MAX = 64
 UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -36,11 +40,20 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     It is compared in the first exchange: a node that differs is refused, and both sides say in which setting.
     """
 
-    network: str | tuple[str, ...]
+    network: str | tuple[str, ...] | None = None
     """The addresses that nodes may have, all of one IP version: a block such as `"10.0.0.0/24"`, or
-    ranges and single addresses in order, such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. A node's position
-    is its place in it, counted from 1; the lowest live position becomes the root. A block much larger
-    than the cluster costs more searching at the first start, nothing afterwards."""
+    ranges and single addresses in order, such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. Either this or
+    `network_file` must be given. A node's position is its place in it, counted from 1; the lowest live position
+    becomes the root. A block much larger than the cluster costs more searching at the first start, nothing
+    afterwards. All nodes must have the same; while a changed one is being rolled out, nodes with the old
+    and nodes with the new one form two trees."""
+    network_file: str = ""
+    """Path of a host list, in the place of `network`; a relative one begins at the directory of this file.
+    Its lines hold addresses, ranges and blocks as in `network`, and names of hosts, folded if you like:
+    `node[001-128,200]`, `rack[1-2]n[01-40]`; what follows a `#` is a comment. The order of the file is the
+    order of positions, and all nodes must have the same list, as with `network`. At most 10,000 names, each of
+    which must lead to one address of the IP version of the first address in the file; 4 MiB. Names are looked
+    up when the file is read: at the start, and on SIGHUP."""
     fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 8
     """The fan-out p: how many computed subordinates a leader has. Larger makes the tree flatter and each
     leader busier, and more nodes look for a new leader when one dies."""
@@ -77,6 +90,17 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str = ""
     """`"ADDRESS:PORT"` on which the daemon shows its metrics over HTTP, such as `"127.0.0.1:9717"` or
     `"[::1]:9717"`. Empty: off. The page is open to everybody who reaches this address."""
+    seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=SEEDS_MAX)] = ()
+    """Nodes that usually run, such as `["10.0.0.7", "login1", "head.example.org"]`: asked for advice whenever
+    this node has no leader, so that it finds the tree quickly in a sparse network. At most 64 addresses
+    or names; this node itself may be among them, so one list can go to all nodes. Names are looked up beside
+    the running daemon, again while it has no leader, and at most 16 addresses of one name are used. What lies
+    outside the network is skipped with a warning."""
+    announce: bool = False
+    """Whether a node without a leader tells so to everybody on the wire by multicast, and listens for others
+    that do: two roots on one wire then find each other at once. Groups 239.255.71.17 and ff12::7117, at
+    `port`, on the interface of this node's address, never through a router. Where multicast does not work the
+    daemon goes on without it."""
     state_directory: str = ""
     """Directory in which the last neighbourhood is kept, so that a restarted daemon tries its old place
     first. Empty: nothing is remembered, and a restart searches as the first start did."""
@@ -103,30 +127,38 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeConfig
     source: str
     """Path of the file as given; empty: there was none."""
+    network_file: str = ""
+    """Path of the host list as given; empty: the network was given itself."""
     assignments: tuple[str, ...] = ()
     """The `--set` texts, which win over the file, also when it is read again."""
 
 
 TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig}
-RELOADABLE = ("node.grace_s", "node.log_level")
-"""What a running daemon takes over on SIGHUP. All else sits in open sockets, or in what the peers were
-told."""
+RELOADABLE = ("cluster.network", "cluster.network_file", "node.seeds", "node.grace_s", "node.log_level")
+"""What a running daemon takes over on SIGHUP; another network makes it start again, with all else that changed.
+Without one all else waits: it sits in open sockets, or in what the peers were told."""
 
 
-def load(path: str | None, assignments: Sequence[str] = ()) -> Config:
+def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | None = None) -> Config:
     """Read, check and complete a configuration; assignments such as `cluster.fanout=2` win over the file.
 
-    Raises ConfigError: one line with the file, the line number where it is certain, and what is wrong.
+    It blocks: names of a host list are looked up, by `resolve` in tests. Raises ConfigError: one line with the
+    file, the line number where it is certain, and what is wrong.
     """
     given = read(path, assignments)
     check(given, TABLES)
-    if "network" not in given.document.get("cluster", {}):
-        raise ConfigError(_without_network(path))
-    cluster = msgspec.convert(given.document["cluster"], ClusterConfig)
+    cluster = msgspec.convert(given.document.get("cluster", {}), ClusterConfig)
     node = msgspec.convert(given.document.get("node", {}), NodeConfig)
-    settings = _settings(given, cluster)
+    settings = _settings(cluster, _network(given, cluster, resolve))
     _check_node(given, node, settings.network)
-    return Config(cluster=settings, port=cluster.port, node=node, source=path or "", assignments=tuple(assignments))
+    return Config(
+        cluster=settings,
+        port=cluster.port,
+        node=node,
+        source=path or "",
+        network_file=cluster.network_file,
+        assignments=tuple(assignments),
+    )
 
 
 def reload(old: Config) -> Config:
@@ -142,11 +174,20 @@ def changes(old: Config, new: Config) -> tuple[tuple[str, ...], tuple[str, ...]]
     return reloadable, tuple(name for name in changed if name not in RELOADABLE)
 
 
+def taken_over(old: Config, new: Config) -> Config:
+    """`old` with what SIGHUP may take over from `new`, whose network is the same, perhaps from another file."""
+    keys = [name.removeprefix("node.") for name in RELOADABLE if name.startswith("node.")]
+    fresh = {key: getattr(new.node, key) for key in keys}
+    node = msgspec.structs.replace(old.node, **fresh)
+    return msgspec.structs.replace(old, node=node, network_file=new.network_file)
+
+
 def dotted(config: Config) -> dict[str, Any]:
     """Every setting by the name it has in the file."""
     cluster = config.cluster
     return {
         "cluster.network": cluster.network.text,
+        "cluster.network_file": config.network_file,
         "cluster.fanout": cluster.fanout,
         "cluster.guest_slots": cluster.guest_slots,
         "cluster.mapping": cluster.mapping,
@@ -157,22 +198,36 @@ def dotted(config: Config) -> dict[str, Any]:
     }
 
 
-def _without_network(path: str | None) -> str:
+def _without_network(file: str) -> str:
     hint = "say which addresses nodes may have"
-    if path is None:
+    if not file:
         return f"cluster.network is missing; {hint}: --config FILE, or --set cluster.network=10.0.0.0/24"
-    return f'{path}: key "network" is missing in [cluster]; {hint}, e.g. network = "10.0.0.0/24"'
+    example = 'e.g. network = "10.0.0.0/24", or network_file = "nodes.list"'
+    return f'{file}: key "network" is missing in [cluster]; {hint}, {example}'
 
 
-def _settings(given: Given, cluster: ClusterConfig) -> Settings:
-    parts = (cluster.network,) if isinstance(cluster.network, str) else cluster.network
-    try:
-        network = Network.parse(",".join(parts))
-    except NetworkError as error:
-        raise ConfigError(f"{given.where('cluster', 'network')}: network: {error}") from None
+def _network(given: Given, cluster: ClusterConfig, resolve: Resolve | None) -> Network:
+    key = "network"
+    if cluster.network_file:
+        if cluster.network is not None:
+            refuse(given, "cluster", "network_file", "and network are both given; remove one of them")
+        key = "network_file"
+        network = network_of(os.path.join(os.path.dirname(given.file), cluster.network_file), resolve)
+    elif cluster.network is None:
+        raise ConfigError(_without_network(given.file))
+    else:
+        parts = (cluster.network,) if isinstance(cluster.network, str) else cluster.network
+        try:
+            network = Network.parse(",".join(parts))
+        except NetworkError as error:
+            raise ConfigError(f"{given.where('cluster', 'network')}: network: {error}") from None
     if network.size >= 1 << POSITION_BITS:
         message = f"has more than 2^{POSITION_BITS} addresses, which the wire cannot number; name the part in use"
-        refuse(given, "cluster", "network", message)
+        refuse(given, "cluster", key, message)
+    return network
+
+
+def _settings(cluster: ClusterConfig, network: Network) -> Settings:
     return Settings(
         network=network,
         fanout=cluster.fanout,
@@ -189,9 +244,16 @@ def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
         _check_address(given, node.address, network)
     if not 0 < len(os.fsencode(node.control_socket)) <= UNIX_PATH_BYTES_MAX:
         refuse(given, "node", "control_socket", f"must be a path of 1 to {UNIX_PATH_BYTES_MAX} bytes")
+    _check_seeds(given, node.seeds)
     if node.metrics and _listener(node.metrics) is None:
         example = 'e.g. "127.0.0.1:9717" or "[::1]:9717"'
         refuse(given, "node", "metrics", f"must be ADDRESS:PORT, {example}, not {quoted(node.metrics)}")
+
+
+def _check_seeds(given: Given, seeds: Sequence[str]) -> None:
+    for seed in seeds:
+        if not is_address(seed) and not is_host_name(seed):
+            refuse(given, "node", "seeds", f"must be IP addresses and host names, not {quoted(seed)}")
 
 
 def _check_address(given: Given, address: str, network: Network) -> None:

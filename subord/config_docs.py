@@ -38,9 +38,14 @@ network = "10.0.0.0/24"
 - `subord run --set cluster.fanout=2` sets one key and wins over the file. The value is TOML; what is not
   TOML counts as a string, so `--set node.interface=eth0` needs no quotes.
 - A mistake stops the daemon before it has done anything: one line on standard error names the file, the
-  line and the key, and the exit code is 78. Unknown keys are mistakes.
-- SIGHUP makes a running daemon read the file again. It takes over {reloadable}; any other
-  change waits for a restart, and a file with a mistake changes nothing. Both are said in the log.
+  line and the key, and the exit code is 78. Unknown keys are mistakes. While the resolver does not answer for a
+  name of the host list the exit code is 75: try again.
+- SIGHUP makes a running daemon read the file again, and the host list with it. It takes over
+  {reloadable};
+  any other change waits for a restart, and a file with a mistake changes nothing. Both are said in the log.
+- Another network means other positions: on SIGHUP the daemon says goodbye as on SIGTERM, and starts again in the
+  same process with everything that changed. Where only comments or the spelling changed, nothing happens. A network
+  that lacks the daemon's own address is a mistake.
 """
 
 TIMING = """\
@@ -55,7 +60,8 @@ All nodes of one tree use the same preset. Names end in their unit: `_s` is seco
 
 def page() -> str:
     """The whole text of docs/configuration.md."""
-    reloadable = " and ".join(f"`{name}`" for name in RELOADABLE)
+    *names, last = [f"`{name}`" for name in RELOADABLE]
+    reloadable = f"{', '.join(names)} and {last}"
     parts = [INTRODUCTION.replace("{reloadable}", reloadable)]
     for table, kind in TABLES.items():
         parts += [f"\n## [{table}]\n", f"\n{_paragraph(inspect.getdoc(kind) or '')}\n"]

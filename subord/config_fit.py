@@ -63,17 +63,21 @@ def shown(value: Any) -> str:
 
 def _words(kind: inspect.Type) -> str:
     match kind:
+        case inspect.BoolType():
+            words = "true or false"
         case inspect.IntType(ge=low, le=high):
-            return f"a whole number from {low} to {high}"
+            words = f"a whole number from {low} to {high}"
         case inspect.FloatType(ge=low, le=high):
-            return f"a number from {low} to {high}"
+            words = f"a number from {low} to {high}"
         case inspect.StrType():
-            return "a string"
-        case inspect.VarTupleType(item_type=inspect.StrType()):
-            return "a list of strings"
+            words = "a string"
+        case inspect.VarTupleType(item_type=inspect.StrType(), max_length=most):
+            words = "a list of strings" if most is None else f"a list of at most {most} strings"
         case inspect.UnionType(types=kinds):
-            return " or ".join(_words(each) for each in kinds if not isinstance(each, inspect.NoneType))
-    raise AssertionError(f"no words for {kind}")
+            words = " or ".join(_words(each) for each in kinds if not isinstance(each, inspect.NoneType))
+        case _:
+            raise AssertionError(f"no words for {kind}")
+    return words
 
 
 def _check_key(given: Given, tables: Tables, table: str, key: str) -> None:

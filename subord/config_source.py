@@ -22,11 +22,15 @@ SHOWN_CHARACTERS_MAX = 60
 
 
 class ConfigError(Exception):
-    """The operator's configuration is wrong. The text is one plain line; nothing was changed."""
+    """The operator's configuration is wrong. The text is one plain line; nothing was changed.
 
-    def __init__(self, text: str) -> None:
+    `passing`: the same configuration may be right another time, when the resolver answers.
+    """
+
+    def __init__(self, text: str, *, passing: bool = False) -> None:
         line = " ".join(text.split())
         super().__init__("".join(each if each.isprintable() else "?" for each in line))
+        self.passing = passing
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Given:
 
 def read(path: str | None, assignments: Sequence[str]) -> Given:
     """Read a file (None: nothing but assignments). Raises ConfigError: not readable, TOML or `key=value`."""
-    text = "" if path is None else _text_of(path)
+    text = "" if path is None else text_of(path, "configuration", "correct the path after --config", FILE_BYTES_MAX)
     document = _parsed(path or "", text)
     assigned: dict[tuple[str, str], str] = {}
     for assignment in assignments:
@@ -60,6 +64,24 @@ def read(path: str | None, assignments: Sequence[str]) -> Given:
         keys[key] = value
         assigned[table, key] = assignment
     return Given(document, text, path or "", assigned)
+
+
+def text_of(path: str, what: str, remedy: str, bytes_max: int) -> str:
+    """The text of a file, which is called `what`. Raises ConfigError; `remedy` ends it if there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(bytes_max + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise ConfigError(f"{path}: cannot read the {what}: {reason}; {remedy}") from None
+    if len(data) > bytes_max:
+        raise ConfigError(f"{path}: longer than {bytes_max} bytes; this is not a subord {what}")
+    try:
+        # A byte order mark is what some editors put in front; neither TOML 1.0 nor a host list knows it.
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8 text; save the file in UTF-8") from None
 
 
 def line_of(text: str, path: Sequence[str]) -> int | None:
@@ -99,25 +121,6 @@ def _exists(document: Any, path: Sequence[str]) -> bool:
             return False
         document = document[key]
     return True
-
-
-def _text_of(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(FILE_BYTES_MAX + 1)
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise ConfigError(
-            f"{path}: cannot read the configuration: {reason}; correct the path after --config"
-        ) from None
-    if len(data) > FILE_BYTES_MAX:
-        raise ConfigError(f"{path}: longer than {FILE_BYTES_MAX} bytes; this is not a subord configuration")
-    try:
-        # A byte order mark is what some editors put in front; TOML 1.0 does not know it.
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8 text; save the file in UTF-8") from None
 
 
 def _parsed(file: str, text: str) -> dict[str, Any]:

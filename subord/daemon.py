@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from math import inf
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import NamedTuple
 
 import msgspec
 import trio
@@ -29,17 +30,18 @@ from subord.api.shown import AskFailure, Topic
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.config import Config, ConfigError
 from subord.core import showing
-from subord.core.events import Gone, Healed, Known, Leave, Notice, PlaceChanged, Start
+from subord.core.events import Gone, Healed, Known, LeaderLost, Leave, Notice, PlaceChanged, Seeds, Start
 from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
-from subord.core.view import RosterView, Snapshot, Why
-from subord.runtime import udp
+from subord.core.view import Position, RosterView, Snapshot, Why
+from subord.runtime import multicast, udp
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.edge import Edge
 from subord.runtime.eventlog import EventLog
 from subord.runtime.interfaces import InterfaceError, choose
+from subord.runtime.seeds import SeedList
 from subord.runtime.store import Store
 from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
@@ -60,23 +62,59 @@ def main(given: Config) -> int:
     """Run until told to stop; the exit code."""
     _set_up_log(given.node.log_level)
     try:
-        with ExitStack() as doors:
-            daemon = Daemon(given, doors)
-            trio.run(daemon.run)
+        trio.run(_live_and_live_again, given)
     except StartError as error:
         print(f"subord: {error}", file=sys.stderr)
         return TRY_AGAIN
     return 0
 
 
+class Legacy(NamedTuple):
+    """What a life leaves to the next one in the same process."""
+
+    config: Config
+    incarnation: int
+    read_again: bool  # SIGHUP came too late for this life
+
+
+async def _live_and_live_again(given: Config) -> None:
+    """One daemon after the other, in one process: another network means other positions, hence another node."""
+    heir: Config | None = given
+    legacy: Legacy | None = None
+    # Caught before anybody can learn that we are ready: an uncaught signal ends the process. What comes between two
+    # lives waits for the second.
+    with trio.open_signal_receiver(*SIGNALS) as signals:
+        while heir is not None:
+            with ExitStack() as doors:
+                daemon = _open(heir, doors, legacy)
+                await daemon.run(signals)
+            heir, legacy = daemon.heir, daemon.legacy
+
+
+def _open(given: Config, doors: ExitStack, legacy: Legacy | None) -> Daemon:
+    """The next life; with the old configuration if that fails. Raises StartError."""
+    try:
+        return Daemon(given, doors, legacy)
+    except StartError as error:
+        if legacy is None:
+            raise
+        logger.error("cannot start in the new network, the old configuration goes on: %s", error)
+        doors.close()
+        return Daemon(legacy.config, doors, legacy)
+
+
 class Daemon:
     """One running node. What the API may see of it is `subord.api.shown.Shown`."""
 
-    def __init__(self, given: Config, doors: ExitStack) -> None:
+    def __init__(self, given: Config, doors: ExitStack, legacy: Legacy | None = None) -> None:
         """Open everything that can fail. Raises StartError; `doors` closes what was opened."""
         self.config = given
+        self.heir: Config | None = None
+        """What to start again with after the goodbyes; None: nothing, the process ends."""
         self.settings: Settings = given.cluster
         self.port = given.port
+        self._incarnation = legacy.incarnation + 1 if legacy else 0
+        self._read_again_asked = legacy is not None and legacy.read_again
         self.counters = Counters()
         self.started_mono = time.monotonic()
         self._streams_max = streams_allowed()
@@ -86,6 +124,9 @@ class Daemon:
             self.address = chosen.address
             self._socket = udp.UdpSocket(self.address, self.port, self.counters)
             doors.callback(self._socket.close)
+            self._group = multicast.join(self._socket, chosen, self.port) if given.node.announce else None
+            if self._group is not None:
+                doors.callback(self._group.close)
             self._stream_listener = doors.enter_context(bind_tcp(self.address, self.port))
             # Removed only if it is ours: another daemon's socket at this path makes `bind_unix` fail.
             self._control_listener = doors.enter_context(bind_unix(Path(given.node.control_socket)))
@@ -100,24 +141,21 @@ class Daemon:
         except OSError as error:
             message = f"cannot open the event log {given.node.event_log}: {error.strerror}; set node.event_log"
             raise StartError(message) from None
+        doors.callback(self.events.close)
         self._systemd = Systemd()
 
     # -- life ---------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Until told to stop."""
-        # Caught before anybody can learn that we are ready: an uncaught signal ends the process.
-        with trio.open_signal_receiver(*SIGNALS) as signals:
-            await self._live(signals)
-
-    async def _live(self, signals: AsyncIterator[int]) -> None:
-        """The one nursery."""
+    async def run(self, signals: AsyncIterator[int]) -> None:
+        """Until told to stop, by a signal or by another network. The one nursery."""
+        logger.setLevel(self.config.node.log_level.upper())
         self._store = Store(self.config.node.state_directory, Terms.of(self.settings), self.position)
         remembered = self._store.load()
-        incarnation = max(int(time.time() * 1000), remembered.incarnation + 1 if remembered else 0)
+        lived = remembered.incarnation + 1 if remembered else 0
+        self._incarnation = max(int(time.time() * 1000), lived, self._incarnation)
         chance = Random(SystemRandom().getrandbits(64))
-        node = Node(self.settings, self.position, incarnation, chance, trio.current_time())
-        self._driver = Driver(node, self._socket, self.port, self.counters, self._observe)
+        node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
+        self._driver = Driver(node, self._socket, self.port, self.counters, self._observe, group=self._group)
         self._streams = Streams(
             self.address,
             self.port,
@@ -128,11 +166,14 @@ class Daemon:
             edge_closed=self._driver.edge_closed,
             streams_max=self._streams_max,
         )
+        self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._teller = Teller(node, self.events, self._systemd, self.counters)
         self._remember = trio.Event()
         self._reload_asked = trio.Event()
-        self.events.write("started", pid=os.getpid(), position=self.position, incarnation=incarnation)
+        if self._read_again_asked:
+            self._reload_asked.set()
+        self.events.write("started", pid=os.getpid(), position=self.position, incarnation=self._incarnation)
         logger.info("subord %s: %s is position %d of %s", __version__, self.address, self.position, self._network)
         async with trio.open_nursery() as nursery:
             self._scope = nursery.cancel_scope
@@ -142,6 +183,8 @@ class Daemon:
             if remembered is not None:
                 leader = (remembered.leader,) if remembered.leader else ()
                 self._driver.feed(Known((*leader, *remembered.peers)))
+            self._seeds.replace(self.config.node.seeds)
+            nursery.start_soon(self._seeds.keep_forever)
             self._driver.feed(Start())
             nursery.start_soon(self._streams.serve, self._stream_listener)
             nursery.start_soon(serve.serve, control_app(self), self._control_listener)
@@ -158,23 +201,40 @@ class Daemon:
     def _network(self) -> str:
         return self.settings.network.text
 
+    @property
+    def legacy(self) -> Legacy:
+        return Legacy(self.config, self._incarnation, self._read_again_asked)
+
     async def _obey(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
             if number == signal.SIGHUP:
+                self._read_again_asked = True
                 self._reload_asked.set()
             elif number == signal.SIGUSR1:
                 # Asked for, so it is said at whatever level.
                 state = msgspec.json.encode(documents.status(self)).decode()
                 logger.log(max(logger.level, logging.INFO), "state: %s", state)
-            elif self._scope.deadline < inf:
+            elif self._is_leaving and self.heir is None:
                 self._scope.cancel()  # asked twice: at once
             else:
-                self._leave()
+                self._leave(None)
 
-    def _leave(self) -> None:
+    @property
+    def _is_leaving(self) -> bool:
+        return self._scope.deadline < inf
+
+    def _leave(self, heir: Config | None) -> None:
         """Goodbyes go out normally while everything still runs; the deadline is the second lock."""
+        self.heir = heir
+        if heir is None:
+            self._systemd.tell("STOPPING=1", "STATUS=saying goodbye")
+        else:
+            # READY=1 follows when the next life has its place.
+            since = f"MONOTONIC_USEC={time.monotonic_ns() // 1000}"
+            self._systemd.tell("RELOADING=1", since, "STATUS=saying goodbye, to start again in another network")
+        if self._is_leaving:
+            return  # was to start again, and now is not
         grace_s = self.config.node.grace_s
-        self._systemd.tell("STOPPING=1", "STATUS=saying goodbye")
         logger.info("leaving: goodbyes for up to %g s", grace_s)
         self._scope.deadline = trio.current_time() + grace_s + 0.5
         self._driver.feed(Leave(grace_s))
@@ -184,22 +244,44 @@ class Daemon:
         while True:
             await self._reload_asked.wait()
             self._reload_asked = trio.Event()
-            await trio.to_thread.run_sync(self._reload, abandon_on_cancel=True)
+            if self._is_leaving:
+                continue  # the next life will read it, if there is one
+            self._read_again_asked = False
+            fresh = await trio.to_thread.run_sync(self._read_again, abandon_on_cancel=True)
+            if self._is_leaving:
+                self._read_again_asked = True
+            elif fresh is not None:
+                self._take_over(fresh)
 
-    def _reload(self) -> None:
+    def _read_again(self) -> Config | None:
+        """It blocks. None: something is wrong, and has been said."""
         try:
             fresh = config.reload(self.config)
-        except ConfigError as error:
+            if fresh.cluster.network != self.settings.network:
+                self._check_place_in(fresh)
+        except (ConfigError, InterfaceError) as error:
             logger.error("the configuration was not read again, the old one goes on: %s", error)
-            return
+            return None
+        return fresh
+
+    def _check_place_in(self, fresh: Config) -> None:
+        """Raises InterfaceError if we could not start with this network."""
+        network = fresh.cluster.network
+        if network.position_of(self.address) is None:
+            where = fresh.network_file or "cluster.network"
+            raise InterfaceError(f"the new network lacks our own address {self.address}: add it to {where}")
+        choose(network, fresh.node.interface or None, fresh.node.address or None)
+
+    def _take_over(self, fresh: Config) -> None:
         taken, ignored = config.changes(self.config, fresh)
-        self.config = msgspec.structs.replace(
-            self.config,
-            node=msgspec.structs.replace(
-                self.config.node, grace_s=fresh.node.grace_s, log_level=fresh.node.log_level
-            ),
-        )
+        if "cluster.network" in taken:
+            logger.info("configuration read again, starting again with all of it: %s", ", ".join((*taken, *ignored)))
+            self._leave(fresh)
+            return
+        self.config = config.taken_over(self.config, fresh)
         logger.setLevel(fresh.node.log_level.upper())
+        if "node.seeds" in taken:
+            self._seeds.replace(fresh.node.seeds)
         if ignored:
             logger.warning("changed, but taken over only by a restart: %s", ", ".join(ignored))
         logger.info("configuration read again: %s", ", ".join(taken) or "nothing changed that can change now")
@@ -209,10 +291,20 @@ class Daemon:
         if isinstance(notice, PlaceChanged):
             self._edge.move()
             self._remember.set()
+            self._seeds.look_again()
+        elif isinstance(notice, LeaderLost):
+            self._seeds.look_again()
         elif isinstance(notice, Healed):
             self._edge.look_again()
+            self._seeds.look_again()
         elif isinstance(notice, Gone):
             self._scope.cancel()
+
+    def _tell_seeds(self, positions: tuple[Position, ...]) -> None:
+        self._driver.feed(Seeds(positions))
+
+    def _has_leader(self) -> bool:
+        return self._driver.node.following.leader is not None
 
     def _leader_address(self) -> str | None:
         leader = self._driver.node.following.leader

@@ -56,15 +56,15 @@ MUTATIONS = (
         "nobody-is-displaced",
         "A full leader refuses even those who rank below its guests.",
         "core/slots.py",
-        "if wish is Wish.DISPLACE and guests[-1] > node:",
+        "if wish is Wish.DISPLACE and above:",
         "if False:",
     ),
     Mutation(
         "lowest-guest-is-displaced",
         "Who must make room is not the highest guest but the lowest.",
         "core/slots.py",
-        "evicted=guests[-1]",
-        "evicted=guests[0]",
+        "return above[-1]",
+        "return above[0]",
     ),
     Mutation(
         "slots-without-end",
@@ -125,9 +125,9 @@ MUTATIONS = (
     Mutation(
         "guests-are-restless",
         "A guest moves to any free place that is not the one it has.",
-        "core/joining.py",
-        "not context.mapping.much_nearer(context.position, best, leader.position)",
-        "best == leader.position",
+        "core/climbing.py",
+        "if not is_too_deep(advice, level):",
+        "if advice.hints:\n        return advice.hints[-1], Wish.GUEST\n    if False:",
     ),
     Mutation(
         "roots-are-content",

@@ -9,7 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from subord.cli import control_socket, position
-from subord.config import RELOADABLE, TABLES, Config, ConfigError, NodeConfig, changes, dotted, load, reload
+from subord.config import (
+    RELOADABLE,
+    TABLES,
+    Config,
+    ConfigError,
+    NodeConfig,
+    changes,
+    dotted,
+    load,
+    reload,
+    taken_over,
+)
 from subord.config_fit import keys_of
 from subord.config_source import FILE_BYTES_MAX
 from subord.core.network import Network
@@ -65,6 +76,8 @@ def test_every_key_is_taken_over() -> None:
             address = "10.0.7.1"
             control_socket = "/tmp/c.sock"
             metrics = "[::1]:9717"
+            seeds = ["10.0.7.1", "login1"]
+            announce = true
             state_directory = "/tmp/state"
             event_log = "-"
             grace_s = 1
@@ -74,6 +87,7 @@ def test_every_key_is_taken_over() -> None:
     )
     expected = {
         "cluster.network": "10.0.5.10-10.0.5.60,10.0.7.1",
+        "cluster.network_file": "",
         "cluster.fanout": 2,
         "cluster.guest_slots": 3,
         "cluster.mapping": "ip",
@@ -84,6 +98,8 @@ def test_every_key_is_taken_over() -> None:
         "node.address": "10.0.7.1",
         "node.control_socket": "/tmp/c.sock",
         "node.metrics": "[::1]:9717",
+        "node.seeds": ("10.0.7.1", "login1"),
+        "node.announce": True,
         "node.state_directory": "/tmp/state",
         "node.event_log": "-",
         "node.grace_s": 1.0,
@@ -105,7 +121,7 @@ def test_guest_slots_follow_the_fanout() -> None:
         (SHORTEST + "FANOUT = 2", 'subord.toml:3: unknown key "FANOUT" in [cluster]; did you mean "fanout"?'),
         (SHORTEST + "guest-slots = 2", ':3: unknown key "guest-slots" in [cluster]; did you mean "guest_slots"?'),
         (SHORTEST + 'address = "10.0.0.1"', ':3: unknown key "address" in [cluster]; it belongs in [node]'),
-        (SHORTEST + "colour = 1", ':3: unknown key "colour" in [cluster]; its keys are network, fanout,'),
+        (SHORTEST + "colour = 1", ':3: unknown key "colour" in [cluster]; its keys are network, network_file,'),
         (SHORTEST + '"a\\nb" = 1', ':3: unknown key "a\\nb" in [cluster]; '),
         (SHORTEST + "[nodes]\n", 'subord.toml:3: unknown table "nodes"; did you mean [node]?'),
         (SHORTEST + "[security]\n", ':3: unknown table "security"; the tables are [cluster], [node]'),
@@ -115,6 +131,9 @@ def test_guest_slots_follow_the_fanout() -> None:
         ("[[cluster]]\nfanout = 2", "subord.toml:1: [cluster] must be a table of keys, not ["),
         ("", 'subord.toml: key "network" is missing in [cluster]; '),
         ("[cluster]\nfanout = 2", 'subord.toml: key "network" is missing in [cluster]; '),
+        ('[cluster]\nnetwork_file = ""', 'subord.toml: key "network" is missing in [cluster]; '),
+        (SHORTEST + 'network_file = "x"', ":3: network_file and network are both given; remove one of them"),
+        ("[cluster]\nnetwork_file = 3", ":2: network_file must be a string, not 3"),
         (SHORTEST + "fanout = 1", f"subord.toml:3: fanout must be {WHOLE}, not 1"),
         (SHORTEST + "fanout = 1025", f":3: fanout must be {WHOLE}, not 1025"),
         (SHORTEST + 'fanout = "two"', f':3: fanout must be {WHOLE}, not the string "two"'),
@@ -142,6 +161,25 @@ def test_guest_slots_follow_the_fanout() -> None:
         (SHORTEST + '[node]\nevent_log = "a\\nb"', ':4: event_log must not contain control characters, as "a\\nb"'),
         (SHORTEST + '[node]\ncontrol_socket = ""', ":4: control_socket must be a path of 1 to 107 bytes"),
         (SHORTEST + f'[node]\ncontrol_socket = "{"x" * 108}"', ":4: control_socket must be a path of 1 to 107"),
+        (SHORTEST + '[node]\nseeds = "a"', ':4: seeds must be a list of at most 64 strings, not the string "a"'),
+        (SHORTEST + "[node]\nseeds = [1]", ":4: seeds must be a list of at most 64 strings, not [1]"),
+        (SHORTEST + f"[node]\nseeds = {['a'] * 65}", ":4: seeds must be a list of at most 64 strings, not ["),
+        (
+            SHORTEST + '[node]\nseeds = [\n"a",\n"10.0.7"]',
+            ':4: seeds must be IP addresses and host names, not "10.0.7"',
+        ),
+        (
+            SHORTEST + '[node]\nseeds = ["10.0.0.0/24"]',
+            ':4: seeds must be IP addresses and host names, not "10.0.0.0/',
+        ),
+        (
+            SHORTEST + '[node]\nseeds = ["node[1-3]"]',
+            ':4: seeds must be IP addresses and host names, not "node[1-3]"',
+        ),
+        (SHORTEST + '[node]\nseeds = [""]', ':4: seeds must be IP addresses and host names, not ""'),
+        (SHORTEST + '[node]\nseeds = ["fe80::1%eth0"]', ":4: seeds must be IP addresses and host names, not"),
+        (SHORTEST + '[node]\nannounce = "yes"', ':4: announce must be true or false, not the string "yes"'),
+        (SHORTEST + "[node]\nannounce = 1", ":4: announce must be true or false, not 1"),
         (SHORTEST + "fanout = = 2\n", "subord.toml:3: not valid TOML: Invalid value (column 10)"),
         (SHORTEST + "fanout = [\n", "subord.toml: not valid TOML: Invalid value (at end of document)"),
         (
@@ -208,6 +246,8 @@ def test_a_wrong_metrics_address_is_refused(text: str) -> None:
         ("node.event_log=/tmp/a=b#c", "node.event_log", "/tmp/a=b#c"),
         ("node.state_directory=", "node.state_directory", ""),
         ("node.grace_s=1", "node.grace_s", 1.0),
+        ('node.seeds=["a", "fd00::1"]', "node.seeds", ("a", "fd00::1")),
+        ("node.announce=true", "node.announce", True),
     ],
 )
 def test_an_assignment_wins_over_the_file(assignment: str, name: str, value: object) -> None:
@@ -250,8 +290,8 @@ def test_changes_are_sorted_by_what_they_need() -> None:
     text = '[cluster]\nnetwork = "10.0.0.0/16"\nfanout = 3\nport = 7000\n'
     new = load(written(text + '[node]\nlog_level = "debug"\ngrace_s = 1.0\nmetrics = "127.0.0.1:1"'))
     reloadable, needs_restart = changes(old, new)
-    assert reloadable == ("node.grace_s", "node.log_level")
-    expected = ("cluster.network", "cluster.fanout", "cluster.guest_slots", "cluster.port", "node.metrics")
+    assert reloadable == ("cluster.network", "node.grace_s", "node.log_level")
+    expected = ("cluster.fanout", "cluster.guest_slots", "cluster.port", "node.metrics")
     assert needs_restart == expected
 
 
@@ -260,10 +300,20 @@ def test_every_setting_takes_part_in_changes() -> None:
     old = load(written(SHORTEST))
     for name in msgspec.structs.asdict(old.cluster):
         other: object = Network.parse("10.0.0.0/16") if name == "network" else "other"
-        assert changes(old, replace(old, cluster=replace(old.cluster, **{name: other})))[1], name
+        both = changes(old, replace(old, cluster=replace(old.cluster, **{name: other})))
+        assert (bool(both[0]), bool(both[1])) == (name == "network", name != "network"), name
+    assert changes(old, replace(old, network_file="other")) == (("cluster.network_file",), ())
     for name in msgspec.structs.asdict(old.node):
         both = changes(old, replace(old, node=replace(old.node, **{name: "other"})))
         assert both == (((f"node.{name}",), ()) if f"node.{name}" in RELOADABLE else ((), (f"node.{name}",)))
+
+
+def test_what_is_reloadable_is_taken_over_and_nothing_else() -> None:
+    old = load(written(SHORTEST))
+    text = 'fanout = 3\nport = 7000\n[node]\nlog_level = "debug"\ngrace_s = 1.0\nseeds = ["a"]\nannounce = true\n'
+    now = taken_over(old, replace(load(written(SHORTEST + text)), network_file="list"))
+    expected = {"cluster.network_file": "list", "node.log_level": "debug", "node.grace_s": 1.0, "node.seeds": ("a",)}
+    assert dotted(now) == {**dotted(old), **expected}
 
 
 def test_reload_reads_the_same_sources_again() -> None:

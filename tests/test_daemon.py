@@ -276,6 +276,263 @@ def test_sigusr1_writes_one_line_of_state_whatever_the_level(start: Start) -> No
     assert (state["address"], state["phase"], state["subtree_nodes"]) == (f"{SINGLE}.1", "root", 1)
 
 
+# -- seeds and multicast --------------------------------------------------------------------------------------------
+
+
+def test_seeds_are_taken_over_and_names_without_an_address_cost_one_warning_each(start: Start, folder: Path) -> None:
+    config = folder / "subord.toml"
+    config.write_text(f'[node]\nseeds = ["nobody.invalid", "{SINGLE}.1", "192.0.2.1"]\n')
+    daemon = start(f"{SINGLE}.1", config=config)
+    until(daemon.is_ready, "it is ready, whatever becomes of the name")
+    until(lambda: "the seed nobody.invalid has no address: " in daemon.log, "the name has failed")
+    config.write_text(f'[node]\nseeds = ["{SINGLE}.2", "192.0.2.1"]\n')
+    daemon.tell(signal.SIGHUP)
+    until(lambda: "INFO configuration read again: node.seeds\n" in daemon.log, "the list is taken over")
+    warned = [line.partition(";")[0] for line in daemon.log.splitlines() if line.startswith("WARNING ")]
+    assert warned[0] == "WARNING the seed 192.0.2.1 lies outside the network"
+    assert len(warned) == 2
+
+
+def test_roots_announce_themselves_and_others_hear_it(start: Start) -> None:
+    # Fifteen positions apart: nobody between them can be heard of.
+    daemons = [start(f"{SINGLE}.{number}", "node.announce=true") for number in (2, 9)]
+    until(lambda: all(each.is_ready() for each in daemons), "both are ready")
+    first, second = daemons
+    until(lambda: announced(first, "sent") > 0, "the root announces itself")
+    until(lambda: announced(second, "received") > 0, "the other one hears it")
+    assert [line for each in daemons for line in each.log.splitlines() if not line.startswith("INFO ")] == []
+    assert dropped(first, "own_address") == 0
+
+
+def announced(each: Started, way: str) -> int:
+    number: int = each.show("counters")[f"messages_{way}_by_type"].get("announce", 0)
+    return number
+
+
+# -- another network ------------------------------------------------------------------------------------------------
+
+
+class Listed:
+    """Daemons that share a host list."""
+
+    def __init__(self, start: Start, folder: Path) -> None:
+        self._start = start
+        self.list = folder / "nodes.list"
+        self.config = folder / "subord.toml"
+        self.config.write_text('[cluster]\nnetwork_file = "nodes.list"\n')
+
+    def start(self, number: int, *assignments: str, **options: Any) -> Started:
+        return self._start(f"{SINGLE}.{number}", "cluster.network=", *assignments, config=self.config, **options)
+
+
+@pytest.fixture
+def listed(start: Start, folder: Path) -> Listed:
+    return Listed(start, folder)
+
+
+def lives(daemon: Started) -> list[dict[str, Any]]:
+    return [each for each in daemon.events if each["event"] == "started"]
+
+
+def ready(daemon: Started) -> int:
+    return sum(each["event"] == "ready" for each in daemon.events)
+
+
+def test_another_network_on_sighup_starts_the_daemon_again_in_the_same_process(listed: Listed) -> None:
+    listed.list.write_text(f"{SINGLE}.1\n{SINGLE}.2  # the second\n")
+    first, second = listed.start(1), listed.start(2)
+    until(lambda: first.is_ready() and second.is_ready(), "both are ready")
+    until(lambda: second.show("status")["leader"] == f"{SINGLE}.1", "the second follows the first")
+
+    listed.list.write_text(f"{SINGLE}.[2-3]\n{SINGLE}.1\n")
+    for each in (first, second):
+        each.tell(signal.SIGHUP)
+    until(lambda: ready(first) == ready(second) == 2, "both are ready again")
+    until(lambda: first.show("status")["leader"] == f"{SINGLE}.2", "the first follows the second")
+    assert [each["position"] for each in lives(first)] == [1, 3]
+    assert [each["position"] for each in lives(second)] == [2, 1]
+    for each in (first, second):
+        (before, after) = lives(each)
+        assert before["pid"] == after["pid"]
+        assert before["incarnation"] < after["incarnation"] == each.show("status")["incarnation"]
+        assert "INFO configuration read again, starting again with all of it: cluster.network\n" in each.log
+        assert [line for line in each.log.splitlines() if line.startswith("ERROR ")] == []
+    assert first.show("status")["settings"]["network"] == f"{SINGLE}.2-{SINGLE}.3,{SINGLE}.1"
+    first.tell(signal.SIGTERM)
+    assert first.ended() == 0
+    assert not first.control.exists()
+
+
+def test_what_else_changed_is_taken_over_with_the_network(listed: Listed) -> None:
+    listed.list.write_text(f"{SINGLE}.1")
+    daemon = listed.start(1)
+    until(daemon.is_ready, "it is ready")
+    listed.list.write_text(f"{SINGLE}.[1-2]")
+    with listed.config.open("a") as file:
+        file.write('fanout = 3\n[node]\nlog_level = "debug"\n')
+    daemon.tell(signal.SIGHUP)
+    until(lambda: ready(daemon) == 2, "it is ready again")
+    names = "cluster.network, node.log_level, cluster.fanout, cluster.guest_slots"
+    assert f"starting again with all of it: {names}\n" in daemon.log
+    assert "only by a restart" not in daemon.log
+    assert daemon.show("status")["settings"]["fanout"] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            f"# only words\n{SINGLE}.1-{SINGLE}.2",
+            "INFO configuration read again: nothing changed that can change now",
+        ),
+        (f"{SINGLE}.2", f"--set node.address={SINGLE}.1: address {SINGLE}.1 lies outside the network {SINGLE}.2"),
+        (f"{SINGLE}.1\n{SINGLE}.1", "nodes.list:2: 10.8.0.1 is named more than once: name it once"),
+        (f"{SINGLE}.1\nnobody.invalid", "nodes.list:2: nobody.invalid has no address: "),
+        ("", "nodes.list: this host list names no node"),
+    ],
+)
+def test_a_list_that_changes_nothing_or_cannot_be_used_changes_nothing(listed: Listed, text: str, line: str) -> None:
+    listed.list.write_text(f"{SINGLE}.1\n{SINGLE}.2\n")
+    daemon = listed.start(1)
+    until(daemon.is_ready, "it is ready")
+    before = daemon.show("status")
+    listed.list.write_text(text)
+    daemon.tell(signal.SIGHUP)
+    until(lambda: line in daemon.log, "it is said")
+    after = daemon.show("status")
+    assert (before["incarnation"], before["settings"]) == (after["incarnation"], after["settings"])
+    assert len(lives(daemon)) == 1
+    told = [each for each in daemon.log.splitlines() if each.startswith(("ERROR ", "WARNING "))]
+    assert len(told) == (0 if line.startswith("INFO") else 1)
+    assert all(each.startswith("ERROR the configuration was not read again, the old one goes on: ") for each in told)
+
+
+def test_a_network_without_our_address_or_with_several_changes_nothing(start: Start, folder: Path) -> None:
+    config = folder / "subord.toml"
+    config.write_text(f'[cluster]\nnetwork = "{SINGLE}.1"\n')
+    daemon = start("", "cluster.network=", config=config)
+    until(daemon.is_ready, "it is ready")
+    for network, complaint in (
+        (f"{SINGLE}.1-3", f"this machine has several addresses inside the network {SINGLE}.1-{SINGLE}.3: "),
+        (f"{SINGLE}.2", f"the new network lacks our own address {SINGLE}.1: add it to cluster.network\n"),
+    ):
+        config.write_text(f'[cluster]\nnetwork = "{network}"\n')
+        daemon.tell(signal.SIGHUP)
+        line = f"ERROR the configuration was not read again, the old one goes on: {complaint}"
+        until(partial(is_logged, daemon, line), "it is said")
+    assert daemon.show("status")["settings"]["positions"] == 1
+    config.write_text(f'[cluster]\nnetwork = ["{SINGLE}.1", "10.7.0.0/24"]\n')
+    daemon.tell(signal.SIGHUP)
+    until(lambda: ready(daemon) == 2, "a network in the configuration itself may change, too")
+
+
+def is_logged(daemon: Started, line: str) -> bool:
+    return line in daemon.log
+
+
+def test_a_start_in_the_new_network_that_fails_leaves_the_old_one(listed: Listed) -> None:
+    listed.list.write_text(f"{SINGLE}.1")
+    daemon = listed.start(1)
+    until(daemon.is_ready, "it is ready")
+    listed.list.write_text(f"{SINGLE}.[1-2]")
+    with listed.config.open("a") as file:
+        file.write('[node]\nmetrics = "192.0.2.1:9717"\n')
+    daemon.tell(signal.SIGHUP)
+    until(lambda: ready(daemon) == 2, "it is ready again")
+    assert "ERROR cannot start in the new network, the old configuration goes on: TCP 192.0.2.1:9717: " in daemon.log
+    assert daemon.show("status")["settings"]["positions"] == 1
+    first, second = lives(daemon)
+    assert first["incarnation"] < second["incarnation"]
+
+
+def test_sigterm_during_the_goodbye_before_another_start_ends_it(listed: Listed, folder: Path) -> None:
+    listed.list.write_text(f"{SINGLE}.[1-2]")
+    slow = "cluster.timing=wan"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(folder / "notify"))
+        supervisor.settimeout(WAIT_S_MAX)
+        heard: list[str] = []
+
+        def hears(line: str) -> bool:
+            while line not in heard:
+                heard.extend(supervisor.recv(4096).decode().splitlines())
+            return True
+
+        environment = {"NOTIFY_SOCKET": str(folder / "notify")}
+        first = listed.start(1, slow, "node.grace_s=60", environment=environment)
+        second = listed.start(2, slow)
+        until(lambda: first.is_ready() and second.is_ready(), "both are ready")
+        until(lambda: second.show("status")["leader"] == f"{SINGLE}.1", "the second follows the first")
+        second.tell(signal.SIGSTOP)  # so that the goodbye is not answered
+        listed.list.write_text(f"{SINGLE}.[1-3]")
+        first.tell(signal.SIGHUP)
+        assert hears("RELOADING=1")
+        assert first.show("status")["phase"] == "leaving"
+        first.tell(signal.SIGTERM)
+        assert hears("STOPPING=1")
+        second.tell(signal.SIGCONT)
+        assert first.ended() == 0
+    assert len(lives(first)) == 1
+    assert not first.control.exists()
+
+
+def test_systemd_hears_of_a_start_in_another_network(listed: Listed, folder: Path) -> None:
+    listed.list.write_text(f"{SINGLE}.1")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(folder / "notify"))
+        supervisor.settimeout(WAIT_S_MAX)
+        heard: list[str] = []
+        daemon = listed.start(1, environment={"NOTIFY_SOCKET": str(folder / "notify")})
+        until(daemon.is_ready, "it is ready")
+        listed.list.write_text(f"{SINGLE}.[1-2]")
+        daemon.tell(signal.SIGHUP)
+        while heard.count("READY=1") < 2:
+            heard.extend(supervisor.recv(4096).decode().splitlines())
+    first, reloading = heard.index("READY=1"), heard.index("RELOADING=1")
+    assert first < reloading < heard.index("READY=1", reloading)
+    assert [line for line in heard if line.startswith("MONOTONIC_USEC=")]
+    assert "STOPPING=1" not in heard
+
+
+def test_a_second_sighup_during_the_goodbye_is_not_lost(listed: Listed) -> None:
+    listed.list.write_text(f"{SINGLE}.[1-2]")
+    slow = "cluster.timing=wan"
+    first, second = listed.start(1, slow, "node.grace_s=60"), listed.start(2, slow)
+    until(lambda: first.is_ready() and second.is_ready(), "both are ready")
+    until(lambda: second.show("status")["leader"] == f"{SINGLE}.1", "the second follows the first")
+    second.tell(signal.SIGSTOP)
+    listed.list.write_text(f"{SINGLE}.[1-3]")
+    first.tell(signal.SIGHUP)
+    until(lambda: first.show("status")["phase"] == "leaving", "it says goodbye")
+    listed.list.write_text(f"{SINGLE}.[1-4]")
+    first.tell(signal.SIGHUP)
+    first.tell(signal.SIGUSR1)
+    until(lambda: " state: " in first.log, "both signals have arrived")
+    second.process.kill()  # the returned datagrams tell that it is gone
+    until(lambda: len(lives(first)) == 3, "it starts a third time")
+    until(lambda: first.show("status")["settings"]["positions"] == 4, "in the last network")
+
+
+def test_files_are_not_used_up_by_starting_again(listed: Listed, inside: list[str]) -> None:
+    listed.list.write_text(f"{SINGLE}.1")
+    daemon = listed.start(1)
+    until(daemon.is_ready, "it is ready")
+
+    def files() -> int:
+        return len(os.listdir(f"/proc/{lives(daemon)[0]['pid']}/fd"))
+
+    before = files()
+    for number in range(2, 5):
+        listed.list.write_text(f"{SINGLE}.[1-{number}]")
+        daemon.tell(signal.SIGHUP)
+        until(partial(is_ready_times, daemon, number), "it is ready again")
+    until(lambda: files() <= before, "as many files are open as before")
+
+
+def is_ready_times(daemon: Started, times: int) -> bool:
+    return ready(daemon) == times
+
+
 # -- starts that fail -----------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ BOOLEANS = ("adrift", "room")
 BLANK = {"wish": Wish.HOME, "why": Why.LEFT, "version": 1, "next_ms": 300, "text": "", "adrift": False, "room": True}
 SAME = {"incarnation": 1000, "leader_incarnation": 1000}
 ALARMS_MAX = 100
-NOISE = (events.RoundTrip, events.RosterChanged, events.FirstContact)
+NOISE = (events.RoundTrip, events.RosterChanged, events.FirstContact, events.Publish)
 LOCAL = {"start": events.Start, "unreachable": events.Unreachable, "closed": events.EdgeClosed}
 
 

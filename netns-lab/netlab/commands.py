@@ -1,8 +1,9 @@
-"""The command line of the lab: parse, call, print."""
+"""The commands of the lab: call, print."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import select
 import signal
@@ -11,8 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from netlab import babble, client, enter, figures, keeper, lab, stabilise
+from netlab import babble, client, enter, figures, keeper, lab, scan, stabilise
 from netlab import layout as layouts
+from netlab.arguments import parser
 from netlab.errors import LabError
 from netlab.events import Cluster, EventLog
 from netlab.launch import Leash
@@ -20,16 +22,6 @@ from netlab.options import Options
 from netlab.terminal import Terminal
 
 PIPE_CLOSED = 141  # 128 + SIGPIPE, as `subord` does
-RUN_EXIT_CODES = """\
-exit codes (those of `subord simulate` differ, see docs/scenarios.md):
-    0  everything held
-    1  a file or the lab is at fault
-    2  the command line is wrong
-    3  an expectation did not hold
-    4  cannot be played here; nothing was started
-  130  interrupted (Ctrl-C)
-"""
-DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,7 +32,9 @@ def main(arguments: Sequence[str]) -> int:
         return keeper.keep(Options.from_json(arguments[1]))
     if arguments[:1] == ["babble"]:  # and again, inside a node's namespace: see babblers.py
         return babble.babble(arguments[1])
-    given = _parser().parse_args(arguments)
+    if arguments[:1] == ["scan-from"]:  # as well: see scan.py
+        return scan.send(arguments[1])
+    given = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)
     try:
@@ -64,7 +58,7 @@ def _is_reader_gone(stream: TextIO) -> bool:
 def _called(given: argparse.Namespace) -> int:
     """What was asked for, and an exit code for what we expect to go wrong."""
     try:
-        code: int = given.call(given)
+        code: int = CALLS[given.do](given)
         sys.stdout.flush()
     except LabError as reason:
         print(f"\n{reason}" if sys.stderr.isatty() else str(reason), file=sys.stderr)
@@ -84,11 +78,11 @@ def _terminated(number: int, _frame: object) -> NoReturn:
 def up(given: argparse.Namespace) -> int:
     """Raise a lab, start all nodes; stay in the background, or in the foreground until Ctrl-C."""
     terminal = Terminal()
-    options = _options(given, given.name, tuple(layouts.addresses(given.layout, given.nodes, given.network)))
+    options = _options(given, layouts.layout(given.layout, given.nodes, given.network, given.seed))
     leash = Leash(options, terminal.progress)
     try:
         with client.Client(leash.directory) as controller:
-            positions = [layouts.position_of(address, given.network) for address in options.addresses]
+            positions = [layouts.position_of(address, options.network) for address in options.addresses]
             by_position = dict(zip(positions, options.addresses, strict=True))
             order = lab.start_order(positions, given.start, given.seed)
             terminal.progress("starting daemons", 0, 0)
@@ -137,6 +131,7 @@ def status(given: argparse.Namespace) -> int:
             cluster.apply(event)
     options = Options.from_json(info["options"])
     print(f"{lab.facts(cluster)} Depth {cluster.depth()}; network {options.network}, fan-out {options.fanout}.")
+    width = max(len(node["address"]) for node in info["nodes"])
     for node in info["nodes"]:
         seen = cluster.nodes.get(node["address"])
         if node["pid"] is None:
@@ -145,7 +140,7 @@ def status(given: argparse.Namespace) -> int:
             state = "looking for its place"
         else:
             state = seen.place if seen.leader is None else f"{seen.place} of {seen.leader}"
-        print(f"{node['position']:>6}  {node['address']:<15}  {node['pid'] or '-':>8}  {state}")
+        print(f"{node['position']:>6}  {node['address']:<{width}}  {node['pid'] or '-':>8}  {state}")
     return 0
 
 
@@ -197,14 +192,21 @@ def measured(given: argparse.Namespace) -> int:
         execute=given.execute,
         rest_s=given.rest,
         timeout_s=given.timeout,
+        quiet_s=given.quiet,
         network=given.network,
+        seeds=given.seeds,
+        seed_nodes=given.seed_nodes,
+        announce=given.announce,
+        arp=given.arp,
+        disk=given.disk,
         guest_slots=given.guest_slots,
         timing=given.timing,
         rootless=given.rootless,
         daemon=given.daemon,
     )
     for nodes in campaign.nodes:  # what cannot work shall be said before the first run
-        layouts.addresses(campaign.layout, nodes, campaign.network)
+        where = layouts.layout(campaign.layout, nodes, campaign.network, campaign.seed)
+        layouts.seeds(where, campaign.seeds, campaign.seed_nodes)
     runs = stabilise.measure_all(campaign, given.json, terminal.progress, terminal.say)
     terminal.say(figures.table(runs))
     return 0 if all(found["stable"] for found in runs) else 3
@@ -284,11 +286,34 @@ def demo(given: argparse.Namespace) -> int:
     return story.run(rootless=given.rootless)
 
 
-def _options(given: argparse.Namespace, name: str, addresses: tuple[str, ...]) -> Options:
+def scanned(given: argparse.Namespace) -> int:
+    """Print what a full scan of the network asks by ARP."""
+    terminal = Terminal()
+    if given.json is not None:
+        stabilise.check_writable(given.json)
+    found = scan.measure(
+        given.nodes,
+        given.network,
+        per_s=given.per_s,
+        seconds=given.seconds,
+        rootless=given.rootless,
+        progress=terminal.progress,
+    )
+    if given.json is not None:
+        given.json.write_text(json.dumps(found, indent=1) + "\n")
+    terminal.say(scan.sentence(found))
+    return 0
+
+
+def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
     return Options(
-        name=name,
-        addresses=addresses,
-        network=given.network,
+        name=given.name,
+        addresses=where.addresses,
+        network=where.network,
+        subnets=where.subnets,
+        seeds=layouts.seeds(where, given.seeds, given.seed_nodes),
+        announce=given.announce,
+        disk=given.disk,
         fanout=given.fanout,
         guest_slots=given.guest_slots,
         timing=given.timing,
@@ -298,139 +323,18 @@ def _options(given: argparse.Namespace, name: str, addresses: tuple[str, ...]) -
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lab", description=DESCRIPTION)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    found = _command(commands, "up", up, "raise a lab and leave it running")
-    found.add_argument("--nodes", type=int, help="how many; with a layout file: the first of it")
-    found.add_argument("--fanout", type=int, default=2, help="fan-out p")
-    found.add_argument("--start", choices=ORDERS, default="together", help="order of starting")
-    found.add_argument("--foreground", action="store_true", help="stay, and end the lab on Ctrl-C")
-    _common(found)
-
-    found = _command(
-        commands, "stabilise", measured, "measure how fast a stable tree forms, and its cost", named=False
-    )
-    found.add_argument("--nodes", type=_numbers, required=True, metavar="N,N...")
-    found.add_argument("--fanout", type=_numbers, default=(2,), metavar="P,P...")
-    found.add_argument("--start", type=_orders, default=("together",), metavar="ORDER,...", help=", ".join(ORDERS))
-    found.add_argument("--repeat", type=_positive, default=1, help="runs of each combination")
-    found.add_argument(
-        "--rest", type=float, default=10.0, metavar="SECONDS", help="how long to measure at rest; 0: not"
-    )
-    found.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="longest wait for stability")
-    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    _common(found)
-
-    found = _command(commands, "heal", healed, "kill and restart daemons, measure how the tree heals", named=False)
-    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
-    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
-    found.add_argument(
-        "--way", type=_ways, default=("kill", "cut"), metavar="kill,cut", help="kill -9, or the cable too"
-    )
-    found.add_argument("--times", type=_positive, default=5, help="interior nodes per way; root and leaf once each")
-    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
-    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
-
-    _add_run(commands)
-    _add_soak(commands)
-    found = _command(commands, "demo", demo, "a cluster forms, loses a node and heals, in a minute", named=False)
-    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
-    _command(commands, "down", down, "end a lab")
-    _command(commands, "status", status, "what the lab knows of its nodes")
-    found = _command(commands, "tree", tree, "`subord tree` on the first live node")
-    found.add_argument("options", nargs=argparse.REMAINDER, help="options of `subord tree`")
-    found = _command(commands, "exec", run, "run a command on a node: exec NODE -- COMMAND...")
-    found.add_argument("node", help="position or address")
-    found.add_argument("command", nargs=argparse.REMAINDER)
-    found = _command(commands, "kill", kill, "send a signal to a node's daemon")
-    found.add_argument("node", help="position or address")
-    found.add_argument("--signal", type=int, default=int(signal.SIGKILL), metavar="NUMBER")
-    found = _command(commands, "start", start, "start a node's daemon")
-    found.add_argument("node", help="position or address")
-    return parser
-
-
-def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    found = _command(
-        commands, "run", played, "play scenario files with real daemons", named=False, after=RUN_EXIT_CODES
-    )
-    found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
-    found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
-    found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
-    found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
-    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
-
-
-def _add_soak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    found = _command(commands, "soak", soaked, "churn for a long time, measure whether memory grows", named=False)
-    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
-    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
-    found.add_argument("--minutes", type=_positive, default=30)
-    found.add_argument("--percent-per-min", type=float, default=10.0, metavar="SHARE", help="nodes ended a minute")
-    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
-    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
-
-
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    call: Callable[[argparse.Namespace], int],
-    text: str,
-    *,
-    named: bool = True,
-    after: str | None = None,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name, help=text, description=text, epilog=after, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.set_defaults(call=call)
-    if named:
-        parser.add_argument("--name", default="lab", help="which lab, when there are several")
-    return parser
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--layout", default="dense", help="`dense` (from position 1), or a file with one address a line"
-    )
-    parser.add_argument("--network", default="10.0.0.0/16", help="IPv4 block of the cluster")
-    parser.add_argument("--guest-slots", type=int, help="default: the daemon's")
-    parser.add_argument("--timing", choices=("lan", "wan", "lab"), default="lan", help="timing preset of the daemons")
-    parser.add_argument("--seed", type=int, default=1, help="of the random start order")
-    parser.add_argument(
-        "--exec", dest="execute", action="store_true", help="execute `subord run` per node, do not fork"
-    )
-    parser.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
-    parser.add_argument("--daemon", metavar="FILE", help="a Python file whose main(argv) takes the place of subord")
-
-
-ORDERS = ("together", "random", "reverse")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return number
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(_positive(part) for part in text.split(","))
-
-
-def _ways(text: str) -> tuple[str, ...]:
-    for part in text.split(","):
-        if part not in ("kill", "cut"):
-            raise argparse.ArgumentTypeError(f"`{part}`: choose from kill, cut")
-    return tuple(text.split(","))
-
-
-def _orders(text: str) -> tuple[str, ...]:
-    for part in text.split(","):
-        if part not in ORDERS:
-            raise argparse.ArgumentTypeError(f"`{part}`: choose from {', '.join(ORDERS)}")
-    return tuple(text.split(","))
+CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "up": up,
+    "stabilise": measured,
+    "scan": scanned,
+    "heal": healed,
+    "run": played,
+    "soak": soaked,
+    "demo": demo,
+    "down": down,
+    "status": status,
+    "tree": tree,
+    "exec": run,
+    "kill": kill,
+    "start": start,
+}

@@ -14,16 +14,17 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from netlab import filters, linux, measure, neighbours, zygote
+from netlab import arp, filters, linux, measure, zygote
 from netlab.errors import LabError
-from netlab.layout import position_of
+from netlab.hush import Hush
+from netlab.layout import network_of, position_of, router_addresses, silent_below
 from netlab.lines import Lines, Message
 from netlab.options import Options, config_text
 from netlab.rundir import RunDirectory
-from netlab.wires import NODE_INTERFACE_INDEX, Wires, port_counters
+from netlab.wires import Wires, port_counters
 
 CLIENTS_MAX = 64
 UNWIND_S_MAX = 30.0
@@ -46,6 +47,8 @@ class Controller:
         self._pids: dict[str, int] = {}
         self._exits: dict[str, int] = {}  # exit code of the last run; negative: the signal
         self._clients: dict[Lines, socket.socket] = {}
+        self._hush = _hush(options)
+        self._watcher: Lines | None = None  # of ARP, where it is wanted
 
     def run(self) -> None:
         """Raise the lab, serve until a signal or `down`, take everything down. Raises LabError, OSError."""
@@ -56,7 +59,11 @@ class Controller:
             signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the keeper held them back
             linux.adopt_orphans()
             _, self._zygote = zygote.start(self._options, self._directory)
-            wires = self._wires = Wires(self._options.network)
+            options = self._options
+            known = () if self._ask_by_arp else options.addresses
+            wires = self._wires = Wires(options.network, options.subnets, known, self._hush)
+            if options.arp:
+                self._watcher = arp.start(options, wires.bridges)
             self._raise()
             self._await_zygote()
             self._prepare()
@@ -71,17 +78,14 @@ class Controller:
             linux.end_all_below()
             if wires is not None:
                 wires.close()
-                _await_unwinding()
+                _await_unwinding(wires.bridges)
 
     # Raising
 
     def _raise(self) -> None:
         addresses = self._options.addresses
-        known = None
-        if not self._ask_by_arp:
-            known = neighbours.PermanentEntries(addresses, NODE_INTERFACE_INDEX, self._wires.hosts)
         for number, address in enumerate(addresses, 1):
-            self._wires.add(address, known)
+            self._wires.add(address)
             files = self._directory.node(self._position(address))
             files.mkdir(mode=0o700)
             (files / "state").mkdir()
@@ -158,6 +162,7 @@ class Controller:
             "options": self._options.to_json(),
             "rootless": self._options.rootless,
             "neighbours": "arp" if self._ask_by_arp else "permanent",
+            "requests_for_nobody": "stopped" if self._hush is not None and self._hush.works else "heard by all",
             "events": str(self._directory.events),
             "nodes": [self._node_info(address) for address in self._options.addresses],
         }
@@ -198,12 +203,13 @@ class Controller:
         """Another host, with an empty disk, at this address; the old one says nothing."""
         address = request["address"]
         self._check(address)
+        self._wires.check_replaceable()
         self._wires.cut(address, connected=False)
         self._ask_zygote({"to": address, "signal": int(signal.SIGKILL)})
         state = self._directory.node(self._position(address)) / "state"
         shutil.rmtree(state)
         state.mkdir()
-        self._wires.replace(address, ask_by_arp=self._ask_by_arp)
+        self._wires.replace(address)
 
     def _do_filter(self, request: Message) -> Any:
         filters.load(request["rules"])
@@ -217,6 +223,12 @@ class Controller:
         counters = port_counters()
         sent = {address: counters[self._wires.port_name(address)] for address in self._options.addresses}
         return {"mono": time.monotonic(), "sent": sent}
+
+    def _do_arp(self, request: Message) -> Any:
+        """What the watcher of ARP has counted so far (arp.py); `contacts`: address -> first contact, s."""
+        if self._watcher is None:
+            raise LabError("Nobody counts ARP requests in this lab: raise it with `arp`.")
+        return arp.ask(self._watcher, request["contacts"])
 
     def _do_processes(self, request: Message) -> Any:
         """Of every live node the named figures of measure.py: {address: value} each."""
@@ -273,14 +285,22 @@ class Controller:
         return position_of(address, self._options.network)
 
 
+def _hush(options: Options) -> Hush | None:
+    """Where nodes ask in vain."""
+    if not options.arp and silent_below(options.addresses, options.network) == 0:
+        return None
+    hosts = (*options.addresses, *router_addresses(options.subnets))
+    return Hush(hosts, network_of(options.network).version)
+
+
 def _stop(*_: object) -> None:
     raise Stop
 
 
-def _await_unwinding() -> None:
+def _await_unwinding(bridges: Iterable[str]) -> None:
     """Wait until the kernel has taken the wires down, so that its work does not fall into the next measurement."""
     until = time.monotonic() + UNWIND_S_MAX
     while time.monotonic() < until:
-        if set(port_counters()) <= {"lo", "br0"}:
+        if set(port_counters()) <= {"lo", *bridges}:
             return
         time.sleep(0.02)

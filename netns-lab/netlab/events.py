@@ -78,6 +78,7 @@ class NodeSeen:
     roster_nodes: int = 0  # the last count it gave as a root
     roster_at: float = 0.0
     ready: bool = False
+    contact_at: float | None = None  # when somebody first spoke to it
 
 
 @dataclass
@@ -174,6 +175,10 @@ class Cluster:
 
     def _on_ready(self, event: Event, _mono: float) -> None:
         self._node(event).ready = True
+
+    def _on_contact(self, event: Event, mono: float) -> None:
+        node = self._node(event)
+        node.contact_at = mono if node.contact_at is None else node.contact_at
 
     def _node(self, event: Event) -> NodeSeen:
         return self.nodes.setdefault(event["node"], NodeSeen(event["node"]))

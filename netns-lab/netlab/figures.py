@@ -39,6 +39,40 @@ def of_tree(cluster: Cluster) -> Figures:
     }
 
 
+def depth_optimum(nodes: int, fanout: int) -> int:
+    """Depth, in edges, of a complete tree of so many nodes."""
+    depth, level, room = 0, 1, 1
+    while room < nodes:
+        depth, level = depth + 1, level * fanout
+        room += level
+    return depth
+
+
+NO_ARP: Figures = dict.fromkeys(
+    (
+        *("arp_per_s_max", "arp_requests_per_node", "silent_probes_per_node", "silent_probes_after_contact_per_node"),
+        *("arp_router_per_s_max", "arp_router_requests", "arp_of_strangers", "arp_lost", "arp_left_out", "contacted"),
+    )
+)
+"""Of a run in which nobody counted."""
+
+
+def of_arp(counted: Figures, nodes: int) -> Figures:
+    """Who asked for whom until then, by ARP or neighbour solicitation (arp.py)."""
+    return {
+        "arp_per_s_max": counted["per_s_max"],
+        "arp_requests_per_node": counted["requests"] / nodes,
+        "silent_probes_per_node": counted["silent"] / nodes,
+        "silent_probes_after_contact_per_node": counted["silent_after_contact"] / nodes,
+        "arp_router_per_s_max": counted["router_per_s_max"],
+        "arp_router_requests": counted["router_requests"],
+        "arp_of_strangers": counted["strangers"],
+        "arp_lost": counted["lost"],
+        "arp_left_out": counted["left_out"],
+        "contacted": counted["contacted"],
+    }
+
+
 def of_start(cluster: Cluster, stable: Stable | None, then: Reading) -> Figures:
     """What it took until the tree was stable; `then` was read at that moment (or at the time limit)."""
     spread = 0.0 if cluster.first_fork_at is None else cluster.last_fork_at - cluster.first_fork_at
@@ -55,7 +89,7 @@ def of_start(cluster: Cluster, stable: Stable | None, then: Reading) -> Figures:
 
 
 NO_REST: Figures = dict.fromkeys(
-    ("rest_s", "rest_place_changes", "rest_packets_per_s", "rest_bytes_per_s", "rest_cpu_percent")
+    ("rest_s", "rest_place_changes", "rest_packets_per_s", "rest_bytes_per_s", "rest_cpu_percent", "rest_arp_per_s")
 )
 """Of a run that was not measured at rest."""
 
@@ -94,15 +128,25 @@ COLUMNS = (
 )
 
 
+ARP_COLUMNS = (
+    ("ARP/s max", "arp_per_s_max", 0),
+    ("ARP", "arp_requests_per_node", 1),
+    ("silent", "silent_probes_per_node", 1),
+    ("after contact", "silent_probes_after_contact_per_node", 1),
+    ("lost", "arp_lost", 0),
+)
+
+
 def table(runs: list[Figures]) -> str:
     """For people: median (min..max) over the repeats of each combination; figures from `nodes` to `start` group."""
     groups: dict[tuple[Any, ...], list[Figures]] = {}
     for run in runs:
         groups.setdefault((run["nodes"], run["fanout"], run["layout"], run["start"]), []).append(run)
-    rows = [["nodes", "p", "layout", "start", "stable runs", *(title for title, _, _ in COLUMNS)]]
+    columns = (*COLUMNS, *(ARP_COLUMNS if any(run.get("arp") for run in runs) else ()))
+    rows = [["nodes", "p", "layout", "start", "stable runs", *(title for title, _, _ in columns)]]
     for (nodes, fanout, layout, start), members in groups.items():
         good = f"{sum(run['stable'] for run in members)}/{len(members)}"
-        cells = [_cell([run[key] for run in members], digits) for _, key, digits in COLUMNS]
+        cells = [_cell([run[key] for run in members], digits) for _, key, digits in columns]
         rows.append([str(nodes), str(fanout), layout, start, good, *cells])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

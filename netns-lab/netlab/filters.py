@@ -5,6 +5,7 @@ a half-open stream and a divided network look to the daemons as they do on a rea
 
 The rules are written anew as a whole from one value, `Faults`, in one transaction: nothing slips through between
 two of them. Ports are named, not numbered, so a rule holds for a cable that is pulled and put back.
+Made for, and tried with, IPv4 on one bridge alone.
 """
 
 from __future__ import annotations

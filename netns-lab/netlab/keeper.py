@@ -21,6 +21,7 @@ import traceback
 from netlab import linux, neighbours, rundir
 from netlab.controller import ENDING_SIGNALS, Controller
 from netlab.errors import LabError
+from netlab.layout import network_of, position_of, silent_below
 from netlab.lines import Message, encode
 from netlab.options import Options
 
@@ -32,15 +33,16 @@ def keep(options: Options) -> int:
     # Held back until somebody can act on them: a signal between two lines must not leave anything behind.
     signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING_SIGNALS, signal.SIGCHLD))
     rootless = options.rootless or os.geteuid() != 0
-    table = neighbours.Table()
+    version = network_of(options.network).version
+    table = neighbours.Table(version)
     try:
-        directory = rundir.create(options.name)
+        directory = rundir.create(options.name, max(position_of(each, options.network) for each in options.addresses))
     except (LabError, OSError) as reason:
         report({"error": str(reason)})
         return 1
     try:
         _complain_to(directory.log)
-        ask_by_arp = _room(table, len(options.addresses), rootless=rootless)
+        ask_by_arp = _room(table, options, version, rootless=rootless)
         linux.adopt_orphans()
         pid = os.fork()
         if pid == 0:
@@ -66,13 +68,18 @@ def report(message: Message) -> None:
         os.write(1, encode(message))
 
 
-def _room(table: neighbours.Table, nodes: int, *, rootless: bool) -> bool:
-    """Whether nodes may ask by ARP. Raises LabError when the size is out of reach."""
+def _room(table: neighbours.Table, options: Options, version: int, *, rootless: bool) -> bool:
+    """Whether nodes may ask by ARP. Raises LabError when they must and cannot, or the size is out of reach."""
+    nodes = len(options.addresses)
+    silent = silent_below(options.addresses, options.network)
     if rootless:
-        if neighbours.fits(nodes, neighbours.lasting_limits()):
+        if neighbours.fits(nodes, neighbours.lasting_limits(version), silent):
             return True
-    elif table.make_room(nodes):
+    elif table.make_room(nodes, silent):
         return True
+    if options.arp:
+        raise LabError(neighbours.NO_ROOM_TO_ASK)
+    neighbours.check_silent(nodes, silent)
     neighbours.check_permanent(nodes)
     return False
 

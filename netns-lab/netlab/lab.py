@@ -60,7 +60,12 @@ class Lab:
         *,
         layout: str = "dense",
         addresses: Iterable[str] | None = None,
-        network: str = "10.0.0.0/16",
+        network: str | None = None,
+        seed: int = 1,
+        seeds: int = 0,
+        seed_nodes: Iterable[int] = (),
+        announce: bool = False,
+        arp: bool = False,
         numbering: str = "complete",
         guest_slots: int | None = None,
         timing: str = "lan",
@@ -71,14 +76,23 @@ class Lab:
         name: str | None = None,
         progress: Progress = lambda _what, _done, _of: None,
     ) -> None:
+        """Without `network` the one that goes with the layout; `seed` draws the layout.
+
+        Every daemon is told of `seed_nodes` (positions), or of the first `seeds` nodes.
+        """
+        if addresses is None:
+            where = layouts.layout(layout, nodes, network, seed)
+        else:
+            network = network or layouts.NETWORK
+            where = layouts.Layout(addresses=layouts.checked(addresses, network), network=network)
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
-            addresses=tuple(
-                layouts.addresses(layout, nodes, network)
-                if addresses is None
-                else layouts.checked(addresses, network)
-            ),
-            network=network,
+            addresses=where.addresses,
+            network=where.network,
+            subnets=where.subnets,
+            seeds=layouts.seeds(where, seeds, seed_nodes),
+            announce=announce,
+            arp=arp,
             numbering=numbering,
             fanout=fanout,
             guest_slots=guest_slots,
@@ -89,6 +103,7 @@ class Lab:
             daemon=None if daemon is None else str(Path(daemon).resolve()),
         )
         self._progress = progress
+        network = where.network
         self._addresses = {layouts.position_of(address, network): address for address in self.options.addresses}
         self.cluster = Cluster()
         self.events: list[Event] | None = None  # set to [] to keep every event that is read
@@ -228,6 +243,12 @@ class Lab:
     def ports(self) -> Any:
         """{"mono": s, "sent": {address: [bytes, packets]}}: what every node has sent on its wire."""
         return self.client.ask("ports")
+
+    def arp(self) -> Any:
+        """What was asked by ARP so far (arp.py), for a lab with `arp`."""
+        nodes = self.look().nodes.values()
+        contacts = {node.address: node.contact_at for node in nodes if node.contact_at is not None}
+        return {**self.client.ask("arp", contacts=contacts), "contacted": len(contacts)}
 
     def processes(self, *what: str) -> Any:
         """{"mono": s, WHAT: {address: value}} of every live node; WHAT: cpu_s, pss_mib, datagrams_sent."""

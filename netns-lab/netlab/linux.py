@@ -72,6 +72,16 @@ def set_name(name: str) -> None:
     _check(_libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0), "prctl")
 
 
+def close_all_but(keep: tuple[int, ...]) -> None:
+    """Descriptors of the starter are none of a copy's business: locks, sockets, namespaces."""
+    last = -1
+    for descriptor in sorted(keep):
+        if last + 1 < descriptor:  # closerange(0, 0) closes everything (CPython 3.11)
+            os.closerange(last + 1, descriptor)
+        last = descriptor
+    os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
+
+
 def end_all_below() -> None:
     """Kill and reap every process below us until none is left. Call `adopt_orphans` at the start.
 

@@ -55,13 +55,24 @@ def _memory_mib(pid: int, *names: str) -> float:
 
 
 def datagrams_sent(pid: int) -> int:
-    """UDP datagrams sent by the network namespace of `pid` (proc(5): net/snmp). 0 when it has ended."""
+    """UDP datagrams sent by the network namespace of `pid`, of both IP versions. 0 when it has ended.
+
+    Source: proc(5), net/snmp; net/snmp6 is one `NAME VALUE` a line.
+    """
     try:
         lines = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text().splitlines()]
     except OSError:
         return 0
     names, values = (line for line in lines if line[0] == "Udp:")
-    return int(values[names.index("OutDatagrams")])
+    return int(values[names.index("OutDatagrams")]) + _datagrams_sent_6(pid)
+
+
+def _datagrams_sent_6(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/net/snmp6").read_text().splitlines()
+    except OSError:  # ended, or a kernel without IPv6
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Udp6OutDatagrams")), 0)
 
 
 def counters_of(control_socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:

@@ -17,11 +17,15 @@ class Options:
     name: str
     addresses: tuple[str, ...]
     network: str = "10.0.0.0/16"
+    subnets: tuple[str, ...] = ()  # one bridge each, with a router between them; (): one bridge for all
     fanout: int = 2
     guest_slots: int | None = None
     numbering: str = "complete"
     timing: str = "lan"
+    seeds: tuple[str, ...] = ()  # addresses that every daemon is told of
+    announce: bool = False  # daemons may announce themselves by multicast
     disk: bool = True  # daemons keep their neighbourhood over a restart
+    arp: bool = False  # nodes ask by ARP, and the requests are counted (arp.py)
     execute: bool = False
     rootless: bool = False
     daemon: str | None = None
@@ -36,7 +40,7 @@ class Options:
     @staticmethod
     def from_json(text: str) -> Options:
         given = json.loads(text)
-        return Options(**{**given, "addresses": tuple(given["addresses"])})
+        return Options(**{**given, **{name: tuple(given[name]) for name in ("addresses", "subnets", "seeds")}})
 
 
 def config_text(options: Options, address: str, files: Path, event_log: Path) -> str:
@@ -44,10 +48,13 @@ def config_text(options: Options, address: str, files: Path, event_log: Path) ->
     guests = "" if options.guest_slots is None else f"guest_slots = {options.guest_slots}\n"
     state = f"state_directory = {json.dumps(str(files / 'state'))}\n" if options.disk else ""
     quoted = json.dumps  # TOML basic strings: JSON escapes are a subset
+    seeds = f"seeds = {quoted(options.seeds)}\n" if options.seeds else ""
+    announce = "announce = true\n" if options.announce else ""
+    host = f"[{address}]" if ":" in address else address
     return (
         f"[cluster]\nnetwork = {quoted(options.network)}\nfanout = {options.fanout}\n{guests}"
         f"numbering = {quoted(options.numbering)}\ntiming = {quoted(options.timing)}\nport = 7117\n\n"
         f"[node]\naddress = {quoted(address)}\ncontrol_socket = {quoted(str(files / 'control.sock'))}\n"
-        f"metrics = {quoted(address + ':9717')}\n{state}"
+        f"metrics = {quoted(host + ':9717')}\n{state}{seeds}{announce}"
         f"event_log = {quoted(str(event_log))}\ngrace_s = 2.0\n"
     )

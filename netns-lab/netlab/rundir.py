@@ -65,16 +65,16 @@ class RunDirectory:
             self.path.parent.rmdir()
 
 
-def create(name: str) -> RunDirectory:
+def create(name: str, position_max: int = 1 << 20) -> RunDirectory:
     """Take the name for ourselves; remove what dead labs left behind. Raises LabError when it is taken."""
     parent = _own_base()
     path = parent / name
-    longest = len(os.fsencode(path / "nodes" / "1048576" / "control.sock"))
+    longest = len(os.fsencode(path / "nodes" / str(position_max) / "control.sock"))
     if longest > UNIX_PATH_BYTES_MAX:
         raise LabError(f"{path} is too long for a Unix socket: set XDG_RUNTIME_DIR or TMPDIR to a shorter directory.")
     door = _lock(parent, wait=True)  # so that nobody sweeps a room between its making and its locking
     if door is None:  # the last lab of this user ended between two lines of ours
-        return create(name)
+        return create(name, position_max)
     try:
         _sweep(parent)
         path.mkdir(mode=0o700)
@@ -83,7 +83,7 @@ def create(name: str) -> RunDirectory:
     except FileExistsError:
         raise LabError(f"A lab named {name} is running: `netns-lab/lab down --name {name}` ends it.") from None
     except FileNotFoundError:  # as above
-        return create(name)
+        return create(name, position_max)
     finally:
         os.close(door)
 

@@ -19,7 +19,7 @@ from typing import Any
 from netlab import figures, measure
 from netlab.errors import LabError
 from netlab.figures import Figures, Reading
-from netlab.lab import Lab, LabTimeout, Stable
+from netlab.lab import QUIET_S, Lab, LabTimeout, Stable
 from netlab.launch import Progress
 
 REST_AFTER_S = 10.0  # from the last change of place to the measurement at rest
@@ -38,7 +38,13 @@ class Campaign:
     execute: bool = False
     rest_s: float = 10.0
     timeout_s: float = 60.0
-    network: str = "10.0.0.0/16"
+    quiet_s: float = QUIET_S
+    network: str | None = None  # None: the one that goes with the layout
+    seeds: int = 0
+    seed_nodes: tuple[int, ...] = ()
+    announce: bool = False
+    arp: bool = False
+    disk: bool = True
     guest_slots: int | None = None
     timing: str = "lan"
     rootless: bool = False
@@ -86,9 +92,9 @@ def measure_one(campaign: Campaign, run: Run, progress: Progress) -> Figures:
         touched_mib = lab.touch_memory()
         progress("starting daemons, waiting for a stable tree", 0, 0)
         lab.start_all(run.start, campaign.seed + run.number)
-        stable, then, facts = _await_stable(lab, campaign.timeout_s)
+        stable, then, asked, facts = _await_stable(lab, campaign)
         progress("measuring at rest", 0, 0)
-        rest = _rest(lab, campaign.rest_s) if campaign.rest_s > 0 else figures.NO_REST
+        rest = _rest(lab, campaign) if campaign.rest_s > 0 else figures.NO_REST
         cluster = lab.look()
         pss = lab.processes("pss_mib")["pss_mib"].values()
         return {
@@ -98,6 +104,8 @@ def measure_one(campaign: Campaign, run: Run, progress: Progress) -> Figures:
             "start": run.start,
             **figures.of_start(cluster, stable, then),
             **figures.of_tree(cluster),
+            "depth_optimum": figures.depth_optimum(run.nodes, run.fanout),
+            **asked,
             "exchanges_per_node": measure.exchanges_per_node(map(lab.control_socket, lab.positions)),
             "pss_mib_per_node": statistics.fmean(pss) if pss else 0.0,
             **rest,
@@ -116,6 +124,12 @@ def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
         run.fanout,
         layout=campaign.layout,
         network=campaign.network,
+        seed=campaign.seed + run.number,
+        seeds=campaign.seeds,
+        seed_nodes=campaign.seed_nodes,
+        announce=campaign.announce,
+        arp=campaign.arp,
+        disk=campaign.disk,
         guest_slots=campaign.guest_slots,
         timing=campaign.timing,
         execute=campaign.execute,
@@ -127,12 +141,20 @@ def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
 
 def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
     """What somebody needs to repeat the run."""
+    info = lab.client.ask("info")
     return {
         "repeat": run.number,
         "seed": campaign.seed + run.number,
         "timing": campaign.timing,
-        "network": campaign.network,
-        "neighbours": lab.client.ask("info")["neighbours"],
+        "network": lab.options.network,
+        "subnets": lab.options.subnets,
+        "seeds": lab.options.seeds,
+        "announce": campaign.announce,
+        "arp": campaign.arp,
+        "disk": campaign.disk,
+        "quiet_s": campaign.quiet_s,
+        "neighbours": info["neighbours"],
+        "requests_for_nobody": info["requests_for_nobody"],
         "command": "executed" if campaign.execute else "forked",
         "version": _version(campaign.daemon),
     }
@@ -150,30 +172,41 @@ def read_meters(lab: Lab, *, datagrams: bool) -> Reading:
     )
 
 
-def _await_stable(lab: Lab, timeout_s: float) -> tuple[Stable | None, Reading, str]:
-    """The stable tree or None, the meters at that moment, and what there is to say if it is not stable."""
-    readings: list[Reading] = []
+def _await_stable(lab: Lab, campaign: Campaign) -> tuple[Stable | None, Reading, Figures, str]:
+    """The stable tree or None, meters and ARP at that moment, and what there is to say if it is not stable."""
+    readings: list[tuple[Reading, Figures]] = []
 
     def read() -> None:
-        readings[:] = [read_meters(lab, datagrams=True)]
+        asked = figures.of_arp(lab.arp(), len(lab.positions)) if campaign.arp else figures.NO_ARP
+        readings[:] = [(read_meters(lab, datagrams=True), asked)]
 
     try:
-        stable = lab.wait_stable(timeout_s, on_settled=read)
+        stable = lab.wait_stable(campaign.timeout_s, campaign.quiet_s, on_settled=read)
     except LabTimeout as reason:
         read()
-        return None, readings[0], str(reason)
-    return stable, readings[0], ""
+        return None, *readings[0], str(reason)
+    return stable, *readings[0], ""
 
 
-def _rest(lab: Lab, seconds: float) -> Figures:
+def _rest(lab: Lab, campaign: Campaign) -> Figures:
     # By then beats are slow, streams along the edges are open and neighbourhoods are on disk.
     time.sleep(max(0.0, lab.look().last_place_at + REST_AFTER_S - time.monotonic()))
-    before = read_meters(lab, datagrams=False)
+    before, asked_before = read_meters(lab, datagrams=False), _asked(lab, campaign)
     places = sum(node.places for node in lab.look().live())
-    time.sleep(seconds)
-    after = read_meters(lab, datagrams=False)
+    time.sleep(campaign.rest_s)
+    after, asked_after = read_meters(lab, datagrams=False), _asked(lab, campaign)
     moved = sum(node.places for node in lab.look().live()) - places
-    return {"rest_s": after.mono - before.mono, "rest_place_changes": moved, **figures.of_rest(before, after)}
+    seconds = after.mono - before.mono
+    return {
+        "rest_s": seconds,
+        "rest_place_changes": moved,
+        **figures.of_rest(before, after),
+        "rest_arp_per_s": (asked_after - asked_before) / len(lab.positions) / seconds if campaign.arp else None,
+    }
+
+
+def _asked(lab: Lab, campaign: Campaign) -> int:
+    return int(lab.arp()["requests"]) if campaign.arp else 0
 
 
 def _version(daemon: str | None) -> str:

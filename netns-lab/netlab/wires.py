@@ -1,4 +1,4 @@
-"""The bridge and a wire to every node, in namespaces that have no other link.
+"""The bridge (one for each subnet) and a wire to every node, in namespaces that have no other link.
 
 Intuition: a hotel switchboard in a cellar: every room has one line to it, and no line leaves the house.
 
@@ -13,74 +13,124 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from netlab import linux
+from netlab import linux, router
 from netlab.errors import LabError
-from netlab.layout import block_of, hardware_address, port_name
+from netlab.hush import Hush
+from netlab.layout import hardware_address, hardware_text, link_number, links, port_name, router_addresses
 from netlab.neighbours import PermanentEntries
 
 NODE_INTERFACE_INDEX = 2
+IFA_F_NODAD = 0x02  # include/uapi/linux/if_addr.h
 LINK_S_MAX = 5.0
 FORWARDING = 3  # BR_STATE_FORWARDING, include/uapi/linux/if_bridge.h
 
 
 class Wires:
-    """Makes and owns the network of a lab. Call it inside the private outer namespace."""
+    """Makes and owns the network of a lab. Call it inside the private outer namespace.
 
-    def __init__(self, network: str) -> None:
+    `known`: addresses that every node on the same bridge knows from the beginning; for others it asks.
+    `hush`: what keeps requests for nobody from everybody, if anything does.
+    """
+
+    def __init__(
+        self, network: str, subnets: Sequence[str] = (), known: Sequence[str] = (), hush: Hush | None = None
+    ) -> None:
         from pyroute2 import IPRoute  # 0.16 s and 10 MiB, which only the controller has to pay
 
         self._open_netlink: Callable[[], Any] = IPRoute
         self._network = network
-        self._prefix = block_of(network).prefixlen
+        self._links = links(network, subnets)
+        self._numbers = range(len(self._links))
+        self._routers = router_addresses(subnets)
+        self._known = tuple(known)
+        self._hush = hush
         self._outer = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         self._netlink: Any = IPRoute()
         self._ports: dict[str, int] = {}
         self.namespaces: dict[str, int] = {}  # address -> descriptor, which keeps the namespace alive
+        self._router: int | None = None
         self.hosts: Counter[str] = Counter()  # address -> how many hosts have had it before this one
-        _without_ipv6()
+        self.bridges = [f"br{number}" for number in self._numbers]
+        _without_ipv6()  # bridges pass it on nevertheless
         self._netlink.link("set", index=1, state="up")
-        self._netlink.link("add", ifname="br0", kind="bridge", address="02:ff:00:00:00:01", br_mcast_snooping=0)
-        self._bridge: int = self._netlink.link_lookup(ifname="br0")[0]
-        self._netlink.link("set", index=self._bridge, state="up")
+        for number, name in enumerate(self.bridges, 1):
+            mac = f"02:ff:00:00:00:{number:02x}"
+            self._netlink.link("add", ifname=name, kind="bridge", address=mac, br_mcast_snooping=0)
+            self._netlink.link("set", index=self._index_of(name), state="up")
+        self._bridge_indexes = [self._index_of(name) for name in self.bridges]
+        self._entries = [PermanentEntries(self._neighbours(each), NODE_INTERFACE_INDEX) for each in self._numbers]
+        if self._routers:
+            self._router = self._make(self._furnish_router)
+            for number in self._numbers:
+                self._plug_in(self._index_of(router.leg_name(number)), number)
 
-    def add(self, address: str, known: PermanentEntries | None) -> None:
-        """A namespace for the node, wired to the bridge; with permanent neighbours when given. Raises OSError."""
+    def add(self, address: str) -> None:
+        """A namespace for the node, wired to its bridge. Raises OSError."""
+        self.namespaces[address] = self._make(lambda: self._furnish(address))
+        self._ports[address] = self._index_of(self.port_name(address))
+        self._plug_in(self._ports[address], self._link_of(address))
+
+    def _make(self, furnish: Callable[[], None]) -> int:
+        """A new namespace, furnished from inside; its descriptor."""
         linux.unshare(linux.CLONE_NEWNET)
         try:
-            self.namespaces[address] = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-            self._furnish(address, known)
+            furnish()
+            return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         finally:
             linux.setns(self._outer, linux.CLONE_NEWNET)
-        port: int = self._netlink.link_lookup(ifname=self.port_name(address))[0]
-        self._netlink.link("set", index=port, master=self._bridge, state="up")
-        self._ports[address] = port
 
-    def _furnish(self, address: str, known: PermanentEntries | None) -> None:
-        _without_ipv6()
+    def _furnish(self, address: str) -> None:
+        block = self._links[self._link_of(address)]
+        _settle_ipv6(wanted=block.version == 6)
         index = NODE_INTERFACE_INDEX
-        mac = ":".join(f"{byte:02x}" for byte in hardware_address(address, self.hosts[address]))
+        mac = hardware_text(hardware_address(address, self.hosts[address]))
         peer = {"ifname": self.port_name(address), "net_ns_fd": self._outer}
-        broadcast = str(block_of(self._network).broadcast_address)
+        how = {"broadcast": str(block.broadcast_address)} if block.version == 4 else {"flags": IFA_F_NODAD}
         with self._open_netlink() as inside:
             inside.link("set", index=1, state="up")  # without `lo` even 127.0.0.1 is unreachable
             inside.link("add", ifname="eth0", kind="veth", index=index, address=mac, peer=peer)
-            inside.addr("add", index=index, address=address, prefixlen=self._prefix, broadcast=broadcast)
+            inside.addr("add", index=index, address=address, prefixlen=block.prefixlen, **how)
             inside.link("set", index=index, state="up")
-        if known is not None:
-            known.write_here()
+            if self._routers:
+                inside.route("add", dst="default", gateway=self._routers[self._link_of(address)])
+        self._entries[self._link_of(address)].write_here()
+
+    def _furnish_router(self) -> None:
+        _without_ipv6()
+        router.furnish(self._open_netlink, self._outer, self._routers, self._links)
+        for number in self._numbers:
+            PermanentEntries(self._hardware(number), router.FIRST_INTERFACE_INDEX + number).write_here()
+
+    def _link_of(self, address: str) -> int:
+        return link_number(address, self._links)
+
+    def _index_of(self, name: str) -> int:
+        found: int = self._netlink.link_lookup(ifname=name)[0]
+        return found
+
+    def _plug_in(self, port: int, link: int) -> None:
+        self._netlink.link("set", index=port, master=self._bridge_indexes[link], state="up")
+        if self._hush is not None:
+            self._hush.settle(port, self._bridge_indexes[link])
 
     def port_name(self, address: str) -> str:
         return port_name(address, self._network)
 
     def cut(self, address: str, *, connected: bool) -> None:
         """Pull the node's cable out of the bridge, or put it back. The node itself sees no link change."""
-        self._netlink.link("set", index=self._ports[address], master=self._bridge if connected else 0)
+        bridge = self._bridge_indexes[self._link_of(address)] if connected else 0
+        self._netlink.link("set", index=self._ports[address], master=bridge)
 
-    def replace(self, address: str, *, ask_by_arp: bool) -> None:
+    def check_replaceable(self) -> None:
+        """Raises LabError, with nothing changed, where `replace` is not made for."""
+        if len(self._links) > 1 or self._links[0].version == 6:
+            raise LabError("Another host at the same address: the lab can do that with IPv4 on one bridge alone.")
+
+    def replace(self, address: str) -> None:
         """Another host at the same address: a fresh namespace with another MAC. Raises OSError.
 
         Its neighbours learn the MAC as on a real wire: it announces itself (RFC 5227, 2.3). Permanent entries
@@ -89,17 +139,27 @@ class Wires:
         self._netlink.link("del", index=self._ports.pop(address))
         os.close(self.namespaces.pop(address))
         self.hosts[address] += 1
-        self.add(address, None if ask_by_arp else self._entries(tuple(self.namespaces)))
-        if ask_by_arp:
+        if not self._known:
+            self.add(address)
             _await(lambda: self._is_forwarding(address))
             self._inside(address, lambda: self._announce(address))
-        else:
-            entry = self._entries((address,))
-            for other in self.namespaces:
-                self._inside(other, entry.write_here)
+            return
+        self._entries[0] = PermanentEntries(self._neighbours(0), NODE_INTERFACE_INDEX)
+        self.add(address)
+        entry = PermanentEntries({address: hardware_address(address, self.hosts[address])}, NODE_INTERFACE_INDEX)
+        for other in self.namespaces:
+            self._inside(other, entry.write_here)
 
-    def _entries(self, addresses: tuple[str, ...]) -> PermanentEntries:
-        return PermanentEntries(addresses, NODE_INTERFACE_INDEX, self.hosts)
+    def _hardware(self, link: int) -> dict[str, bytes]:
+        """MAC of every known address on that bridge."""
+        return {each: hardware_address(each, self.hosts[each]) for each in self._known if self._link_of(each) == link}
+
+    def _neighbours(self, link: int) -> dict[str, bytes]:
+        """Whom a node there knows: these, and its router."""
+        found = self._hardware(link)
+        if found and self._routers:
+            found[self._routers[link]] = router.hardware_address(link)
+        return found
 
     def _inside(self, address: str, act: Callable[[], None]) -> None:
         linux.setns(self.namespaces[address], linux.CLONE_NEWNET)
@@ -122,9 +182,10 @@ class Wires:
 
     def close(self) -> None:
         """Let go of the namespaces; each vanishes, with its wire, when the last process in it has ended."""
-        for descriptor in self.namespaces.values():
+        for descriptor in (*self.namespaces.values(), *([] if self._router is None else [self._router])):
             os.close(descriptor)
         self.namespaces.clear()
+        self._router = None
 
 
 def port_counters() -> dict[str, tuple[int, int]]:
@@ -156,8 +217,23 @@ def _announce(address: str, host: int) -> None:
         wire.send(header + request)
 
 
+def _settle_ipv6(*, wanted: bool) -> None:
+    """In the namespace that we are in, before it has a wire. Raises LabError when the kernel lacks what is wanted."""
+    if not wanted:
+        _without_ipv6()
+        return
+    # Nothing is configured by a router, and addresses are not tried for duplicates, which takes a second.
+    settings = {"disable_ipv6": 0, "accept_dad": 0, "dad_transmits": 0, "accept_ra": 0, "router_solicitations": 0}
+    try:
+        for which in ("all", "default"):
+            for name, value in settings.items():
+                Path(f"/proc/sys/net/ipv6/conf/{which}/{name}").write_text(str(value))
+    except OSError as reason:
+        raise LabError(f"This kernel does not let the lab use IPv6: {reason}. Give an IPv4 --network.") from None
+
+
 def _without_ipv6() -> None:
-    """Nobody here speaks it, and its neighbour discovery would count as traffic at rest."""
+    """Where nobody speaks it: its neighbour discovery would count as traffic at rest."""
     for which in ("all", "default"):
         try:
             Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1")

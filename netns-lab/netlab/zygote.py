@@ -52,7 +52,7 @@ def start(options: Options, directory: RunDirectory) -> tuple[int, Lines]:
     try:
         linux.die_with(controller, signal.SIGKILL)
         linux.set_name("lab-zygote")
-        _close_all_but(keep=(0, 1, 2, theirs.fileno()))
+        linux.close_all_but(keep=(0, 1, 2, theirs.fileno()))
         Zygote(options, directory, Lines(theirs)).run()
         code = 0
     except BaseException:  # nothing of the controller's stack may run in this copy
@@ -184,7 +184,7 @@ class Zygote:
             _redirect(files / "log")
             descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
             linux.setns(descriptor, linux.CLONE_NEWNET)
-            _close_all_but(keep=(0, 1, 2))
+            linux.close_all_but(keep=(0, 1, 2))
             _forget_signals()
             os.setsid()
             os.chdir(files)
@@ -270,16 +270,6 @@ def _forget_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _close_all_but(keep: tuple[int, ...]) -> None:
-    """Descriptors of the starter are none of our business: locks, sockets, namespaces."""
-    last = -1
-    for descriptor in sorted(keep):
-        if last + 1 < descriptor:  # closerange(0, 0) closes everything (CPython 3.11)
-            os.closerange(last + 1, descriptor)
-        last = descriptor
-    os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _leave(code: int) -> NoReturn:

@@ -45,5 +45,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _summary(file: str, config: Config, settings: dict[str, object]) -> str:
     width = max(map(len, settings))
     lines = [f"{file}: ok, {config.cluster.network.size} positions"]
-    lines += [f"  {name:<{width}}  {value if value != '' else '-'}" for name, value in settings.items()]
+    lines += [f"  {name:<{width}}  {_shown(value)}" for name, value in settings.items()]
     return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    """As in the file, without quotes; a dash for what is not given."""
+    match value:
+        case "" | ():
+            return "-"
+        case bool():
+            return json.dumps(value)
+        case tuple():
+            return ", ".join(value)
+    return str(value)

@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         config = load(arguments.config, arguments.set)
     except ConfigError as error:
-        raise CommandError(str(error), exit_codes.CONFIGURATION) from None
+        code = exit_codes.TRY_AGAIN if error.passing else exit_codes.CONFIGURATION
+        raise CommandError(str(error), code) from None
     from subord.daemon import main
 
     return main(config)

@@ -19,6 +19,8 @@ class Alarm(enum.IntEnum):
     BEAT = enum.auto()  # our leader should hear from us, or has not answered
     VIGIL = enum.auto()  # a subordinate may be overdue
     SEARCH = enum.auto()  # a question was not answered, or a rest from searching is over
+    GUIDE = enum.auto()  # our subordinates should hear that the way to the root changed
+    ANNOUNCE = enum.auto()  # everybody on the wire should hear that we are root
     EXPIRY = enum.auto()  # a missing node has been shown long enough
     LEAVE = enum.auto()  # a goodbye should be repeated, or the time for goodbyes is over
 
@@ -40,6 +42,9 @@ class Agenda:
         else:
             self._at[alarm] = at
         self.next_at = min(self._at.values(), default=inf)
+
+    def is_planned(self, alarm: Alarm) -> bool:
+        return alarm in self._at
 
     def clear(self) -> None:
         """Nothing will be done any more."""

@@ -19,7 +19,7 @@ class Answers:
     def __len__(self) -> int:
         return len(self._last)
 
-    def mark(self, position: Position, answer: str, now: float) -> None:
+    def mark(self, now: float, position: Position, answer: str) -> None:
         """`answer` is a word or sentence for people."""
         self._last.pop(position, None)
         self._last[position] = (answer, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from subord.core.agenda import Agenda
-from subord.core.events import Action, Notice, Reply, Send
+from subord.core.events import Action, Notice, Publish, Reply, Send
 from subord.core.mapping import IpMapping
 from subord.core.messages import Message, Terms
 from subord.core.settings import Settings
@@ -36,6 +36,9 @@ class Context:
 
     def reply(self, message: Message) -> None:
         self.actions.append(Reply(message))
+
+    def publish(self, message: Message) -> None:
+        self.actions.append(Publish(message))
 
     def note(self, notice: Notice) -> None:
         self.actions.append(notice)

@@ -17,7 +17,7 @@ import msgspec
 from subord.core.agenda import Alarm
 from subord.core.context import Context
 from subord.core.events import LostCause, RoundTrip
-from subord.core.messages import Beat, Echo, Goodbye, Guidance, Why
+from subord.core.messages import CHANGES_MAX, Beat, Echo, Goodbye, Guidance, Why
 from subord.core.roster import Roster
 from subord.core.view import Incarnation, Position
 
@@ -91,6 +91,9 @@ class Following:
         """Something in the subtree changed: beat soon, together with what changes meanwhile."""
         leader = self.leader
         if leader is None or leader.calls or not self._roster.unreported:
+            return
+        if self._roster.unreported >= CHANGES_MAX:
+            self._beat(leader)  # a full one has nothing to wait for
             return
         soon = max(self._context.now, leader.beat_sent_at) + self._context.timing.report_s
         self._plan(min(leader.beat_at, soon))

@@ -6,13 +6,13 @@ book of rooms is slots.py, the list of everybody who lives on these floors is ro
 
 from __future__ import annotations
 
-from heapq import nsmallest
 from itertools import islice
 from math import inf
 from typing import assert_never
 
 from subord.core.admission import Admission
 from subord.core.agenda import Alarm
+from subord.core.climbing import GAIN_MIN
 from subord.core.context import Context
 from subord.core.events import Dropped, LostCause, SubordinateLost
 from subord.core.following import NO_GUIDANCE, Following
@@ -37,6 +37,7 @@ from subord.core.messages import (
     Stranger,
     Why,
 )
+from subord.core.openings import Openings
 from subord.core.roster import GUEST, OWN, Roster
 from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
@@ -60,6 +61,7 @@ class Leading:
         self._roster = roster
         self._following = following
         self.slots = Slots(context.position, context.mapping, context.settings.guest_slots)
+        self.openings = Openings(context, roster)
         self.adrift = False  # we have lost our leader, or somebody above has
         self.leaving = False
         self._guidance = NO_GUIDANCE
@@ -85,7 +87,9 @@ class Leading:
         if known is not None and (propose.incarnation, propose.exchange) < (known.incarnation, known.exchange):
             self._context.note(Dropped("older_proposal"))
             return
-        verdict = No.LEAVING if self.leaving else self.slots.judge(source, propose.wish)
+        verdict = (
+            No.LEAVING if self.leaving else self.slots.judge(source, propose.wish, propose.nodes, self._roster.below)
+        )
         match verdict:
             case Granted():
                 if verdict.evicted is not None:
@@ -138,14 +142,26 @@ class Leading:
         """When to come again: not all at once."""
         return self._context.chance.randint(RETRY_MS_MAX // 4, RETRY_MS_MAX)
 
-    def on_ask(self, source: Position, ask: Ask) -> None:
-        """Give advice: is there room here, who is root, where would `source` stand best?"""
-        context = self._context
+    def on_ask(self, source: Position, ask: Ask, lowest: Position, *, settled: bool) -> None:
+        """Give advice: is there room here, who is root (or is the `lowest` known), where would `source` stand best?
+
+        Who has no place yet offers none: if all did who have just started, each would follow its neighbour in a row.
+        """
+        context, above = self._context, self._following.path
+        root = above[0] if above else lowest
+        if not settled:
+            context.send(
+                source, Advice(context.incarnation, ask.exchange, room=False, root=root, hints=(), highest_guest=0)
+            )
+            return
         if not self.admits():
             self._refuse(source, ask.exchange, No.BUSY, self._later_ms())
             return
-        path = self._following.path
-        root = path[0] if path else context.position
+        places = self.openings.suggest(source, len(above), HINTS_MAX - 2)
+        # Only who has nobody above knows how many rank below the asker, and so where it belongs.
+        wanted = 0 if above else places.wanted
+        level = self.openings.level_of(source)
+        swap = 0 if places.is_gain(level) or above else self.openings.swap(source, level - GAIN_MIN)
         context.send(
             source,
             Advice(
@@ -153,30 +169,25 @@ class Leading:
                 ask.exchange,
                 not self.leaving and self.slots.has_room_for(source),
                 root,
-                self.hints(source),
+                self._with_path(places.hints or self._displaceable(source)),
                 self.slots.highest_guest,
+                places.levels,
+                wanted,
+                swap,
+                self.openings.level_of(swap) if swap else 0,
             ),
         )
 
     def hints(self, node: Position) -> tuple[Position, ...]:
         """Live positions that may have room for `node`, best first; our root among them."""
-        context, mapping = self._context, self._context.mapping
-        rows, guests = self._roster.rows, self._roster.guests
-        home = mapping.home_of(node)
-        free = [
-            p
-            for p in rows
-            if (p == home or guests[p] < context.settings.guest_slots)
-            and mapping.may_lead(p, node)
-            and self._roster.is_live(p)
-            and p != context.position
-        ]
-        if len(free) > 4 * HINTS_MAX:
-            free = nsmallest(4 * HINTS_MAX, free, key=lambda p: abs(p - (home or 0)))
-        best = mapping.in_order(node, free or self._displaceable(node))[: HINTS_MAX - 2]
-        return tuple(dict.fromkeys((*best, *self._following.path[:1], *self._following.path[-1:])))
+        places = self.openings.suggest(node, len(self._following.path), HINTS_MAX - 2)
+        return self._with_path(places.hints or self._displaceable(node))
 
-    def _displaceable(self, node: Position) -> list[Position]:
+    def _with_path(self, hints: tuple[Position, ...]) -> tuple[Position, ...]:
+        own, path = self._context.position, self._following.path
+        return tuple(dict.fromkeys((*(p for p in hints if p != own), *path[:1], *path[-1:])))
+
+    def _displaceable(self, node: Position) -> tuple[Position, ...]:
         """No room anywhere below us: the leader of the highest guest above `node`, who must make room."""
         mapping = self._context.mapping
         guests = (
@@ -185,7 +196,7 @@ class Leading:
             if claim.change.place == GUEST and not claim.change.missing
         )
         above = [(p, leader) for p, leader in guests if mapping.may_lead(node, p) and mapping.may_lead(leader, node)]
-        return [max(above)[1]] if above else []
+        return (max(above)[1],) if above else ()
 
     # -- beats --------------------------------------------------------------------------------------------
 
@@ -341,6 +352,13 @@ class Leading:
             old = self._guidance
             self._guidance = Guidance(old.version + 1, fresh.path, fresh.alternates, fresh.siblings, fresh.adrift)
         return self._guidance
+
+    def tell_soon(self) -> None:
+        """The way to the root changed: tell it together with what else changes in a moment."""
+        if self.slots.taken:
+            agenda, now = self._context.agenda, self._context.now
+            if not agenda.is_planned(Alarm.GUIDE):
+                agenda.plan(Alarm.GUIDE, now + self._context.timing.report_s)
 
     def tell_subordinates(self) -> None:
         """Push the guidance at once: we lost our leader, or found one again."""

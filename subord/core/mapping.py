@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from subord.core.candidates import distance, in_rank_order, ranked
+from subord.core.candidates import in_rank_order, ranked
 from subord.core.settings import Settings
 from subord.core.view import Position
 
@@ -43,7 +43,10 @@ class IpMapping:
         """Those of `some` who may lead `node`, best first."""
         return in_rank_order(node, some, self._numbering)
 
-    def much_nearer(self, node: Position, candidate: Position, leader: Position) -> bool:
-        """Is `candidate` so much nearer than `leader` that a move pays? By a level, or by half the offset."""
-        there, here = (distance(node, each, self._numbering) for each in (candidate, leader))
-        return there[:2] < here[:2] or (there[:2] == here[:2] and 2 * there[2] < here[2])
+    def neighbours(self, node: Position) -> Iterator[Position]:
+        """The positions around a node, nearest first, the lower before the higher."""
+        for step in range(1, self._size):
+            if node - step >= 1:
+                yield node - step
+            if node + step <= self._size:
+                yield node + step

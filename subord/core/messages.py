@@ -44,6 +44,7 @@ Reason = Annotated[str, msgspec.Meta(max_length=REASON_CHARACTERS_MAX)]
 Path = Annotated[tuple[Position, ...], msgspec.Meta(max_length=PATH_POSITIONS_MAX)]
 Alternates = Annotated[tuple[Position, ...], msgspec.Meta(max_length=ALTERNATES_MAX)]
 Hints = Annotated[tuple[Position, ...], msgspec.Meta(max_length=HINTS_MAX)]
+Levels = Annotated[tuple[Count, ...], msgspec.Meta(max_length=HINTS_MAX)]
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
@@ -90,6 +91,7 @@ class Wish(enum.IntEnum):
     HOME = 0
     GUEST = 1
     DISPLACE = 2  # nobody has room: take the place of a guest that ranks above the proposer
+    SWAP = 3  # take the place of such a guest if it brings along at most half as many nodes as the proposer
 
 
 class No(enum.IntEnum):
@@ -138,6 +140,7 @@ class Propose(msgspec.Struct, frozen=True, array_like=True, tag=1):
     exchange: Number
     terms: Terms
     wish: Wish
+    nodes: Count = 1  # that the proposer brings along, itself included
 
 
 class Accept(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -166,9 +169,13 @@ class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
     incarnation: Number
     exchange: Number
     room: bool  # for the asker, at the answering node
-    root: Number  # 0: not known
+    root: Number  # or, of one who has no leader yet, the lowest whom it has heard lately
     hints: Hints  # best first
     highest_guest: Number
+    levels: Levels = ()  # of the hints, in the real tree
+    wanted: Count = 0  # the level on which the asker belongs, by its rank among the living; 0: not known
+    swap: Number = 0  # somebody who is full, but has a guest that would have to give way to a SWAP; 0: none
+    swap_level: Count = 0
 
 
 class Back(msgspec.Struct, frozen=True, array_like=True, tag=6):
@@ -242,7 +249,7 @@ def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one r
         case Refuse():
             return chain(message.hints, (message.highest_guest,))
         case Advice():
-            return chain(message.hints, (message.highest_guest, message.root))
+            return chain(message.hints, (message.highest_guest, message.root, message.swap))
         case Goodbye():
             return iter(message.alternates)
         case Back():

@@ -42,6 +42,7 @@ from subord.core.events import (
     Wakeup,
 )
 from subord.core.following import Following
+from subord.core.herald import Herald
 from subord.core.joining import Joining
 from subord.core.leading import Leading
 from subord.core.messages import (
@@ -66,7 +67,7 @@ from subord.core.messages import (
     difference,
     positions_named,
 )
-from subord.core.phases import Cue, Phase, follow
+from subord.core.phases import SETTLED, Cue, Phase, follow
 from subord.core.refusals import Refusals
 from subord.core.roster import OWN, Roster
 from subord.core.settings import Settings
@@ -88,13 +89,15 @@ class Node:
         self.roster = Roster(position)
         self.following = Following(self.context, self.roster)
         self.leading = Leading(self.context, self.roster, self.following)
-        self.joining = Joining(self.context, self.following, self._attach, self._be_root)
+        self.joining = Joining(self.context, self.roster, self.following, self._attach, self._be_root)
+        self.herald = Herald(self.context)
         self.refusals = Refusals()
         self.phase = Phase.SEEKING
         self.place: Place | None = None
         self.placed_at = now
         self.reason = "just started"
         self.leader_changes = 0
+        self._path: tuple[Position, ...] = ()
         self._met = False  # somebody has spoken to us
         self._lost_at: float | None = None
         self._shown = (0, 0)
@@ -116,7 +119,9 @@ class Node:
         if slept and self.phase is not Phase.GONE:
             self._suspect_myself()
         self._dispatch(event)
+        self.joining.plan()
         self._answer_alarms()
+        self.joining.plan()
         self._after()
         assert self.deadline > now, "a due alarm was not answered: we would spin"
         actions, context.actions = context.actions, []
@@ -144,6 +149,7 @@ class Node:
             case Seeds():
                 self.joining.seeds = event.positions
             case Start():
+                self.herald.alone()
                 self.joining.start_first()
             case Leave():
                 self._leave(event.grace_s)
@@ -165,6 +171,9 @@ class Node:
 
     def _on_received(self, event: Received) -> None:
         message = event.message
+        if isinstance(message, Announce) and message.terms != self.context.terms:
+            self.context.note(Dropped("foreign_announcement"))  # another cluster shares the wire: no answer
+            return
         if isinstance(message, Propose | Ask):
             differs = difference(message.terms, self.context.terms)
             if differs is not None:
@@ -183,14 +192,18 @@ class Node:
             if not self._met:
                 self._met = True
                 self.context.note(FirstContact(event.source))
+            self.joining.on_heard(event.source)
             self._on_message(event.source, event.address, message)
 
     def _on_message(self, source: Position, address: str, message: Message) -> None:
         match message:
             case Propose():
                 self.leading.on_propose(source, message)
+                self.joining.on_asked(source)
             case Ask():
-                self.leading.on_ask(source, message)
+                lowest = self.joining.hearsay.lowest
+                self.leading.on_ask(source, message, lowest, settled=self.phase in SETTLED)
+                self.joining.on_asked(source)
             case Beat():
                 self.leading.on_beat(source, message)
             case Accept():
@@ -210,7 +223,7 @@ class Node:
             case Goodbye():
                 self._on_goodbye(source, message)
             case Announce():
-                pass
+                self.joining.on_announce(source)
             case Versions():
                 pass
             case _:
@@ -247,6 +260,15 @@ class Node:
             self._lose_leader("unwelcome", ())
             return
         self.joining.know((*leader.guidance.alternates, *leader.guidance.path))
+        self._on_path()
+
+    def _on_path(self) -> None:
+        """A new way to the root is told to those below before their next beat."""
+        old, self._path = self._path, self.following.path
+        if len(self._path) > len(old):
+            self.joining.look_soon()
+        if self._path != old:
+            self.leading.tell_soon()
 
     def _on_stranger(self, source: Position, stranger: Stranger) -> None:
         leader = self.following.leader
@@ -300,6 +322,10 @@ class Node:
                     self.leading.lose_overdue()
                 case Alarm.SEARCH:
                     self.joining.on_alarm()
+                case Alarm.GUIDE:
+                    self.leading.tell_subordinates()
+                case Alarm.ANNOUNCE:
+                    self.herald.on_alarm(silent=self.joining.hearsay.knows_lower)
                 case Alarm.LEAVE:
                     self._go_on_leaving()
                 case _:
@@ -321,7 +347,9 @@ class Node:
         if left is not None and left.leaving and left.position == home:
             self.joining.damping.lost(self.context.now, left.since)
         self.following.attach(leader, incarnation, guidance)
+        self.herald.led()
         self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])
+        self._on_path()
         self.joining.settle(home=place is Place.HOME)
 
     def _be_root(self) -> None:
@@ -329,6 +357,7 @@ class Node:
         if leader is not None:
             self.context.send(leader.position, Goodbye(self.context.incarnation, Why.MOVED))
             self.following.detach()
+            self.herald.alone()
         if self.place is None:
             self.leading.call_home()
         self._settle_in(Place.ROOT, None, Cue.ALONE, "no lower position answers")
@@ -365,6 +394,7 @@ class Node:
         if self.place is Place.HOME and cause in FAILURES:
             self.joining.damping.lost(self.context.now, leader.since)
         self._lost_at = self.context.now
+        self.herald.alone()
         self.leading.adrift = True
         self.leading.tell_subordinates()
         self.joining.start_next((*hints, *alternates), avoid=leader.position)

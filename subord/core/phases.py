@@ -20,6 +20,10 @@ class Phase(enum.Enum):
     GONE = "gone"
 
 
+SETTLED = (Phase.ROOT, Phase.ATTACHED)
+"""Has a place, and may offer one to others."""
+
+
 class Cue(enum.Enum):
     """What moves a node from one phase to the next."""
 

@@ -6,10 +6,14 @@ Intuition: letters sent, with a note of when to write again.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
+from math import inf
 
 import msgspec
 
-from subord.core.messages import Wish
+from subord.core.context import Context
+from subord.core.messages import Ask, Propose, Wish
+from subord.core.roster import Roster
 from subord.core.view import Position
 
 
@@ -34,3 +38,83 @@ class Question(msgspec.Struct, kw_only=True):
     tries: int  # repetitions left
     patient: bool = False  # our home at first start: it may be a moment late
     busy: int = 0
+
+
+class Questions:
+    """The open questions of one node. Their number is bounded by those who ask: see `Joining`."""
+
+    def __init__(self, context: Context, roster: Roster) -> None:
+        self._context = context
+        self._roster = roster
+        self._open: dict[int, Question] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(tuple(self._open.values()))
+
+    @property
+    def next_at(self) -> float:
+        """When the first of them is overdue."""
+        return min((question.next_at for question in self._open.values()), default=inf)
+
+    def propose(self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False) -> None:
+        wait_s = self._context.timing.answer_s / (4 if patient else 2)
+        self._begin(position, wish, wait_s, tries, patient)
+
+    def ask(self, position: Position) -> None:
+        self._begin(position, None, self._context.timing.answer_s, 0, patient=False)
+
+    def _begin(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> None:
+        question = Question(
+            position=position,
+            exchange=self._context.next_number(),
+            wish=wish,
+            next_at=inf,
+            wait_s=wait_s,
+            tries=tries,
+            patient=patient,
+        )
+        self._open[question.exchange] = question
+        self.put(question)
+
+    def put(self, question: Question) -> None:
+        """Send it, again if it was sent before."""
+        context = self._context
+        if question.wish is None:
+            message: Ask | Propose = Ask(context.incarnation, question.exchange, context.terms)
+        else:
+            nodes = self._roster.live
+            message = Propose(context.incarnation, question.exchange, context.terms, question.wish, nodes)
+        context.send(question.position, message)
+        question.next_at = context.now + context.jittered(question.wait_s)
+
+    def find(self, source: Position, exchange: int) -> Question | None:
+        """The open question that an answer with this number from this node belongs to."""
+        question = self._open.get(exchange)
+        return question if question is not None and question.position == source else None
+
+    def about(self, position: Position) -> list[Question]:
+        return [question for question in self._open.values() if question.position == position]
+
+    def overdue(self) -> list[Question]:
+        return [question for question in self._open.values() if question.next_at <= self._context.now]
+
+    def is_open(self, question: Question) -> bool:
+        return question.exchange in self._open
+
+    def close(self, question: Question) -> None:
+        self._open.pop(question.exchange, None)
+
+    def close_about(self, position: Position) -> None:
+        for question in self.about(position):
+            self.close(question)
+
+    def put_off(self, until: float) -> None:
+        """Nobody is overdue before."""
+        for question in self._open.values():
+            question.next_at = max(question.next_at, until)
+
+    def clear(self) -> None:
+        self._open.clear()

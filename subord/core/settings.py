@@ -33,7 +33,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long a leader whose process is known to be gone may take to restart before it is given up."""
     own_sleep_s: float = 0.5
     """An own alarm that rings later than this means that we slept: nobody is judged by that time."""
-    patience_s: float = 3.0
+    patience_s: float = 2.0
     """At first start: how long the computed leader may be late before a guest place will do."""
     host_patience_s: float = 10.0
     """The same while the host of the computed leader answers that no daemon listens: then one may be starting."""
@@ -41,8 +41,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long a change of the subtree waits for company before it is reported upwards."""
     questions_in_flight_max: int = 6
     """Candidates asked at the same time: at most 15 a second with `answer_s`, hence 45 ARP requests."""
-    walk_candidates_max: int = 64
-    """Candidates asked in one round before the search rests."""
+    walk_fast_max: int = 512
+    """Addresses at which a node that knows nobody knocks at that pace; then it slows down."""
+    walk_interval_s: float = 1.0
+    """Between two such knocks from then on."""
     search_interval_s: float = 1.0
     """Rest of a root, or of a guest away from home, before it looks for a better place; doubles."""
     search_interval_s_max: float = 8.0
@@ -53,10 +55,15 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A home that was lost twice in a row is returned to after this long; doubles with every further loss."""
     return_hold_s_max: float = 60.0
     """Upper bound of that hold; and a home that held this long counts one loss less."""
-    admissions_per_s: float = 200.0
+    admissions_per_s: float = 500.0
     """Proposals and questions a node answers per second; the rest is told to come again later."""
     missing_keep_s: float = 60.0
     """How long a subordinate that vanished without goodbye is shown as missing."""
+
+    @property
+    def knock_s(self) -> float:
+        """Between two questions to addresses where perhaps nobody lives."""
+        return self.answer_s / self.questions_in_flight_max
 
     @property
     def leader_silence_s(self) -> float:
@@ -73,6 +80,7 @@ WAN = Timing(
     patience_s=10.0,
     host_patience_s=30.0,
     report_s=0.2,
+    walk_interval_s=4.0,
     search_interval_s_max=30.0,
     home_interval_s_max=120.0,
     return_hold_s=5.0,
@@ -84,6 +92,7 @@ LAB = Timing(
     answer_s=0.2,
     patience_s=1.0,
     host_patience_s=3.0,
+    walk_interval_s=0.25,
     search_interval_s=0.5,
     search_interval_s_max=2.0,
     home_interval_s_max=4.0,

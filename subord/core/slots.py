@@ -7,8 +7,11 @@ the room of the youngest, who moves on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from subord.core.climbing import is_light
 from subord.core.mapping import IpMapping
 from subord.core.messages import No, Wish
 from subord.core.view import Incarnation, Place, Position
@@ -61,8 +64,10 @@ class Slots:
     def has_room_for(self, node: Position) -> bool:
         return isinstance(self.judge(node, Wish.GUEST), Granted)
 
-    def judge(self, node: Position, wish: Wish) -> Verdict:
-        """May `node` be our subordinate? Changes nothing."""
+    def judge(
+        self, node: Position, wish: Wish, nodes: int = 1, nodes_of: Callable[[Position], int] = lambda _guest: 1
+    ) -> Verdict:
+        """May `node`, which brings `nodes` along, be our subordinate? `nodes_of` tells how many a guest brings."""
         if not self._mapping.may_lead(self._owner, node):
             return No.RANK
         if self._mapping.home_of(node) == self._owner:
@@ -72,6 +77,16 @@ class Slots:
         guests = self.guests()
         if len(guests) < self._guest_slots:
             return Granted(Place.GUEST)
-        if wish is Wish.DISPLACE and guests[-1] > node:
-            return Granted(Place.GUEST, evicted=guests[-1])
-        return No.FULL
+        evicted = self._giving_way(node, wish, nodes, nodes_of)
+        return No.FULL if evicted is None else Granted(Place.GUEST, evicted)
+
+    def _giving_way(
+        self, node: Position, wish: Wish, nodes: int, nodes_of: Callable[[Position], int]
+    ) -> Position | None:
+        above = [guest for guest in self.guests() if self._mapping.may_lead(node, guest)]
+        if wish is Wish.DISPLACE and above:
+            return above[-1]
+        if wish is Wish.SWAP and above:
+            lightest = min(above, key=nodes_of)
+            return lightest if is_light(nodes_of(lightest), nodes) else None
+        return None

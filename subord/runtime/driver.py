@@ -32,9 +32,10 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.messages import Message
+from subord.core.messages import Announce, Message
 from subord.core.node import Node
 from subord.runtime.counters import Counters
+from subord.runtime.multicast import Group
 from subord.runtime.udp import Datagram, UdpSocket
 from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
 
@@ -45,13 +46,22 @@ class Driver:
     """Runs one node on one socket. `observe` is told every notice that is not merely counted."""
 
     def __init__(
-        self, node: Node, sock: UdpSocket, port: int, counters: Counters, observe: Callable[[Notice], None]
+        self,
+        node: Node,
+        sock: UdpSocket,
+        port: int,
+        counters: Counters,
+        observe: Callable[[Notice], None],
+        *,
+        group: Group | None = None,
     ) -> None:
+        """`group`: where everybody on the wire is told and heard; None: nobody is."""
         self.node = node
         self._socket = sock
         self._port = port
         self._counters = counters
         self._observe = observe
+        self._group = group
         self._network = node.context.settings.network
         self._alarm = trio.CancelScope(deadline=inf)
         self._version_answers = Admission(VERSION_ANSWERS_PER_S, trio.current_time())
@@ -61,6 +71,8 @@ class Driver:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive_forever)
             nursery.start_soon(self._wake_forever)
+            if self._group is not None:
+                nursery.start_soon(self._hear_forever, self._group)
 
     def feed(self, event: Event, sender: Datagram | None = None) -> None:
         """Give the core one event and carry out what it asks for."""
@@ -91,16 +103,29 @@ class Driver:
             if self._socket.has_returns:
                 self._take_returns()
 
+    async def _hear_forever(self, group: Group) -> NoReturn:
+        while True:
+            await group.wait()
+            for datagram in group.received():
+                if (
+                    self._network.position_of(datagram.address) != self.node.context.position
+                ):  # we hear ourselves, too
+                    self._receive(datagram, by_multicast=True)
+
     def _take_returns(self) -> None:
         for address in self._socket.returned():
             position = self._network.position_of(address)
             if position is not None:
                 self.feed(Unreachable(position))
 
-    def _receive(self, datagram: Datagram) -> None:
+    def _receive(self, datagram: Datagram, *, by_multicast: bool = False) -> None:
         message = decode(datagram.data)
         if isinstance(message, Fault):
-            self._drop(message, datagram)
+            self._drop(message, datagram, by_multicast)
+            return
+        # One datagram to a group must not make all its members do something that only one was asked for.
+        if isinstance(message, Announce) != by_multicast:
+            self._counters.dropped["not_for_multicast" if by_multicast else "announce_by_unicast"] += 1
             return
         kind = kind_of(message)
         self._counters.messages_received[kind] += 1
@@ -108,9 +133,11 @@ class Driver:
         position = self._network.position_of(datagram.address)
         self.feed(Received(position, datagram.address, message), datagram)
 
-    def _drop(self, fault: Fault, datagram: Datagram) -> None:
+    def _drop(self, fault: Fault, datagram: Datagram, by_multicast: bool) -> None:
         self._counters.dropped[fault.value] += 1
-        if fault is Fault.VERSION and self._version_answers.admit(trio.current_time()):
+        if fault is not Fault.VERSION or by_multicast:  # one datagram to a group would be answered by all its members
+            return
+        if self._version_answers.admit(trio.current_time()):
             self._socket.send(VERSIONS_DATAGRAM, datagram.address, datagram.port)
             self.feed(Unreadable(datagram.address, datagram.data[1]))
 
@@ -122,7 +149,8 @@ class Driver:
                 assert sender is not None, "a reply to an event that came from no datagram"
                 self._send(action.message, sender.address, sender.port)
             case Publish():
-                pass  # nobody is told by multicast yet
+                if self._group is not None:
+                    self._send(action.message, self._group.address, self._port)
             case RoundTrip():
                 self._counters.round_trip.observe(action.seconds)
             case Dropped():

@@ -34,6 +34,12 @@ class EventLog:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
             self._file = os.open(path, flags, 0o644)
 
+    def close(self) -> None:
+        """Nothing is written from now on. Standard error stays open."""
+        if self._file not in (None, 2):
+            os.close(self._file)
+        self._file = None
+
     def write(self, event: str, **fields: object) -> None:
         """One line. A full disk costs one warning and the lines, never the daemon."""
         if self._file is None:

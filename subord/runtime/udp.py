@@ -71,6 +71,16 @@ class UdpSocket:
     def close(self) -> None:
         self._socket.close()
 
+    def publish_through(self, interface_index: int) -> None:
+        """What is sent to a multicast group leaves by this interface, and no router passes it on. Raises OSError."""
+        if self._socket.family == socket.AF_INET6:
+            self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface_index)
+            self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 1)
+        else:
+            request = struct.pack("=4s4si", bytes(4), bytes(4), interface_index)  # struct ip_mreqn
+            self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
+            self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+
     def send(self, data: bytes, address: str, port: int) -> None:
         """Send now or never."""
         try:

@@ -12,10 +12,12 @@ from math import ceil
 
 import msgspec
 
+from subord.core.doors import NEAR_MAX
 from subord.core.joining import PEERS_MAX
 from subord.core.messages import CHANGES_MAX, PATH_POSITIONS_MAX
 from subord.core.settings import Settings
 from subord.core.view import Position
+from subord.core.walk import DOORS_MAX
 from subord.sim import oracle
 from subord.sim.safety import Violation
 from subord.sim.world import World
@@ -107,13 +109,12 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         """`highest`: the highest of the `nodes` living positions, which has all lower ones to ask."""
         timing = settings.timing
         silence_s = JITTER * timing.beat_interval_s + (timing.attempts + 1) * timing.answer_s
-        round_s = ceil(timing.walk_candidates_max / timing.questions_in_flight_max) * JITTER * timing.answer_s
-        rounds = ceil(highest / timing.walk_candidates_max)
+        brisk_s = (timing.walk_fast_max + NEAR_MAX + DOORS_MAX) * timing.knock_s
         poll_s = JITTER * timing.home_interval_s_max
         return cls(
             silence_s=silence_s,
             patience_s=timing.patience_s + timing.host_patience_s + timing.return_hold_s_max,
-            walk_s=rounds * (round_s + JITTER * timing.search_interval_s_max),
+            walk_s=brisk_s + 2 * highest * timing.walk_interval_s + JITTER * timing.search_interval_s_max,
             climb_s=2 * poll_s * (oracle.levels(settings, highest) + 1),
             report_s=(ceil(nodes / CHANGES_MAX) + nodes.bit_length()) * (timing.report_s + timing.answer_s),
             quiet_s=2 * poll_s,
@@ -178,6 +179,8 @@ def demand_healing(world: World) -> Healed:
 def _demand_rest(world: World, nodes: int) -> None:
     """L5: for some beats nobody sends more than at rest, and nobody moves."""
     timing = world.settings.timing
+    while any(node.joining.is_brisk for node in world.nodes.values()):
+        world.run(LOOK_EVERY_S)  # bounded by `walk_fast_max` steps
     for_s = 4 * timing.beat_interval_s
     before, moved_at = world.sent.total(), world.moved_at
     world.run(for_s)
@@ -189,8 +192,8 @@ def _demand_rest(world: World, nodes: int) -> None:
     rounds = for_s / timing.search_interval_s_max / 0.9 + 2
     roots = [p for p in world.nodes if world.leader_of(p) == 0]
     away = sum(world.nodes[p].roster.not_home for p in roots)
-    walk = sum(min(p - 1, timing.walk_candidates_max) + PEERS_MAX for p in roots if p > 1)
-    sent_max = nodes * beats + away * asks + walk * rounds
+    doors = (1 + PEERS_MAX + len(world.seeds)) * rounds + for_s / timing.walk_interval_s
+    sent_max = nodes * beats + away * asks + len(roots) * doors
     if sent > sent_max:
         raise Violation(
             "L5", world.now, f"{nodes} nodes sent {sent} datagrams in {for_s:g} s, {sent_max:.0f} at rest"

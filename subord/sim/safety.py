@@ -11,8 +11,9 @@ from math import inf
 from typing import NoReturn
 
 from subord.core.answers import ASKED_MAX
+from subord.core.doors import NEAR_MAX
 from subord.core.events import Action, Event, LeaderLost, Received, Send, Start, SubordinateLost, Unreadable, Wakeup
-from subord.core.joining import PEERS_MAX
+from subord.core.joining import PEERS_MAX, QUESTIONS_MAX
 from subord.core.messages import (
     ALTERNATES_MAX,
     CHANGES_MAX,
@@ -33,6 +34,7 @@ from subord.core.refusals import REFUSALS_MAX
 from subord.core.settings import Settings
 from subord.core.showing import table_sizes
 from subord.core.view import Incarnation, Position
+from subord.core.walk import DOORS_MAX
 from subord.sim import oracle
 from subord.sim.world import World
 
@@ -243,8 +245,8 @@ class BoundedTables(Checker):
         timing, nodes = node.context.timing, world.nodes_ever
         return {
             "subordinates": slots_max,
-            "questions": timing.questions_in_flight_max + QUESTIONS_SPARE,
-            "candidates": 2 * (timing.walk_candidates_max + PEERS_MAX + QUESTIONS_SPARE * HINTS_MAX) + ALTERNATES_MAX,
+            "questions": QUESTIONS_MAX + QUESTIONS_SPARE,
+            "candidates": DOORS_MAX + NEAR_MAX + 2 * (PEERS_MAX + QUESTIONS_MAX * HINTS_MAX) + ALTERNATES_MAX,
             "peers": PEERS_MAX,
             "answers": ASKED_MAX,
             "vain_beats": timing.attempts + QUESTIONS_SPARE,

@@ -31,6 +31,7 @@ from subord.core.events import (
     Publish,
     Received,
     Reply,
+    Seeds,
     Send,
     Start,
     Unreachable,
@@ -74,6 +75,8 @@ class World:
         self.hosts: set[Position] = set()  # addresses where a host answers, even when no daemon runs there
         self.paused: dict[Position, list[Event]] = {}  # stopped like SIGSTOP -> what waits in its socket
         self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
+        self.multicast = False  # roots are heard by everybody whom they reach
+        self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
         self.houses: dict[
             Position, int
@@ -124,6 +127,8 @@ class World:
         self._wake_at[position] = inf
         if known:
             self.feed(position, Known(known))
+        if self.seeds:
+            self.feed(position, Seeds(self.seeds))
         self.feed(position, Start())
 
     def incarnation_of(self, boot: int) -> Incarnation:
@@ -263,7 +268,8 @@ class World:
 
     def _carry_out(self, position: Position, event: Event, action: Reply | Publish | Notice) -> None:
         if isinstance(action, Publish):
-            return  # nobody is told by multicast yet
+            self._publish(position, action.message)
+            return
         if not isinstance(action, Reply):
             self._note(position, action)
             return
@@ -300,6 +306,22 @@ class World:
             self.on_message(source, target, message, len(delays))
         for delay_s in delays:
             heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), self.deliver, (source, target, data)))
+
+    def _publish(self, source: Position, message: Message) -> None:
+        """To everybody on the wire, one by one in their own weather; where nobody listens nothing comes back."""
+        if not self.multicast:
+            return
+        self.sent[type(message).__name__] += 1
+        data = encode(message)
+        self.sent_bytes += len(data)
+        for target in self.nodes:
+            if target != source:
+                for delay_s in self.weather.fate(source, target):
+                    self.after(delay_s, self._overhear, source, target, data)
+
+    def _overhear(self, source: Position, target: Position, data: bytes) -> None:
+        if target in self.nodes:
+            self.deliver(source, target, data)
 
     def deliver(self, source: Position, target: Position, data: bytes) -> None:
         """A datagram arrives."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -20,16 +21,43 @@ def file_of(tmp_path: Path, text: str) -> str:
 
 
 def test_a_right_file_is_summed_up(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nfanout = 2\n')
+    file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nfanout = 2\n[node]\nseeds = ["a", "b"]\n')
     assert main(["config", "check", file]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{file}: ok, 254 positions"
     assert lines[1:4] == [
         "  cluster.network       10.0.0.0/24",
+        "  cluster.network_file  -",
         "  cluster.fanout        2",
-        "  cluster.guest_slots   2",
     ]
     assert "  node.metrics          -" in lines
+    assert "  node.seeds            a, b" in lines
+    assert "  node.announce         false" in lines
+
+
+def test_a_host_list_is_read_and_its_mistakes_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = file_of(tmp_path, '[cluster]\nnetwork_file = "nodes.list"\n')
+    (tmp_path / "nodes.list").write_text("10.0.0.[5-9]\n10.0.0.1\n")
+    assert main(["config", "check", file]) == 0
+    assert capsys.readouterr().out.startswith(f"{file}: ok, 6 positions\n")
+    assert main(["position", "10.0.0.1", "--config", file]) == 0
+    assert "  position  6\n" in capsys.readouterr().out
+    (tmp_path / "nodes.list").write_text("10.0.0.[5-9]\n10.0.0.300\n")
+    assert main(["config", "check", file]) == 78
+    assert f"subord: {tmp_path / 'nodes.list'}:2: '10.0.0.300' is no IP address" in capsys.readouterr().err
+
+
+def test_a_resolver_that_is_away_is_worth_another_try(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def getaddrinfo(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
+    file = file_of(tmp_path, '[cluster]\nnetwork_file = "nodes.list"\n')
+    (tmp_path / "nodes.list").write_text("node1\n")
+    assert main(["run", "--config", file]) == 75
+    assert ":1: node1 has no address: temporary failure in name resolution; " in capsys.readouterr().err
 
 
 def test_a_right_file_as_an_object(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

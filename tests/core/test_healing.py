@@ -23,15 +23,15 @@ def settled(size: int = 7) -> SmallWorld:
 # -- a home that is back ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asking", [False, True], ids=["guest rests", "guest is just asking in vain"])
+@pytest.mark.parametrize("asking", [False, True], ids=["guest rests", "guest is just asking the root"])
 def test_a_guest_goes_home_though_the_first_datagrams_are_lost(asking: bool) -> None:
     """The cable of 2 is put back: for a second what 4 and 5 send to it waits for an ARP answer, and is late."""
     world = settled()
     world.vanish(2)
     world.run_until(lambda: all(world.leader_of(p) == 3 for p in (4, 5)), within_s=10)
     if asking:
-        asked = world.sent["Propose"]
-        world.run_until(lambda: world.sent["Propose"] > asked, within_s=5)
+        asked = world.sent["Ask"]
+        world.run_until(lambda: world.sent["Ask"] > asked, within_s=5)
     else:
         world.run(0.6)
     back_at = world.now

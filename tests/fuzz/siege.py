@@ -20,13 +20,17 @@ from types import GeneratorType
 from small_world import SmallWorld
 
 from subord.core.answers import ASKED_MAX
+from subord.core.doors import NEAR_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
 from subord.core.joining import PEERS_MAX
-from subord.core.messages import HINTS_MAX, Message
+from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.node import Node
+from subord.core.openings import PROMISES_MAX
 from subord.core.refusals import REFUSALS_MAX
+from subord.core.rounds import ADVISERS_MAX
 from subord.core.settings import Settings
+from subord.core.walk import DOORS_MAX
 from subord.wire import Fault, decode, encode
 from tests.fuzz import corpus
 
@@ -201,8 +205,9 @@ BOUNDS = {
     "subordinates": 2 * FANOUT,
     "vain beats": VAIN_BEATS_MAX,
     "questions": IN_FLIGHT_MAX,
-    "candidates": POSITIONS + HINTS_MAX,
-    "visited": POSITIONS,
+    "candidates": DOORS_MAX + NEAR_MAX + 2 * POSITIONS,
+    "advisers": ADVISERS_MAX,
+    "promises": 2 * PROMISES_MAX,
     "peers": PEERS_MAX,
     "answers of candidates": ASKED_MAX,
     "refusals": REFUSALS_MAX,
@@ -223,8 +228,9 @@ def tables(node: Node) -> dict[str, int]:
         "subordinates": len(node.leading.slots.taken),
         "vain beats": len(leader.calls) if leader else 0,
         "questions": len(joining._questions),
-        "candidates": len(joining._queue) + len(joining._doors),
-        "visited": len(joining._visited),
+        "candidates": len(joining._round) + len(joining._walk),
+        "advisers": len(joining._round.advisers),
+        "promises": len(node.leading.openings._promises) + len(node.leading.openings._promised),
         "peers": len(joining.peers),
         "answers of candidates": len(joining.answers),
         "refusals": len(node.refusals._lines),

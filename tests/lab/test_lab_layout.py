@@ -29,7 +29,7 @@ def test_hardware_address_holds_the_address():
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ("10.0.0.300", "line 1: `10.0.0.300` is no IPv4 address"),
+        ("10.0.0.300", "line 1: `10.0.0.300` is no IP address"),
         ("10.0.0.1\n10.0.0.1", "line 2: 10.0.0.1 is in line 1 already"),
         ("11.0.0.1", "11.0.0.1 is no host address of 10.0.0.0/16"),
         ("10.0.255.255", "10.0.255.255 is no host address"),
@@ -48,7 +48,7 @@ def test_refused_layouts(tmp_path, lines, sentence):
     [
         (["up", "--nodes", "1024"], "1024 nodes: a lab has 1 to 1023"),
         (["up", "--nodes", "3", "--network", "10.0.0.0/33"], "--network 10.0.0.0/33"),
-        (["up", "--nodes", "300", "--network", "10.0.0.0/24"], "10.0.0.255 is no host address of 10.0.0.0/24"),
+        (["up", "--nodes", "300", "--network", "10.0.0.0/24"], "needs 300 positions, the network has 254"),
         (["up", "--nodes", "3", "--name", "a/b"], "--name a/b"),
         (["up"], "How many nodes"),
         (["up", "--nodes", "3", "--layout", "nowhere"], "--layout nowhere: No such file"),

@@ -43,7 +43,7 @@ def test_seeds_differ_and_repeat() -> None:
 def test_a_failure_names_the_invariant_and_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Slots, "judge", lambda _self, _node, _wish: Granted(Place.GUEST))
+    monkeypatch.setattr(Slots, "judge", lambda _self, *_: Granted(Place.GUEST))
     code = main(["simulate", "--seeds", "40", "--jobs", "1"])
     told = capsys.readouterr().out
     assert code == 1

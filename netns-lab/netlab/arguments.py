@@ -1,0 +1,174 @@
+"""What may be typed behind `netns-lab/lab`, and what each word means.
+
+Intuition: the order form. Which kitchen cooks what (commands.py) does not stand on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+
+from netlab.layout import NAMES, NETWORK
+
+DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
+ORDERS = ("together", "random", "reverse")
+RUN_EXIT_CODES = """\
+exit codes (those of `subord simulate` differ, see docs/scenarios.md):
+    0  everything held
+    1  a file or the lab is at fault
+    2  the command line is wrong
+    3  an expectation did not hold
+    4  cannot be played here; nothing was started
+  130  interrupted (Ctrl-C)
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of `netns-lab/lab`; `do` is the name of the command."""
+    whole = argparse.ArgumentParser(prog="lab", description=DESCRIPTION)
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+
+    found = _command(commands, "up", "raise a lab and leave it running")
+    found.add_argument("--nodes", type=int, help="how many; with a layout file: the first of it")
+    found.add_argument("--fanout", type=int, default=2, help="fan-out p")
+    found.add_argument("--start", choices=ORDERS, default="together", help="order of starting")
+    found.add_argument("--foreground", action="store_true", help="stay, and end the lab on Ctrl-C")
+    _common(found)
+
+    found = _command(commands, "stabilise", "measure how fast a stable tree forms, and its cost", named=False)
+    found.add_argument("--nodes", type=_numbers, required=True, metavar="N,N...")
+    found.add_argument("--fanout", type=_numbers, default=(2,), metavar="P,P...")
+    found.add_argument("--start", type=_orders, default=("together",), metavar="ORDER,...", help=", ".join(ORDERS))
+    found.add_argument("--repeat", type=_positive, default=1, help="runs of each combination")
+    found.add_argument(
+        "--rest", type=float, default=10.0, metavar="SECONDS", help="how long to measure at rest; 0: not"
+    )
+    found.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="longest wait for stability")
+    found.add_argument(
+        "--quiet", type=float, default=3.0, metavar="SECONDS", help="nobody may move for so long (not counted)"
+    )
+    found.add_argument("--arp", action="store_true", help="count ARP requests and IPv6 neighbour solicitations")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    _common(found)
+
+    found = _command(commands, "heal", "kill and restart daemons, measure how the tree heals", named=False)
+    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
+    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    found.add_argument(
+        "--way", type=_ways, default=("kill", "cut"), metavar="kill,cut", help="kill -9, or the cable too"
+    )
+    found.add_argument("--times", type=_positive, default=5, help="interior nodes per way; root and leaf once each")
+    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+
+    _add_scan(commands)
+    _add_run(commands)
+    _add_soak(commands)
+    found = _command(commands, "demo", "a cluster forms, loses a node and heals, in a minute", named=False)
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+    _command(commands, "down", "end a lab")
+    _command(commands, "status", "what the lab knows of its nodes")
+    found = _command(commands, "tree", "`subord tree` on the first live node")
+    found.add_argument("options", nargs=argparse.REMAINDER, help="options of `subord tree`")
+    found = _command(commands, "exec", "run a command on a node: exec NODE -- COMMAND...")
+    found.add_argument("node", help="position or address")
+    found.add_argument("command", nargs=argparse.REMAINDER)
+    found = _command(commands, "kill", "send a signal to a node's daemon")
+    found.add_argument("node", help="position or address")
+    found.add_argument("--signal", type=int, default=int(signal.SIGKILL), metavar="NUMBER")
+    found = _command(commands, "start", "start a node's daemon")
+    found.add_argument("node", help="position or address")
+    return whole
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    found = _command(commands, "run", "play scenario files with real daemons", named=False, after=RUN_EXIT_CODES)
+    found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
+    found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
+    found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+
+
+def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    found = _command(commands, "scan", "what a plain full scan asks by ARP, for comparison", named=False)
+    found.add_argument("--nodes", type=_positive, default=10, metavar="N", help="hosts; the last one scans")
+    found.add_argument("--network", default=NETWORK, help="as for `up`")
+    found.add_argument("--per-s", type=float, default=15.0, metavar="RATE", help="datagrams a second")
+    found.add_argument("--seconds", type=float, default=30.0, help="how long")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+
+
+def _add_soak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    found = _command(commands, "soak", "churn for a long time, measure whether memory grows", named=False)
+    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
+    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    found.add_argument("--minutes", type=_positive, default=30)
+    found.add_argument("--percent-per-min", type=float, default=10.0, metavar="SHARE", help="nodes ended a minute")
+    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    *,
+    named: bool = True,
+    after: str | None = None,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name, help=text, description=text, epilog=after, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(do=name)
+    if named:
+        parser.add_argument("--name", default="lab", help="which lab, when there are several")
+    return parser
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--layout", default="dense", help=f"{', '.join(NAMES)}, or a file with one address a line")
+    parser.add_argument(
+        "--network", help="block, or ranges and addresses between commas (default: the layout's, mostly 10.0.0.0/16)"
+    )
+    parser.add_argument("--seeds", type=_positive, default=0, metavar="N", help="tell daemons of the N lowest nodes")
+    parser.add_argument("--seed-nodes", type=_numbers, default=(), metavar="POSITION,...", help="or of these nodes")
+    parser.add_argument("--announce", action="store_true", help="daemons announce themselves by multicast")
+    parser.add_argument("--no-disk", dest="disk", action="store_false", help="daemons keep nothing over a restart")
+    parser.add_argument("--guest-slots", type=int, help="default: the daemon's")
+    parser.add_argument("--timing", choices=("lan", "wan", "lab"), default="lan", help="timing preset of the daemons")
+    parser.add_argument("--seed", type=int, default=1, help="of the layout and the random start order")
+    parser.add_argument(
+        "--exec", dest="execute", action="store_true", help="execute `subord run` per node, do not fork"
+    )
+    parser.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+    parser.add_argument("--daemon", metavar="FILE", help="a Python file whose main(argv) takes the place of subord")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(_positive(part) for part in text.split(","))
+
+
+def _ways(text: str) -> tuple[str, ...]:
+    for part in text.split(","):
+        if part not in ("kill", "cut"):
+            raise argparse.ArgumentTypeError(f"`{part}`: choose from kill, cut")
+    return tuple(text.split(","))
+
+
+def _orders(text: str) -> tuple[str, ...]:
+    for part in text.split(","):
+        if part not in ORDERS:
+            raise argparse.ArgumentTypeError(f"`{part}`: choose from {', '.join(ORDERS)}")
+    return tuple(text.split(","))

@@ -1,0 +1,71 @@
+"""At whose door do I knock when I know of nobody? An endless list of addresses, best first (protocol section 3).
+
+Intuition: new in town, you ring at your neighbours first; a village is found that way. Then you ring at a few houses
+where, by the rules, somebody important should live. And if all that is silent you go where everybody goes: to the
+places on a list that is the same for the whole country, so that all who are lost meet at the first of them where a
+light is on. Were each of us to search on their own, each would have to be lucky; on a common list one stroke of luck
+is everybody's.
+
+The common list runs through all positions so that after k of them no gap is much longer than size / k: a block of
+neighbours of that length is then hit for certain (van der Corput's sequence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice, zip_longest
+
+from subord.core.mapping import IpMapping
+from subord.core.view import Position
+
+NEIGHBOURS = 4
+CANDIDATES = 4
+ANCESTORS = 2
+NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS
+
+
+def near_doors(node: Position, mapping: IpMapping) -> list[Position]:
+    """At most NEAR_MAX positions, by turns: our neighbours, the best candidates, the line from home to the top."""
+    candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # home, the first, is asked anyway
+    turns = zip_longest(islice(mapping.neighbours(node), NEIGHBOURS), candidates, _ancestors(node, mapping))
+    return list(dict.fromkeys(p for p in chain.from_iterable(turns) if p is not None))
+
+
+def common_doors(size: int) -> Iterator[Position]:
+    """Every position of a network once, in the order that everybody shares."""
+    bits = (size - 1).bit_length()
+    for number in range(1 << bits):
+        position = _mirrored(number, bits) + 1
+        if position <= size:
+            yield position
+
+
+def all_doors(node: Position, mapping: IpMapping, size: int) -> Iterator[Position]:
+    """For ever, by turns: a candidate in ranked order, and one from the common list; never ourselves.
+
+    Whoever ranks below us is reached by both, which is what makes two trees one in the end.
+    """
+    while True:
+        for candidate, common in zip_longest(mapping.candidates(node), common_doors(size)):
+            if candidate is not None:
+                yield candidate
+            if common is not None and common != node:
+                yield common
+
+
+def _ancestors(node: Position, mapping: IpMapping) -> Iterator[Position]:
+    above = mapping.home_of(node)
+    for _ in range(ANCESTORS):
+        above = mapping.home_of(above) if above is not None else None
+        if above is None:
+            return
+        yield above
+
+
+def _mirrored(number: int, bits: int) -> int:
+    """The binary digits in reverse."""
+    mirrored = 0
+    for _ in range(bits):
+        mirrored = mirrored << 1 | number & 1
+        number >>= 1
+    return mirrored

@@ -1,0 +1,53 @@
+"""How long do we wait before we take less than our home, or nothing? (protocol section 3)
+
+Intuition: two egg timers. While the first runs the reserved room may still be made ready, and no other will do; while
+the second runs somebody may still open a door. When the host of our home says that it is up, but no daemon runs there
+yet, both are set anew: then one is probably just starting.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from subord.core.context import Context
+
+
+class Patience:
+    """Both times of one search, of our clock."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._guest_from = self._alone_from = self._host_until = -inf
+
+    def begin(self, *, remembers: bool, remembers_other: bool) -> None:
+        """At first start. Who remembers where it stood needs less, and little when that was not at home."""
+        now, timing = self._context.now, self._context.timing
+        self._guest_from = now + timing.answer_s * (0.5 if remembers_other else 2)
+        self._alone_from = self._guest_from if remembers else now + timing.patience_s
+        self._host_until = -inf if remembers else now + timing.host_patience_s
+
+    def end(self) -> None:
+        """There is no time to lose."""
+        self._guest_from = self._alone_from = -inf
+
+    def host_is_up(self) -> None:
+        """The host of our home answers that no daemon listens."""
+        self._guest_from = max(self._guest_from, self._host_until)
+        self._alone_from = max(self._alone_from, self._host_until)
+
+    def put_off(self, until: float) -> None:
+        """Somebody asks us to come again: we are not alone."""
+        self._alone_from = max(self._alone_from, until)
+
+    @property
+    def guest_will_do(self) -> bool:
+        return self._context.now >= self._guest_from
+
+    @property
+    def nobody_will_do(self) -> bool:
+        return self._context.now >= self._alone_from
+
+    @property
+    def next_at(self) -> float:
+        """When one of them ends."""
+        return min((at for at in (self._guest_from, self._alone_from) if at > self._context.now), default=inf)

@@ -1,0 +1,104 @@
+"""Knocking at doors, one after the other, at a bounded pace (protocol section 3).
+
+Intuition: an address where nobody lives costs everybody on the wire some ARP broadcasts, so a walker counts his
+steps. He walks briskly when he has just arrived and knows nobody, and at a stroll when he has been walking for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+
+from subord.core.context import Context
+from subord.core.doors import all_doors, common_doors, near_doors
+from subord.core.view import Position
+
+DOORS_MAX = 128
+BRISK_AGAIN_MAX = 64
+
+
+class Walk:
+    """The doors of one node, and when to knock at the next. `next_at` is a time of our clock."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: list[Position] = []  # where somebody lived, or should: knocked at first
+        self._near: list[Position] = []
+        self._common = common_doors(context.settings.network.size)
+        self._all: Iterator[Position] | None = None
+        self._brisk_left = context.timing.walk_fast_max
+        self._answered_at = -inf
+        self.next_at = inf
+
+    @property
+    def is_far(self) -> bool:
+        """Was there time enough for an answer from every door at which somebody may well live?"""
+        return not (self._known or self._near) and self._context.now >= self._answered_at
+
+    @property
+    def is_brisk(self) -> bool:
+        """Are we still at it as one who has just arrived?"""
+        return self._brisk_left > 0
+
+    def calm_down(self) -> None:
+        """There is a meeting place that works: no need to look far away in haste."""
+        self._brisk_left = 0
+
+    def begin(self, known: Iterable[Position], at: float) -> None:
+        """A new search: from `at` on, first to those who are known, then around us, then far away."""
+        self._known = []
+        self._near = near_doors(self._context.position, self._context.mapping)
+        self.next_at = inf
+        self.add(known, at)
+
+    def begin_again(self, avoid: Position) -> None:
+        """We had a leader, and lost it: those below us are no help, and the brisk days are over."""
+        context = self._context
+        doors = near_doors(context.position, context.mapping)
+        self._known = []
+        self._near = [p for p in doors if context.mapping.may_lead(p, context.position) and p != avoid]
+        self._brisk_left = min(self._brisk_left, BRISK_AGAIN_MAX)
+        self.next_at = context.now + context.timing.knock_s
+
+    def add(self, known: Iterable[Position], at: float) -> None:
+        """More doors at which somebody may live; knock at `at` if not before."""
+        own = self._context.position
+        self._known = list(dict.fromkeys(p for p in (*self._known, *known) if p != own))[:DOORS_MAX]
+        self.next_at = min(self.next_at, at)
+
+    def stop(self) -> None:
+        self._known, self._near = [], []
+        self.next_at = inf
+
+    def step(self, *, known_only: bool) -> Position | None:
+        """The next door; None: there is none now. Sets the time of the step after it."""
+        context, timing = self._context, self._context.timing
+        for doors in (self._known, self._near):
+            if doors:
+                self._plan(timing.knock_s)
+                self._answered_at = context.now + timing.answer_s
+                return doors.pop(0)
+            if known_only:
+                self.pause()
+                return None
+        size = context.settings.network.size
+        if self._brisk_left > 0:
+            self._brisk_left -= 1
+            self._plan(timing.knock_s)
+            far = next(self._common, None)
+            if far is not None:
+                return far
+            self._brisk_left = 0
+        self._all = self._all or all_doors(context.position, context.mapping, size)
+        self._plan(timing.walk_interval_s)
+        return next(self._all) if size > 1 else None
+
+    def pause(self) -> None:
+        """Not now, but soon: somebody is just being asked."""
+        self._plan(self._context.timing.knock_s)
+
+    def __len__(self) -> int:
+        return len(self._known) + len(self._near)
+
+    def _plan(self, seconds: float) -> None:
+        self.next_at = self._context.now + seconds

@@ -1,0 +1,135 @@
+"""Who asks for whom by ARP: the counting as a table, then on a bridge, then as figures of `stabilise` and `scan`."""
+
+import ipaddress
+import json
+
+import pytest
+
+from .lab_helpers import netlab, run_lab, wait_until
+
+pytestmark = pytest.mark.lab
+
+
+def packed(address):
+    return ipaddress.ip_address(address).packed
+
+
+def tally(*requests):
+    """Two nodes and a router; requests are (s, sender, target), of addresses 10.0.0.X."""
+    arp = netlab("arp")
+    found = arp.Tally(["10.0.0.1", "10.0.0.2"], ["10.0.0.14"], "10.0.0.0/28")
+    for mono, sender, target in requests:
+        found.note(netlab("ring").Request(mono, packed(f"10.0.0.{sender}"), packed(f"10.0.0.{target}")))
+    return found
+
+
+ROWS = [
+    ("nothing", (), {}),
+    ("a node asks for the other", [(1, 1, 2)], {"requests": 1, "per_s_max": 1}),
+    ("for the router", [(1, 1, 14)], {"requests": 1, "per_s_max": 1}),
+    ("for nobody", [(1, 1, 5)], {"requests": 1, "per_s_max": 1, "silent": 1}),
+    ("again", [(1, 1, 5), (2, 1, 5)], {"requests": 2, "per_s_max": 1, "silent": 1}),
+    ("both for nobody", [(1, 1, 5), (1, 2, 5)], {"requests": 2, "per_s_max": 1, "silent": 2}),
+    ("outside the network", [(1, 1, 15)], {"requests": 1, "per_s_max": 1}),
+    ("any second", [(1.9, 1, 5), (2.8, 1, 6), (2.9, 1, 6)], {"requests": 3, "per_s_max": 2, "silent": 2}),
+    ("the router asks", [(1, 14, 5), (1.5, 14, 6)], {"router_requests": 2, "router_per_s_max": 2}),
+    ("a stranger asks", [(1, 9, 5)], {"strangers": 1}),
+]
+
+
+@pytest.mark.parametrize(("requests", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+def test_tally(requests, expected):
+    found = tally(*requests).figures({})
+    assert {name: value for name, value in found.items() if value} == expected
+
+
+@pytest.mark.parametrize(("contact", "late"), [(None, 0), (0.5, 3), (1.5, 2), (9, 0)])
+def test_only_what_was_first_asked_for_after_the_contact_is_late(contact, late):
+    found = tally((1, 1, 5), (2, 1, 6), (3, 1, 7), (4, 1, 5), (5, 2, 8))
+    contacts = {} if contact is None else {"10.0.0.1": contact}
+    assert found.figures(contacts)["silent_after_contact"] == late
+
+
+def test_a_full_table_says_so(monkeypatch):
+    monkeypatch.setattr(netlab("arp"), "PAIRS_MAX", 2)
+    found = tally((1, 1, 5), (1, 1, 6), (1, 1, 7), (1, 1, 5)).figures({})
+    assert (found["requests"], found["silent"], found["left_out"]) == (4, 2, 1)
+
+
+SEND = "import socket, sys; s = socket.socket({family}, socket.SOCK_DGRAM); s.sendto(b'?', (sys.argv[1], 9))"
+LABS = [
+    pytest.param("10.0.0.{}", "10.0.0.0/24", "socket.AF_INET", id="IPv4"),
+    pytest.param("fd00:5::{}", "fd00:5::/64", "socket.AF_INET6", id="IPv6"),
+]
+
+
+@pytest.mark.parametrize("rootless", [False, True])
+@pytest.mark.parametrize(("address", "network", "family"), LABS)
+def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, network, family, rootless):
+    """No daemon runs; 3 hosts. What the bridge hears goes to all of them, unless it is for nobody."""
+    addresses = [address.format(host) for host in (1, 2, 9)]
+    with netlab("lab").Lab(addresses=addresses, network=network, arp=True, rootless=rootless) as lab:
+        code = SEND.format(family=family)
+
+        def heard():
+            """Frames that reached host 2; IPv6 hosts send a few when they begin."""
+            lines = lab.run(2, "cat", "/proc/net/dev").stdout.splitlines()
+            return int(next(line for line in lines if "eth0" in line).split()[2])
+
+        assert lab.client.ask("info")["requests_for_nobody"] == "stopped"
+        assert lab.run(1, "python", "-c", code, address.format(2)).returncode == 0
+        wait_until(lambda: lab.arp()["requests"] == 1, "a request for a host")
+        wait_until(lambda: heard() >= 2, "request and datagram")
+        before = heard()
+        for host in (3, 4, 5):
+            assert lab.run(9, "python", "-c", code, address.format(host)).returncode == 0
+        wait_until(lambda: lab.arp()["requests"] >= 10, "three requests for each")  # the kernel's own repetition
+        asked = lab.arp()
+        assert (asked["requests"], asked["silent"], asked["strangers"], asked["lost"]) == (10, 3, 0, 0)
+        assert 3 <= asked["per_s_max"] <= 9
+        assert heard() - before <= (0 if family == "socket.AF_INET" else 3)
+
+
+def test_a_lab_without_arp_does_not_count():
+    with (
+        netlab("lab").Lab(addresses=["10.0.0.1"]) as lab,
+        pytest.raises(netlab("errors").LabError, match="Nobody counts ARP requests in this lab"),
+    ):
+        lab.arp()
+
+
+def test_a_lone_node_asks_for_everybody_below():
+    with netlab("lab").Lab(addresses=["10.0.0.9"], network="10.0.0.0/24", arp=True) as lab:
+        lab.start_all()
+        wait_until(lambda: lab.arp()["silent"] == 8, "all eight positions below")
+        asked = lab.arp()
+        assert (asked["silent_after_contact"], asked["contacted"], asked["router_requests"]) == (0, 0, 0)
+        assert asked["requests"] >= 8
+
+
+def test_figures_of_a_sparse_start(tmp_path):
+    file = tmp_path / "figures.json"
+    arguments = ["--nodes", 4, "--layout", "thirds", "--network", "10.0.0.0/28", "--seeds", 1, "--quiet", 0.5]
+    result = run_lab("stabilise", *arguments, "--arp", "--no-disk", "--rest", 0, "--json", file)
+    assert result.returncode == 0, result.stderr
+    (run,) = json.loads(file.read_text())
+    expected = {"layout": "thirds", "network": "10.0.0.0/28", "seeds": ["10.0.0.3"], "announce": False, "disk": False}
+    expected |= {"arp": True, "neighbours": "arp", "requests_for_nobody": "stopped", "quiet_s": 0.5}
+    expected |= {"depth_optimum": 2, "contacted": 4, "arp_lost": 0, "arp_left_out": 0, "arp_of_strangers": 0}
+    expected |= {"arp_router_per_s_max": 0, "arp_router_requests": 0}
+    assert {name: run[name] for name in expected} == expected
+    assert run["arp_per_s_max"] >= 1
+    assert run["arp_requests_per_node"] >= 3 / 4  # at least each for its leader
+    assert 0 <= run["silent_probes_after_contact_per_node"] <= run["silent_probes_per_node"] <= 8
+    assert "ARP/s max" in result.stdout
+
+
+def test_scan(tmp_path):
+    file = tmp_path / "scan.json"
+    arguments = ["--nodes", 3, "--network", "10.0.0.0/26", "--per-s", 100, "--seconds", 2, "--json", file]
+    result = run_lab("scan", *arguments)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(file.read_text())
+    assert (found["targets"], found["sent"], found["silent_probes"]) == (61, 61, 59)
+    assert found["arp_requests"] == found["whole_arp_requests"] == 59 * 3 + 2
+    assert "Extrapolated to the whole network: 179 requests in 1 s, for each node that scans." in result.stdout

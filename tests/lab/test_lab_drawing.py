@@ -1,0 +1,172 @@
+"""Layouts that have a name, and what follows from addresses of both IP versions: tables, without a namespace."""
+
+import re
+
+import pytest
+
+from .lab_helpers import netlab
+
+pytestmark = pytest.mark.lab
+
+
+def test_layouts_that_are_not_drawn():
+    positions = netlab("drawing").positions
+    assert positions("dense", 4, 100, 1) == [1, 2, 3, 4]
+    assert positions("six", 4, 100, 1) == [1, 2, 3, 4]
+    assert positions("end", 4, 100, 1) == [97, 98, 99, 100]
+    assert positions("thirds", 4, 100, 1) == [3, 6, 9, 12]
+
+
+@pytest.mark.parametrize("layout", ["random", "blocks"])
+@pytest.mark.parametrize(("nodes", "size"), [(1, 1), (7, 7), (23, 1000), (500, 65534), (100, 2**64 - 1)])
+def test_layouts_that_are_drawn(layout, nodes, size):
+    positions = netlab("drawing").positions
+    found = positions(layout, nodes, size, 5)
+    assert found == sorted(set(found))
+    assert len(found) == nodes
+    assert 1 <= found[0] <= found[-1] <= size
+    assert positions(layout, nodes, size, 5) == found
+    assert size == nodes or positions(layout, nodes, size, 6) != found
+
+
+def test_blocks_are_five():
+    found = netlab("drawing").positions("blocks", 23, 65534, 1)
+    begins = [position for position in found if position - 1 not in found]
+    ends = [position for position in found if position + 1 not in found]
+    assert [end - begin + 1 for begin, end in zip(begins, ends, strict=True)] == [5, 5, 5, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("layout", "nodes", "network", "expected"),
+    [
+        ("dense", 2, None, ["10.0.0.1", "10.0.0.2"]),
+        ("dense", 3, "10.0.5.8-10.0.5.9,10.0.7.1", ["10.0.5.8", "10.0.5.9", "10.0.7.1"]),
+        ("dense", 2, "10.0.9.1,10.0.5.1", ["10.0.9.1", "10.0.5.1"]),  # in the order of the network
+        ("end", 2, "10.0.0.0/24", ["10.0.0.253", "10.0.0.254"]),
+        ("end", 2, "fd00:5::/64", ["fd00:5::ffff:ffff:ffff:fffe", "fd00:5::ffff:ffff:ffff:ffff"]),
+        ("thirds", 2, "fd00:5::/64", ["fd00:5::3", "fd00:5::6"]),
+        ("six", 2, None, ["fd00:5::1", "fd00:5::2"]),
+        ("routed", 4, None, ["10.0.1.1", "10.0.1.2", "10.0.2.1", "10.0.3.1"]),
+        ("routed", 2, "10.0.0.0/16", ["10.0.1.1", "10.0.2.1"]),
+    ],
+)
+def test_addresses(layout, nodes, network, expected):
+    assert netlab("layout").addresses(layout, nodes, network) == expected
+
+
+def test_six_is_a_range_as_long_as_there_are_nodes():
+    assert netlab("layout").layout("six", 100).network == "fd00:5::1-fd00:5::64"
+
+
+def test_routed_has_its_router_at_the_end_of_each_subnet():
+    layout = netlab("layout")
+    where = layout.layout("routed", 759)
+    routers = layout.router_addresses(where.subnets)
+    assert routers == ["10.0.1.254", "10.0.2.254", "10.0.3.254"]
+    assert not {*routers} & {*where.addresses}
+    assert len(where.addresses) == 759
+    blocks = layout.links(where.network, where.subnets)
+    assert [layout.link_number(each, blocks) for each in ("10.0.1.9", "10.0.2.9", "10.0.3.9")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("network", "block"),
+    [
+        ("10.0.0.0/16", "10.0.0.0/16"),
+        ("10.0.5.10-10.0.5.60", "10.0.5.0/26"),
+        ("10.0.5.0-10.0.5.7", "10.0.4.0/23"),  # so that neither end is a network's or broadcast address
+        ("10.0.5.9,10.0.7.1", "10.0.4.0/22"),
+        ("fd00:5::/64", "fd00:5::/64"),
+        ("fd00:5::1-fd00:5::64", "fd00:5::/64"),
+        ("fd00:5::1,fd00:6::1", "fd00:4::/30"),
+    ],
+)
+def test_the_block_of_an_interface(network, block):
+    assert str(netlab("layout").link_of(network)) == block
+
+
+@pytest.mark.parametrize(
+    ("address", "network", "port", "mac"),
+    [
+        ("10.0.1.2", "10.0.0.0/16", "n258", "02:00:0a:00:01:02"),
+        ("10.0.5.12", "10.0.5.10-20", "n3", "02:00:0a:00:05:0c"),
+        ("fd00:5::1:2", "fd00:5::/64", "n65538", "02:00:00:01:00:02"),
+        ("fd00:5::a:b:c:d", "fd00:5::/64", "x000c000d", "02:00:00:0c:00:0d"),  # an interface has 15 characters
+    ],
+)
+def test_names_that_follow_from_an_address(address, network, port, mac):
+    layout = netlab("layout")
+    assert layout.port_name(address, network) == port
+    assert layout.hardware_text(layout.hardware_address(address)) == mac
+
+
+@pytest.mark.parametrize(
+    ("layout", "nodes", "network", "sentence"),
+    [
+        ("thirds", 5, "10.0.0.0/28", "--layout thirds with --nodes 5 needs 15 positions, the network has 14"),
+        ("random", 15, "10.0.0.0/28", "needs 15 positions"),
+        ("random", 1024, "fd00:5::/64", "1024 nodes: a lab has 1 to 1023"),
+        ("routed", 760, None, "room for 759 nodes"),
+        ("routed", 3, "10.0.1.0/24", "10.0.2.1 is no host address of 10.0.1.0/24"),
+        ("dense", 3, "10.0.0.1-9,fd00::1", "--network 10.0.0.1-9,fd00::1: the network mixes families"),
+        ("dense", 2, "fd00:5::1,fd00:6::1", "Two nodes have the same last 32 bits"),
+    ],
+)
+def test_refused(layout, nodes, network, sentence):
+    with pytest.raises(netlab("errors").LabError, match=re.escape(sentence)):
+        netlab("layout").layout(layout, nodes, network)
+
+
+def test_seeds_are_the_lowest_nodes_or_those_that_are_named():
+    layout = netlab("layout")
+    where = layout.layout("thirds", 4)
+    assert layout.seeds(where, 0) == ()
+    assert layout.seeds(where, 2) == ("10.0.0.3", "10.0.0.6")
+    assert layout.seeds(where, 2, [9]) == ("10.0.0.9",)
+    with pytest.raises(netlab("errors").LabError, match="--seed-nodes 4: no node of this layout"):
+        layout.seeds(where, 0, [4])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "silent", "fits"),
+    [
+        (2, 0, True),
+        (2, 200, True),
+        (2, 300, False),  # more than the half of the kernel's own limit
+        (23, 0, True),
+        (23, 1, False),
+    ],
+)
+def test_silent_addresses_take_room_in_the_neighbour_table(nodes, silent, fits):
+    neighbours = netlab("neighbours")
+    assert neighbours.fits(nodes, (128, 512, 1024), silent) is fits
+    with_room = neighbours._wanted(nodes, silent)
+    assert neighbours.fits(nodes, with_room, silent)
+    assert with_room[2] >= nodes * silent
+
+
+def test_the_best_depth():
+    depth_optimum = netlab("figures").depth_optimum
+    assert [depth_optimum(nodes, 2) for nodes in (1, 2, 3, 4, 7, 8)] == [0, 1, 1, 2, 2, 3]
+    assert [depth_optimum(nodes, 8) for nodes in (9, 10, 73, 74, 500)] == [1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("layout", ["six", "thirds"])
+def test_the_daemon_takes_the_configuration(tmp_path, layout):
+    from subord.config import load
+
+    options = netlab("lab").Lab(4, layout=layout, seeds=2, announce=True, arp=True, disk=False).options
+    assert netlab("options").Options.from_json(options.to_json()) == options
+    file = tmp_path / "config.toml"
+    file.write_text(netlab("options").config_text(options, options.addresses[3], tmp_path, tmp_path / "events"))
+    config = load(str(file))
+    assert config.cluster.network.position_of(options.addresses[3]) == {"six": 4, "thirds": 12}[layout]
+    assert config.node.metrics_listener == (options.addresses[3], 9717)
+    assert (config.node.seeds, config.node.announce) == (options.addresses[:2], True)
+
+
+def test_nothing_of_seeds_is_said_unless_asked_for(tmp_path):
+    options = netlab("lab").Lab(4).options
+    text = netlab("options").config_text(options, options.addresses[0], tmp_path, tmp_path / "events")
+    assert "\nseeds" not in text
+    assert "\nannounce" not in text
