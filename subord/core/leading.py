@@ -6,6 +6,7 @@ book of rooms is slots.py, the list of everybody who lives on these floors is ro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from math import inf
 from typing import assert_never
@@ -179,13 +180,14 @@ class Leading:
         )
 
     def hints(self, node: Position) -> tuple[Position, ...]:
-        """Live positions that may have room for `node`, best first; our root among them."""
+        """Live positions other than us that may have room for `node`, best first; our root among them."""
         places = self.openings.suggest(node, len(self._following.path), HINTS_MAX - 2)
-        return self._with_path(places.hints or self._displaceable(node))
+        others = [p for p in places.hints if p != self._context.position]
+        return self._with_path(others or self._displaceable(node))
 
-    def _with_path(self, hints: tuple[Position, ...]) -> tuple[Position, ...]:
-        own, path = self._context.position, self._following.path
-        return tuple(dict.fromkeys((*(p for p in hints if p != own), *path[:1], *path[-1:])))
+    def _with_path(self, hints: Iterable[Position]) -> tuple[Position, ...]:
+        path = self._following.path
+        return tuple(dict.fromkeys((*hints, *path[:1], *path[-1:])))
 
     def _displaceable(self, node: Position) -> tuple[Position, ...]:
         """No room anywhere below us: the leader of the highest guest above `node`, who must make room."""

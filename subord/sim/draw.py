@@ -22,6 +22,8 @@ TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")
 NUMBERINGS: tuple[NumberingName, ...] = ("complete", "complete", "complete", "paper")
 STEPS_MAX = 20
 SPREAD_MAX = 600  # positions of a sparse network: the walk over all of them is part of the bound
+WIDE = 0.5  # share of the clusters with seeds or announcements that are spread over a /16
+WIDE_SIZE = 65_534
 CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one takes its time
 EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
 PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
@@ -43,6 +45,10 @@ def draw(seed: int) -> Scenario:
     if chance.random() < EDGE_OF_LEVEL and size <= LARGE:
         size = _edge_of_level(chance, fanout, size)
     positions, network = _layout(chance, size)
+    seeds, announce = _meeting(chance, positions)
+    if (seeds or announce) and size <= LARGE and chance.random() < WIDE:
+        positions, network = _wide(chance, size), "10.0.0.0/16"
+        seeds, announce = (folded(chance.sample(positions, min(3, size))), announce) if seeds else (seeds, announce)
     cluster = Cluster(
         positions=folded(positions),
         network=network,
@@ -51,9 +57,14 @@ def draw(seed: int) -> Scenario:
         numbering=chance.choice(NUMBERINGS),
         timing=chance.choice(TIMINGS),
         disk=chance.random() < 0.7,
+        seeds=seeds,
+        announce=announce,
     )
     dealer = _Dealer(chance, positions)
-    return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(dealer.steps()))
+    steps = dealer.steps()
+    if seeds:
+        steps.append(scenario.Start())  # who is to be met must live in the end
+    return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(steps))
 
 
 def _size(chance: Random) -> int:
@@ -100,6 +111,26 @@ def _layout(chance: Random, size: int) -> tuple[list[Position], str]:
         return found, f"10.1.0.1-10.1.{middle // 256}.{middle % 256},10.0.0.1-10.0.{size // 256}.{size % 256}"
     bits = max(3, (found[-1] + 2).bit_length())
     return found, f"10.0.0.0/{32 - bits}" if chance.random() < 0.8 else "10.0.0.0/16"
+
+
+def _meeting(chance: Random, positions: list[Position]) -> tuple[str, bool]:
+    """How nodes find each other besides walking: (seeds, announcements)."""
+    draw = chance.random()
+    if draw < 0.2:
+        return folded(chance.sample(positions, min(len(positions), chance.randint(1, 3)))), False
+    return "", draw < 0.4
+
+
+def _wide(chance: Random, size: int) -> list[Position]:
+    """Positions all over a /16: at random, in five blocks, or at its end."""
+    kind = chance.choice(("random", "blocks", "end"))
+    if kind == "random" or size < 5:
+        return sorted(chance.sample(range(1, WIDE_SIZE + 1), size))
+    if kind == "end":
+        return list(range(WIDE_SIZE - size + 1, WIDE_SIZE + 1))
+    length = size // 5 + 1
+    starts = sorted(chance.sample(range(WIDE_SIZE // length - 1), 5))
+    return sorted(start * length + i + 1 for start in starts for i in range(length))[:size]
 
 
 class _Dealer:

@@ -105,16 +105,23 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float
 
     @classmethod
-    def of(cls, settings: Settings, highest: Position, nodes: int) -> Bounds:
-        """`highest`: the highest of the `nodes` living positions, which has all lower ones to ask."""
+    def of(cls, settings: Settings, highest: Position, nodes: int, *, announced: bool, seeded: bool) -> Bounds:
+        """`highest`: the highest of the `nodes` living positions, which has all lower ones to ask.
+
+        They need not be walked to when roots are `announced`, or when there is a seed that lives.
+        """
         timing = settings.timing
         silence_s = JITTER * timing.beat_interval_s + (timing.attempts + 1) * timing.answer_s
-        brisk_s = (timing.walk_fast_max + NEAR_MAX + DOORS_MAX) * timing.knock_s
+        walk_s = (timing.walk_fast_max + NEAR_MAX + DOORS_MAX) * timing.knock_s
+        if announced:
+            walk_s += 2 * JITTER * timing.home_interval_s_max
+        elif not seeded:
+            walk_s += 2 * highest * timing.walk_interval_s
         poll_s = JITTER * timing.home_interval_s_max
         return cls(
             silence_s=silence_s,
             patience_s=timing.patience_s + timing.host_patience_s + timing.return_hold_s_max,
-            walk_s=brisk_s + 2 * highest * timing.walk_interval_s + JITTER * timing.search_interval_s_max,
+            walk_s=walk_s + JITTER * timing.search_interval_s_max,
             climb_s=2 * poll_s * (oracle.levels(settings, highest) + 1),
             report_s=(ceil(nodes / CHANGES_MAX) + nodes.bit_length()) * (timing.report_s + timing.answer_s),
             quiet_s=2 * poll_s,
@@ -153,7 +160,9 @@ def demand_healing(world: World) -> Healed:
     living = list(world.living())
     if not living:
         return Healed(whole_s=0.0, settled_s=0.0, bound_s=0.0)
-    bounds, began = Bounds.of(world.settings, living[-1], len(living)), world.now
+    seeded = not set(world.seeds).isdisjoint(living)
+    bounds = Bounds.of(world.settings, living[-1], len(living), announced=world.multicast, seeded=seeded)
+    began = world.now
     until = began + bounds.whole_s
     whole_at: float | None = None
     while True:

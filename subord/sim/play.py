@@ -13,7 +13,6 @@ from typing import assert_never
 import msgspec
 
 from subord.core.messages import Propose, Terms, Wish
-from subord.core.network import Network
 from subord.core.phases import Phase
 from subord.core.settings import Settings
 from subord.core.view import Position
@@ -36,15 +35,8 @@ BABBLE_MAX = 100_000  # datagrams of one step
 
 def settings_of(cluster: scenario.Cluster) -> Settings:
     """What all nodes share. Raises ScenarioError."""
-    try:
-        network = Network.parse(cluster.network)
-    except ValueError as reason:
-        raise scenario.ScenarioError(f"cluster.network: {reason}") from None
-    highest = scenario.positions_of(cluster)[-1]
-    if highest > network.size:
-        raise scenario.ScenarioError(f"{cluster.network} has {network.size} positions, {highest} is asked for")
     return Settings(
-        network=network,
+        network=scenario.network_of(cluster),
         fanout=cluster.fanout,
         guest_slots=cluster.guest_slots or cluster.fanout,
         numbering_name=cluster.numbering,
@@ -76,6 +68,8 @@ class Play:
         self.cluster = script.cluster
         self.settings = settings_of(script.cluster)
         self.world = World(self.settings, script.seed, disk=script.cluster.disk)
+        self.world.seeds = scenario.seeds_of(script.cluster)
+        self.world.multicast = script.cluster.announce
         if checked:
             self.world.watcher = Referees(self.settings)
         self.say = say

@@ -41,6 +41,7 @@ FILE_BYTES_MAX = 1 << 20
 TOO_LONG = f"a scenario has at most {FILE_BYTES_MAX} characters: this is another file"
 BABBLE_MAX = 100_000  # datagrams of one step
 SEED_MAX = 10**18 - 1
+SEED_NODES_MAX = 64
 
 SELECTOR_MAX = 20_000
 LIKE = f'a selector such as "1-4,9" or "level 2", at most {SELECTOR_MAX} characters'
@@ -61,6 +62,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     numbering: NumberingName = "complete"
     timing: TimingName = "lan"  # preset of all durations
     disk: bool = True  # nodes remember their neighbourhood over a restart
+    seeds: str = ""  # positions that every node has in its configuration, such as "3,9"
+    announce: bool = False  # roots announce themselves by multicast
 
 
 class _Step(
@@ -279,6 +282,16 @@ def cast_of(cluster: Cluster) -> Cast:
         raise ScenarioError(f"cluster.nodes: {cluster.nodes} nodes, a scenario has at most {NODES_MAX}")
     found = range(1, cluster.nodes + 1) if cluster.nodes else listed(cluster.positions)
     return Cast(found, numbering(cluster.numbering, cluster.fanout))
+
+
+def seeds_of(cluster: Cluster) -> tuple[Position, ...]:
+    """The positions that every node is told of. Raises ScenarioError."""
+    if not cluster.seeds:
+        return ()
+    found = tuple(listed(cluster.seeds))
+    if len(found) > SEED_NODES_MAX or not set(found) <= set(positions_of(cluster)):
+        raise ScenarioError(f"cluster.seeds: name up to {SEED_NODES_MAX} nodes of the cluster")
+    return found
 
 
 def network_of(cluster: Cluster) -> Network:
