@@ -12,7 +12,7 @@ neighbours of that length is then hit for certain (van der Corput's sequence).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice, zip_longest
 
 from subord.core.mapping import IpMapping
@@ -45,12 +45,19 @@ def all_doors(node: Position, mapping: IpMapping, size: int) -> Iterator[Positio
 
     Whoever ranks below us is reached by both, which is what makes two trees one in the end.
     """
+    for candidate, common in zip(
+        _again_and_again(lambda: mapping.candidates(node)), _again_and_again(lambda: common_doors(size)), strict=True
+    ):
+        if candidate is not None:
+            yield candidate
+        if common is not None and common != node:
+            yield common
+
+
+def _again_and_again(doors: Callable[[], Iterator[Position]]) -> Iterator[Position | None]:
+    """For ever; None, when there is no door."""
     while True:
-        for candidate, common in zip_longest(mapping.candidates(node), common_doors(size)):
-            if candidate is not None:
-                yield candidate
-            if common is not None and common != node:
-                yield common
+        yield from chain((next(first := doors(), None),), first)
 
 
 def _ancestors(node: Position, mapping: IpMapping) -> Iterator[Position]:
