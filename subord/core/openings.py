@@ -68,6 +68,7 @@ class Openings:
     def suggest(self, node: Position, top: int, limit: int) -> Places:
         """At most `limit` places for `node`; `top` is the level of the owner in the real tree."""
         self._refresh(top)
+        self._forget(node)  # whoever asks again may be sent to the same place again
         wanted = self._wanted(node)
         home = self._context.mapping.home_of(node)
         chosen = self._fitting(node, wanted)[:limit] or self._higher(node, wanted)[:limit]

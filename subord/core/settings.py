@@ -39,8 +39,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The same while the host of the computed leader answers that no daemon listens: then one may be starting."""
     report_s: float = 0.06
     """How long a change of the subtree waits for company before it is reported upwards."""
-    questions_in_flight_max: int = 6
-    """Candidates asked at the same time: at most 15 a second with `answer_s`, hence 45 ARP requests."""
+    knock_s: float = 0.07
+    """Between two questions to addresses where perhaps nobody lives: at most 45 ARP requests in any second."""
     walk_fast_max: int = 512
     """Addresses at which a node that knows nobody knocks at that pace; then it slows down."""
     walk_interval_s: float = 1.0
@@ -61,11 +61,6 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long a subordinate that vanished without goodbye is shown as missing."""
 
     @property
-    def knock_s(self) -> float:
-        """Between two questions to addresses where perhaps nobody lives."""
-        return self.answer_s / self.questions_in_flight_max
-
-    @property
     def leader_silence_s(self) -> float:
         """Longest silence before the other end of a tree edge is given up."""
         return self.beat_interval_s + self.attempts * self.answer_s
@@ -73,6 +68,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 LAN = Timing()
 WAN = Timing(
+    knock_s=0.25,
     beat_interval_s=5.0,
     beat_interval_s_min=1.0,
     answer_s=1.5,
@@ -87,6 +83,7 @@ WAN = Timing(
     return_hold_s_max=120.0,
 )
 LAB = Timing(
+    knock_s=0.035,
     beat_interval_s=1.0,
     beat_interval_s_min=0.5,
     answer_s=0.2,
