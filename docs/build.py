@@ -24,8 +24,10 @@ sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
 import build_evaluation  # noqa: E402
 import build_growth  # noqa: E402
+import build_moves  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_scenarios  # noqa: E402
+import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
 
@@ -80,7 +82,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "why-healed": build_stories.why_healed,
     **build_evaluation.PARTS,
     **build_growth.PARTS,
+    **build_moves.PARTS,
     **build_scenarios.PARTS,
+    **build_sparse.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
 }
 

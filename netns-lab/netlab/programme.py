@@ -124,6 +124,8 @@ def _play(
         numbering=cluster.numbering,
         timing=cluster.timing,
         disk=cluster.disk,
+        seed_nodes=scenario.seeds_of(cluster),
+        announce=cluster.announce,
         rootless=rootless,
         progress=progress,
     ) as lab:

@@ -35,7 +35,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """An own alarm that rings later than this means that we slept: nobody is judged by that time."""
     patience_s: float = 2.0
     """At first start: how long the computed leader may be late before a guest place will do."""
-    host_patience_s: float = 10.0
+    host_patience_s: float = 8.0
     """The same while the host of the computed leader answers that no daemon listens: then one may be starting."""
     report_s: float = 0.06
     """How long a change of the subtree waits for company before it is reported upwards."""

@@ -1,0 +1,98 @@
+"""The table of sparse, wide and routed networks in docs/evaluation.md, from what the lab wrote into docs/figures/.
+
+Intuition: a travel report. Each chapter begins with the ticket, so that anybody can make the same journey.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+FIGURES = Path(__file__).parent / "figures"
+LAYOUTS = ("random", "blocks", "end", "thirds", "routed", "six")
+MEETINGS = ("nothing", "seed", "announcements")
+COLUMNS: tuple[tuple[str, str, int], ...] = (
+    ("stable after last start, s", "stable_after_last_start_s", 1),
+    ("depth", "depth", 0),
+    ("optimum", "depth_optimum", 0),
+    ("subordinates at most", "subordinates_max", 0),
+    ("leader changes", "leader_changes_per_node", 2),
+    ("silent addresses asked", "silent_probes_per_node", 1),
+    ("after first contact", "silent_probes_after_contact_per_node", 1),
+    ("ARP/s at most", "arp_per_s_max", 0),
+)
+Run = dict[str, Any]
+
+
+def sparse() -> str:
+    """One row for each layout, way to meet, fan-out and start order; `-`: not stable in time."""
+    header = ["layout", "nodes", "met by", "p", "order", "one root", *(title for title, _, _ in COLUMNS)]
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(row) + " |" for row in _rows()]
+    return "\n".join(lines) + "\n"
+
+
+def commands() -> str:
+    """The commands that made the rows, in the order of the table."""
+    return "\n".join(["```sh", *(_command(name, meeting) for name, meeting, _ in _files()), "```"]) + "\n"
+
+
+def _files() -> Iterator[tuple[str, str, list[Run]]]:
+    for layout in LAYOUTS:
+        for meeting in MEETINGS:
+            path = FIGURES / f"sparse-{layout}-{meeting}.json"
+            if path.exists():
+                yield path.name, meeting, json.loads(path.read_text(encoding="utf-8"))
+
+
+def _rows() -> Iterator[list[str]]:
+    for _, meeting, runs in _files():
+        for group in _grouped(runs):
+            first = group[0]
+            whole = f"{sum(run['stable'] and run['roots'] == 1 for run in group)} of {len(group)}"
+            facts = [_where(first), str(first["nodes"]), meeting, str(first["fanout"]), first["start"], whole]
+            yield [*facts, *(_spread([run[key] for run in group], digits) for _, key, digits in COLUMNS)]
+
+
+def _where(run: Run) -> str:
+    return f"{run['layout']} in {run['network']}" if _is_wide(run) else str(run["layout"])
+
+
+def _is_wide(run: Run) -> bool:
+    """An IPv6 block, which nobody can walk through."""
+    return run["layout"] == "random" and ":" in run["network"]
+
+
+def _grouped(runs: Iterable[Run]) -> list[list[Run]]:
+    groups: dict[tuple[int, int, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run["nodes"], run["fanout"], run["start"]), []).append(run)
+    return list(groups.values())
+
+
+def _spread(values: list[float | None], digits: int) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    low, middle, high = (f"{value:.{digits}f}" for value in (min(known), statistics.median(known), max(known)))
+    return middle if low == high else f"{middle} ({low}..{high})"
+
+
+def _command(name: str, meeting: str) -> str:
+    runs = json.loads((FIGURES / name).read_text(encoding="utf-8"))
+    first = runs[0]
+    some = {key: ",".join(dict.fromkeys(str(run[key]) for run in runs)) for key in ("nodes", "fanout", "start")}
+    how = {"nothing": "", "seed": " --seeds 1", "announcements": " --announce"}[meeting]
+    repeat = max(run["repeat"] for run in runs) + 1
+    network = f" --network {first['network']}" if _is_wide(first) else ""
+    return (
+        f"netns-lab/lab stabilise --layout {first['layout']}{network} --nodes {some['nodes']}"
+        f" --fanout {some['fanout']} --start {some['start']}{how} --arp --no-disk --rest 0 --quiet {first['quiet_s']:g} --timeout 90"
+        f" --repeat {repeat} --json docs/figures/{name}"
+    )
+
+
+PARTS = {"sparse": sparse, "sparse-commands": commands}

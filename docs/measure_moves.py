@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Measures moves per death and return, depth by order of start, and churn, in the simulator, for docs/evaluation.md.
+
+    .venv/bin/python docs/measure_moves.py --json docs/figures/moves.json
+    .venv/bin/python docs/measure_moves.py --layouts end --fanout 2 --seeds 1 --events 5
+
+Intuition: the same laboratory journal as measure_growth.py. What is counted comes from subord/sim/moves.py and
+depends on the seed alone, not on this machine. Rows are written down at once, seed by seed: who interrupts it has all
+layouts with fewer seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import measure_growth
+import msgspec
+
+from subord.sim import moves
+from subord.sim.moves import LAYOUTS, ORDERS, Case, Happened, Order, Town
+
+EVENTS_IN: Order = "random"  # the tree in which nodes die is started in this order
+CHURN_FANOUT = 2
+DIGITS = 3
+
+
+def main(words: list[str]) -> int:
+    """The exit code."""
+    given = _options(words)
+    cases = [
+        (Case(layout=layout, fanout=fanout, nodes=given.nodes, seed=seed), given.events, given.minutes)
+        for seed in given.seeds
+        for layout in given.layouts
+        for fanout in given.fanout
+    ]
+    document: dict[str, Any] = {**about(given), "runs": []}
+    with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
+        for row in pool.imap(row_of, cases):
+            document["runs"].append(row)
+            print(said(row), flush=True)
+            if given.json is not None:
+                given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="how many nodes move when one dies or comes back, and how deep trees are"
+    )
+    parser.add_argument("--nodes", type=int, default=200, metavar="N")
+    parser.add_argument("--layouts", type=lambda text: text.split(","), default=list(LAYOUTS), metavar="NAME,...")
+    parser.add_argument("--fanout", type=_numbers, default=[2, 8], metavar="P,P,...")
+    parser.add_argument("--seeds", type=_numbers, default=[1, 2, 3], metavar="S,S,...")
+    parser.add_argument("--events", type=int, default=20, metavar="N", help="interior nodes that die and come back")
+    parser.add_argument("--minutes", type=int, default=10, metavar="N", help=f"of churn, with p = {CHURN_FANOUT}")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows into this file, too")
+    return parser.parse_args(words)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+def about(given: argparse.Namespace) -> dict[str, Any]:
+    """What was measured."""
+    program = measure_growth.about()
+    return {
+        "version": program["version"],
+        "commit": program["commit"],
+        "timing": moves.TIMING,
+        "network": moves.NETWORK,
+        "nodes": given.nodes,
+        "events": given.events,
+        "events_in": EVENTS_IN,
+        "minutes": given.minutes,
+        "gap_s": moves.GAP_S,
+        "quiet_s": moves.QUIET_S,
+        "churn_per_min": moves.CHURN_PER_MIN,
+        "churn_away_s": moves.CHURN_AWAY_S,
+    }
+
+
+def row_of(words: tuple[Case, int, int]) -> dict[str, Any]:
+    """Plays one case: a start in each order, deaths and returns in one of the trees, then churn."""
+    case, events, minutes = words
+    row: dict[str, Any] = {**msgspec.to_builtins(case), "starts": {}}
+    for order in ORDERS:
+        town = Town(case, order)
+        row["starts"][order] = {
+            "depth": town.started.depth,
+            "subordinates_max": town.started.subordinates_max,
+            "settled_s": round(town.started.settled_s, DIGITS),
+        }
+        if order == EVENTS_IN:
+            row["events"] = counted(moves.happen(town, events))
+            if case.fanout == CHURN_FANOUT:
+                row["churn"] = msgspec.to_builtins(moves.churn(Town(case, order), minutes))
+    return row
+
+
+def counted(events: list[Happened]) -> dict[str, Any]:
+    """Mean and most moves; `beyond` is how many there were more than the dead node had subordinates."""
+    columns = {
+        "subordinates": [each.subordinates for each in events],
+        "died": [each.died for each in events],
+        "died_beyond": [each.died - each.subordinates for each in events],
+        "died_others": [each.died_others for each in events],
+        "returned": [each.returned for each in events],
+        "returned_others": [each.returned_others for each in events],
+    }
+    return {"count": len(events)} | {
+        name: {"mean": round(statistics.fmean(values), DIGITS), "max": max(values)}
+        for name, values in columns.items()
+    }
+
+
+def said(row: dict[str, Any]) -> str:
+    """A row for people."""
+    depths = ", ".join(f"{order} {start['depth']}" for order, start in row["starts"].items())
+    events, churn = row["events"], row.get("churn")
+    return (
+        f"{row['layout']:>6}, p = {row['fanout']}, seed {row['seed']}: depth {depths};"
+        f" dies {events['died']['mean']:.2f} (most {events['died']['max']},"
+        f" {events['died_beyond']['max']} beyond its subordinates),"
+        f" returns {events['returned']['mean']:.2f} (most {events['returned']['max']})"
+        + (f"; churn {churn['depth_before']} -> {max(churn['depths'])} -> {churn['depth_after']}" if churn else "")
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

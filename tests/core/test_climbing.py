@@ -1,0 +1,73 @@
+"""When does a guest move, and who gives way? (protocol section 2, rule 5)"""
+
+from __future__ import annotations
+
+import pytest
+
+from subord.core.climbing import better_place, is_light, is_too_deep
+from subord.core.messages import Advice, Wish
+
+SWAP = {"swap": 8, "swap_level": 1}
+
+
+def advice(wanted: int, hints: dict[int, int], swap: int = 0, swap_level: int = 0) -> Advice:
+    """`hints`: position -> its level."""
+    return Advice(
+        1, 1, False, 1, tuple(hints), 0, levels=tuple(hints.values()), wanted=wanted, swap=swap, swap_level=swap_level
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "level", "expected"),
+    [(0, 9, False), (3, 2, False), (3, 3, False), (3, 4, True), (1, 9, True)],
+)
+def test_too_deep_is_below_the_level_where_one_belongs(wanted: int, level: int, expected: bool) -> None:
+    """0 is "not known", and then nobody is too deep."""
+    assert is_too_deep(advice(wanted, {}), level) is expected
+
+
+@pytest.mark.parametrize(
+    ("level", "said", "expected"),
+    [
+        # Where it belongs, or not known: it stays, whatever is free.
+        (3, advice(3, {10: 0}), None),
+        (9, advice(0, {10: 0}, **SWAP), None),
+        # One level too deep: only to the level where it belongs, or higher.
+        (4, advice(3, {10: 2}), (10, Wish.GUEST)),
+        (4, advice(3, {10: 3}), None),
+        # Far too deep: two levels are worth it, though it is still too deep then.
+        (9, advice(3, {10: 6}), (10, Wish.GUEST)),
+        (9, advice(3, {10: 7}), None),
+        # The first hint that is good, in the order in which they were given.
+        (9, advice(3, {10: 8, 11: 5, 12: 1}), (11, Wish.GUEST)),
+        (9, advice(3, {10: 2, 11: 1}), (10, Wish.GUEST)),
+        # A swap is second choice, and must gain two levels.
+        (9, advice(3, {10: 2}, **SWAP), (10, Wish.GUEST)),
+        (9, advice(3, {10: 8}, **SWAP), (8, Wish.SWAP)),
+        (4, advice(1, {}, **SWAP), (8, Wish.SWAP)),
+        (3, advice(1, {}, **SWAP), None),
+        (4, advice(1, {}), None),
+    ],
+)
+def test_better_place(level: int, said: Advice, expected: tuple[int, Wish] | None) -> None:
+    assert better_place(said, level) == expected
+
+
+def test_hints_without_levels_are_no_better_places() -> None:
+    """The path to the root is among the hints, and has no level."""
+    said = Advice(1, 1, False, 1, (10, 11), 0, levels=(8,), wanted=1)
+    assert better_place(said, 9) is None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "other_nodes", "expected"),
+    [(1, 1, False), (1, 2, True), (1, 3, True), (2, 3, False), (2, 4, True), (5, 9, False), (5, 10, True)],
+)
+def test_a_light_party_is_at_most_half_as_large(nodes: int, other_nodes: int, expected: bool) -> None:
+    assert is_light(nodes, other_nodes) is expected
+
+
+@pytest.mark.parametrize("nodes", range(1, 20))
+def test_nobody_swaps_with_an_equal_and_never_both_ways(nodes: int) -> None:
+    assert not is_light(nodes, nodes)
+    assert not any(is_light(nodes, other) and is_light(other, nodes) for other in range(1, 50))

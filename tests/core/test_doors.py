@@ -1,0 +1,112 @@
+"""The list of doors: everybody is on it, it is the same for all, and it soon leaves no gap (protocol section 3)."""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subord.core.doors import NEAR_MAX, all_doors, common_doors, near_doors
+from subord.core.mapping import IpMapping
+from subord.core.network import Network
+from subord.core.settings import Settings
+
+SIZES = [*range(1, 35), 63, 64, 65, 100, 254, 255, 256, 257, 1000, 65534]
+
+
+def mapping(size: int, fanout: int = 2, **options: object) -> IpMapping:
+    """A network of `size` addresses, from 10.0.0.1 on."""
+    last = ".".join(str(byte) for byte in ((10 << 24) + size).to_bytes(4, "big"))
+    network = Network.parse(f"10.0.0.1-{last}")
+    assert network.size == size
+    return IpMapping(Settings(network=network, fanout=fanout, guest_slots=fanout, **options))  # type: ignore[arg-type]
+
+
+# -- the common list --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_everybody_is_on_the_common_list_once(size: int) -> None:
+    assert sorted(common_doors(size)) == list(range(1, size + 1))
+
+
+@pytest.mark.parametrize(
+    ("size", "order"),
+    [(1, [1]), (2, [1, 2]), (4, [1, 3, 2, 4]), (5, [1, 5, 3, 2, 4]), (8, [1, 5, 3, 7, 2, 6, 4, 8])],
+)
+def test_the_common_list_halves_every_gap(size: int, order: list[int]) -> None:
+    assert list(common_doors(size)) == order
+
+
+@pytest.mark.parametrize("size", [100, 254, 256, 257, 1000, 65534])
+def test_a_run_of_neighbours_is_hit_soon(size: int) -> None:
+    """After k doors no run of neighbours longer than 2 size / k was left out."""
+    for k in (1, 2, 3, 5, 8, 13, 16, 17, 31, 32, 33, 50, 64, 90, 100, 200, 512):
+        doors = sorted(islice(common_doors(size), k))
+        longest = max(after - before - 1 for before, after in pairwise([0, *doors, size + 1]))
+        assert longest <= 2 * size / k, k
+
+
+def test_the_common_list_of_a_huge_network_is_lazy() -> None:
+    assert list(islice(common_doors(2**64), 4)) == [1, 2**63 + 1, 2**62 + 1, 2**63 + 2**62 + 1]
+
+
+# -- doors near us ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        # By turns: neighbours, candidates after home, the line from home to the top.
+        (1, [2, 3, 4, 5]),
+        (2, [1, 3, 4, 5]),
+        (11, [10, 4, 2, 12, 6, 1, 9, 7, 13]),
+        (100, [99, 49, 25, 101, 51, 12, 98, 48, 102, 52]),
+    ],
+)
+def test_near_doors_take_turns(node: int, expected: list[int]) -> None:
+    assert near_doors(node, mapping(254)) == expected
+
+
+@given(
+    st.sampled_from([1, 2, 3, 5, 16, 254, 4000]),
+    st.sampled_from([2, 3, 8]),
+    st.sampled_from(["complete", "paper"]),
+    st.data(),
+)
+def test_near_doors_are_few_and_others(size: int, fanout: int, numbering: str, data: st.DataObject) -> None:
+    node = data.draw(st.integers(1, size))
+    doors = near_doors(node, mapping(size, fanout, numbering_name=numbering))
+    assert len(doors) <= NEAR_MAX
+    assert len(doors) == len(set(doors))
+    assert node not in doors
+    assert all(1 <= door <= size for door in doors)
+    assert {node - 2, node - 1, node + 1, node + 2} & set(range(1, size + 1)) <= set(doors)
+
+
+# -- all doors, for ever ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 15, 16, 100])
+@pytest.mark.parametrize("fanout", [2, 8])
+def test_every_lower_position_is_reached_again_and_again(size: int, fanout: int) -> None:
+    for node in {1, 2, size // 2 + 1, size - 1, size}:
+        doors = list(islice(all_doors(node, mapping(size, fanout), size), 8 * size))
+        assert node not in doors
+        assert set(doors) == set(range(1, size + 1)) - {node} or node == 1
+        for half in (doors[: 4 * size], doors[4 * size :]):
+            assert set(range(1, node)) <= set(half)
+
+
+def test_the_lowest_position_looks_at_the_common_list_only() -> None:
+    doors = list(islice(all_doors(1, mapping(8), 8), 14))
+    assert doors == [5, 3, 7, 2, 6, 4, 8] * 2
+
+
+@pytest.mark.parametrize("node", [50, 99, 254])
+def test_half_of_the_doors_are_the_same_for_everybody(node: int) -> None:
+    doors = list(islice(all_doors(node, mapping(254), 254), 60))
+    assert doors[::2] == list(islice(mapping(254).candidates(node), 30))
+    assert doors[1::2] == list(islice(common_doors(254), 30))

@@ -1,0 +1,56 @@
+"""Whom have we heard below us? (protocol section 3)"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from subord.core.context import Context
+from subord.core.hearsay import Hearsay
+from subord.core.network import Network
+from subord.core.settings import LAN, Settings
+
+OWN = 50
+SILENCE_S = LAN.leader_silence_s
+
+
+def heard(*voices: tuple[float, int], now: float) -> Hearsay:
+    """Voices by time, and the hour at which we are asked."""
+    settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
+    context = Context(settings, OWN, 1000, Random(1), now=0.0)
+    hearsay = Hearsay(context)
+    for at, source in voices:
+        context.now = at
+        hearsay.heard(source)
+    context.now = now
+    return hearsay
+
+
+@pytest.mark.parametrize(
+    ("voices", "now", "lowest"),
+    [
+        ([], 0.0, OWN),
+        ([(0.0, 40)], 0.0, 40),
+        ([(0.0, 60)], 0.0, OWN),  # above us
+        ([(0.0, OWN)], 0.0, OWN),
+        ([(0.0, 40), (1.0, 30), (2.0, 45)], 2.0, 30),  # the lowest counts, not the last
+        ([(0.0, 40)], SILENCE_S, 40),
+        ([(0.0, 40)], SILENCE_S + 0.01, OWN),  # a rumour of the dead must not live
+        ([(0.0, 40), (4.0, 40)], SILENCE_S + 1, 40),  # heard again
+        ([(0.0, 30), (1.0, 40)], SILENCE_S + 0.5, OWN),  # 40 was not noted while 30 was fresh
+        ([(0.0, 30), (SILENCE_S + 0.1, 40)], SILENCE_S + 0.1, 40),  # when the lowest is stale the next one counts
+    ],
+)
+def test_the_lowest_whom_we_have_heard_lately(voices: list[tuple[float, int]], now: float, lowest: int) -> None:
+    hearsay = heard(*voices, now=now)
+    assert hearsay.lowest == lowest
+    assert hearsay.knows_lower is (lowest != OWN)
+
+
+def test_what_was_heard_can_be_forgotten() -> None:
+    hearsay = heard((0.0, 40), now=1.0)
+    hearsay.forget()
+    assert (hearsay.lowest, hearsay.knows_lower) == (OWN, False)
+    hearsay.heard(45)
+    assert hearsay.lowest == 45

@@ -1,0 +1,164 @@
+"""A hundred nodes in a network of 65534 addresses, without a home that lives: one tree, not deep, at rest.
+
+The fullest tree of n nodes has the depth of position n in the computed tree. Nobody knows the others at the start, so
+the real tree may be a little deeper: by three levels with fan-out 2, by two with fan-out 8.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from subord.core.messages import Ask, Message, Propose
+from subord.core.network import Network
+from subord.core.numbering import numbering
+from subord.core.settings import Settings
+from subord.sim.world import World
+
+N = 120
+SIZE = 65534
+GAP_S = 0.008  # between two starts: all within a second
+SETTLE_S = 90.0
+REST_S = 60.0
+DEEPER = {2: 3, 8: 2}  # by fan-out: levels more than the fullest tree
+QUESTIONS_A_SECOND_MAX = 16
+ORDERS = ("ascending", "reverse", "shuffled")
+LAYOUTS = ("block", "five blocks", "block at the end", "every third", "random, seed", "random, multicast")
+
+
+def positions_of(layout: str, n: int, chance: Random) -> list[int]:
+    if layout == "block":
+        return list(range(20_000, 20_000 + n))
+    if layout == "five blocks":
+        begins = [9_000, 21_500, 30_001, 47_777, 60_100]
+        return [begin + offset for begin in begins for offset in range(n // 5)]
+    if layout == "block at the end":
+        return list(range(SIZE - n + 1, SIZE + 1))
+    if layout == "every third":
+        return list(range(3, 3 * n + 1, 3))
+    assert layout.startswith("random")
+    return sorted(chance.sample(range(1, SIZE + 1), n))
+
+
+def ordered(positions: list[int], order: str, chance: Random) -> list[int]:
+    if order == "reverse":
+        return positions[::-1]
+    return chance.sample(positions, len(positions)) if order == "shuffled" else positions
+
+
+class Doorbells:
+    """Counts the questions of each node to addresses where nobody lives, in any one second."""
+
+    def __init__(self, world: World) -> None:
+        self.most: Counter[int] = Counter()
+        self._world = world
+        self._rung: defaultdict[int, deque[float]] = defaultdict(deque)
+        world.on_message = self._on_message
+
+    def _on_message(self, source: int, target: int, message: Message, _copies: int) -> None:
+        if target in self._world.hosts or not isinstance(message, Ask | Propose):
+            return
+        now, rung = self._world.now, self._rung[source]
+        rung.append(now)
+        while now - rung[0] > 1.0:
+            rung.popleft()
+        self.most[source] = max(self.most[source], len(rung))
+
+
+def started(
+    layout: str, fanout: int, order: str, n: int = N, *, by: dict[int, Doorbells] | None = None, seed: int = 1
+) -> World:
+    """All have just been started; `by`, where given, is filled with those who count."""
+    chance = Random(f"{layout}/{fanout}/{order}/{seed}")
+    positions = positions_of(layout, n, chance)
+    world = World(Settings(network=Network.parse("10.0.0.0/16"), fanout=fanout, guest_slots=fanout), seed)
+    world.hosts |= set(positions)
+    world.multicast = layout.endswith("multicast")
+    world.seeds = (chance.choice(positions),) if layout.endswith("seed") else ()
+    if by is not None:
+        by[0] = Doorbells(world)
+    for position in ordered(positions, order, chance):
+        world.start(position)
+        world.run(GAP_S)
+    return world
+
+
+def levels(world: World) -> dict[int, int]:
+    """The level of each node in the real tree; leaders rank lower, so they come first."""
+    found: dict[int, int] = {}
+    for position in sorted(world.nodes):
+        leader = world.leader_of(position)
+        found[position] = found[leader] + 1 if leader else 0
+    return found
+
+
+def depth_max(n: int, fanout: int) -> int:
+    return numbering("complete", fanout).level_and_offset(n)[0] + DEEPER[fanout]
+
+
+def moves(world: World) -> dict[int, int]:
+    return {position: node.leader_changes for position, node in world.nodes.items()}
+
+
+def assert_one_tree(world: World, deeper: int = 0) -> None:
+    """One root, who knows all; nobody leads too many, and nobody stands too deep."""
+    fanout = world.settings.fanout
+    roots = [position for position in world.nodes if not world.leader_of(position)]
+    assert roots == [min(world.nodes)]
+    roster = world.nodes[roots[0]].roster
+    assert {p for p in roster.rows if roster.is_live(p)} == set(world.nodes)
+    led = Counter(world.leader_of(position) for position in world.nodes)
+    assert max(n for leader, n in led.items() if leader) <= fanout + world.settings.guest_slots
+    assert max(levels(world).values()) <= depth_max(len(world.nodes), fanout) + deeper
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("fanout", [2, 8])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_hundred_together_form_no_chain(layout: str, fanout: int, order: str) -> None:
+    world = started(layout, fanout, order)
+    world.run(SETTLE_S)
+    assert_one_tree(world)
+    before = moves(world)
+    world.run(REST_S)
+    assert moves(world) == before
+    assert_one_tree(world)
+
+
+@pytest.mark.parametrize("fanout", [2, 8])
+@pytest.mark.parametrize("layout", ["block", "five blocks", "every third", "random, seed", "random, multicast", "random"])
+def test_silent_addresses_are_asked_at_a_bounded_pace(layout: str, fanout: int) -> None:
+    """Each question to an address where nobody lives costs the whole wire up to three ARP requests."""
+    by: dict[int, Doorbells] = {}
+    world = started(layout, fanout, "shuffled", 60, by=by)
+    world.run(20)
+    assert len(by[0].most) > 0  # or nothing was counted
+    assert max(by[0].most.values()) <= QUESTIONS_A_SECOND_MAX, by[0].most.most_common(3)
+
+
+def churned(world: World, chance: Random, times: int, every_s: float) -> Iterator[int]:
+    """One after the other dies, of the process or of the host, and returns after some seconds; yields who did."""
+    for number in range(times):
+        position = chance.choice(sorted(world.nodes))
+        (world.crash if number % 2 else world.vanish)(position)
+        away_s = chance.choice((0.2, 3.0, 12.0))
+        world.run(away_s)
+        world.start(position)
+        world.run(every_s - away_s)
+        yield position
+
+
+@pytest.mark.parametrize(
+    ("layout", "fanout"), [("every third", 2), ("random, seed", 2), ("five blocks", 2), ("random, multicast", 8)]
+)
+def test_deaths_and_returns_do_not_deepen_the_tree(layout: str, fanout: int) -> None:
+    """Twenty in ten minutes, the root among them or not; after each one level more than at the start is borne."""
+    world = started(layout, fanout, "shuffled", 60)
+    world.run(SETTLE_S)
+    assert_one_tree(world)
+    for position in churned(world, Random(f"{layout}/{fanout}"), 20, 30.0):
+        assert world.leader_of(position) or position == min(world.nodes)
+        assert_one_tree(world, deeper=1)

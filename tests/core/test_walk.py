@@ -1,0 +1,155 @@
+"""From door to door: in which order, and how fast (protocol section 3)."""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+from math import inf
+from random import Random
+
+import pytest
+
+from subord.core.context import Context
+from subord.core.doors import all_doors, common_doors, near_doors
+from subord.core.network import Network
+from subord.core.settings import LAN, PRESETS, Settings, TimingName
+from subord.core.walk import BRISK_AGAIN_MAX, DOORS_MAX, Walk
+
+NODE = 40_000
+Steps = list[tuple[float, int | None]]
+
+
+def new(position: int = NODE, network: str = "10.0.0.0/16", timing: TimingName = "lan") -> tuple[Context, Walk]:
+    settings = Settings(network=Network.parse(network), fanout=2, guest_slots=2, timing_name=timing)
+    context = Context(settings, position, 1000, Random(1), now=100.0)
+    return context, Walk(context)
+
+
+def walked(context: Context, walk: Walk, steps: int, *, known_only: bool = False) -> Steps:
+    """The next steps, each taken at its time: (time, door)."""
+    taken: Steps = []
+    for _ in range(steps):
+        assert walk.next_at > context.now or not taken, "two knocks in one instant"
+        context.now = max(context.now, walk.next_at)
+        taken.append((context.now, walk.step(known_only=known_only)))
+    return taken
+
+
+def doors(steps: Steps) -> list[int | None]:
+    return [door for _, door in steps]
+
+
+def gaps(steps: Steps) -> list[float]:
+    return [after - before for (before, _), (after, _) in pairwise(steps)]
+
+
+def test_nobody_walks_before_the_search_begins() -> None:
+    context, walk = new()
+    assert walk.next_at == inf
+    walk.begin((), context.now + 5)
+    assert walk.next_at == context.now + 5
+    walk.stop()
+    assert (walk.next_at, len(walk)) == (inf, 0)
+
+
+def test_known_doors_come_first_then_those_near_then_the_common_list() -> None:
+    context, walk = new()
+    walk.begin((7, 900, 7, NODE), context.now)
+    near = near_doors(NODE, context.mapping)
+    assert len(walk) == 2 + len(near)
+    expected = [7, 900, *near, *islice(common_doors(65534), 20)]
+    assert doors(walked(context, walk, len(expected))) == expected
+    walk.add((55, 7), context.now)  # whoever becomes known later is next
+    assert doors(walked(context, walk, 2)) == [55, 7]
+
+
+@pytest.mark.parametrize("timing", PRESETS)
+def test_a_brisk_walk_is_paced_evenly(timing: TimingName) -> None:
+    context, walk = new(timing=timing)
+    walk.begin(range(1, 60), context.now)
+    assert gaps(walked(context, walk, 400)) == pytest.approx([PRESETS[timing].knock_s] * 399)
+
+
+def test_in_a_lan_at_most_fifteen_doors_fall_into_any_second() -> None:
+    context, walk = new()
+    walk.begin(range(1, 60), context.now)
+    times = [at for at, _ in walked(context, walk, 700)]
+    assert max(sum(begin <= at <= begin + 1 for at in times) for begin in times) == 15
+
+
+def test_the_brisk_days_are_counted_and_then_it_strolls() -> None:
+    context, walk = new()
+    near = len(near_doors(NODE, context.mapping))
+    walk.begin((), context.now)
+    steps = walked(context, walk, near + LAN.walk_fast_max + 30)
+    pace = gaps(steps)
+    assert pace[: near + LAN.walk_fast_max - 1] == pytest.approx([LAN.knock_s] * (near + LAN.walk_fast_max - 1))
+    assert pace[near + LAN.walk_fast_max :] == pytest.approx([LAN.walk_interval_s] * 29)
+    assert not walk.is_brisk
+    strolled = doors(steps)[near + LAN.walk_fast_max :]
+    assert strolled == list(islice(all_doors(NODE, context.mapping, 65534), 30))
+
+
+def test_who_knows_somebody_lower_knocks_only_where_somebody_is_known() -> None:
+    context, walk = new()
+    walk.begin((7,), context.now)
+    brisk = [7, None, None, None]
+    steps = walked(context, walk, 4, known_only=True)
+    assert doors(steps) == brisk
+    assert gaps(steps) == pytest.approx([LAN.knock_s] * 3)
+    assert doors(walked(context, walk, 3)) == near_doors(NODE, context.mapping)[:3]  # nothing was lost meanwhile
+
+
+def test_who_has_a_meeting_place_is_calm() -> None:
+    context, walk = new()
+    near = near_doors(NODE, context.mapping)
+    walk.begin((7,), context.now)
+    walk.calm_down()
+    assert not walk.is_brisk
+    steps = walked(context, walk, 1 + len(near) + 10)
+    assert doors(steps)[: 1 + len(near)] == [7, *near]  # the doors around us all the same
+    assert gaps(steps)[-9:] == pytest.approx([LAN.walk_interval_s] * 9)
+
+
+def test_an_orphan_knocks_only_below_itself_and_is_not_brisk_for_long() -> None:
+    context, walk = new()
+    near = [p for p in near_doors(NODE, context.mapping) if p < NODE]
+    walk.begin_again(avoid=near[0])
+    assert walk.next_at == pytest.approx(context.now + LAN.knock_s)
+    steps = walked(context, walk, len(near) - 1 + BRISK_AGAIN_MAX + 5)
+    assert doors(steps)[: len(near) - 1] == near[1:]
+    assert gaps(steps)[-4:] == pytest.approx([LAN.walk_interval_s] * 4)
+
+
+def test_it_is_far_when_the_last_near_door_has_had_time_to_answer() -> None:
+    context, walk = new()
+    walk.begin((7,), context.now)
+    steps = 1 + len(near_doors(NODE, context.mapping))
+    for _ in range(steps):
+        assert not walk.is_far
+        walked(context, walk, 1)
+    assert not walk.is_far
+    context.now += LAN.answer_s
+    assert walk.is_far
+
+
+def test_the_list_of_known_doors_is_bounded() -> None:
+    context, walk = new()
+    walk.begin((), context.now)
+    near = len(walk)
+    walk.add(range(1, 10_000), context.now)
+    assert len(walk) - near == DOORS_MAX
+
+
+@pytest.mark.parametrize("position", [1, 2])
+def test_a_network_that_is_walked_through_is_walked_again_at_a_stroll(position: int) -> None:
+    context, walk = new(position, "10.0.0.0/30")
+    walk.begin((), context.now)
+    steps = walked(context, walk, 12)
+    assert set(doors(steps)[3:]) == {3 - position}
+    assert gaps(steps)[-8:] == pytest.approx([LAN.walk_interval_s] * 8)
+
+
+def test_alone_in_a_network_of_one_there_is_no_door() -> None:
+    context, walk = new(1, "10.0.0.1")
+    walk.begin((), context.now)
+    assert set(doors(walked(context, walk, 5))) <= {None, 1}
