@@ -71,8 +71,8 @@ def about() -> str:
         f" `{document['timing']}`, network {document['network']}, guest slots as many as the fan-out,"
         f" {1000 * document['gap_s']:g} ms between two starts, one node named in `seeds`.\n"
         f"Layouts, orders and victims were drawn with {len(seeds)} seeds ({', '.join(map(str, seeds))}); with each,"
-        f" {_range(fewest, most)} interior nodes died and came back, one after the other, each event until nobody had"
-        f" moved for {document['quiet_s']:g} s.\n"
+        f" {_range(fewest, most)} interior nodes of the tree started in {document['events_in']} order died and came"
+        f" back, one after the other, each event until nobody had moved for {document['quiet_s']:g} s.\n"
     )
 
 
@@ -156,7 +156,18 @@ def depths() -> str:
             ]
         )
     deep = "; ".join(f"up to {depth} for p = {fanout}" for fanout, depth in MODEL_REVERSE.items())
-    return table(head, rows) + f"\nIn reverse order the model's sparse layouts got deeper: {deep}.\n"
+    return table(head, rows) + f"\nIn reverse order the model's sparse layouts got deeper: {deep}.\n" + _deeper()
+
+
+def _deeper() -> str:
+    """Where some start of the program made a deeper tree than the model's column says."""
+    found = []
+    for (layout, fanout), runs in _groups(_document()["runs"]).items():
+        model = MODEL[layout, fanout][2]
+        deepest = max(run["starts"][order]["depth"] for run in runs for order in ORDERS)
+        if deepest > model:
+            found.append(f"{NAMES[layout]}, p = {fanout}, by {deepest - model}")
+    return f"Deeper than that column in some start: {'; '.join(found) or 'nowhere'}.\n"
 
 
 def churn() -> str:

@@ -90,7 +90,8 @@ def _command(name: str, meeting: str) -> str:
     network = f" --network {first['network']}" if _is_wide(first) else ""
     return (
         f"netns-lab/lab stabilise --layout {first['layout']}{network} --nodes {some['nodes']}"
-        f" --fanout {some['fanout']} --start {some['start']}{how} --arp --no-disk --rest 0 --quiet {first['quiet_s']:g} --timeout 90"
+        f" --fanout {some['fanout']} --start {some['start']}{how} --arp --no-disk --rest 0"
+        f" --quiet {first['quiet_s']:g} --timeout 90"
         f" --repeat {repeat} --json docs/figures/{name}"
     )
 

@@ -43,8 +43,9 @@ class Agenda:
             self._at[alarm] = at
         self.next_at = min(self._at.values(), default=inf)
 
-    def is_planned(self, alarm: Alarm) -> bool:
-        return alarm in self._at
+    def at(self, alarm: Alarm) -> float:
+        """When it is planned; infinity: it is not."""
+        return self._at.get(alarm, inf)
 
     def clear(self) -> None:
         """Nothing will be done any more."""

@@ -21,6 +21,7 @@ from subord.core.view import Position
 NEIGHBOURS = 4
 CANDIDATES = 4
 ANCESTORS = 2
+LIKELY = 2
 NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS
 
 
@@ -29,6 +30,13 @@ def near_doors(node: Position, mapping: IpMapping) -> list[Position]:
     candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # home, the first, is asked anyway
     turns = zip_longest(islice(mapping.neighbours(node), NEIGHBOURS), candidates, _ancestors(node, mapping))
     return list(dict.fromkeys(p for p in chain.from_iterable(turns) if p is not None))
+
+
+def likely_doors(node: Position, mapping: IpMapping) -> list[Position]:
+    """At most 1 + LIKELY positions that may lead us and start later than we: our home, our lower neighbours."""
+    home = mapping.home_of(node)
+    lower = (p for p in islice(mapping.neighbours(node), NEIGHBOURS) if mapping.may_lead(p, node))
+    return list(dict.fromkeys((*(() if home is None else (home,)), *islice(lower, LIKELY))))
 
 
 def common_doors(size: int) -> Iterator[Position]:

@@ -11,6 +11,7 @@ from math import inf
 from subord.core.agenda import Alarm
 from subord.core.context import Context
 from subord.core.messages import Announce
+from subord.core.view import Position
 
 FIRST_S = 2.0  # in answers: as long as our home may need to answer
 
@@ -36,6 +37,13 @@ class Herald:
         """We have one."""
         self._is_alone = False
         self._context.agenda.plan(Alarm.ANNOUNCE, inf)
+
+    def on_announce(self, source: Position) -> None:
+        """One who ranks above us has no leader: let it hear us soon."""
+        context = self._context
+        soon = context.now + context.chance.uniform(0, context.timing.search_interval_s)
+        if self._is_alone and context.mapping.may_lead(context.position, source):
+            context.agenda.plan(Alarm.ANNOUNCE, min(soon, context.agenda.at(Alarm.ANNOUNCE)))
 
     def on_alarm(self, *, silent: bool) -> None:
         """Announce, unless a lower one was heard, and rest."""

@@ -6,13 +6,13 @@ of none he walks from door to door (walk.py), and the first who opens knows the 
 are listed. When every inn is full, he asks for the room of somebody younger. And when nobody opens at all,
 he is the innkeeper.
 
-Who has a place of his own, or has been sent away from it, is looking all the same: an innkeeper for the country
-that his inn may belong to, a guest for his home, or for a bed nearer the top (climbing.py).
+A guest goes on looking, too: for his home, or for a bed nearer the top (climbing.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from math import inf
 
 from subord.core.agenda import Alarm
@@ -20,20 +20,22 @@ from subord.core.answers import Answers
 from subord.core.climbing import better_place, is_too_deep
 from subord.core.context import Context
 from subord.core.damping import Damping
+from subord.core.doors import likely_doors
 from subord.core.following import Following
 from subord.core.hearsay import Hearsay
-from subord.core.messages import Accept, Advice, Goodbye, Guidance, No, Refuse, Why, Wish
+from subord.core.messages import Accept, Advice, Back, Goodbye, Guidance, No, Refuse, Why, Wish
 from subord.core.patience import Patience
 from subord.core.pause import Pause
+from subord.core.peers import Peers
 from subord.core.questions import Aim, Question, Questions
 from subord.core.roster import Roster
 from subord.core.rounds import Round
 from subord.core.view import Incarnation, Position
 from subord.core.walk import Walk
 
-PEERS_MAX = 16
 BUSY_MAX = 8
 QUESTIONS_MAX = 16
+CALLS_MAX = 64  # of a new root to those who belong below it
 VAIN_LOOKS_MAX = 6
 ROUNDS_MAX = 10  # among full lower ranks, before we stand alone
 HOME_RETRY_S_MAX = 0.5
@@ -53,11 +55,12 @@ class Joining:
         self._roster = roster
         self._following = following
         self._attached = attached
+        self._home = context.mapping.home_of(context.position)  # None: no position is lower than ours
         self.damping = Damping(context.timing)
         self._alone = alone
         self.aim = Aim.NOTHING
         self.exchanges = 0
-        self.peers: list[Position] = []  # lower positions that were alive, latest first
+        self.peers = Peers(context)
         self.seeds: tuple[Position, ...] = ()  # named by the operator
         self.answers = Answers()
         self.hearsay = Hearsay(context)
@@ -69,22 +72,19 @@ class Joining:
         self._vain_looks = 0  # for a better place, in haste
         self._pause = Pause(context)
 
-    # -- beginning ----------------------------------------------------------------------------------------
-
     def start_first(self) -> None:
         """We have just started."""
         context, timing = self._context, self._context.timing
         self.aim = Aim.FIRST
         self._rounds = 0
         self._begin_round(self.peers)
-        home = context.mapping.home_of(context.position)
-        if home is None:
+        self._walk.begin(self.seeds, context.now + timing.answer_s * (0.25 if self.seeds else 2))
+        if self._home is None:
             self._end_alone()
             return
         remembers = bool(self.peers)
-        self._patience.begin(remembers=remembers, remembers_other=remembers and self.peers[0] != home)
-        self._walk.begin(self.seeds, context.now + timing.answer_s * (0.25 if self.seeds else 2))
-        self._questions.propose(home, Wish.HOME, patient=True)
+        self._patience.begin(remembers=remembers, remembers_other=remembers and self.peers[0] != self._home)
+        self._questions.propose(self._home, Wish.HOME, patient=True)
 
     def start_next(self, alternates: Iterable[Position], avoid: Position) -> None:
         """Our leader is lost or leaving."""
@@ -96,12 +96,6 @@ class Joining:
         self._round.visited.add(avoid)
         self._walk.begin_again(avoid)
         self._advance()
-
-    def know(self, positions: Iterable[Position]) -> None:
-        """These may be alive: worth asking in the next round."""
-        may_lead, own = self._context.mapping.may_lead, self._context.position
-        peers = dict.fromkeys(p for p in (*positions, *self.peers) if may_lead(p, own))
-        self.peers = list(peers)[:PEERS_MAX]
 
     def rejoin(self) -> None:
         """Our leader does not know us (it restarted): propose to it again."""
@@ -141,8 +135,6 @@ class Joining:
             self._pause.length_s = soon_s
             self._pause.begin(soon_s)
 
-    # -- home -----------------------------------------------------------------------------------------------
-
     def told_home(self) -> None:
         """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently."""
         home = self._home_elsewhere()
@@ -156,8 +148,8 @@ class Joining:
 
     def _home_elsewhere(self) -> Position | None:
         """Our computed leader, unless we follow it already."""
-        home, leader = self._context.mapping.home_of(self._context.position), self._following.leader
-        return None if leader is not None and leader.position == home else home
+        leader = self._following.leader
+        return None if leader is not None and leader.position == self._home else self._home
 
     def _may_move_home(self, home: Position) -> bool:
         """Not a guest whose home was lost again and again; it rests until it may."""
@@ -171,9 +163,7 @@ class Joining:
     @property
     def is_brisk(self) -> bool:
         """Do we walk from door to door as one who has just arrived?"""
-        return self._walk.next_at < inf and self._walk.is_brisk
-
-    # -- somebody is there ------------------------------------------------------------------------------------
+        return self._walk.next_at < inf and self._walk.is_brisk and not self._is_settling
 
     def on_heard(self, source: Position) -> None:
         """Anybody spoke to us."""
@@ -186,6 +176,11 @@ class Joining:
             # In a moment: it has perhaps just started, and will then have found a lower one itself.
             self._ask_later(source, self._context.jittered(self._context.timing.answer_s))
 
+    def call_home(self) -> None:
+        """We came up, and nobody above us could tell those below; one by one, as absent ones cost ARP requests."""
+        below = self._context.mapping.at_home_below(self._context.position)
+        self._walk.call([p for p in islice(below, CALLS_MAX) if not self._roster.is_live(p)])
+
     def on_announce(self, source: Position) -> None:
         """A root is there; if it ranks above us it hears our own announcement."""
         self._walk.calm_down()
@@ -195,7 +190,7 @@ class Joining:
 
     def _ask_later(self, source: Position, seconds: float) -> None:
         if self._following.leader is None and self.aim is not Aim.NOTHING:
-            self.know((source,))
+            self.peers.know((source,))
             self._walk.add((source,), self._context.now + seconds)
 
     # -- rounds -----------------------------------------------------------------------------------------------
@@ -235,6 +230,17 @@ class Joining:
         )
 
     @property
+    def _is_settling(self) -> bool:
+        """Has our own tree just changed? Then we first let the neighbours in, and look far away later.
+
+        The lowest position of the network looks far away only while it is all alone: all others come to it.
+        """
+        return self._roster.live > 1 and (
+            self._context.mapping.home_of(self._context.position) is None
+            or self._context.now < self._roster.changed_at + self._context.timing.patience_s
+        )
+
+    @property
     def _knows_somebody(self) -> bool:
         """Is there any reason to believe that somebody below us lives?"""
         return self._round.heard or self.hearsay.knows_lower
@@ -250,11 +256,7 @@ class Joining:
 
     def _end_alone(self) -> None:
         self.aim = Aim.LOWER
-        if self._context.mapping.home_of(self._context.position) is None:
-            self._walk.stop()  # the lowest position has nobody to look for
-            self._pause.end()
-        else:
-            self._pause.begin(self._pause.length_s)
+        self._pause.begin(self._pause.length_s)
         self._alone()
 
     def _look_again(self) -> None:
@@ -265,8 +267,7 @@ class Joining:
             self._pause.begin(context.timing.answer_s)  # perhaps our home is just answering
         elif self.aim is Aim.LOWER:
             self._begin_round(())
-            home = context.mapping.home_of(context.position)
-            self._walk.add((*(() if home is None else (home,)), *self.peers, *self.seeds), context.now)
+            self._walk.add((*likely_doors(context.position, context.mapping), *self.peers, *self.seeds), context.now)
             if self.hearsay.knows_lower:
                 self._pause.length_s = (
                     context.timing.search_interval_s / 2
@@ -283,11 +284,8 @@ class Joining:
             for root in self._following.path[:1]:
                 self._questions.ask(root)
 
-    # -- asking -----------------------------------------------------------------------------------------------
-
     def _propose(self, position: Position, wish: Wish | None = None, *, tries: int = 1) -> None:
-        home = self._context.mapping.home_of(self._context.position)
-        fitting = Wish.HOME if position == home else Wish.GUEST
+        fitting = Wish.HOME if position == self._home else Wish.GUEST
         self._round.visited.add(position)
         self._questions.propose(position, fitting if wish is None else wish, tries=tries)
 
@@ -308,8 +306,15 @@ class Joining:
         if self._round.offers or self._is_waiting() or len(self._questions) >= QUESTIONS_MAX:
             self._walk.pause()
             return
-        door = self._walk.step(known_only=self.aim is not Aim.LOWER and self._knows_somebody)
-        if door is not None and not self._roster.is_live(door) and not self._questions.about(door):
+        called = self._walk.next_call()
+        if called is not None:
+            self._context.send(called, Back(self._context.incarnation, self._context.position))
+            return
+        known_only = self._is_settling if self.aim is Aim.LOWER else self._knows_somebody
+        door = self._walk.step(known_only=known_only)
+        if door is None and self._home is None:
+            self._walk.stop()
+        elif door is not None and not self._roster.is_live(door) and not self._questions.about(door):
             self._questions.ask(door)
 
     def on_unreachable(self, position: Position) -> None:
@@ -337,14 +342,12 @@ class Joining:
         self._questions.close(question)
         self._advance()
 
-    # -- answers ----------------------------------------------------------------------------------------------
-
     def _take(self, source: Position, exchange: int) -> Question | None:
         """The open question that this answers, if any."""
         question = self._questions.find(source, exchange)
         if question is not None:
             self.exchanges += 1
-            self.know((source,))
+            self.peers.know((source,))
         return question
 
     def on_accept(self, source: Position, accept: Accept) -> None:
@@ -359,7 +362,7 @@ class Joining:
             return
         self.answers.mark(self._context.now, source, "accepted")
         self._questions.clear()
-        self.know(accept.guidance.path)
+        self.peers.know(accept.guidance.path)
         self._attached(source, accept.incarnation, accept.guidance)
 
     def on_refuse(self, source: Position, refuse: Refuse) -> bool:
@@ -430,8 +433,6 @@ class Joining:
                 self._vain_looks += 1
                 self._pause.length_s = self._context.timing.search_interval_s
         self._advance()
-
-    # -- records ----------------------------------------------------------------------------------------------
 
     def sizes(self) -> dict[str, int]:
         """How full our tables are."""

@@ -7,7 +7,6 @@ book of rooms is slots.py, the list of everybody who lives on these floors is ro
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from math import inf
 from typing import assert_never
 
@@ -43,7 +42,6 @@ from subord.core.roster import GUEST, OWN, Roster
 from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
 
-CALLS_MAX = 64  # of a new root to those who belong below it
 ROWS_MAX = 1 << 20  # nodes of a subtree: more is somebody's mistake, or malice
 WORDS = {
     No.FULL: "no free slot",
@@ -359,7 +357,7 @@ class Leading:
         """The way to the root changed: tell it together with what else changes in a moment."""
         if self.slots.taken:
             agenda, now = self._context.agenda, self._context.now
-            if not agenda.is_planned(Alarm.GUIDE):
+            if agenda.at(Alarm.GUIDE) == inf:
                 agenda.plan(Alarm.GUIDE, now + self._context.timing.report_s)
 
     def tell_subordinates(self) -> None:
@@ -385,15 +383,6 @@ class Leading:
                 if its is not None and its[1].change.place == GUEST:
                     self._tell_home(guest, position)
         self._roster.news.clear()
-
-    def call_home(self) -> None:
-        """We came up and nobody is above us who could tell those below: tell them ourselves (section 3).
-
-        Only a new root does so. If every node did, the calls to absent addresses would be a storm of ARP.
-        """
-        for position in islice(self._context.mapping.at_home_below(self._context.position), CALLS_MAX):
-            if position not in self.slots.taken:
-                self._context.send(position, Back(self._context.incarnation, self._context.position))
 
     def _tell_home(self, guest: Position, home: Position) -> None:
         rows = self._roster.rows

@@ -145,7 +145,7 @@ class Node:
                 self.following.on_cut(event.position, "closed")
                 self.leading.on_cut(event.position)
             case Known():
-                self.joining.know(event.positions)
+                self.joining.peers.know(event.positions)
             case Seeds():
                 self.joining.seeds = event.positions
             case Start():
@@ -192,7 +192,8 @@ class Node:
             if not self._met:
                 self._met = True
                 self.context.note(FirstContact(event.source))
-            self.joining.on_heard(event.source)
+            if not (isinstance(message, Refuse) and message.no is No.TERMS):  # another cluster's: no news of ours
+                self.joining.on_heard(event.source)
             self._on_message(event.source, event.address, message)
 
     def _on_message(self, source: Position, address: str, message: Message) -> None:
@@ -223,6 +224,7 @@ class Node:
             case Goodbye():
                 self._on_goodbye(source, message)
             case Announce():
+                self.herald.on_announce(source)
                 self.joining.on_announce(source)
             case Versions():
                 pass
@@ -259,7 +261,7 @@ class Node:
             self.context.note(Dropped("loop"))
             self._lose_leader("unwelcome", ())
             return
-        self.joining.know((*leader.guidance.alternates, *leader.guidance.path))
+        self.joining.peers.know((*leader.guidance.alternates, *leader.guidance.path))
         self._on_path()
 
     def _on_path(self) -> None:
@@ -359,7 +361,7 @@ class Node:
             self.following.detach()
             self.herald.alone()
         if self.place is None:
-            self.leading.call_home()
+            self.joining.call_home()
         self._settle_in(Place.ROOT, None, Cue.ALONE, "no lower position answers")
 
     def _settle_in(self, place: Place, leader: Position | None, cue: Cue, reason: str) -> None:

@@ -131,6 +131,8 @@ class Openings:
 
     def _refresh(self, top: int) -> None:
         now, roster = self._context.now, self._roster
+        for node in [node for node, (_, until) in self._promises.items() if until <= now]:
+            self._forget(node)
         is_fresh = self._top == top and (self._revision == roster.revision or now - self._drawn_at < PLAN_S)
         if not is_fresh or self._drawn_at < 0:
             self._draw(top)
@@ -155,7 +157,7 @@ class Openings:
                 nodes[leader] += nodes[position]
                 heights[leader] = max(heights.get(leader, 0), heights.get(position, 0) + 1)
         self._free = {p: slots - roster.guests[p] for p in self._living}
-        self._keep_promises(rows)
+        self._end_kept_promises(rows)
         self._vacant = [[] for _ in range(max(levels.values()) + 1)]
         self._guests = [[] for _ in self._vacant]
         for position in self._living:
@@ -174,10 +176,9 @@ class Openings:
             self._promises[node] = place, self._context.now + PROMISE_ANSWERS * self._context.timing.answer_s
             self._promised[place] += 1
 
-    def _keep_promises(self, rows: dict[Position, Change]) -> None:
-        for node, (place, until) in tuple(self._promises.items()):
-            is_there = node in rows and rows[node].leader == place
-            if is_there or until <= self._context.now:
+    def _end_kept_promises(self, rows: dict[Position, Change]) -> None:
+        for node, (place, _) in tuple(self._promises.items()):
+            if node in rows and rows[node].leader == place:
                 self._forget(node)
 
     def _forget(self, node: Position) -> None:

@@ -24,6 +24,7 @@ class Walk:
         self._context = context
         self._known: list[Position] = []  # where somebody lived, or should: knocked at first
         self._near: list[Position] = []
+        self._calls: list[Position] = []  # to be told that we are here, before all others
         self._common = common_doors(context.settings.network.size)
         self._all: Iterator[Position] | None = None
         self._brisk_left = context.timing.walk_fast_max
@@ -67,20 +68,32 @@ class Walk:
         self.next_at = min(self.next_at, at)
 
     def stop(self) -> None:
-        self._known, self._near = [], []
+        self._known, self._near, self._calls = [], [], []
         self.next_at = inf
+
+    def call(self, positions: list[Position]) -> None:
+        """Tell these that we are here, at the pace of knocking."""
+        self._calls = positions
+        self._plan(self._context.timing.knock_s)
+
+    def next_call(self) -> Position | None:
+        """Whom to tell now. Sets the time of the next step."""
+        if not self._calls:
+            return None
+        self._plan(self._context.timing.knock_s)
+        return self._calls.pop(0)
 
     def step(self, *, known_only: bool) -> Position | None:
         """The next door; None: there is none now. Sets the time of the step after it."""
         context, timing = self._context, self._context.timing
-        for doors in (self._known, self._near):
+        for doors in (self._known, [] if known_only else self._near):
             if doors:
                 self._plan(timing.knock_s)
                 self._answered_at = context.now + timing.answer_s
                 return doors.pop(0)
-            if known_only:
-                self.pause()
-                return None
+        if known_only:
+            self._plan(timing.patience_s)
+            return None
         size = context.settings.network.size
         if self._brisk_left > 0:
             self._brisk_left -= 1
@@ -98,7 +111,7 @@ class Walk:
         self._plan(self._context.timing.knock_s)
 
     def __len__(self) -> int:
-        return len(self._known) + len(self._near)
+        return len(self._known) + len(self._near) + len(self._calls)
 
     def _plan(self, seconds: float) -> None:
         self.next_at = self._context.now + seconds

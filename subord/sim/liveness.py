@@ -13,8 +13,8 @@ from math import ceil
 import msgspec
 
 from subord.core.doors import NEAR_MAX
-from subord.core.joining import PEERS_MAX
 from subord.core.messages import CHANGES_MAX, PATH_POSITIONS_MAX
+from subord.core.peers import PEERS_MAX
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.core.walk import DOORS_MAX

@@ -13,7 +13,7 @@ from typing import NoReturn
 from subord.core.answers import ASKED_MAX
 from subord.core.doors import NEAR_MAX
 from subord.core.events import Action, Event, LeaderLost, Received, Send, Start, SubordinateLost, Unreadable, Wakeup
-from subord.core.joining import PEERS_MAX, QUESTIONS_MAX
+from subord.core.joining import CALLS_MAX, QUESTIONS_MAX
 from subord.core.messages import (
     ALTERNATES_MAX,
     CHANGES_MAX,
@@ -29,6 +29,7 @@ from subord.core.messages import (
     Terms,
 )
 from subord.core.node import Node
+from subord.core.peers import PEERS_MAX
 from subord.core.phases import Phase
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.settings import Settings
@@ -246,7 +247,11 @@ class BoundedTables(Checker):
         return {
             "subordinates": slots_max,
             "questions": QUESTIONS_MAX + QUESTIONS_SPARE,
-            "candidates": DOORS_MAX + NEAR_MAX + 2 * (PEERS_MAX + QUESTIONS_MAX * HINTS_MAX) + ALTERNATES_MAX,
+            "candidates": DOORS_MAX
+            + NEAR_MAX
+            + CALLS_MAX
+            + 2 * (PEERS_MAX + QUESTIONS_MAX * HINTS_MAX)
+            + ALTERNATES_MAX,
             "peers": PEERS_MAX,
             "answers": ASKED_MAX,
             "vain_beats": timing.attempts + QUESTIONS_SPARE,

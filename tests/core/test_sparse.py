@@ -1,79 +1,276 @@
 """Stories of networks in which most addresses belong to nobody: seeds, announcements, guests (docs/protocol.md).
 
-Fan-out 2 in 10.0.0.0/16 unless a story says otherwise; no home lives, so everybody but the root is a guest.
+Fan-out 2 in 10.0.0.0/16; hardly a home lives, so nearly everybody is a guest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import msgspec
 import pytest
 from small_world import SmallWorld
 
 from subord.core.events import Action, Dropped, Event, Publish, Received
-from subord.core.messages import Accept, Announce, Ask, Message, Propose, Terms
+from subord.core.messages import Advice, Announce, Ask, Message, Propose, Terms
 from subord.core.settings import LAN
 from subord.core.view import Place
 from subord.sim.world import World
 
 CAMP = (1_000, 9_000, 17_000, 30_000, 52_000)  # a small tree, far from each other and from their homes
-FAR = 60_000  # not near any of them, and not early on the common list
+FAR = 59_000  # near none of them, and late on the common list
 SEARCH_S = LAN.search_interval_s_max * 1.1  # the longest rest of a root
+ANNOUNCE_S = LAN.home_interval_s_max * 1.1  # the longest rest of its announcements
 REST_S = 60.0
 
 Said = list[tuple[float, int, int, Message]]
 
 
 class Listening(SmallWorld):
-    """Writes down what is announced, and what is said: (time, source, target, message)."""
+    """Writes down who announced itself: (time, position, its leader)."""
 
-    announced: list[tuple[float, int]]
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self.announced: list[tuple[float, int, int]] = []
 
-    def after_event(self, _world: World, position: int, event: Event, actions: Sequence[Action], _token: object) -> None:
-        if not hasattr(self, "announced"):
-            self.announced = []
-        self.announced += [(self.now, position) for action in actions if isinstance(action, Publish)]
-        super().after_event(_world, position, event)
+    def after_event(self, world: World, position: int, event: Event, actions: Sequence[Action], *_: object) -> None:  # type: ignore[override]
+        self.announced += [
+            (self.now, position, self.leader_of(position)) for each in actions if type(each) is Publish
+        ]
+        super().after_event(world, position, event)
 
     def listen(self) -> Said:
+        """What is said from now on: (time, source, target, message)."""
         said: Said = []
-        self.on_message = lambda source, target, message, _n: said.append((self.now, source, target, message))
+        self.on_message = lambda source, target, message, _copies: said.append((self.now, source, target, message))
         return said
 
 
-def camped(*more: int, multicast: bool = False) -> Listening:
-    """The camp at rest; all have found each other by the seed 1000."""
+def empty(*, multicast: bool = False) -> Listening:
     world = Listening.empty(2)
     assert isinstance(world, Listening)
-    world.seeds, world.multicast = CAMP[:1], multicast
-    world.start_all((*CAMP, *more))
+    world.multicast = multicast
+    return world
+
+
+def camped() -> Listening:
+    """The camp at rest; all have found each other by a seed."""
+    world = empty()
+    world.seeds = CAMP[:1]
+    world.start_all(CAMP)
     world.run_until(world.whole, within_s=20)
     world.run(REST_S)
-    assert world.roots() == [min((*CAMP, *more))]
+    assert world.roots() == [CAMP[0]]
     world.seeds = ()
     return world
 
 
-def asked(said: Said, source: int, target: int, kind: type[Message] = Ask) -> list[float]:
+def times(said: Said, source: int, target: int, kind: type[Message]) -> list[float]:
     """When `source` said that to `target`."""
-    return [at for at, s, t, message in said if (s, t) == (source, target) and isinstance(message, kind)]
+    return [at for at, s, t, message in said if (s, t, type(message)) == (source, target, kind)]
 
 
-# -- seeds ------------------------------------------------------------------------------------------------------
+# -- seeds --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", CAMP)
 def test_a_seed_is_asked_and_the_root_knows_the_place(seed: int) -> None:
     world = camped()
-    before = world.moves()
     said = world.listen()
     world.seeds = (seed,)
     world.start(FAR)
-    world.run_until(world.whole, within_s=LAN.patience_s)
-    assert len(asked(said, FAR, seed)) == 1
-    assert len(asked(said, FAR, 1_000)) == 1  # once, also when the seed is the root
-    advice = asked(said, 1_000, FAR, Message.__args__[4])  # type: ignore[attr-defined]
-    assert advice
+    world.run_until(lambda: world.leader_of(FAR) > 0, within_s=LAN.patience_s)
+    asks = [target for _, source, target, message in said if source == FAR and isinstance(message, Ask)]
+    assert [p for p in asks if p in CAMP] == list(dict.fromkeys((seed, CAMP[0])))
+    (advice,) = [m for _, s, t, m in said if (s, t) == (CAMP[0], FAR) and isinstance(m, Advice)]
+    proposals = [target for _, source, target, message in said if source == FAR and isinstance(message, Propose)]
+    home = world.nodes[FAR].context.mapping.home_of(FAR)
+    assert [target for target in proposals if target != home] == [advice.hints[0]] == [world.leader_of(FAR)]
+
+
+def test_a_dead_seed_is_asked_again_while_there_is_no_leader() -> None:
+    world = empty()
+    said = world.listen()
+    world.seeds = (30_000,)
+    world.start(FAR)
     world.run(REST_S)
-    assert {p: n for p, n in world.moves().items() if n != before.get(p, 0)} == {}
+    asked_at = times(said, FAR, 30_000, Ask)
+    assert world.roots() == [FAR]
+    assert max(late - early for early, late in pairwise([0.0, *asked_at, world.now])) <= SEARCH_S + LAN.answer_s
+    world.seeds = ()
+    world.start(30_000)
+    world.run_until(lambda: world.leaders() == {30_000: 0, FAR: 30_000}, within_s=SEARCH_S + LAN.patience_s)
+
+
+def test_a_seed_is_no_longer_asked_when_there_is_a_leader() -> None:
+    """A guest asks its root, and nobody else."""
+    world = empty()
+    world.seeds = (30_000,)
+    world.start_all((1_000, 9_000, 30_000, FAR))
+    world.run_until(world.whole, within_s=20)
+    said = world.listen()
+    world.run(2 * REST_S)
+    assert {
+        (source, target) for _, source, target, message in said if isinstance(message, Ask) and source != 1_000
+    } == {(guest, 1_000) for guest in (9_000, 30_000, FAR)}
+
+
+# -- announcements ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart_s", "within_s"),
+    [
+        (9_000, FAR, 0.0, 4.0),
+        (FAR, 9_000, 0.0, 4.0),
+        (FAR, 9_000, 2 * REST_S, 4.0),  # a new lower one is heard at once
+        (9_000, FAR, 2 * REST_S, ANNOUNCE_S + 1),  # a higher one hears the root when that speaks next
+    ],
+)
+def test_a_root_is_heard(first: int, second: int, apart_s: float, within_s: float) -> None:
+    world = empty(multicast=True)
+    world.start(first)
+    world.run(apart_s)
+    world.start(second)
+    world.run_until(lambda: world.leaders() == {9_000: 0, FAR: 9_000}, within_s=within_s)
+    assert world.sent["Announce"] > 0
+
+
+def test_whoever_has_a_leader_does_not_announce_itself() -> None:
+    world = empty(multicast=True)
+    world.start_all(CAMP)
+    world.run_until(world.whole, within_s=10)
+    found_at = world.now
+    world.run(5 * REST_S)
+    assert {leader for _, _, leader in world.announced} == {0}
+    assert {position for at, position, _ in world.announced if at > found_at} == {CAMP[0]}
+
+
+def test_announcements_become_rare() -> None:
+    world = empty(multicast=True)
+    world.start(FAR)
+    world.run(6 * REST_S)
+    gaps = [late - early for (early, *_), (late, *_) in pairwise(world.announced)]
+    planned = [min(LAN.search_interval_s * 2**k, LAN.home_interval_s_max) for k in range(len(gaps))]
+    assert all(0.9 * rest <= gap <= 1.1 * rest for gap, rest in zip(gaps, planned, strict=True))
+    assert len(gaps) > 10
+    assert planned[-1] == LAN.home_interval_s_max
+
+
+def test_who_hears_a_lower_one_keeps_silent() -> None:
+    """The voice of a root that answers no question: whoever hears it stays alone, and does not speak."""
+    world = empty(multicast=True)
+    world.start(FAR)
+    for _ in range(60):
+        world.tell(1_000, FAR, Announce(1, Terms.of(world.settings)))
+        world.run(1)
+    assert world.announced == []
+    world.run(LAN.leader_silence_s + ANNOUNCE_S)
+    assert {position for _, position, _ in world.announced} == {FAR}
+
+
+def test_a_hundred_who_start_together_do_not_all_announce_themselves() -> None:
+    world = empty(multicast=True)
+    world.start_all(range(20_000, 60_000, 400))
+    world.run_until(world.whole, within_s=10)
+    assert len({position for _, position, _ in world.announced}) <= 20
+
+
+OTHER = Terms("10.0.0.0/16", 2, 2, "ip", "complete", "lan")
+FOREIGN: list[tuple[int | None, str, Terms, str]] = [
+    # (source, address, terms, why it is dropped)
+    (500, "10.0.1.244", msgspec.structs.replace(OTHER, fanout=8), "foreign_announcement"),
+    (500, "10.0.1.244", msgspec.structs.replace(OTHER, guest_slots=3), "foreign_announcement"),
+    (500, "10.0.1.244", msgspec.structs.replace(OTHER, timing="wan"), "foreign_announcement"),
+    (500, "10.0.1.244", msgspec.structs.replace(OTHER, numbering="paper"), "foreign_announcement"),
+    (500, "10.0.1.244", msgspec.structs.replace(OTHER, network="10.0.0.0/8"), "foreign_announcement"),
+    (None, "192.168.0.1", msgspec.structs.replace(OTHER, network="192.168.0.0/24"), "foreign_announcement"),
+    (None, "192.168.0.1", OTHER, "outside_network"),
+    (FAR, "10.0.230.120", OTHER, "own_address"),
+]
+
+
+@pytest.mark.parametrize(("source", "address", "terms", "reason"), FOREIGN)
+def test_announcements_of_others_change_nothing(source: int | None, address: str, terms: Terms, reason: str) -> None:
+    world = empty(multicast=True)
+    world.start(FAR)
+    world.run(REST_S)
+    node = world.nodes[FAR]
+    before = (node.deadline, node.joining.hearsay.lowest, node.joining.peers, node.joining.sizes(), world.leaders())
+    event = Received(source, address, Announce(7, terms))
+    assert node.handle(event, world.now) == [Dropped(reason)]
+    assert before == (
+        node.deadline,
+        node.joining.hearsay.lowest,
+        node.joining.peers,
+        node.joining.sizes(),
+        world.leaders(),
+    )
+
+
+def test_the_refusal_of_another_cluster_is_no_news_of_a_lower_node() -> None:
+    """500, the home of 1000, belongs to another cluster: 1000 is a root like any other, and shows its light."""
+    world = empty(multicast=True)
+    world.own_settings[500] = msgspec.structs.replace(world.settings, fanout=3, guest_slots=3)
+    world.start_all((500, 1_000))
+    world.run(REST_S)
+    assert not world.nodes[1_000].joining.hearsay.knows_lower
+    assert 1_000 in {position for _, position, _ in world.announced}
+
+
+def test_two_clusters_on_one_wire_stay_apart() -> None:
+    """Other fan-out, same network: they hear each other, and do not answer."""
+    world = empty(multicast=True)
+    others = (500, 5_000, 50_000)
+    for position in others:
+        world.own_settings[position] = msgspec.structs.replace(world.settings, fanout=3, guest_slots=3)
+    world.start_all((*CAMP, *others))
+    world.run(REST_S)
+    assert world.roots() == [500, CAMP[0]]
+    assert {world.leader_of(p) for p in others} <= {0, *others}
+    assert {world.leader_of(p) for p in CAMP} <= {0, *CAMP}
+    assert Dropped("foreign_announcement") in world.noticed(Dropped, 500)
+    assert Dropped("foreign_announcement") in world.noticed(Dropped, CAMP[0])
+
+
+# -- a new lowest -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("position", "seeds"),
+    [(999, ()), (998, ()), (500, CAMP[:1]), (500, CAMP[-1:]), (1, CAMP[2:3])],
+    ids=["neighbour", "second neighbour", "seed is the root", "seed is a guest", "position 1"],
+)
+def test_the_old_root_follows_a_new_lowest(position: int, seeds: tuple[int, ...]) -> None:
+    world = camped()
+    world.seeds = seeds
+    world.start(position)
+    world.run_until(lambda: world.roots() == [position] and world.whole(), within_s=SEARCH_S)
+    assert world.leader_of(CAMP[0]) == position
+    moved = {p: node.leader_changes for p, node in world.nodes.items()}
+    world.run(REST_S)
+    assert moved == {p: node.leader_changes for p, node in world.nodes.items()}
+
+
+# -- guests -------------------------------------------------------------------------------------------------------
+
+
+def test_a_guest_does_not_ask_a_silent_home_and_goes_there_when_it_comes() -> None:
+    """Every third address lives: for most that is no home. Who rests asks nobody but the root."""
+    world = empty()
+    world.start_all(range(3, 94, 3))
+    world.run_until(world.whole, within_s=20)
+    world.run(REST_S)
+    said = world.listen()
+    world.run(2 * REST_S)
+    root = world.roots()[0]
+    assert {type(m) for _, _, target, m in said if target not in world.nodes} <= {Ask}
+    assert {source for _, source, target, _ in said if target not in world.nodes} <= {root}
+    assert world.places()[Place.GUEST] > 10
+    assert world.nodes[93].place is Place.GUEST
+    world.seeds = (93,)
+    world.start(46)  # the home of 92 and 93
+    world.run_until(lambda: world.leader_of(93) == 46, within_s=5)
+    assert world.nodes[93].place is Place.HOME

@@ -95,7 +95,7 @@ def test_who_knows_somebody_lower_knocks_only_where_somebody_is_known() -> None:
     brisk = [7, None, None, None]
     steps = walked(context, walk, 4, known_only=True)
     assert doors(steps) == brisk
-    assert gaps(steps) == pytest.approx([LAN.knock_s] * 3)
+    assert gaps(steps) == pytest.approx([LAN.knock_s, LAN.patience_s, LAN.patience_s])
     assert doors(walked(context, walk, 3)) == near_doors(NODE, context.mapping)[:3]  # nothing was lost meanwhile
 
 

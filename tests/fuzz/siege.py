@@ -22,11 +22,12 @@ from small_world import SmallWorld
 from subord.core.answers import ASKED_MAX
 from subord.core.doors import NEAR_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
-from subord.core.joining import PEERS_MAX
+from subord.core.joining import CALLS_MAX
 from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.node import Node
 from subord.core.openings import PROMISES_MAX
+from subord.core.peers import PEERS_MAX
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.rounds import ADVISERS_MAX
 from subord.core.settings import Settings
@@ -89,7 +90,9 @@ class Siege:
         """A new tree, settled."""
         settings = Settings(network=Network.parse(NETWORK), fanout=FANOUT, guest_slots=FANOUT)
         self.world = Town(settings, self._seed)
-        self.world.start_all(sorted((TARGET, *OTHERS)))
+        for position in sorted((TARGET, *OTHERS)):
+            self.world.start(position)
+            self.world.run(5)
         self.world.run(20)
         assert self.world.whole()
         assert self.world.leaders() == {1: 0, 2: 1, 3: 1, 60: 3, 61: 3}
@@ -205,7 +208,7 @@ BOUNDS = {
     "subordinates": 2 * FANOUT,
     "vain beats": VAIN_BEATS_MAX,
     "questions": IN_FLIGHT_MAX,
-    "candidates": DOORS_MAX + NEAR_MAX + 2 * POSITIONS,
+    "candidates": DOORS_MAX + NEAR_MAX + CALLS_MAX + 2 * POSITIONS,
     "advisers": ADVISERS_MAX,
     "promises": 2 * PROMISES_MAX,
     "peers": PEERS_MAX,

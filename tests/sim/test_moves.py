@@ -11,7 +11,7 @@ from subord.sim.safety import Violation
 
 NODES = 60
 EVENTS = 3
-CHAIN_MAX = 3  # moves beyond those of the subordinates; larger clusters have some longer ones (docs/evaluation.md)
+CHAIN_MAX = 8  # moves of all events together beyond those of the subordinates; where there are homes, none
 DEEPER_MAX = 3  # levels more than the least possible
 
 
@@ -20,10 +20,11 @@ DEEPER_MAX = 3  # levels more than the least possible
 def test_a_death_and_a_return_move_few(layout: Layout, fanout: int) -> None:
     town = Town(Case(layout=layout, fanout=fanout, nodes=NODES), "random")
     found = happen(town, EVENTS)
+    beyond_max = 0 if layout in ("dense", "holes") else CHAIN_MAX
     assert len(found) == EVENTS
-    for each in found:
-        assert each.subordinates <= each.died <= each.subordinates + CHAIN_MAX, each
-        assert 1 <= each.returned <= each.subordinates + 1 + CHAIN_MAX, each
+    assert all(each.died >= each.subordinates and each.returned >= 1 for each in found), found
+    assert sum(each.died - each.subordinates for each in found) <= beyond_max, found
+    assert sum(max(0, each.returned - each.subordinates - 1) for each in found) <= beyond_max, found
     assert town.depth() <= depth_min(NODES, fanout) + DEEPER_MAX
 
 

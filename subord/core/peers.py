@@ -1,0 +1,26 @@
+"""Who below us was alive lately: worth asking when we have no leader, and worth remembering on disk.
+
+Intuition: an address book with few pages. Whoever was met last stands first, and the oldest entry makes room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from subord.core.context import Context
+from subord.core.view import Position
+
+PEERS_MAX = 16
+
+
+class Peers(list[Position]):
+    """At most PEERS_MAX positions that may lead us, latest first."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self._context = context
+
+    def know(self, positions: Iterable[Position]) -> None:
+        """These may be alive."""
+        may_lead, own = self._context.mapping.may_lead, self._context.position
+        self[:] = list(dict.fromkeys(p for p in (*positions, *self) if may_lead(p, own)))[:PEERS_MAX]
