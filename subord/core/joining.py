@@ -4,9 +4,7 @@ Intuition: a traveller looking for a bed. He first goes to the inn where a room 
 waits a while if it is not open yet. Then he tries the inns that he was told of, best first. While he knows
 of none he walks from door to door (walk.py), and the first who opens knows the office where all vacant beds
 are listed. When every inn is full, he asks for the room of somebody younger. And when nobody opens at all,
-he is the innkeeper.
-
-A guest goes on looking, too: for his home, or for a bed nearer the top (climbing.py).
+he is the innkeeper. A guest goes on looking, too: for his home, or for a bed nearer the top (climbing.py).
 """
 
 from __future__ import annotations
@@ -35,6 +33,7 @@ from subord.core.walk import Walk
 
 BUSY_MAX = 8
 QUESTIONS_MAX = 16
+SEEDS_MAX = 64
 CALLS_MAX = 64  # of a new root to those who belong below it
 VAIN_LOOKS_MAX = 6
 ROUNDS_MAX = 10  # among full lower ranks, before we stand alone
@@ -122,18 +121,14 @@ class Joining:
         self._round = Round(self._context)
         self.aim = Aim.NOTHING if home else Aim.BETTER
         self._vain_looks = 0
-        self._pause.length_s = self._context.timing.search_interval_s / 2
-        if home:
-            self._pause.end()
-        else:
-            self._pause.begin(self._pause.length_s)
+        self._pause.end()
+        if not home:
+            self._pause.shorten(self._context.timing.search_interval_s / 2)
 
     def look_soon(self) -> None:
         """The tree above us grew deeper: a guest asks soon whether there is a better place."""
-        soon_s = self._context.timing.search_interval_s
-        if self.aim is Aim.BETTER and self._pause.length_s > soon_s:
-            self._pause.length_s = soon_s
-            self._pause.begin(soon_s)
+        if self.aim is Aim.BETTER:
+            self._pause.shorten(self._context.timing.search_interval_s)
 
     def told_home(self) -> None:
         """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently."""
@@ -170,6 +165,12 @@ class Joining:
         if self._following.leader is None:
             self.hearsay.heard(source)
 
+    def on_seeds(self, positions: tuple[Position, ...]) -> None:
+        """Named by the operator, and asked at once while we look for a place."""
+        self.seeds = positions[:SEEDS_MAX]
+        if self.aim in (Aim.FIRST, Aim.LOWER):
+            self._walk.add(self.seeds, self._context.now + self._context.timing.knock_s)
+
     def on_asked(self, source: Position) -> None:
         """Anybody asked us something: who ranks below us may know where we belong."""
         if self._context.mapping.may_lead(source, self._context.position) and not self._questions.about(source):
@@ -192,8 +193,6 @@ class Joining:
         if self._following.leader is None and self.aim is not Aim.NOTHING:
             self.peers.know((source,))
             self._walk.add((source,), self._context.now + seconds)
-
-    # -- rounds -----------------------------------------------------------------------------------------------
 
     def _begin_round(self, known: Iterable[Position]) -> None:
         self._questions.clear()

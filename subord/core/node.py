@@ -147,7 +147,7 @@ class Node:
             case Known():
                 self.joining.peers.know(event.positions)
             case Seeds():
-                self.joining.seeds = event.positions
+                self.joining.on_seeds(event.positions)
             case Start():
                 self.herald.alone()
                 self.joining.start_first()

@@ -26,5 +26,11 @@ class Pause:
         self.begin(self.length_s)
         self.length_s = min(2 * self.length_s, seconds_max)
 
+    def shorten(self, seconds: float) -> None:
+        """Begin anew with a short one, unless we are resting as shortly."""
+        if self.until == inf or self.length_s > seconds:
+            self.length_s = seconds
+            self.begin(seconds)
+
     def end(self) -> None:
         self.until = inf
