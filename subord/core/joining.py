@@ -36,7 +36,7 @@ QUESTIONS_MAX = 16
 SEEDS_MAX = 64
 CALLS_MAX = 64  # of a new root to those who belong below it
 VAIN_LOOKS_MAX = 6
-ROUNDS_MAX = 10  # among full lower ranks, before we stand alone
+ROUNDS_MAX = 7  # among full lower ranks, before we stand alone
 HOME_RETRY_S_MAX = 0.5
 HOME_TRIES = 10  # repetitions to a home that is said to be alive: two seconds in a lan, longer than ARP needs
 
@@ -249,7 +249,7 @@ class Joining:
             return  # the next one will come
         if self._knows_somebody and self._rounds < ROUNDS_MAX:
             self._rounds += 1  # lower ranks live, but are full just now: we are no root
-            self._pause.begin(self._pause.length_s / 2)
+            self._pause.begin(min(self._rounds, 3) * self._pause.length_s / 2)
         else:
             self._end_alone()
 
