@@ -361,7 +361,8 @@ class Leading:
                 agenda.plan(Alarm.GUIDE, now + self._context.timing.report_s)
 
     def tell_subordinates(self) -> None:
-        """Push the guidance at once: we lost our leader, or found one again."""
+        """Push the guidance at once: we lost our leader, found one again, or got another way to the root."""
+        self._context.agenda.plan(Alarm.GUIDE, inf)
         guidance = self.guidance()
         for position in self.slots.taken:
             self._context.send(position, Guide(self._context.incarnation, guidance))

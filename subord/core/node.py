@@ -350,8 +350,8 @@ class Node:
             self.joining.damping.lost(self.context.now, left.since)
         self.following.attach(leader, incarnation, guidance)
         self.herald.led()
-        self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])
         self._on_path()
+        self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])
         self.joining.settle(home=place is Place.HOME)
 
     def _be_root(self) -> None:
