@@ -65,9 +65,10 @@ def addresses(name: str, nodes: int | None, network: str | None = None, seed: in
 
 
 def seeds(where: Layout, count: int, positions: Iterable[int] = ()) -> tuple[str, ...]:
-    """Addresses of the nodes at these positions, or without any of the `count` lowest. Raises LabError."""
+    """Addresses of the nodes at these positions, or without any of `count` evenly spread ones. Raises LabError."""
     by_position = {position_of(address, where.network): address for address in where.addresses}
-    wanted = list(positions) or list(by_position)[:count]
+    nodes = list(by_position)
+    wanted = list(positions) or [nodes[(2 * number + 1) * len(nodes) // (2 * count)] for number in range(count)]
     for position in wanted:
         if position not in by_position:
             raise LabError(f"--seed-nodes {position}: no node of this layout has that position. Nothing was started.")

@@ -418,10 +418,10 @@ class Joining:
 
     def _weigh(self, source: Position, advice: Advice) -> None:
         """A guest hears where else it could stand."""
-        home, own = self._home_elsewhere(), self._context.position
+        home, own, may_lead = self._home_elsewhere(), self._context.position, self._context.mapping.may_lead
         if home is not None and (home in advice.hints or (source == home and advice.room)):
             self.told_home()
-        elif advice.root != source and self._context.mapping.may_lead(advice.root, own):
+        elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, own):
             self._questions.ask(advice.root)  # our root is none any more
         else:
             level = len(self._following.path)

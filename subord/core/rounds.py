@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from subord.core.context import Context
 from subord.core.view import Position
 
-ADVISERS_MAX = 16  # of one round, each lower than the one before
+ADVISERS_MAX = 8  # of one round, each lower than the one before
 DISPLACEMENTS_MAX = 4  # tries in one round
 
 
