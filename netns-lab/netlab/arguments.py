@@ -135,7 +135,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--network", help="block, or ranges and addresses between commas (default: the layout's, mostly 10.0.0.0/16)"
     )
-    parser.add_argument("--seeds", type=_positive, default=0, metavar="N", help="tell daemons of the N lowest nodes")
+    parser.add_argument("--seeds", type=_positive, default=0, metavar="N", help="tell daemons of N nodes")
     parser.add_argument("--seed-nodes", type=_numbers, default=(), metavar="POSITION,...", help="or of these nodes")
     parser.add_argument("--announce", action="store_true", help="daemons announce themselves by multicast")
     parser.add_argument("--no-disk", dest="disk", action="store_false", help="daemons keep nothing over a restart")

@@ -78,7 +78,7 @@ class Lab:
     ) -> None:
         """Without `network` the one that goes with the layout; `seed` draws the layout.
 
-        Every daemon is told of `seed_nodes` (positions), or of the first `seeds` nodes.
+        Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread.
         """
         if addresses is None:
             where = layouts.layout(layout, nodes, network, seed)

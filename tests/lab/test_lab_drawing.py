@@ -117,11 +117,11 @@ def test_refused(layout, nodes, network, sentence):
         netlab("layout").layout(layout, nodes, network)
 
 
-def test_seeds_are_the_lowest_nodes_or_those_that_are_named():
+def test_seeds_are_evenly_spread_nodes_or_those_that_are_named():
     layout = netlab("layout")
     where = layout.layout("thirds", 4)
     assert layout.seeds(where, 0) == ()
-    assert layout.seeds(where, 2) == ("10.0.0.3", "10.0.0.6")
+    assert layout.seeds(where, 2) == ("10.0.0.6", "10.0.0.12")
     assert layout.seeds(where, 2, [9]) == ("10.0.0.9",)
     with pytest.raises(netlab("errors").LabError, match="--seed-nodes 4: no node of this layout"):
         layout.seeds(where, 0, [4])
@@ -162,7 +162,7 @@ def test_the_daemon_takes_the_configuration(tmp_path, layout):
     config = load(str(file))
     assert config.cluster.network.position_of(options.addresses[3]) == {"six": 4, "thirds": 12}[layout]
     assert config.node.metrics_listener == (options.addresses[3], 9717)
-    assert (config.node.seeds, config.node.announce) == (options.addresses[:2], True)
+    assert (config.node.seeds, config.node.announce) == (options.addresses[1::2], True)
 
 
 def test_nothing_of_seeds_is_said_unless_asked_for(tmp_path):
