@@ -43,8 +43,8 @@ class Running:
         self.driver = Driver(self.node, self.socket, port, self.counters, self.notices.append)
 
     def state(self) -> bytes:
-        """Everything it shows, but for ages."""
-        view = msgspec.structs.replace(showing.snapshot(self.node, 0.0), since_s=0.0)
+        """Everything it shows, but for ages and for what its own search keeps: a lone root looks around."""
+        view = msgspec.structs.replace(showing.snapshot(self.node, 0.0), since_s=0.0, tables={})
         rows = [(r.position, r.leader, r.place, r.incarnation) for r in showing.roster(self.node, 0.0).rows]
         return msgspec.json.encode((view, rows, self.node.joining.peers))
 
@@ -136,7 +136,7 @@ def all_counted(node: Running, number: int) -> bool:
 async def test_random_bytes_change_nothing() -> None:
     chance = Random(20150720)
     async with running() as node:
-        before, sent = node.state(), node.counters.messages_sent.copy()
+        before = node.state()
         with caller() as sock:
             for number in range(600):
                 head = (b"", HEADER, HEADER + b"\x95", HEADER + b"\x98\x07")[number % 4]
@@ -145,7 +145,7 @@ async def test_random_bytes_change_nothing() -> None:
                     await until(partial(all_counted, node, number + 1), "all are counted")
         assert set(node.counters.dropped) <= {"too_short", "not_subord", "malformed", "oversized"}
         assert node.state() == before
-        assert node.counters.messages_sent == sent
+        assert set(node.counters.messages_sent) <= {"back", "ask"}  # its own search, and no answer to anybody
 
 
 async def test_an_unknown_version_is_answered_at_a_bounded_rate() -> None:
