@@ -232,12 +232,11 @@ class Joining:
     def _is_settling(self) -> bool:
         """Has our own tree just changed? Then we first let the neighbours in, and look far away later.
 
-        The lowest position of the network looks far away only while it is all alone: all others come to it.
+        The lowest position of the network looks far only at first, and while it is alone: all others come to it.
         """
-        return self._roster.live > 1 and (
-            self._context.mapping.home_of(self._context.position) is None
-            or self._context.now < self._roster.changed_at + self._context.timing.patience_s
-        )
+        if self._home is None:
+            return self._roster.live > 1 or not self._walk.is_brisk
+        return self._roster.live > 1 and self._context.now < self._roster.changed_at + self._context.timing.patience_s
 
     @property
     def _knows_somebody(self) -> bool:
