@@ -29,6 +29,7 @@ class Walk:
         self._all: Iterator[Position] | None = None
         self._brisk_left = context.timing.walk_fast_max
         self._answered_at = -inf
+        self._free_at = -inf  # no step before
         self.next_at = inf
 
     @property
@@ -65,7 +66,7 @@ class Walk:
         """More doors at which somebody may live; knock at `at` if not before."""
         own = self._context.position
         self._known = list(dict.fromkeys(p for p in (*self._known, *known) if p != own))[:DOORS_MAX]
-        self.next_at = min(self.next_at, at)
+        self.next_at = min(self.next_at, max(at, self._free_at))
 
     def stop(self) -> None:
         self._known, self._near, self._calls = [], [], []
@@ -115,3 +116,4 @@ class Walk:
 
     def _plan(self, seconds: float) -> None:
         self.next_at = self._context.now + seconds
+        self._free_at = self._context.now + self._context.timing.knock_s
