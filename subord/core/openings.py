@@ -74,8 +74,8 @@ class Openings:
         chosen = self._fitting(node, wanted)[:limit] or self._higher(node, wanted)[:limit]
         if home is not None and self._roster.is_live(home) and home in self._levels:
             chosen = [home, *(p for p in chosen if p != home)][:limit]
-        is_content = 0 < self._levels.get(node, 0) <= wanted
-        if chosen and not is_content:
+        level = self._levels.get(node)  # of a resident: it comes only for a gain (climbing.py)
+        if chosen and (level is None or level > wanted >= self._levels[chosen[0]] + 1):
             self._promise(node, chosen[0])
         return Places(tuple(chosen), tuple(self._levels[p] for p in chosen), wanted)
 
