@@ -47,7 +47,8 @@ def _grouped(runs: Iterable[Run]) -> dict[tuple[int, int, str], list[Run]]:
     return groups
 
 
-def _spread(values: list[float | None], digits: int) -> str:
+def spread(values: list[float | None], digits: int) -> str:
+    """Median, and lowest and highest in brackets when they differ; `-`: there is none."""
     known = [value for value in values if value is not None]
     if not known:
         return "-"
@@ -55,7 +56,8 @@ def _spread(values: list[float | None], digits: int) -> str:
     return middle if low == high else f"{middle} ({low}..{high})"
 
 
-def _markdown(header: list[str], rows: Iterable[list[str]]) -> str:
+def markdown(header: list[str], rows: Iterable[list[str]]) -> str:
+    """A table."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
 
@@ -76,7 +78,7 @@ def _start_table(*names: str) -> str:
         for (nodes, fanout, order), runs in _grouped(_runs(*names)).items()
     ]
     titles = (title for title, _, _ in START_COLUMNS)
-    return _markdown(["nodes", "p", "order", "one root, all at home", *titles], rows)
+    return markdown(["nodes", "p", "order", "one root, all at home", *titles], rows)
 
 
 def rest() -> str:
@@ -86,7 +88,7 @@ def rest() -> str:
         [str(nodes), str(fanout), str(len(group)), *_cells(group, REST_COLUMNS)]
         for (nodes, fanout, _), group in _grouped(runs).items()
     ]
-    return _markdown(["nodes", "p", "runs", *(title for title, _, _ in REST_COLUMNS)], rows)
+    return markdown(["nodes", "p", "runs", *(title for title, _, _ in REST_COLUMNS)], rows)
 
 
 def healing() -> str:
@@ -106,7 +108,7 @@ def healing() -> str:
         [row["what"], row["role"], str(row["times"]), *(_number(row[key]) for _, key in columns)]
         for row in found["rows"]
     ]
-    return f"{found['nodes']} daemons, fan-out {found['fanout']}.\n\n" + _markdown(
+    return f"{found['nodes']} daemons, fan-out {found['fanout']}.\n\n" + markdown(
         ["what", "node", "times", *(title for title, _ in columns)], rows
     )
 
@@ -126,7 +128,7 @@ def scenarios() -> str:
     rows = [
         [run["scenario"], *(_number(run[key]) for _, key in columns)] for run in _read("scenarios.json")["scenarios"]
     ]
-    return _markdown(["scenario", *(title for title, _ in columns)], rows)
+    return markdown(["scenario", *(title for title, _ in columns)], rows)
 
 
 def soak() -> str:
@@ -141,7 +143,7 @@ def soak() -> str:
     keys = ("minute", "veterans", "resident_mib_median", "resident_mib_max", "root_mib", "private_mib_median")
     shown = [sample for sample in run["samples"] if sample["minute"] % 5 == 0]
     header = ["minute", "never ended so far", "resident, MiB (median)", "max", "root", "private (median)"]
-    return about + _markdown(header, [[_number(sample[key]) for key in keys] for sample in shown])
+    return about + markdown(header, [[_number(sample[key]) for key in keys] for sample in shown])
 
 
 def campaign() -> str:
@@ -169,7 +171,7 @@ def campaign() -> str:
         str(run["jobs"]),
         shares,
     ]
-    return _markdown(header, [row])
+    return markdown(header, [row])
 
 
 def fuzz() -> str:
@@ -184,7 +186,7 @@ def fuzz() -> str:
         f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']};"
         f" subord {run['version']}, seed {run['seed']}, spoiled in {len(run['ways'])} ways.\n\n"
     )
-    return about + _markdown(columns, [[str(each) for each in (*row, *faults.values(), well_formed)]])
+    return about + markdown(columns, [[str(each) for each in (*row, *faults.values(), well_formed)]])
 
 
 def machine() -> str:
@@ -205,7 +207,7 @@ def _whole(runs: list[Run]) -> list[str]:
 
 
 def _cells(runs: list[Run], columns: tuple[tuple[str, str, int], ...]) -> list[str]:
-    return [_spread([run[key] for run in runs], digits) for _, key, digits in columns]
+    return [spread([run[key] for run in runs], digits) for _, key, digits in columns]
 
 
 def _number(value: object) -> str:

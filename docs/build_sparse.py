@@ -6,10 +6,11 @@ Intuition: a travel report. Each chapter begins with the ticket, so that anybody
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from build_evaluation import markdown, spread
 
 FIGURES = Path(__file__).parent / "figures"
 LAYOUTS = ("random", "blocks", "end", "thirds", "routed", "six")
@@ -30,9 +31,7 @@ Run = dict[str, Any]
 def sparse() -> str:
     """One row for each layout, way to meet, fan-out and start order; `-`: not stable in time."""
     header = ["layout", "nodes", "met by", "p", "order", "one root", *(title for title, _, _ in COLUMNS)]
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(row) + " |" for row in _rows()]
-    return "\n".join(lines) + "\n"
+    return markdown(header, _rows())
 
 
 def commands() -> str:
@@ -54,7 +53,7 @@ def _rows() -> Iterator[list[str]]:
             first = group[0]
             whole = f"{sum(run['stable'] and run['roots'] == 1 for run in group)} of {len(group)}"
             facts = [_where(first), str(first["nodes"]), meeting, str(first["fanout"]), first["start"], whole]
-            yield [*facts, *(_spread([run[key] for run in group], digits) for _, key, digits in COLUMNS)]
+            yield [*facts, *(spread([run[key] for run in group], digits) for _, key, digits in COLUMNS)]
 
 
 def _where(run: Run) -> str:
@@ -71,14 +70,6 @@ def _grouped(runs: Iterable[Run]) -> list[list[Run]]:
     for run in runs:
         groups.setdefault((run["nodes"], run["fanout"], run["start"]), []).append(run)
     return list(groups.values())
-
-
-def _spread(values: list[float | None], digits: int) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return "-"
-    low, middle, high = (f"{value:.{digits}f}" for value in (min(known), statistics.median(known), max(known)))
-    return middle if low == high else f"{middle} ({low}..{high})"
 
 
 def _command(name: str, meeting: str) -> str:

@@ -267,9 +267,8 @@ class Joining:
             self._begin_round(())
             self._walk.add((*likely_doors(context.position, context.mapping), *self.peers, *self.seeds), context.now)
             if self.hearsay.knows_lower:
-                self._pause.length_s = (
-                    context.timing.search_interval_s / 2
-                )  # who was heard below us has no place as yet
+                # Who was heard below us may have no place as yet: soon it will.
+                self._pause.length_s = context.timing.search_interval_s / 2
             self._pause.begin_longer(context.timing.search_interval_s_max)
         elif self.aim in (Aim.FIRST, Aim.NEXT):
             # Who has just started like us takes nobody in until it has a place: it is only asked.

@@ -59,9 +59,8 @@ class Openings:
         self._nodes: Counter[Position] = Counter()  # of each subtree
         self._heights: dict[Position, int] = {}  # levels below, where there are any
         self._free: dict[Position, int] = {}  # guest slots
-        self._guests: list[
-            list[tuple[Position, Position]]
-        ] = []  # by level of the leader, which is full: it, the guest
+        # Of full leaders, by their level: the leader, and one of its guests.
+        self._guests: list[list[tuple[Position, Position]]] = []
         self._promises: dict[Position, tuple[Position, float]] = {}  # node -> place, until when
         self._promised: Counter[Position] = Counter()
 

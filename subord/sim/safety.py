@@ -6,6 +6,7 @@ at the first foul. Their rules are written in their own words: they use none of 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import inf
 from typing import NoReturn
@@ -73,7 +74,7 @@ def fingerprint(node: Node) -> Fingerprint:
     )
 
 
-class Checker:
+class Checker(ABC):
     """One invariant. `before` may remember something for `after`; both see only the node that was touched."""
 
     name = ""
@@ -81,8 +82,9 @@ class Checker:
     def before(self, _world: World, _position: Position, _event: Event) -> object:
         return None
 
+    @abstractmethod
     def after(self, world: World, position: Position, event: Event, actions: Sequence[Action], token: object) -> None:
-        raise NotImplementedError
+        """Raises Violation when the invariant does not hold."""
 
     def complain(self, world: World, text: str) -> NoReturn:
         raise Violation(self.name, world.now, text)

@@ -251,3 +251,10 @@ def test_who_is_at_home_gives_way_to_nobody() -> None:
     office = Office({15: 10, 16: 10, 30: 16, 31: 30, 32: 31}, homes={20: 10})
     office.suggests(30)
     assert office.openings.swap(30, 1) == 0
+
+
+def test_a_resident_that_would_gain_nothing_keeps_no_place_from_others() -> None:
+    """It asks again and again, and does not move: the place must stay free for one who would (campaign seed 191)."""
+    office = Office(ONE)
+    assert office.suggests(20).hints[0] == 10
+    assert office.suggests(30).hints[0] == 10

@@ -274,3 +274,15 @@ def test_a_guest_does_not_ask_a_silent_home_and_goes_there_when_it_comes() -> No
     world.start(46)  # the home of 92 and 93
     world.run_until(lambda: world.leader_of(93) == 46, within_s=5)
     assert world.nodes[93].place is Place.HOME
+
+
+def test_who_has_no_place_yet_offers_none() -> None:
+    """If all did who have just started, each would follow its neighbour, and the crowd would be a chain."""
+    world = empty()
+    world.start(FAR)
+    terms, said = Terms.of(world.settings), world.listen()
+    world.tell(60_000, FAR, Ask(1, 1, terms))
+    world.run_until(lambda: world.nodes[FAR].place is Place.ROOT, within_s=10)
+    world.tell(60_000, FAR, Ask(1, 2, terms))
+    answers = [message for _, source, _, message in said if source == FAR and isinstance(message, Advice)]
+    assert [(each.room, each.root, each.hints) for each in answers] == [(False, FAR, ()), (True, FAR, (FAR,))]

@@ -153,3 +153,15 @@ def test_alone_in_a_network_of_one_there_is_no_door() -> None:
     context, walk = new(1, "10.0.0.1")
     walk.begin((), context.now)
     assert set(doors(walked(context, walk, 5))) <= {None, 1}
+
+
+def test_nobody_hurries_a_knock() -> None:
+    """Doors that are heard of in between are knocked at when their turn comes, however many are heard of."""
+    context, walk = new()
+    walk.begin((7,), context.now)
+    walked(context, walk, 1)
+    knocked_at = context.now
+    context.now += LAN.knock_s / 2
+    walk.add((9,), context.now)
+    assert walk.next_at == pytest.approx(knocked_at + LAN.knock_s)
+    assert doors(walked(context, walk, 1)) == [9]
