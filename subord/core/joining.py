@@ -299,7 +299,7 @@ class Joining:
         self._advance()
 
     def _knock(self) -> None:
-        """At the next door, unless there is something better to do."""
+        """At the next doors, unless there is something better to do."""
         if self._round.offers or self._is_waiting() or len(self._questions) >= QUESTIONS_MAX:
             self._walk.pause()
             return
@@ -308,11 +308,10 @@ class Joining:
             self._context.send(called, Back(self._context.incarnation, self._context.position))
             return
         known_only = self._is_settling if self.aim is Aim.LOWER else self._knows_somebody
-        door = self._walk.step(known_only=known_only)
-        if door is None and self._home is None:
+        doors = self._walk.step(known_only=known_only)
+        if known_only and not doors and self._home is None:
             self._walk.stop()
-        elif door is not None and not self._roster.is_live(door) and not self._questions.about(door):
-            self._questions.ask(door)
+        self._questions.ask(*(p for p in doors if not self._roster.is_live(p) and not self._questions.about(p)))
 
     def on_unreachable(self, position: Position) -> None:
         """The host answers that no daemon listens there."""

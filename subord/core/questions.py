@@ -63,10 +63,13 @@ class Questions:
         wait_s = self._context.timing.answer_s / (4 if patient else 2)
         self._begin(position, wish, wait_s, tries, patient)
 
-    def ask(self, position: Position) -> None:
-        self._begin(position, None, self._context.timing.answer_s, 0, patient=False)
+    def ask(self, *positions: Position) -> None:
+        """For advice. All of them are overdue at the same moment, which wakes us once."""
+        questions = [self._begin(p, None, self._context.timing.answer_s, 0, patient=False) for p in positions]
+        for question in questions:
+            question.next_at = questions[0].next_at
 
-    def _begin(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> None:
+    def _begin(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Question:
         question = Question(
             position=position,
             exchange=self._context.next_number(),
@@ -78,6 +81,7 @@ class Questions:
         )
         self._open[question.exchange] = question
         self.put(question)
+        return question
 
     def put(self, question: Question) -> None:
         """Send it, again if it was sent before."""

@@ -12,7 +12,7 @@ from subord.core.context import Context
 from subord.core.doors import all_doors, common_doors, near_doors
 from subord.core.network import Network
 from subord.core.settings import LAN, PRESETS, Settings, TimingName
-from subord.core.walk import BRISK_AGAIN_MAX, DOORS_MAX, Walk
+from subord.core.walk import BRISK_AGAIN_MAX, DOORS_MAX, ROW, Walk
 
 NODE = 40_000
 Steps = list[tuple[float, int | None]]
@@ -24,18 +24,22 @@ def new(position: int = NODE, network: str = "10.0.0.0/16", timing: TimingName =
     return context, Walk(context)
 
 
-def walked(context: Context, walk: Walk, steps: int, *, known_only: bool = False) -> Steps:
-    """The next steps, each taken at its time: (time, door)."""
+def walked(context: Context, walk: Walk, doors: int, *, known_only: bool = False) -> Steps:
+    """The next doors, each at its time: (time, door); a step at which there is none is (time, None)."""
     taken: Steps = []
-    for _ in range(steps):
-        assert walk.next_at > context.now or not taken, "two knocks in one instant"
+    while len(taken) < doors:
+        assert walk.next_at > context.now or not taken, "two steps in one instant"
         context.now = max(context.now, walk.next_at)
-        taken.append((context.now, walk.step(known_only=known_only)))
+        taken += [(context.now, door) for door in walk.step(known_only=known_only) or (None,)]
     return taken
 
 
 def doors(steps: Steps) -> list[int | None]:
     return [door for _, door in steps]
+
+
+def knocks(steps: Steps) -> Steps:
+    return [(at, door) for at, door in steps if door is not None]
 
 
 def gaps(steps: Steps) -> list[float]:
@@ -57,22 +61,34 @@ def test_known_doors_come_first_then_those_near_then_the_common_list() -> None:
     near = near_doors(NODE, context.mapping)
     assert len(walk) == 2 + len(near)
     expected = [7, 900, *near, *islice(common_doors(65534), 20)]
-    assert doors(walked(context, walk, len(expected))) == expected
+    assert doors(knocks(walked(context, walk, len(expected) + 1))) == expected
     walk.add((55, 7), context.now)  # whoever becomes known later is next
     assert doors(walked(context, walk, 2)) == [55, 7]
 
 
 @pytest.mark.parametrize("timing", PRESETS)
-def test_a_brisk_walk_is_paced_evenly(timing: TimingName) -> None:
+def test_far_away_it_knocks_at_rows_of_doors_and_takes_its_time_before_and_after(timing: TimingName) -> None:
     context, walk = new(timing=timing)
-    walk.begin(range(1, 60), context.now)
-    assert gaps(walked(context, walk, 400)) == pytest.approx([PRESETS[timing].knock_s] * 399)
+    near, knock_s = len(near_doors(NODE, context.mapping)), PRESETS[timing].knock_s
+    walk.begin((), context.now)
+    pace = gaps(knocks(walked(context, walk, near + 1 + 3 * ROW)))
+    row = [0.0] * (ROW - 1)
+    assert pace == pytest.approx([*[knock_s] * (near - 1), ROW * knock_s, *(*row, ROW * knock_s) * 2, *row])
+
+
+def test_a_door_that_is_heard_of_after_a_row_waits_for_its_turn_too() -> None:
+    context, walk = new()
+    walk.begin((), context.now)
+    walked(context, walk, len(walk) + 1 + ROW)
+    begun = context.now
+    walk.add((9,), context.now + 0.01)
+    assert walked(context, walk, 1) == [(pytest.approx(begun + ROW * LAN.knock_s), 9)]
 
 
 def test_in_a_lan_at_most_fifteen_doors_fall_into_any_second() -> None:
     context, walk = new()
     walk.begin(range(1, 60), context.now)
-    times = [at for at, _ in walked(context, walk, 700)]
+    times = [at for at, _ in knocks(walked(context, walk, 700))]
     assert max(sum(begin <= at <= begin + 1 for at in times) for begin in times) == 15
 
 
@@ -80,13 +96,12 @@ def test_the_brisk_days_are_counted_and_then_it_strolls() -> None:
     context, walk = new()
     near = len(near_doors(NODE, context.mapping))
     walk.begin((), context.now)
-    steps = walked(context, walk, near + LAN.walk_fast_max + 30)
-    pace = gaps(steps)
-    assert pace[: near + LAN.walk_fast_max - 1] == pytest.approx([LAN.knock_s] * (near + LAN.walk_fast_max - 1))
-    assert pace[near + LAN.walk_fast_max :] == pytest.approx([LAN.walk_interval_s] * 29)
+    steps = knocks(walked(context, walk, near + 1 + LAN.walk_fast_max + 30))
+    brisk, strolled = steps[: near + LAN.walk_fast_max], steps[near + LAN.walk_fast_max :]
+    assert brisk[-1][0] - brisk[near][0] <= LAN.walk_fast_max * LAN.knock_s
+    assert gaps(strolled) == pytest.approx([LAN.walk_interval_s] * 29)
     assert not walk.is_brisk
-    strolled = doors(steps)[near + LAN.walk_fast_max :]
-    assert strolled == list(islice(all_doors(NODE, context.mapping, 65534), 30))
+    assert doors(strolled) == list(islice(all_doors(NODE, context.mapping, 65534), 30))
 
 
 def test_who_knows_somebody_lower_knocks_only_where_somebody_is_known() -> None:
@@ -115,7 +130,7 @@ def test_an_orphan_knocks_only_below_itself_and_is_not_brisk_for_long() -> None:
     near = [p for p in near_doors(NODE, context.mapping) if p < NODE]
     walk.begin_again(avoid=near[0])
     assert walk.next_at == pytest.approx(context.now + LAN.knock_s)
-    steps = walked(context, walk, len(near) - 1 + BRISK_AGAIN_MAX + 5)
+    steps = knocks(walked(context, walk, len(near) + BRISK_AGAIN_MAX + 5))
     assert doors(steps)[: len(near) - 1] == near[1:]
     assert gaps(steps)[-4:] == pytest.approx([LAN.walk_interval_s] * 4)
 
@@ -144,8 +159,8 @@ def test_the_list_of_known_doors_is_bounded() -> None:
 def test_a_network_that_is_walked_through_is_walked_again_at_a_stroll(position: int) -> None:
     context, walk = new(position, "10.0.0.0/30")
     walk.begin((), context.now)
-    steps = walked(context, walk, 12)
-    assert set(doors(steps)[3:]) == {3 - position}
+    steps = knocks(walked(context, walk, 14))
+    assert set(doors(steps)[4:]) == {3 - position}
     assert gaps(steps)[-8:] == pytest.approx([LAN.walk_interval_s] * 8)
 
 
