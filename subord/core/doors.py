@@ -22,14 +22,16 @@ NEIGHBOURS = 4
 CANDIDATES = 4
 ANCESTORS = 2
 LIKELY = 2
-NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS
+FIRST: Position = 1  # of the common list; and the lowest of all, so a root may well live there
+NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS + 1
 
 
 def near_doors(node: Position, mapping: IpMapping) -> list[Position]:
-    """At most NEAR_MAX positions, by turns: our neighbours, the best candidates, the line from home to the top."""
+    """At most NEAR_MAX positions: by turns neighbours, the best candidates, the line from home to the top; FIRST."""
     candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # home, the first, is asked anyway
     turns = zip_longest(islice(mapping.neighbours(node), NEIGHBOURS), candidates, _ancestors(node, mapping))
-    return list(dict.fromkeys(p for p in chain.from_iterable(turns) if p is not None))
+    doors = dict.fromkeys((*chain.from_iterable(turns), FIRST))
+    return [p for p in doors if p is not None and p != node]
 
 
 def likely_doors(node: Position, mapping: IpMapping) -> list[Position]:

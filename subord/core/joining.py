@@ -32,7 +32,7 @@ from subord.core.view import Incarnation, Position
 from subord.core.walk import Walk
 
 BUSY_MAX = 8
-QUESTIONS_MAX = 16
+QUESTIONS_MAX = 24
 SEEDS_MAX = 64
 CALLS_MAX = 64  # of a new root to those who belong below it
 VAIN_LOOKS_MAX = 6
@@ -369,6 +369,7 @@ class Joining:
         self._round.heard |= refuse.no in (No.FULL, No.BUSY)
         if refuse.no is No.BUSY and question.busy < BUSY_MAX and self.aim is not Aim.BETTER:
             question.busy += 1
+            question.idle = False  # somebody lives there
             question.tries += 1  # to be put off is no vain try
             question.next_at = self._context.now + refuse.retry_ms / 1000
             self._patience.put_off(question.next_at + question.wait_s)

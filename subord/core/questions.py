@@ -38,6 +38,7 @@ class Question(msgspec.Struct, kw_only=True):
     tries: int  # repetitions left
     patient: bool = False  # our home at first start: it may be a moment late
     busy: int = 0
+    idle: bool = False  # asked on the off chance: it may be forgotten whenever we are awake
 
 
 class Questions:
@@ -56,18 +57,18 @@ class Questions:
 
     @property
     def next_at(self) -> float:
-        """When the first of them is overdue."""
-        return min((question.next_at for question in self._open.values()), default=inf)
+        """When the first of them is overdue on which anything depends."""
+        return min((question.next_at for question in self._open.values() if not question.idle), default=inf)
 
     def propose(self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False) -> None:
         wait_s = self._context.timing.answer_s / (4 if patient else 2)
         self._begin(position, wish, wait_s, tries, patient)
 
     def ask(self, *positions: Position) -> None:
-        """For advice. All of them are overdue at the same moment, which wakes us once."""
-        questions = [self._begin(p, None, self._context.timing.answer_s, 0, patient=False) for p in positions]
-        for question in questions:
-            question.next_at = questions[0].next_at
+        """For advice. Several at once are asked on the off chance: nobody waits until they are overdue."""
+        for position in positions:
+            question = self._begin(position, None, self._context.timing.answer_s, 0, patient=False)
+            question.idle = len(positions) > 1
 
     def _begin(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Question:
         question = Question(

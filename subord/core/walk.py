@@ -18,7 +18,7 @@ from subord.core.view import Position
 
 DOORS_MAX = 128
 BRISK_AGAIN_MAX = 64
-ROW = 5  # doors far away that are knocked at together
+ROW = 7  # doors far away that are knocked at together
 
 
 class Walk:
@@ -29,7 +29,7 @@ class Walk:
         self._known: list[Position] = []  # where somebody lived, or should: knocked at first
         self._near: list[Position] = []
         self._calls: list[Position] = []  # to be told that we are here, before all others
-        self._common = common_doors(context.settings.network.size)
+        self._common = islice(common_doors(context.settings.network.size), 1, None)  # the first is near
         self._all: Iterator[Position] | None = None
         self._brisk_left = context.timing.walk_fast_max
         self._answered_at = -inf
@@ -65,7 +65,7 @@ class Walk:
         self._known = []
         self._near = [p for p in doors if context.mapping.may_lead(p, context.position) and p != avoid]
         self._brisk_left = min(self._brisk_left, BRISK_AGAIN_MAX)
-        self.next_at = context.now + context.timing.knock_s
+        self.pause()
 
     def add(self, known: Iterable[Position], at: float) -> None:
         """More doors at which somebody may live; knock at `at` if not before."""
@@ -116,7 +116,7 @@ class Walk:
 
     def pause(self) -> None:
         """Not now, but soon: somebody is just being asked."""
-        self.next_at = self._context.now + self._context.timing.knock_s
+        self.next_at = max(self._context.now + self._context.timing.knock_s, self._free_at)
 
     def __len__(self) -> int:
         return len(self._known) + len(self._near) + len(self._calls)

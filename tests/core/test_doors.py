@@ -59,11 +59,11 @@ def test_the_common_list_of_a_huge_network_is_lazy() -> None:
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        # By turns: neighbours, candidates after home, the line from home to the top.
+        # By turns: neighbours, candidates after home, the line from home to the top; at last the lowest.
         (1, [2, 3, 4, 5]),
         (2, [1, 3, 4, 5]),
         (11, [10, 4, 2, 12, 6, 1, 9, 7, 13]),
-        (100, [99, 49, 25, 101, 51, 12, 98, 48, 102, 52]),
+        (100, [99, 49, 25, 101, 51, 12, 98, 48, 102, 52, 1]),
     ],
 )
 def test_near_doors_take_turns(node: int, expected: list[int]) -> None:
