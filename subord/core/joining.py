@@ -244,6 +244,8 @@ class Joining:
         return self._round.heard or self.hearsay.knows_lower
 
     def _end_round(self) -> None:
+        if self.aim is Aim.LOWER and self._knows_somebody:
+            self._pause.shorten(self._context.timing.search_interval_s)
         if self.aim is Aim.LOWER or self._pause.until < inf:
             return  # the next one will come
         if self._knows_somebody and self._rounds < ROUNDS_MAX:

@@ -8,6 +8,7 @@ for which he takes as much time as for each of them alone, but wakes up once.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import inf
@@ -33,8 +34,7 @@ class Walk:
         self._all: Iterator[Position] | None = None
         self._brisk_left = context.timing.walk_fast_max
         self._answered_at = -inf
-        self._free_at = -inf  # no step before
-        self._row_at = -inf  # no row of doors before
+        self._knocked_at: deque[float] = deque(maxlen=2 * ROW)
         self.next_at = inf
 
     @property
@@ -71,7 +71,7 @@ class Walk:
         """More doors at which somebody may live; knock at `at` if not before."""
         own = self._context.position
         self._known = list(dict.fromkeys(p for p in (*self._known, *known) if p != own))[:DOORS_MAX]
-        self.next_at = min(self.next_at, max(at, self._free_at))
+        self.next_at = min(self.next_at, max(at, self._free_at(1)))
 
     def stop(self) -> None:
         self._known, self._near, self._calls = [], [], []
@@ -99,8 +99,9 @@ class Walk:
         return self._row() if self._brisk_left > 0 else self._stroll()
 
     def _row(self) -> tuple[Position, ...]:
-        if self._context.now < self._row_at:
-            self.next_at = self._row_at
+        free_at = self._free_at(ROW)
+        if self._context.now < free_at:
+            self.next_at = free_at
             return ()
         row = tuple(islice(self._common, min(ROW, self._brisk_left)))
         self._brisk_left = self._brisk_left - len(row) if row else 0
@@ -116,17 +117,21 @@ class Walk:
 
     def pause(self) -> None:
         """Not now, but soon: somebody is just being asked."""
-        self.next_at = max(self._context.now + self._context.timing.knock_s, self._free_at)
+        self.next_at = max(self._context.now + self._context.timing.knock_s, self._free_at(1))
 
     def __len__(self) -> int:
         return len(self._known) + len(self._near) + len(self._calls)
 
     def _knock(self, doors: tuple[Position, ...]) -> tuple[Position, ...]:
-        """Afterwards, and before a row, it is quiet for as long as if each door had its own time.
-
-        So no second has more of them than with one door after the other.
-        """
-        now, knock_s = self._context.now, self._context.timing.knock_s
-        self.next_at = self._free_at = now + len(doors) * knock_s
-        self._row_at = now + ROW * knock_s
+        """Afterwards it is quiet for as long as if each door had its own time."""
+        now = self._context.now
+        self._knocked_at.extend([now] * len(doors))
+        self.next_at = max(now + len(doors) * self._context.timing.knock_s, self._free_at(1))
         return doors
+
+    def _free_at(self, doors: int) -> float:
+        """When so many may be knocked at: in the time of two rows, rows and single doors are never more than two."""
+        times, knock_s = self._knocked_at, self._context.timing.knock_s
+        after_last = times[-1] + knock_s if times else -inf
+        excess = len(times) + doors - 2 * ROW
+        return max(after_last, times[excess - 1] + 2 * ROW * knock_s) if excess > 0 else after_last
