@@ -125,9 +125,9 @@ class Joining:
         if not home:
             self._pause.shorten(self._context.timing.search_interval_s / 2)
 
-    def look_soon(self) -> None:
-        """The tree above us grew deeper: a guest asks soon whether there is a better place."""
-        if self.aim is Aim.BETTER:
+    def look_soon(self, aim: Aim) -> None:
+        """Something changed: who looks for this, and rests, looks soon."""
+        if self.aim is aim:
             self._pause.shorten(self._context.timing.search_interval_s)
 
     def told_home(self) -> None:
@@ -267,7 +267,8 @@ class Joining:
             self._pause.begin(context.timing.answer_s)  # perhaps our home is just answering
         elif self.aim is Aim.LOWER:
             self._begin_round(())
-            self._walk.add((*likely_doors(context.position, context.mapping), *self.peers, *self.seeds), context.now)
+            known = (*self.seeds, *self.peers, *self.peers.others, *likely_doors(context.position, context.mapping))
+            self._walk.add(known, context.now + self._walk.row_s)
             if self.hearsay.knows_lower:
                 # Who was heard below us may have no place as yet: soon it will.
                 self._pause.length_s = context.timing.search_interval_s / 2

@@ -68,6 +68,7 @@ from subord.core.messages import (
     positions_named,
 )
 from subord.core.phases import SETTLED, Cue, Phase, follow
+from subord.core.questions import Aim
 from subord.core.refusals import Refusals
 from subord.core.roster import OWN, Roster
 from subord.core.settings import Settings
@@ -200,6 +201,7 @@ class Node:
         match message:
             case Propose():
                 self.leading.on_propose(source, message)
+                self.joining.look_soon(Aim.LOWER)  # there is a crowd, of which we may not be the lowest
                 self.joining.on_asked(source)
             case Ask():
                 lowest = self.joining.hearsay.lowest
@@ -268,7 +270,7 @@ class Node:
         """A new way to the root is told to those below before their next beat."""
         old, self._path = self._path, self.following.path
         if len(self._path) > len(old):
-            self.joining.look_soon()
+            self.joining.look_soon(Aim.BETTER)  # we stand deeper
         if self._path != old:
             self.leading.tell_soon()
 
@@ -407,20 +409,12 @@ class Node:
         return (*known, *self.joining.peers)
 
     def _state_own_row(self) -> None:
-        leader = self.following.leader
-        place = PLACE_CODES[self.place or Place.ROOT]
-        self.roster.state(
-            OWN,
-            Change(
-                self.context.position,
-                leader.position if leader else 0,
-                place if leader else 0,
-                self.context.incarnation,
-                self.leader_changes,
-                int(self.context.now - self.placed_at),
-            ),
-            self.context.now,
-        )
+        context, leader = self.context, self.following.leader
+        position = leader.position if leader else 0
+        place = PLACE_CODES[self.place or Place.ROOT] if leader else 0
+        age_s = int(context.now - self.placed_at)
+        change = Change(context.position, position, place, context.incarnation, self.leader_changes, age_s)
+        self.roster.state(OWN, change, context.now)
 
     # -- leaving -------------------------------------------------------------------------------------------------
 

@@ -11,16 +11,23 @@ from subord.core.context import Context
 from subord.core.view import Position
 
 PEERS_MAX = 16
+OTHERS_MAX = 8
 
 
 class Peers(list[Position]):
-    """At most PEERS_MAX positions that may lead us, latest first."""
+    """At most PEERS_MAX positions that may lead us, latest first.
+
+    `others` may not, but know their root, which may: who is root asks them, too. At most OTHERS_MAX.
+    """
 
     def __init__(self, context: Context) -> None:
         super().__init__()
         self._context = context
+        self.others: list[Position] = []
 
     def know(self, positions: Iterable[Position]) -> None:
         """These may be alive."""
         may_lead, own = self._context.mapping.may_lead, self._context.position
-        self[:] = list(dict.fromkeys(p for p in (*positions, *self) if may_lead(p, own)))[:PEERS_MAX]
+        met = dict.fromkeys((*positions, *self, *self.others))
+        self[:] = [p for p in met if may_lead(p, own)][:PEERS_MAX]
+        self.others = [p for p in met if may_lead(own, p)][:OTHERS_MAX]

@@ -43,6 +43,11 @@ class Walk:
         return not (self._known or self._near) and self._context.now >= self._answered_at
 
     @property
+    def row_s(self) -> float:
+        """How long a row of doors takes."""
+        return ROW * self._context.timing.knock_s
+
+    @property
     def is_brisk(self) -> bool:
         """Are we still at it as one who has just arrived?"""
         return self._brisk_left > 0
@@ -89,22 +94,24 @@ class Walk:
     def step(self, *, known_only: bool) -> tuple[Position, ...]:
         """The next doors; (): there are none now. Sets the time of the step after them."""
         now, timing = self._context.now, self._context.timing
+        goes_far = not known_only and not self._near and self.is_brisk
+        if goes_far and now >= self._free_at(ROW):
+            return self._row()
         for doors in (self._known, [] if known_only else self._near):
             if doors:
                 self._answered_at = now + timing.answer_s
                 return self._knock((doors.pop(0),))
-        if known_only:
-            self.next_at = now + timing.patience_s
+        if known_only or goes_far:
+            self.next_at = self._free_at(ROW) if goes_far else now + timing.patience_s
             return ()
-        return self._row() if self._brisk_left > 0 else self._stroll()
+        return self._stroll()
 
     def _row(self) -> tuple[Position, ...]:
-        free_at = self._free_at(ROW)
-        if self._context.now < free_at:
-            self.next_at = free_at
-            return ()
-        row = tuple(islice(self._common, min(ROW, self._brisk_left)))
-        self._brisk_left = self._brisk_left - len(row) if row else 0
+        """Far doors; and those who are known, if any, since they cost no time of their own then."""
+        known, self._known = self._known[:ROW], self._known[ROW:]
+        far = tuple(islice(self._common, min(ROW - len(known), self._brisk_left)))
+        self._brisk_left = self._brisk_left - len(far) if far or known else 0
+        row = (*known, *far)
         return self._knock(row) if row else self._stroll()
 
     def _stroll(self) -> tuple[Position, ...]:
@@ -134,4 +141,4 @@ class Walk:
         times, knock_s = self._knocked_at, self._context.timing.knock_s
         after_last = times[-1] + knock_s if times else -inf
         excess = len(times) + doors - 2 * ROW
-        return max(after_last, times[excess - 1] + 2 * ROW * knock_s) if excess > 0 else after_last
+        return max(after_last, times[excess - 1] + 2 * self.row_s) if excess > 0 else after_last

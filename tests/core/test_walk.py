@@ -67,7 +67,7 @@ def test_known_doors_come_first_then_those_near_then_the_common_list() -> None:
     expected = [7, 900, *near, *islice(common_doors(65534), 1, 1 + 3 * ROW)]
     assert doors(knocked(context, walk, len(expected))) == expected
     walk.add((55, 7), context.now)  # whoever becomes known later is next
-    assert doors(walked(context, walk, 2)) == [55, 7]
+    assert doors(walked(context, walk, ROW))[:3] == [55, 7, *islice(common_doors(65534), 1 + 3 * ROW, 2 + 3 * ROW)]
 
 
 @pytest.mark.parametrize("timing", PRESETS)
@@ -88,6 +88,15 @@ def test_a_door_that_is_heard_of_after_two_rows_waits_for_its_turn_too() -> None
     knocked(context, walk, ROW)
     walk.add((9,), context.now)
     assert knocked(context, walk, 1) == [(pytest.approx(first + 2 * ROW * LAN.knock_s), 9)]
+
+
+def test_who_is_heard_of_between_two_rows_need_not_wait_for_the_next() -> None:
+    context, walk = new()
+    walk.begin((), context.now)
+    knocked(context, walk, len(walk) + ROW)
+    context.now += LAN.knock_s
+    walk.add((9,), context.now)
+    assert walk.next_at <= context.now
 
 
 def test_in_a_lan_at_most_fourteen_doors_fall_into_any_second() -> None:
