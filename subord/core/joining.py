@@ -391,8 +391,8 @@ class Joining:
         if question is None:
             return
         self._questions.close(question)
-        if source in self.seeds:
-            self._walk.calm_down()
+        spread_news = self._walk.calm_down if source in self.seeds else self._walk.rest
+        spread_news()
         self.answers.mark(self._context.now, source, "has room" if advice.room else "no free slot")
         if self.aim is Aim.BETTER:
             self._weigh(source, advice)

@@ -34,6 +34,7 @@ class Walk:
         self._all: Iterator[Position] | None = None
         self._brisk_left = context.timing.walk_fast_max
         self._answered_at = -inf
+        self._far_at = -inf  # no rows before
         self._knocked_at: deque[float] = deque(maxlen=2 * ROW)
         self.next_at = inf
 
@@ -55,6 +56,10 @@ class Walk:
     def calm_down(self) -> None:
         """There is a meeting place that works: no need to look far away in haste."""
         self._brisk_left = 0
+
+    def rest(self) -> None:
+        """Somebody has answered, and the news spreads: no need to look far away in the next moments."""
+        self._far_at = self._context.now + self._context.timing.patience_s
 
     def begin(self, known: Iterable[Position], at: float) -> None:
         """A new search: from `at` on, first to those who are known, then around us, then far away."""
@@ -95,14 +100,15 @@ class Walk:
         """The next doors; (): there are none now. Sets the time of the step after them."""
         now, timing = self._context.now, self._context.timing
         goes_far = not known_only and not self._near and self.is_brisk
-        if goes_far and now >= self._free_at(ROW):
+        row_at = max(self._far_at, self._free_at(ROW))
+        if goes_far and now >= row_at:
             return self._row()
         for doors in (self._known, [] if known_only else self._near):
             if doors:
                 self._answered_at = now + timing.answer_s
                 return self._knock((doors.pop(0),))
         if known_only or goes_far:
-            self.next_at = self._free_at(ROW) if goes_far else now + timing.patience_s
+            self.next_at = row_at if goes_far else now + timing.patience_s
             return ()
         return self._stroll()
 

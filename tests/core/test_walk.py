@@ -194,3 +194,14 @@ def test_nobody_hurries_a_knock() -> None:
     walk.add((9,), context.now)
     assert walk.next_at == pytest.approx(knocked_at + LAN.knock_s)
     assert doors(walked(context, walk, 1)) == [9]
+
+
+def test_when_somebody_answers_the_far_doors_have_time_and_the_known_ones_have_not() -> None:
+    context, walk = new()
+    walk.begin((), context.now)
+    knocked(context, walk, len(walk) + ROW)
+    walk.rest()
+    answered_at = context.now
+    walk.add((9,), context.now)
+    assert knocked(context, walk, 1) == [(pytest.approx(answered_at + LAN.knock_s), 9)]
+    assert knocked(context, walk, 1)[0][0] == pytest.approx(answered_at + LAN.patience_s)
