@@ -175,7 +175,7 @@ class Joining:
         """Anybody asked us something: who ranks below us may know where we belong."""
         if self._context.mapping.may_lead(source, self._context.position) and not self._questions.about(source):
             # In a moment: it has perhaps just started, and will then have found a lower one itself.
-            self._ask_later(source, self._context.jittered(self._context.timing.answer_s))
+            self._ask_later(source, self._context.jittered(self._context.timing.answer_s / 4))
 
     def call_home(self) -> None:
         """We came up, and nobody above us could tell those below; one by one, as absent ones cost ARP requests."""
@@ -391,8 +391,7 @@ class Joining:
         if question is None:
             return
         self._questions.close(question)
-        spread_news = self._walk.calm_down if source in self.seeds else self._walk.rest
-        spread_news()
+        self._walk.found_somebody(is_seed=source in self.seeds)
         self.answers.mark(self._context.now, source, "has room" if advice.room else "no free slot")
         if self.aim is Aim.BETTER:
             self._weigh(source, advice)
@@ -411,6 +410,7 @@ class Joining:
             return
         if advice.root != source and may_lead(own, advice.root) and not self._roster.is_live(advice.root):
             self._walk.add((advice.root,), self._context.now)  # it should follow us: let it hear that we are here
+            self.look_soon(Aim.LOWER)  # it may have found somebody else
         self._advance()
 
     def _ask_adviser(self, root: Position) -> None:

@@ -57,9 +57,11 @@ class Walk:
         """There is a meeting place that works: no need to look far away in haste."""
         self._brisk_left = 0
 
-    def rest(self) -> None:
-        """Somebody has answered, and the news spreads: no need to look far away in the next moments."""
+    def found_somebody(self, *, is_seed: bool) -> None:
+        """The news spreads from there: rows of far doors may wait a moment, and with a seed there is no haste at all."""
         self._far_at = self._context.now + self._context.timing.patience_s
+        if is_seed:
+            self.calm_down()
 
     def begin(self, known: Iterable[Position], at: float) -> None:
         """A new search: from `at` on, first to those who are known, then around us, then far away."""

@@ -200,7 +200,7 @@ def test_when_somebody_answers_the_far_doors_have_time_and_the_known_ones_have_n
     context, walk = new()
     walk.begin((), context.now)
     knocked(context, walk, len(walk) + ROW)
-    walk.rest()
+    walk.found_somebody(is_seed=False)
     answered_at = context.now
     walk.add((9,), context.now)
     assert knocked(context, walk, 1) == [(pytest.approx(answered_at + LAN.knock_s), 9)]
