@@ -34,6 +34,14 @@ def sparse() -> str:
     return markdown(header, _rows())
 
 
+def scan() -> str:
+    """What each node asks for that scans the whole network instead, extrapolated from a part of it."""
+    found = json.loads((FIGURES / "scan.json").read_text(encoding="utf-8"))
+    header = ["addresses", "asked in the test", "ARP/s at most", "ARP requests for all", "time for all, s"]
+    keys = ("targets", "sent", "arp_per_s_max", "whole_arp_requests", "whole_seconds")
+    return markdown(header, [[f"{found[key]:,.0f}" for key in keys]])
+
+
 def commands() -> str:
     """The commands that made the rows, in the order of the table."""
     return "\n".join(["```sh", *(_command(name, meeting) for name, meeting, _ in _files()), "```"]) + "\n"
@@ -87,4 +95,4 @@ def _command(name: str, meeting: str) -> str:
     )
 
 
-PARTS = {"sparse": sparse, "sparse-commands": commands}
+PARTS = {"sparse": sparse, "sparse-commands": commands, "sparse-scan": scan}

@@ -20,6 +20,7 @@ from typing import Any
 from netlab.events import Cluster, Event
 from netlab.lab import Lab
 from netlab.measure import machine
+from subord.sim.seen import percentile
 
 HEAL_S_MAX = 30.0
 STABLE_S_MAX = 60.0
@@ -153,13 +154,6 @@ def rows_of(healings: Iterable[Healing]) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def percentile(times: list[float], share: float) -> float | None:
-    """The smallest time that `share` of all do not exceed; None of nothing."""
-    if not times:
-        return None
-    return times[min(len(times) - 1, max(0, -int(-share * len(times) // 1) - 1))]
 
 
 COLUMNS = (

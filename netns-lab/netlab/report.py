@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from netlab.healing import percentile
 from netlab.measure import machine
 from subord.sim.scenario import Cluster, Step, folded, positions_of
+from subord.sim.seen import percentile
 
 
 @dataclass(kw_only=True)

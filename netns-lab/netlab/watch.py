@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable
 from netlab import counting
 from netlab.crew import Crew, Positions
 from netlab.events import Cluster, Event
-from netlab.healing import percentile
 from netlab.lab import Lab
 from netlab.layout import position_of
 from netlab.report import Seen
 from subord.core.numbering import numbering
 from subord.sim import scenario
+from subord.sim.seen import percentile
 
 QUIET_S = 1.0  # nobody moves for so long after all is whole; not counted
 NAMED_MAX = 8

@@ -18,7 +18,6 @@ from subord.core.answers import Answers
 from subord.core.climbing import better_place, is_too_deep
 from subord.core.context import Context
 from subord.core.damping import Damping
-from subord.core.doors import likely_doors
 from subord.core.following import Following
 from subord.core.hearsay import Hearsay
 from subord.core.messages import Accept, Advice, Back, Goodbye, Guidance, No, Refuse, Why, Wish
@@ -267,8 +266,7 @@ class Joining:
             self._pause.begin(context.timing.answer_s)  # perhaps our home is just answering
         elif self.aim is Aim.LOWER:
             self._begin_round(())
-            known = (*self.seeds, *self.peers, *self.peers.others, *likely_doors(context.position, context.mapping))
-            self._walk.add(known, context.now + self._walk.row_s)
+            self._walk.look_again((*self.seeds, *self.peers, *self.peers.others))
             if self.hearsay.knows_lower:
                 # Who was heard below us may have no place as yet: soon it will.
                 self._pause.length_s = context.timing.search_interval_s / 2

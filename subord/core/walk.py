@@ -14,12 +14,13 @@ from itertools import islice
 from math import inf
 
 from subord.core.context import Context
-from subord.core.doors import all_doors, common_doors, near_doors
+from subord.core.doors import all_doors, common_doors, likely_doors, near_doors
 from subord.core.view import Position
 
 DOORS_MAX = 128
 BRISK_AGAIN_MAX = 64
-ROW = 7  # doors far away that are knocked at together
+ROW = 5  # doors far away that are knocked at together
+ROWS = 3  # in so much time as they take there are never more doors than in them
 
 
 class Walk:
@@ -35,7 +36,7 @@ class Walk:
         self._brisk_left = context.timing.walk_fast_max
         self._answered_at = -inf
         self._far_at = -inf  # no rows before
-        self._knocked_at: deque[float] = deque(maxlen=2 * ROW)
+        self._knocked_at: deque[float] = deque(maxlen=ROWS * ROW)
         self.next_at = inf
 
     @property
@@ -44,7 +45,7 @@ class Walk:
         return not (self._known or self._near) and self._context.now >= self._answered_at
 
     @property
-    def row_s(self) -> float:
+    def _row_s(self) -> float:
         """How long a row of doors takes."""
         return ROW * self._context.timing.knock_s
 
@@ -58,7 +59,7 @@ class Walk:
         self._brisk_left = 0
 
     def found_somebody(self, *, is_seed: bool) -> None:
-        """The news spreads from there: rows of far doors may wait a moment, and with a seed there is no haste at all."""
+        """The news spreads from there: rows may wait a moment, and with a seed there is no haste at all."""
         self._far_at = self._context.now + self._context.timing.patience_s
         if is_seed:
             self.calm_down()
@@ -84,6 +85,12 @@ class Walk:
         own = self._context.position
         self._known = list(dict.fromkeys(p for p in (*self._known, *known) if p != own))[:DOORS_MAX]
         self.next_at = min(self.next_at, max(at, self._free_at(1)))
+
+    def look_again(self, known: Iterable[Position]) -> None:
+        """After a rest. The brisk have just been at the likely doors, and who starts now asks its neighbours itself."""
+        context = self._context
+        likely = () if self.is_brisk else likely_doors(context.position, context.mapping)
+        self.add((*known, *likely), context.now + self._row_s)
 
     def stop(self) -> None:
         self._known, self._near, self._calls = [], [], []
@@ -145,8 +152,8 @@ class Walk:
         return doors
 
     def _free_at(self, doors: int) -> float:
-        """When so many may be knocked at: in the time of two rows, rows and single doors are never more than two."""
+        """When so many may be knocked at: in the time of three rows there are never more doors than in three rows."""
         times, knock_s = self._knocked_at, self._context.timing.knock_s
         after_last = times[-1] + knock_s if times else -inf
-        excess = len(times) + doors - 2 * ROW
-        return max(after_last, times[excess - 1] + 2 * self.row_s) if excess > 0 else after_last
+        excess = len(times) + doors - ROWS * ROW
+        return max(after_last, times[excess - 1] + ROWS * self._row_s) if excess > 0 else after_last

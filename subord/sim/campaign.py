@@ -22,6 +22,7 @@ import msgspec
 from subord.sim.draw import draw
 from subord.sim.play import Play, Played
 from subord.sim.safety import Violation
+from subord.sim.seen import percentile
 
 SEEDS_AT_ONCE = 8  # handed to a process in one piece
 PIECES_AHEAD = 4  # for each process
@@ -170,11 +171,12 @@ def report(summary: Summary) -> list[str]:
         lines.append(f"{min(nodes)} to {max(nodes)} nodes, {events} events checked")
         slowest = sorted(passed, key=lambda each: -each.cpu_s)[:SLOWEST_SHOWN]
         lines.append("slowest: " + ", ".join(f"seed {each.seed} {each.cpu_s:.1f} s" for each in slowest))
-        lines += [f"share of its bound that the last change of place took: {_spread(shares)}"] if shares else []
+        told = ", ".join(f"{name} {100 * value:.0f} %" for name, value in spread(shares).items())
+        lines.append(f"share of its bound that the last change of place took: {told}")
     return lines
 
 
-def _spread(shares: list[float]) -> str:
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Of ascending values, by name; 0 of nothing."""
     names = {"median": 0.5, "99 of 100": 0.99, "most": 1.0}
-    found = {name: shares[min(len(shares) - 1, int(share * len(shares)))] for name, share in names.items()}
-    return ", ".join(f"{name} {100 * value:.0f} %" for name, value in found.items())
+    return {name: percentile(values, share) or 0.0 for name, share in names.items()}

@@ -24,7 +24,6 @@ from subord.sim.world import World
 
 JITTER = 1.1  # a pause lasts up to a tenth longer
 LOOK_EVERY_S = 0.25
-MARGIN_S = 0.1
 
 Parts = list[list[Position]]
 Complaint = str | None

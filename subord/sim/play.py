@@ -30,7 +30,6 @@ QUIET_S = 1.0  # nobody moves for so long, or it was not whole yet
 LEAVING_S = 0.05
 LOOKS_SAVED = 200  # with so many nodes one looks half as often
 MISFIT_FANOUT = 1  # more than ours
-BABBLE_MAX = 100_000  # datagrams of one step
 
 
 def settings_of(cluster: scenario.Cluster) -> Settings:
@@ -243,7 +242,7 @@ class Play:
     def _babble(self, step: scenario.Babble) -> None:
         theirs = msgspec.structs.replace(self.settings, fanout=self.settings.fanout + MISFIT_FANOUT)
         misfit = Propose(self._chance.randrange(1 << 40), 1, Terms.of(theirs), Wish.GUEST)
-        times = min(BABBLE_MAX, int(step.per_s * step.for_s))
+        times = int(step.per_s * step.for_s)  # reading the scenario bounded it
         self._faulty_until = max(self._faulty_until, self.world.now + step.for_s)
         for number in range(times):
             for source in self._named(step.source):

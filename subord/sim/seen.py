@@ -5,6 +5,8 @@ Intuition: a photograph before the blow, one after it, and a stopwatch for every
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from subord.core.events import Notice, PlaceChanged
@@ -34,7 +36,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def percentile(times: tuple[float, ...], share: float) -> float | None:
+def percentile(times: Sequence[float], share: float) -> float | None:
     """The smallest of the ascending `times` that `share` of all do not exceed; None of nothing."""
     if not times:
         return None

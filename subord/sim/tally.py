@@ -10,14 +10,14 @@ import platform
 from typing import Any
 
 from subord import __version__
-from subord.sim.campaign import Summary
+from subord.sim.campaign import Summary, spread
 
 
 def document(summary: Summary, first: int, jobs: int | None) -> dict[str, Any]:
     """Plain values, for JSON."""
     passed = [each for each in summary.verdicts if not each.broken]
-    shares = sorted(each.settled_s / each.bound_s for each in passed if each.bound_s) or [0.0]
-    settled = sorted(each.settled_s for each in passed) or [0.0]
+    shares = sorted(each.settled_s / each.bound_s for each in passed if each.bound_s)
+    settled = sorted(each.settled_s for each in passed)
     return {
         "version": __version__,
         "seeds": len(summary.verdicts),
@@ -30,12 +30,11 @@ def document(summary: Summary, first: int, jobs: int | None) -> dict[str, Any]:
         "lasted_s": round(summary.lasted_s, 1),
         "cpu_s": round(sum(each.cpu_s for each in passed), 1),
         "jobs": jobs or len(os.sched_getaffinity(0)),
-        "settled_s": _spread(settled),
-        "settled_share": _spread(shares),
+        "settled_s": _rounded(settled),
+        "settled_share": _rounded(shares),
         "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()},
     }
 
 
-def _spread(values: list[float]) -> dict[str, float]:
-    names = {"median": 0.5, "99 of 100": 0.99, "most": 1.0}
-    return {name: round(values[min(len(values) - 1, int(share * len(values)))], 4) for name, share in names.items()}
+def _rounded(values: list[float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in spread(values).items()}
