@@ -87,7 +87,7 @@ class Walk:
         self.next_at = min(self.next_at, max(at, self._free_at(1)))
 
     def look_again(self, known: Iterable[Position]) -> None:
-        """After a rest. The brisk have just been at the likely doors, and who starts now asks its neighbours itself."""
+        """After a rest. The brisk have just been at the likely doors; who starts now asks its neighbours itself."""
         context = self._context
         likely = () if self.is_brisk else likely_doors(context.position, context.mapping)
         self.add((*known, *likely), context.now + self._row_s)
