@@ -103,12 +103,14 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_soak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    found = _command(commands, "soak", "churn for a long time, measure whether memory grows", named=False)
+    found = _command(commands, "soak", "churn for a long time: does memory grow, or the tree?", named=False)
     found.add_argument("--nodes", type=_positive, default=100, metavar="N")
     found.add_argument("--fanout", type=_positive, default=2, metavar="P")
     found.add_argument("--minutes", type=_positive, default=30)
     found.add_argument("--percent-per-min", type=float, default=10.0, metavar="SHARE", help="nodes ended a minute")
-    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
+    found.add_argument("--layout", default="dense", help="as for `up`")
+    found.add_argument("--seeds", type=_positive, default=0, metavar="N", help="tell daemons of N nodes")
+    found.add_argument("--seed", type=int, default=1, help="of the layout and the victims")
     found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 

@@ -236,17 +236,23 @@ def soaked(given: argparse.Namespace) -> int:
     terminal = Terminal()
     if given.json is not None:
         stabilise.check_writable(given.json)
-    script = soak.script_of(given.nodes, given.fanout, given.minutes, given.percent_per_min, given.seed)
-
-    def write(samples: list[soak.Sample], failure: str | None = None) -> None:
-        if given.json is not None:
-            soak.write_json(given.json, script, samples, failure)
-
     with lab.Lab(
-        nodes=given.nodes, fanout=given.fanout, rootless=given.rootless, progress=terminal.progress
+        nodes=given.nodes,
+        fanout=given.fanout,
+        layout=given.layout,
+        seed=given.seed,
+        seeds=given.seeds,
+        rootless=given.rootless,
+        progress=terminal.progress,
     ) as cluster:
+        script = soak.script_of(cluster, given.minutes, given.percent_per_min, given.seed)
+
+        def write(samples: list[soak.Sample], failure: str | None = None) -> None:
+            if given.json is not None:
+                soak.write_json(given.json, cluster, script, samples, layout=given.layout, failure=failure)
+
         performance, samples = soak.soak(cluster, script, say=terminal.say, write=write)
-    write(samples, performance.failure)
+        write(samples, performance.failure)
     for name, value in (("median", lambda s: s.resident_mib_median), ("root", lambda s: s.root_mib)):
         terminal.say(
             f"resident memory, {name}: {soak.growth_kib_per_min(samples, value):+.1f} KiB a minute, second half"

@@ -1,4 +1,4 @@
-"""A long run with churn, and the memory of those daemons that live through all of it.
+"""A long run with churn: the memory of those daemons that live through all of it, and the depth of the tree.
 
 Intuition: a bucket in the rain. One does not ask how full it is, but whether it gets fuller.
 
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from netlab.figures import depth_optimum
 from netlab.lab import Lab
 from netlab.measure import machine
 from netlab.play import Play
@@ -32,6 +33,7 @@ class Sample:
     """After one minute of churn."""
 
     minute: int
+    depth: int  # edges on the longest way to the root
     veterans: int  # daemons that were never ended so far
     resident_mib_median: float  # of veterans
     resident_mib_max: float
@@ -40,13 +42,16 @@ class Sample:
     cpu_s: float  # of all live daemons since they were started
 
 
-def script_of(nodes: int, fanout: int, minutes: int, percent_per_min: float, seed: int) -> Scenario:
-    """So many minutes of churn, the tree whole after each. The root is left alone: it has the largest roster."""
-    churn = scenario.Churn(nodes=f"2-{nodes}", percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
+def script_of(lab: Lab, minutes: int, percent_per_min: float, seed: int) -> Scenario:
+    """So many minutes of churn, the tree whole after each. The lowest node is spared: it has the largest roster."""
+    others = scenario.folded(lab.positions[1:])
+    churn = scenario.Churn(nodes=others, percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
     steps: list[Step] = [scenario.Start(), scenario.Expect(within_s=30.0)]
     for _ in range(minutes):
         steps += [churn, scenario.Expect(within_s=WHOLE_S_MAX)]
-    cluster = Cluster(nodes=nodes, fanout=fanout)
+    cluster = Cluster(
+        positions=scenario.folded(lab.positions), network=lab.options.network, fanout=lab.options.fanout
+    )
     return Scenario(title=f"soak of {minutes} minutes", seed=seed, cluster=cluster, steps=tuple(steps))
 
 
@@ -65,7 +70,7 @@ def soak(
         if not first:
             first.update(lives)
         veterans = {address for address, at in first.items() if lives.get(address) == at}
-        samples.append(_sample(lab, len(samples), veterans))
+        samples.append(_sample(lab, len(samples), cluster.depth(), veterans))
         say(f"          {samples[-1]}")
         write(samples)
 
@@ -73,7 +78,7 @@ def soak(
     return performance, samples
 
 
-def _sample(lab: Lab, minute: int, veterans: set[str]) -> Sample:
+def _sample(lab: Lab, minute: int, depth: int, veterans: set[str]) -> Sample:
     read = lab.processes("resident_mib", "private_mib", "cpu_s")
     resident, private = (
         {address: mib for address, mib in read[what].items() if address in veterans}
@@ -81,11 +86,12 @@ def _sample(lab: Lab, minute: int, veterans: set[str]) -> Sample:
     )
     return Sample(
         minute=minute,
+        depth=depth,
         veterans=len(resident),
         resident_mib_median=round(statistics.median(resident.values()), 3),
         resident_mib_max=round(max(resident.values()), 3),
         private_mib_median=round(statistics.median(private.values()), 3),
-        root_mib=round(resident.get(lab.address(1), 0.0), 3),
+        root_mib=round(resident.get(lab.address(lab.positions[0]), 0.0), 3),
         cpu_s=round(sum(read["cpu_s"].values()), 1),
     )
 
@@ -99,12 +105,18 @@ def growth_kib_per_min(samples: list[Sample], values: Callable[[Sample], float])
     return slope * 1024
 
 
-def write_json(path: Path, script: Scenario, samples: list[Sample], failure: str | None) -> None:
+def write_json(
+    path: Path, lab: Lab, script: Scenario, samples: list[Sample], *, layout: str, failure: str | None
+) -> None:
     """Everything that was measured, with the machine."""
     churn = next(step for step in script.steps if isinstance(step, scenario.Churn))
     document = {
-        "nodes": script.cluster.nodes,
-        "fanout": script.cluster.fanout,
+        "nodes": len(lab.positions),
+        "fanout": lab.options.fanout,
+        "layout": layout,
+        "network": lab.options.network,
+        "seeds": lab.options.seeds,
+        "depth_optimum": depth_optimum(len(lab.positions), lab.options.fanout),
         "percent_per_min": churn.percent_per_min,
         "minutes": len(samples) - 1,
         "failure": failure,

@@ -22,15 +22,15 @@ NEIGHBOURS = 4
 CANDIDATES = 4
 ANCESTORS = 2
 LIKELY = 2
-FIRST: Position = 1  # of the common list; and the lowest of all, so a root may well live there
+LOWEST: Position = 1  # where a root may well live; the first of the common list
 NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS + 1
 
 
 def near_doors(node: Position, mapping: IpMapping) -> list[Position]:
-    """At most NEAR_MAX positions: by turns neighbours, the best candidates, the line from home to the top; FIRST."""
+    """At most NEAR_MAX positions: by turns neighbours, the best candidates, the line from home to the top; LOWEST."""
     candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # home, the first, is asked anyway
     turns = zip_longest(islice(mapping.neighbours(node), NEIGHBOURS), candidates, _ancestors(node, mapping))
-    doors = dict.fromkeys((*chain.from_iterable(turns), FIRST))
+    doors = dict.fromkeys((*chain.from_iterable(turns), LOWEST))
     return [p for p in doors if p is not None and p != node]
 
 

@@ -31,14 +31,13 @@ from subord.core.view import Incarnation, Position
 from subord.core.walk import Walk
 
 BUSY_MAX = 8
-QUESTIONS_MAX = 24
+QUESTIONS_MAX = 24  # rows of doors overlap
 SEEDS_MAX = 64
 CALLS_MAX = 64  # of a new root to those who belong below it
 VAIN_LOOKS_MAX = 6
 ROUNDS_MAX = 7  # among full lower ranks, before we stand alone
 HOME_RETRY_S_MAX = 0.5
 HOME_TRIES = 10  # repetitions to a home that is said to be alive: two seconds in a lan, longer than ARP needs
-
 
 Attached = Callable[[Position, Incarnation, Guidance], None]
 
@@ -172,7 +171,7 @@ class Joining:
 
     def on_asked(self, source: Position) -> None:
         """Anybody asked us something: who ranks below us may know where we belong."""
-        if self._context.mapping.may_lead(source, self._context.position) and not self._questions.about(source):
+        if self._context.mapping.may_lead(source, self._context.position) and not self._questions.awaits(source):
             # In a moment: it has perhaps just started, and will then have found a lower one itself.
             self._ask_later(source, self._context.jittered(self._context.timing.answer_s / 4))
 
@@ -221,7 +220,7 @@ class Joining:
     def _is_waiting(self) -> bool:
         """Is somebody asked on whose answer all depends? Two acceptances at once would waste a slot."""
         return any(
-            question.position in self._round.advisers
+            question.awaited and question.position in self._round.advisers
             if question.wish is None
             else not (question.patient and self._patience.guest_will_do)
             for question in self._questions
@@ -229,10 +228,7 @@ class Joining:
 
     @property
     def _is_settling(self) -> bool:
-        """Has our own tree just changed? Then we first let the neighbours in, and look far away later.
-
-        The lowest position of the network looks far only at first, and while it is alone: all others come to it.
-        """
+        """Has our own tree just changed? Then neighbours come first. To the lowest of the network all come anyway."""
         if self._home is None:
             return self._roster.live > 1 or not self._walk.is_brisk
         return self._roster.live > 1 and self._context.now < self._roster.changed_at + self._context.timing.patience_s
@@ -262,8 +258,8 @@ class Joining:
         """A rest is over."""
         context = self._context
         self._pause.end()
-        if any(question.wish is not None for question in self._questions):
-            self._pause.begin(context.timing.answer_s)  # perhaps our home is just answering
+        if self._is_waiting() or any(question.wish is not None for question in self._questions):
+            self._pause.begin(context.timing.answer_s)  # perhaps the answer is just coming
         elif self.aim is Aim.LOWER:
             self._begin_round(())
             self._walk.look_again((*self.seeds, *self.peers, *self.peers.others))
@@ -312,7 +308,9 @@ class Joining:
         doors = self._walk.step(known_only=known_only)
         if known_only and not doors and self._home is None:
             self._walk.stop()
-        self._questions.ask(*(p for p in doors if not self._roster.is_live(p) and not self._questions.about(p)))
+        for door in doors:
+            if not self._roster.is_live(door) and not self._questions.awaits(door):
+                self._questions.ask(door, awaited=len(doors) == 1)
 
     def on_unreachable(self, position: Position) -> None:
         """The host answers that no daemon listens there."""
@@ -370,7 +368,7 @@ class Joining:
         self._round.heard |= refuse.no in (No.FULL, No.BUSY)
         if refuse.no is No.BUSY and question.busy < BUSY_MAX and self.aim is not Aim.BETTER:
             question.busy += 1
-            question.idle = False  # somebody lives there
+            question.awaited = True  # somebody lives there
             question.tries += 1  # to be put off is no vain try
             question.next_at = self._context.now + refuse.retry_ms / 1000
             self._patience.put_off(question.next_at + question.wait_s)
@@ -437,12 +435,14 @@ class Joining:
         return {
             "questions": len(self._questions),
             "candidates": len(self._round) + len(self._walk),
-            "peers": len(self.peers),
+            "peers": len(self.peers) + len(self.peers.others),
             "answers": len(self.answers),
         }
 
     def plan(self) -> None:
-        """Set the alarm; whoever gave us something to do calls this afterwards."""
+        """Set the alarm; whoever gave us something to do calls this afterwards. One that is due stays due."""
+        if self._context.agenda.at(Alarm.SEARCH) <= self._context.now:
+            return
         patience_ends_at = self._patience.next_at if self.aim is Aim.FIRST else inf
         at = min(self._pause.until, self._questions.next_at, self._walk.next_at, patience_ends_at)
         self._context.agenda.plan(Alarm.SEARCH, at)

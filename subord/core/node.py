@@ -200,9 +200,7 @@ class Node:
     def _on_message(self, source: Position, address: str, message: Message) -> None:
         match message:
             case Propose():
-                self.leading.on_propose(source, message)
-                self.joining.look_soon(Aim.LOWER)  # there is a crowd, of which we may not be the lowest
-                self.joining.on_asked(source)
+                self._on_propose(source, message)
             case Ask():
                 lowest = self.joining.hearsay.lowest
                 self.leading.on_ask(source, message, lowest, settled=self.phase in SETTLED)
@@ -232,6 +230,12 @@ class Node:
                 pass
             case _:
                 assert_never(message)
+
+    def _on_propose(self, source: Position, propose: Propose) -> None:
+        if source not in self.roster.rows:
+            self.joining.look_soon(Aim.LOWER)  # there is a crowd, of which we may not be the lowest
+        self.leading.on_propose(source, propose)
+        self.joining.on_asked(source)
 
     def _on_accept(self, source: Position, accept: Accept) -> None:
         if self.phase is Phase.LEAVING:

@@ -1,4 +1,4 @@
-"""Who below us was alive lately: worth asking when we have no leader, and worth remembering on disk.
+"""Who was alive lately: worth asking when we have no leader, and worth remembering on disk.
 
 Intuition: an address book with few pages. Whoever was met last stands first, and the oldest entry makes room.
 """

@@ -38,7 +38,7 @@ class Question(msgspec.Struct, kw_only=True):
     tries: int  # repetitions left
     patient: bool = False  # our home at first start: it may be a moment late
     busy: int = 0
-    idle: bool = False  # asked on the off chance: it may be forgotten whenever we are awake
+    awaited: bool = True  # False: asked on the off chance, and forgotten when we are awake for something else
 
 
 class Questions:
@@ -58,17 +58,15 @@ class Questions:
     @property
     def next_at(self) -> float:
         """When the first of them is overdue on which anything depends."""
-        return min((question.next_at for question in self._open.values() if not question.idle), default=inf)
+        return min((question.next_at for question in self._open.values() if question.awaited), default=inf)
 
     def propose(self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False) -> None:
         wait_s = self._context.timing.answer_s / (4 if patient else 2)
         self._begin(position, wish, wait_s, tries, patient)
 
-    def ask(self, *positions: Position) -> None:
-        """For advice. Several at once are asked on the off chance: nobody waits until they are overdue."""
-        for position in positions:
-            question = self._begin(position, None, self._context.timing.answer_s, 0, patient=False)
-            question.idle = len(positions) > 1
+    def ask(self, position: Position, *, awaited: bool = True) -> None:
+        """For advice."""
+        self._begin(position, None, self._context.timing.answer_s, 0, patient=False).awaited = awaited
 
     def _begin(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Question:
         question = Question(
@@ -99,6 +97,10 @@ class Questions:
         """The open question that an answer with this number from this node belongs to."""
         question = self._open.get(exchange)
         return question if question is not None and question.position == source else None
+
+    def awaits(self, position: Position) -> bool:
+        """Does anything depend on an answer from there?"""
+        return any(question.awaited for question in self.about(position))
 
     def about(self, position: Position) -> list[Question]:
         return [question for question in self._open.values() if question.position == position]

@@ -1,4 +1,4 @@
-"""Knocking at doors, one after the other, at a bounded pace (protocol section 3).
+"""Knocking at doors where perhaps nobody lives, at a bounded pace (protocol section 3).
 
 Intuition: an address where nobody lives costs everybody on the wire some ARP broadcasts, so a walker counts his
 steps. He walks briskly when he has just arrived and knows nobody, and at a stroll when he has been walking for long.
@@ -36,6 +36,7 @@ class Walk:
         self._brisk_left = context.timing.walk_fast_max
         self._answered_at = -inf
         self._far_at = -inf  # no rows before
+        self._may_rest = True  # once for each row: whoever answers again and again must not hold us up for ever
         self._knocked_at: deque[float] = deque(maxlen=ROWS * ROW)
         self.next_at = inf
 
@@ -59,8 +60,10 @@ class Walk:
         self._brisk_left = 0
 
     def found_somebody(self, *, is_seed: bool) -> None:
-        """The news spreads from there: rows may wait a moment, and with a seed there is no haste at all."""
-        self._far_at = self._context.now + self._context.timing.patience_s
+        """The news spreads from there: the next row may wait a moment, and with a seed there is no haste at all."""
+        if self._may_rest:
+            self._far_at = self._context.now + self._context.timing.patience_s
+            self._may_rest = False
         if is_seed:
             self.calm_down()
 
@@ -68,6 +71,7 @@ class Walk:
         """A new search: from `at` on, first to those who are known, then around us, then far away."""
         self._known = []
         self._near = near_doors(self._context.position, self._context.mapping)
+        self._far_at, self._may_rest = -inf, True
         self.next_at = inf
         self.add(known, at)
 
@@ -77,6 +81,7 @@ class Walk:
         doors = near_doors(context.position, context.mapping)
         self._known = []
         self._near = [p for p in doors if context.mapping.may_lead(p, context.position) and p != avoid]
+        self._far_at, self._may_rest = -inf, True
         self._brisk_left = min(self._brisk_left, BRISK_AGAIN_MAX)
         self.pause()
 
@@ -87,10 +92,9 @@ class Walk:
         self.next_at = min(self.next_at, max(at, self._free_at(1)))
 
     def look_again(self, known: Iterable[Position]) -> None:
-        """After a rest. The brisk have just been at the likely doors; who starts now asks its neighbours itself."""
-        context = self._context
-        likely = () if self.is_brisk else likely_doors(context.position, context.mapping)
-        self.add((*known, *likely), context.now + self._row_s)
+        """After a rest: also at home; and, unless we are brisk and have just been there, at our neighbours'."""
+        likely = likely_doors(self._context.position, self._context.mapping)
+        self.add((*known, *(likely[:1] if self.is_brisk else likely)), self._context.now + self._row_s)
 
     def stop(self) -> None:
         self._known, self._near, self._calls = [], [], []
@@ -109,32 +113,39 @@ class Walk:
         """The next doors; (): there are none now. Sets the time of the step after them."""
         now, timing = self._context.now, self._context.timing
         goes_far = not known_only and not self._near and self.is_brisk
-        row_at = max(self._far_at, self._free_at(ROW))
-        if goes_far and now >= row_at:
+        if goes_far and now >= self._far_at:
             return self._row()
         for doors in (self._known, [] if known_only else self._near):
             if doors:
                 self._answered_at = now + timing.answer_s
                 return self._knock((doors.pop(0),))
         if known_only or goes_far:
-            self.next_at = row_at if goes_far else now + timing.patience_s
+            self.next_at = self._far_at if goes_far else now + timing.patience_s
             return ()
         return self._stroll()
 
     def _row(self) -> tuple[Position, ...]:
-        """Far doors; and those who are known, if any, since they cost no time of their own then."""
+        """Far doors, behind those who are known, if any; when it is time for a row."""
+        self.next_at = self._free_at(ROW)
+        if self._context.now < self.next_at:
+            return ()
         known, self._known = self._known[:ROW], self._known[ROW:]
+        if known:
+            self._answered_at = self._context.now + self._context.timing.answer_s
         far = tuple(islice(self._common, min(ROW - len(known), self._brisk_left)))
-        self._brisk_left = self._brisk_left - len(far) if far or known else 0
-        row = (*known, *far)
-        return self._knock(row) if row else self._stroll()
+        self._brisk_left -= len(far)
+        self._may_rest = True
+        if known or far:
+            return self._knock((*known, *far))
+        self._brisk_left = 0  # that was the whole list
+        return self._stroll()
 
     def _stroll(self) -> tuple[Position, ...]:
         context = self._context
         size = context.settings.network.size
         self._all = self._all or all_doors(context.position, context.mapping, size)
         doors = self._knock((next(self._all),) if size > 1 else ())
-        self.next_at = context.now + context.timing.walk_interval_s
+        self.next_at = max(self.next_at, context.now + context.timing.walk_interval_s)
         return doors
 
     def pause(self) -> None:
@@ -145,7 +156,7 @@ class Walk:
         return len(self._known) + len(self._near) + len(self._calls)
 
     def _knock(self, doors: tuple[Position, ...]) -> tuple[Position, ...]:
-        """Afterwards it is quiet for as long as if each door had its own time."""
+        """The next step comes as late as if each door had its own time."""
         now = self._context.now
         self._knocked_at.extend([now] * len(doors))
         self.next_at = max(now + len(doors) * self._context.timing.knock_s, self._free_at(1))

@@ -12,9 +12,9 @@ from math import ceil
 
 import msgspec
 
-from subord.core.doors import NEAR_MAX
+from subord.core.doors import LIKELY, NEAR_MAX
 from subord.core.messages import CHANGES_MAX, PATH_POSITIONS_MAX
-from subord.core.peers import PEERS_MAX
+from subord.core.peers import OTHERS_MAX, PEERS_MAX
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.core.walk import DOORS_MAX
@@ -188,7 +188,7 @@ def _demand_rest(world: World, nodes: int) -> None:
     """L5: for some beats nobody sends more than at rest, and nobody moves."""
     timing = world.settings.timing
     while any(node.joining.is_brisk for node in world.nodes.values()):
-        world.run(LOOK_EVERY_S)  # bounded by `walk_fast_max` steps
+        world.run(LOOK_EVERY_S)  # bounded by `walk_fast_max` doors, and a rest before each row
     for_s = 4 * timing.beat_interval_s
     before, moved_at = world.sent.total(), world.moved_at
     world.run(for_s)
@@ -200,7 +200,7 @@ def _demand_rest(world: World, nodes: int) -> None:
     rounds = for_s / timing.search_interval_s_max / 0.9 + 2
     roots = [p for p in world.nodes if world.leader_of(p) == 0]
     away = sum(world.nodes[p].roster.not_home for p in roots)
-    doors = (1 + PEERS_MAX + len(world.seeds)) * rounds + for_s / timing.walk_interval_s
+    doors = (1 + LIKELY + PEERS_MAX + OTHERS_MAX + len(world.seeds)) * rounds + for_s / timing.walk_interval_s
     sent_max = nodes * beats + away * asks + len(roots) * doors
     if sent > sent_max:
         raise Violation(

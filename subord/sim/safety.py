@@ -30,7 +30,7 @@ from subord.core.messages import (
     Terms,
 )
 from subord.core.node import Node
-from subord.core.peers import PEERS_MAX
+from subord.core.peers import OTHERS_MAX, PEERS_MAX
 from subord.core.phases import Phase
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.settings import Settings
@@ -254,7 +254,7 @@ class BoundedTables(Checker):
             + CALLS_MAX
             + 2 * (PEERS_MAX + QUESTIONS_MAX * HINTS_MAX)
             + ALTERNATES_MAX,
-            "peers": PEERS_MAX,
+            "peers": PEERS_MAX + OTHERS_MAX,
             "answers": ASKED_MAX,
             "vain_beats": timing.attempts + QUESTIONS_SPARE,
             "refusals": REFUSALS_MAX,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.events import Action, Dropped, Event, Publish, Received
-from subord.core.messages import Advice, Announce, Ask, Message, Propose, Terms
+from subord.core.messages import Advice, Announce, Ask, Message, Propose, Terms, Wish
 from subord.core.settings import LAN
 from subord.core.view import Place
 from subord.sim.world import World
@@ -198,7 +199,13 @@ def test_announcements_of_others_change_nothing(source: int | None, address: str
     world.start(FAR)
     world.run(REST_S)
     node = world.nodes[FAR]
-    before = (node.deadline, node.joining.hearsay.lowest, node.joining.peers, node.joining.sizes(), world.leaders())
+    before = (
+        node.deadline,
+        node.joining.hearsay.lowest,
+        [*node.joining.peers],
+        node.joining.sizes(),
+        world.leaders(),
+    )
     event = Received(source, address, Announce(7, terms))
     assert node.handle(event, world.now) == [Dropped(reason)]
     assert before == (
@@ -286,3 +293,53 @@ def test_who_has_no_place_yet_offers_none() -> None:
     world.tell(60_000, FAR, Ask(1, 2, terms))
     answers = [message for _, source, _, message in said if source == FAR and isinstance(message, Advice)]
     assert [(each.room, each.root, each.hints) for each in answers] == [(False, FAR, ()), (True, FAR, (FAR,))]
+
+
+def test_who_hears_nobody_is_root_at_the_end_of_its_patience_and_not_at_the_next_door() -> None:
+    world = empty()
+    world.start(FAR)
+    began = world.now
+    world.run_until(lambda: world.nodes[FAR].place is Place.ROOT, within_s=10)
+    assert world.now - began == pytest.approx(world.settings.timing.patience_s)
+
+
+def test_a_root_asks_again_whom_it_has_met_because_they_may_have_another_root_by_now() -> None:
+    """`high` followed nobody when `low` met it, and follows somebody lower later: `low` hears of that one from it."""
+    world = empty()
+    low, lower, high = 20_000, 10_000, 50_000
+    world.start(low)
+    world.run(60)  # its brisk days are over
+    node = world.nodes[low]
+    node.joining.peers.know((high,))
+    assert node.joining.peers.others == [high]
+    world.start(high)
+    world.start(lower)
+    world.tell(lower, high, Ask(world.nodes[lower].context.incarnation, 1, Terms.of(world.settings)))
+    world.run_until(lambda: world.leader_of(high) == lower, within_s=20)
+    world.run_until(lambda: world.leader_of(low) == lower, within_s=2 * world.settings.timing.search_interval_s_max)
+
+
+def test_only_a_stranger_who_proposes_makes_a_root_look_around_soon() -> None:
+    world = empty()
+    world.start(FAR)
+    world.run(60)
+    node, terms = world.nodes[FAR], Terms.of(world.settings)
+    seldom = node.joining._pause.length_s
+    assert seldom == world.settings.timing.search_interval_s_max
+    world.tell(60_000, FAR, Propose(1, 1, terms, Wish.GUEST, 1))
+    world.run(0.01)
+    assert node.joining._pause.length_s == world.settings.timing.search_interval_s
+    world.run(40)
+    world.tell(60_000, FAR, Propose(1, 2, terms, Wish.GUEST, 1))  # one of ours, or it was until lately
+    world.run(0.01)
+    assert node.joining._pause.length_s > world.settings.timing.search_interval_s
+
+
+def test_questions_on_the_off_chance_wake_nobody_and_stand_in_nobodys_way() -> None:
+    world = empty()
+    world.start(FAR)
+    world.run(5)
+    questions = world.nodes[FAR].joining._questions
+    assert questions.next_at == inf
+    assert len(questions) >= 5
+    assert not any(questions.awaits(each.position) for each in questions)

@@ -12,7 +12,7 @@ from subord.core.context import Context
 from subord.core.doors import all_doors, common_doors, near_doors
 from subord.core.network import Network
 from subord.core.settings import LAN, PRESETS, Settings, TimingName
-from subord.core.walk import BRISK_AGAIN_MAX, DOORS_MAX, ROW, Walk
+from subord.core.walk import BRISK_AGAIN_MAX, DOORS_MAX, ROW, ROWS, Walk
 
 NODE = 40_000
 Steps = list[tuple[float, int | None]]
@@ -90,13 +90,17 @@ def test_a_door_that_is_heard_of_after_three_rows_waits_for_its_turn_too() -> No
     assert knocked(context, walk, 1) == [(pytest.approx(first + 3 * ROW * LAN.knock_s), 9)]
 
 
-def test_who_is_heard_of_between_two_rows_need_not_wait_for_the_next() -> None:
+def test_who_is_heard_of_between_two_rows_goes_with_the_next() -> None:
     context, walk = new()
     walk.begin((), context.now)
     knocked(context, walk, len(walk) + ROW)
+    begun = context.now
     context.now += LAN.knock_s
     walk.add((9,), context.now)
-    assert walk.next_at <= context.now
+    row = knocked(context, walk, ROW)
+    assert row[0] == (pytest.approx(begun + ROW * LAN.knock_s), 9)
+    assert {at for at, _ in row} == {row[0][0]}
+    assert not walk.is_far  # who was just asked there may answer yet
 
 
 def test_in_a_lan_at_most_fifteen_doors_fall_into_any_second() -> None:
@@ -205,3 +209,53 @@ def test_when_somebody_answers_the_far_doors_have_time_and_the_known_ones_have_n
     walk.add((9,), context.now)
     assert knocked(context, walk, 1) == [(pytest.approx(answered_at + LAN.knock_s), 9)]
     assert knocked(context, walk, 1)[0][0] == pytest.approx(answered_at + LAN.patience_s)
+
+
+def test_whoever_answers_again_and_again_holds_a_walk_up_once_a_row() -> None:
+    context, walk = new()
+    walk.begin((), context.now)
+    knocked(context, walk, len(walk) + ROW)
+    begun, far = context.now, 0
+    while context.now < begun + 60:
+        walk.found_somebody(is_seed=False)
+        far += len(walked(context, walk, 1))
+    assert far >= 60 / (LAN.patience_s + ROW * LAN.knock_s) * ROW / 2
+
+
+def test_while_it_is_brisk_a_walk_goes_back_to_its_home_alone() -> None:
+    context, walk = new()
+    walk.begin((), context.now)
+    knocked(context, walk, len(walk))
+    walk.look_again(())
+    assert len(walk) == 1
+    walk.calm_down()
+    walk.look_again(())
+    assert len(walk) == 3
+
+
+@pytest.mark.parametrize("timing", PRESETS)
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_happens_three_rows_of_time_hold_three_rows_of_doors(timing: TimingName, seed: int) -> None:
+    context, walk = new(timing=timing)
+    chance, times = Random(seed), []
+    walk.begin((), context.now)
+    for _ in range(400):
+        context.now = (
+            max(context.now, walk.next_at) if chance.random() < 0.7 else context.now + chance.uniform(0, 0.1)
+        )
+        happens = chance.randrange(8)
+        if happens == 0:
+            walk.add(chance.choices(range(1, 60_000), k=chance.randrange(9)), context.now + chance.uniform(0, 0.2))
+        elif happens == 1:
+            walk.call(chance.choices(range(1, 60_000), k=3))
+        elif happens == 2:
+            walk.found_somebody(is_seed=chance.random() < 0.05)
+        elif happens == 3:
+            walk.pause()
+        if walk.next_at <= context.now:
+            called = walk.next_call()
+            doors = (called,) if called is not None else walk.step(known_only=chance.random() < 0.2)
+            times += [context.now] * len(doors)
+            assert walk.next_at > context.now
+    span_s = ROWS * ROW * PRESETS[timing].knock_s - 1e-6
+    assert max(sum(begin <= at < begin + span_s for at in times) for begin in times) <= ROWS * ROW

@@ -27,11 +27,11 @@ from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.node import Node
 from subord.core.openings import PROMISES_MAX
-from subord.core.peers import PEERS_MAX
+from subord.core.peers import OTHERS_MAX, PEERS_MAX
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.rounds import ADVISERS_MAX
 from subord.core.settings import Settings
-from subord.core.walk import DOORS_MAX
+from subord.core.walk import DOORS_MAX, ROW
 from subord.wire import Fault, decode, encode
 from tests.fuzz import corpus
 
@@ -47,7 +47,7 @@ CHUNK = 500  # datagrams between two looks at the town
 PAUSE_S = 0.7  # of virtual time after each chunk
 SEASON_CHUNKS = 30  # as long the leader is away, and then as long it is there
 FITS_IN_MAX = 20_000  # values in the node: 254 rows with all that belongs to them
-IN_FLIGHT_MAX = 6 + 4  # the walk's, and a proposal home, to an adviser, to the leader, to somebody better
+IN_FLIGHT_MAX = 2 * ROW + 4  # two rows, and a proposal home, to an adviser, to the leader, to somebody better
 VAIN_BEATS_MAX = 16
 Decode = Callable[[bytes], Message | Fault]
 
@@ -211,7 +211,7 @@ BOUNDS = {
     "candidates": DOORS_MAX + NEAR_MAX + CALLS_MAX + 2 * POSITIONS,
     "advisers": ADVISERS_MAX,
     "promises": 2 * PROMISES_MAX,
-    "peers": PEERS_MAX,
+    "peers": PEERS_MAX + OTHERS_MAX,
     "answers of candidates": ASKED_MAX,
     "refusals": REFUSALS_MAX,
     "alarms": 8,

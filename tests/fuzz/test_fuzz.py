@@ -142,7 +142,7 @@ def test_a_table_without_bound_is_noticed() -> None:
         return read
 
     siege = Siege(SEED, hoarding)
-    with pytest.raises(BreachError, match=r"^peers: \d+ are more than 16, after "):
+    with pytest.raises(BreachError, match=r"^peers: \d+ are more than 24, after "):
         besiege(siege, COUNT)
 
 
