@@ -15,6 +15,7 @@ from math import inf
 import msgspec
 
 from subord.core.agenda import Alarm
+from subord.core.bulletin import Bulletin
 from subord.core.context import Context
 from subord.core.events import LostCause, RoundTrip
 from subord.core.messages import CHANGES_MAX, Beat, Echo, Goodbye, Guidance, Why
@@ -40,6 +41,7 @@ class Leader(msgspec.Struct, kw_only=True):
     since: float
     heard_at: float
     interval_s: float
+    bulletin: Bulletin
     guidance: Guidance = NO_GUIDANCE
     beat_at: float = inf
     beat_sent_at: float = -inf
@@ -74,6 +76,7 @@ class Following:
             since=old.since if old is not None and same else context.now,
             heard_at=context.now,
             interval_s=context.timing.beat_interval_s_min,
+            bulletin=Bulletin(context),
             guidance=guidance,
             calls={},
         )
@@ -95,8 +98,7 @@ class Following:
         if self._roster.unreported >= CHANGES_MAX:
             self._beat(leader)  # a full one has nothing to wait for
             return
-        soon = max(self._context.now, leader.beat_sent_at) + self._context.timing.report_s
-        self._plan(min(leader.beat_at, soon))
+        self._plan(min(leader.beat_at, leader.bulletin.next_at))
 
     def on_beat_due(self) -> LostCause | None:
         """Beat, or give the leader up: then the cause is returned."""
@@ -131,6 +133,8 @@ class Following:
         )
         leader.calls[number] = Call(context.now, revisions)
         leader.beat_sent_at = context.now
+        if changes or gone:
+            leader.bulletin.sent()
         wait_s = context.timing.answer_s
         if leader.cut_at < inf:
             wait_s = min(wait_s, context.timing.restart_grace_s / GRACE_BEATS)

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from subord.core.admission import Admission
 from subord.core.agenda import Alarm
+from subord.core.bulletin import Bulletin
 from subord.core.climbing import GAIN_MIN
 from subord.core.context import Context
 from subord.core.events import Dropped, LostCause, SubordinateLost
@@ -64,6 +65,7 @@ class Leading:
         self.adrift = False  # we have lost our leader, or somebody above has
         self.leaving = False
         self._guidance = NO_GUIDANCE
+        self._bulletin = Bulletin(context)
         self._admission = Admission(context.timing.admissions_per_s, context.now)
 
     def admits(self) -> bool:
@@ -356,13 +358,14 @@ class Leading:
     def tell_soon(self) -> None:
         """The way to the root changed: tell it together with what else changes in a moment."""
         if self.slots.taken:
-            agenda, now = self._context.agenda, self._context.now
+            agenda = self._context.agenda
             if agenda.at(Alarm.GUIDE) == inf:
-                agenda.plan(Alarm.GUIDE, now + self._context.timing.report_s)
+                agenda.plan(Alarm.GUIDE, self._bulletin.next_at)
 
     def tell_subordinates(self) -> None:
         """Push the guidance at once: we lost our leader, found one again, or got another way to the root."""
         self._context.agenda.plan(Alarm.GUIDE, inf)
+        self._bulletin.sent()
         guidance = self.guidance()
         for position in self.slots.taken:
             self._context.send(position, Guide(self._context.incarnation, guidance))

@@ -19,8 +19,8 @@ from subord.core.view import Position
 
 DOORS_MAX = 128
 BRISK_AGAIN_MAX = 64
-ROW = 5  # doors far away that are knocked at together
-ROWS = 3  # in so much time as they take there are never more doors than in them
+ROW = 6  # doors far away that are knocked at together
+ROWS = 2  # in so much time as they take there are never more doors than in them
 
 
 class Walk:
@@ -163,7 +163,7 @@ class Walk:
         return doors
 
     def _free_at(self, doors: int) -> float:
-        """When so many may be knocked at: in the time of three rows there are never more doors than in three rows."""
+        """When so many may be knocked at: in the time of two rows there are never more doors than in two rows."""
         times, knock_s = self._knocked_at, self._context.timing.knock_s
         after_last = times[-1] + knock_s if times else -inf
         excess = len(times) + doors - ROWS * ROW
