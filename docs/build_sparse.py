@@ -42,18 +42,6 @@ def scan() -> str:
     return markdown(header, [[f"{found[key]:,.0f}" for key in keys]])
 
 
-def churn() -> str:
-    """The depth of the tree after each minute in which nodes died and came back."""
-    run = json.loads((FIGURES / "churn.json").read_text(encoding="utf-8"))
-    about = (
-        f"{run['nodes']} daemons, layout {run['layout']} in {run['network']}, fan-out {run['fanout']},"
-        f" {len(run['seeds'])} seed; {run['percent_per_min']:g} % of them ended and started again in each minute.\n"
-        f"The fullest tree has depth {run['depth_optimum']}.\n\n"
-    )
-    rows = [[str(sample[key]) for key in ("minute", "depth", "veterans")] for sample in run["samples"]]
-    return about + markdown(["minute", "depth", "never ended so far"], rows)
-
-
 def commands() -> str:
     """The commands that made the rows, in the order of the table."""
     return "\n".join(["```sh", *(_command(name, meeting) for name, meeting, _ in _files()), "```"]) + "\n"
@@ -107,4 +95,4 @@ def _command(name: str, meeting: str) -> str:
     )
 
 
-PARTS = {"sparse": sparse, "sparse-commands": commands, "sparse-scan": scan, "sparse-churn": churn}
+PARTS = {"sparse": sparse, "sparse-commands": commands, "sparse-scan": scan}
