@@ -104,6 +104,8 @@ def measure(start: Start) -> Growth:
     _run_until_whole(world, start.nodes)
     whole_s, tree_s, sent, whole = world.now, world.moved_at, dict(world.sent), counting.mark()
     world.run(max(LASTS_S_MIN - REST_S - world.now, SETTLING_S))
+    while any(node.joining.is_brisk for node in world.nodes.values()):
+        world.run(SETTLING_S)  # a lone root still walks from door to door; bounded by `walk_fast_max`
     before = counting.mark()
     world.run(REST_S)
     after, nodes = counting.mark(), start.nodes
