@@ -415,10 +415,10 @@ class Joining:
 
     def _weigh(self, source: Position, advice: Advice) -> None:
         """A guest hears where else it could stand."""
-        home, own, may_lead = self._home_elsewhere(), self._context.position, self._context.mapping.may_lead
+        home, may_lead = self._home_elsewhere(), self._context.mapping.may_lead
         if home is not None and (home in advice.hints or (source == home and advice.room)):
             self.told_home()
-        elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, own):
+        elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, source):
             self._questions.ask(advice.root)  # our root is none any more
         else:
             level = len(self._following.path)

@@ -344,3 +344,19 @@ def test_questions_on_the_off_chance_wake_nobody_and_stand_in_nobodys_way() -> N
     assert questions.next_at == inf
     assert len(questions) >= 5
     assert not any(questions.awaits(each.position) for each in questions)
+
+
+def test_a_guest_does_not_ask_its_root_again_at_once_when_that_has_no_place_yet() -> None:
+    """A root that restarts answers that it is the lowest it knows, and cannot say where the guest belongs."""
+    world = camped()
+    guest = next(p for p in sorted(world.nodes) if world.nodes[p].place is Place.GUEST)
+    node = world.nodes[guest]
+    root = node.following.path[0]
+    world.lossy = lambda _source, _target, message: isinstance(message, Advice)  # the one below comes in its place
+    world.run_until(lambda: any(each.wish is None for each in node.joining._questions), within_s=60)
+    (question,) = node.joining._questions
+    said = world.listen()
+    world.lossy = lambda _source, _target, _message: False
+    world.tell(root, guest, Advice(world.nodes[root].context.incarnation, question.exchange, False, root, (), 0))
+    world.run(0.05)
+    assert [message for _, source, _, message in said if source == guest and isinstance(message, Ask)] == []
