@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import subprocess
 
 import pytest
 
@@ -56,7 +57,21 @@ def test_a_full_table_says_so(monkeypatch):
     assert (found["requests"], found["silent"], found["left_out"]) == (4, 2, 1)
 
 
-SEND = "import socket, sys; s = socket.socket({family}, socket.SOCK_DGRAM); s.sendto(b'?', (sys.argv[1], 9))"
+SEND = """
+import socket, sys
+socket.socket({family}, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), (sys.argv[1], 9))
+"""
+LISTEN = """
+import ipaddress, socket, sys
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+wire.bind(("eth0", 0))
+wire.settimeout(30)
+print("ready", flush=True)
+heard = b""
+while b"the last" not in heard:
+    heard += wire.recv(2048)
+print([address for address in sys.argv[1:] if ipaddress.ip_address(address).packed in heard])
+"""
 LABS = [
     pytest.param("10.0.0.{}", "10.0.0.0/24", "socket.AF_INET", id="IPv4"),
     pytest.param("fd00:5::{}", "fd00:5::/64", "socket.AF_INET6", id="IPv6"),
@@ -67,27 +82,21 @@ LABS = [
 @pytest.mark.parametrize(("address", "network", "family"), LABS)
 def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, network, family, rootless):
     """No daemon runs; 3 hosts. What the bridge hears goes to all of them, unless it is for nobody."""
+    code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]
     with netlab("lab").Lab(addresses=addresses, network=network, arp=True, rootless=rootless) as lab:
-        code = SEND.format(family=family)
-
-        def heard():
-            """Frames that reached host 2; IPv6 hosts send a few when they begin."""
-            lines = lab.run(2, "cat", "/proc/net/dev").stdout.splitlines()
-            return int(next(line for line in lines if "eth0" in line).split()[2])
-
         assert lab.client.ask("info")["requests_for_nobody"] == "stopped"
-        assert lab.run(1, "python", "-c", code, address.format(2)).returncode == 0
-        wait_until(lambda: lab.arp()["requests"] == 1, "a request for a host")
-        wait_until(lambda: heard() >= 2, "request and datagram")
-        before = heard()
-        for host in (3, 4, 5):
-            assert lab.run(9, "python", "-c", code, address.format(host)).returncode == 0
-        wait_until(lambda: lab.arp()["requests"] >= 10, "three requests for each")  # the kernel's own repetition
-        asked = lab.arp()
-        assert (asked["requests"], asked["silent"], asked["strangers"], asked["lost"]) == (10, 3, 0, 0)
-        assert 3 <= asked["per_s_max"] <= 9
-        assert heard() - before <= (0 if family == "socket.AF_INET" else 3)
+        command = netlab("enter").command_in(lab.options.name, "2", ["python", "-c", LISTEN, known, *unknown])
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
+            assert listener.stdout.readline() == "ready\n"
+            for target in (known, *unknown):
+                assert lab.run(9, "python", "-c", code, target, "?").returncode == 0
+            wait_until(lambda: lab.arp()["requests"] >= 10, "one request, and three for each that is silent")
+            asked = lab.arp()
+            assert lab.run(9, "python", "-c", code, address.format(2), "the last").returncode == 0
+            assert listener.stdout.readline() == f"{[known]}\n"
+    assert (asked["requests"], asked["silent"], asked["strangers"], asked["lost"]) == (10, 3, 0, 0)
+    assert 3 <= asked["per_s_max"] <= 10
 
 
 def test_a_lab_without_arp_does_not_count():
