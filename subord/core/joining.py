@@ -258,7 +258,7 @@ class Joining:
         """A rest is over."""
         context = self._context
         self._pause.end()
-        if self._is_waiting() or any(question.wish is not None for question in self._questions):
+        if self._questions.next_at < inf:
             self._pause.begin(context.timing.answer_s)  # perhaps the answer is just coming
         elif self.aim is Aim.LOWER:
             self._begin_round(())

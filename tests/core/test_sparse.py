@@ -299,6 +299,7 @@ def test_who_has_no_place_yet_offers_none() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_who_hears_nobody_is_root_at_the_end_of_its_patience_and_not_at_the_next_door(seed: int) -> None:
     world = SmallWorld.empty(2, timing_name="wan", seed=seed)  # with `lan` the doors around it need a little longer
+    world.seeds = (30_000,)  # dead; the walk begins earlier, and no knock falls on the end of patience
     world.start(FAR)
     began = world.now
     world.run_until(lambda: world.nodes[FAR].place is Place.ROOT, within_s=20)
@@ -344,6 +345,22 @@ def test_questions_on_the_off_chance_wake_nobody_and_stand_in_nobodys_way() -> N
     assert questions.next_at == inf
     assert len(questions) >= 5
     assert not any(questions.awaits(each.position) for each in questions)
+
+
+@pytest.mark.parametrize("rest_s", [0.2, 0.4, 0.6, 0.8, 1.0])
+def test_a_rest_that_ends_while_an_adviser_is_asked_does_not_forget_the_question(rest_s: float) -> None:
+    """FAR is root; one of the camp asks it something, and answers, as all do, after 0.3 of 0.4 s."""
+    world = camped()
+    world.lossy = lambda source, target, _message: FAR in (source, target)
+    world.start(FAR)
+    world.run(60)
+    node = world.nodes[FAR]
+    assert node.place is Place.ROOT
+    world.lossy = lambda _source, _target, _message: False
+    world.delay_of = lambda message: 0.3 if isinstance(message, Advice) else 0.0002
+    node.joining._pause.until, node.joining._pause.length_s = world.now + rest_s, 0.5
+    world.tell(CAMP[1], FAR, Ask(world.nodes[CAMP[1]].context.incarnation, 1, Terms.of(world.settings)))
+    world.run_until(lambda: world.leader_of(FAR) > 0, within_s=1.2)
 
 
 def test_a_guest_does_not_ask_its_root_again_at_once_when_that_has_no_place_yet() -> None:
