@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from netlab import arp, filters, linux, measure, zygote
+from netlab import arp, filters, linux, measure, router, zygote
+from netlab.errands import Errands
 from netlab.errors import LabError
 from netlab.hush import Hush
-from netlab.layout import network_of, position_of, router_addresses, silent_below
+from netlab.layout import hardware_address, network_of, position_of, router_addresses, silent_below
 from netlab.lines import Lines, Message
 from netlab.options import Options, config_text
 from netlab.rundir import RunDirectory
@@ -48,6 +49,7 @@ class Controller:
         self._exits: dict[str, int] = {}  # exit code of the last run; negative: the signal
         self._clients: dict[Lines, socket.socket] = {}
         self._hush = _hush(options)
+        self._errands = _errands(options) if ask_by_arp else None
         self._watcher: Lines | None = None  # of ARP, where it is wanted
 
     def run(self) -> None:
@@ -61,7 +63,7 @@ class Controller:
             _, self._zygote = zygote.start(self._options, self._directory)
             options = self._options
             known = () if self._ask_by_arp else options.addresses
-            wires = self._wires = Wires(options.network, options.subnets, known, self._hush)
+            wires = self._wires = Wires(options.network, options.subnets, known, self._hush, self._errands)
             if options.arp:
                 self._watcher = arp.start(options, wires.bridges)
             self._raise()
@@ -163,6 +165,7 @@ class Controller:
             "rootless": self._options.rootless,
             "neighbours": "arp" if self._ask_by_arp else "permanent",
             "requests_for_nobody": "stopped" if self._hush is not None and self._hush.works else "heard by all",
+            "requests_for_hosts": "taken to them" if self._errands and self._errands.run else "heard by all",
             "events": str(self._directory.events),
             "nodes": [self._node_info(address) for address in self._options.addresses],
         }
@@ -291,6 +294,14 @@ def _hush(options: Options) -> Hush | None:
         return None
     hosts = (*options.addresses, *router_addresses(options.subnets))
     return Hush(hosts, network_of(options.network).version)
+
+
+def _errands(options: Options) -> Errands | None:
+    """Where nodes ask each other, by ARP."""
+    if network_of(options.network).version == 6:
+        return None
+    legs = {address: router.hardware_address(leg) for leg, address in enumerate(router_addresses(options.subnets))}
+    return Errands({address: hardware_address(address) for address in options.addresses} | legs)
 
 
 def _stop(*_: object) -> None:

@@ -4,7 +4,8 @@ Intuition: the concierge knows who lives in the house. A caller who asks for som
 but not one bell is rung: with 500 hosts, a call for nobody would ring 500.
 
 A program of the classic packet filter sits where each wire enters the bridge; what asks for a stranger is turned
-aside to the bridge's own ear. Whoever asks for a host of the lab is heard by all, as on a real wire.
+aside to the bridge's own ear. Whoever asks for a host of the lab goes on, and the bridge hears a copy where
+errands.py would take the call past it.
 Hosts are known by the last 32 bits of their address, which are theirs alone (layout.checked).
 
 Source: tc-bpf(8), tc-mirred(8), rtnetlink(7), include/uapi/linux/{pkt_cls,pkt_sched}.h.
@@ -26,10 +27,11 @@ _INGRESS, _INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
 _KIND, _OPTIONS = 1, 2
 _BPF_ACT, _BPF_OPS_LEN, _BPF_OPS = 1, 4, 5
 _ACT_KIND, _ACT_OPTIONS, _MIRRED_PARMS = 1, 2, 2
-_STOLEN, _INGRESS_REDIRECT = 4, 3
+_GO_ON, _STOLEN = 0, 4
+_INGRESS_REDIRECT, _INGRESS_MIRROR = 3, 4
 _LAST_32_BITS_AT = {4: 38, 6: 74}  # of the target, from the Ethernet header
 _MATCH, _PASS = 0xFFFFFFFF, 0
-_LOAD_WORD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_LOAD_WORD, _LOAD_HALF, _JUMP_EQUAL, _RETURN = 0x20, 0x28, 0x15, 0x06
 _MISSING = (errno.ENOENT, errno.EOPNOTSUPP, errno.EINVAL)  # the kernel was built without it
 
 
@@ -38,11 +40,15 @@ class Hush:
 
     def __init__(self, hosts: Iterable[str], version: int) -> None:
         self._version = version
+        self.hears_errands = False  # set before the first wire: requests for hosts no longer come to the bridge's ear
         known = [int(ipaddress.ip_address(host)) & 0xFFFFFFFF for host in hosts]
         lines: list[Line] = [(_LOAD_WORD, 0, 0, _LAST_32_BITS_AT[version])]
         for host in known:
             lines += [(_JUMP_EQUAL, 0, 1, host), (_RETURN, 0, 0, _PASS)]
-        self._lines = (*requests(version, otherwise=_PASS), *lines, (_RETURN, 0, 0, _MATCH))
+        self._for_nobody = (*requests(version, otherwise=_PASS), *lines, (_RETURN, 0, 0, _MATCH))
+        to_all = ((_LOAD_WORD, 0, 0, 0), (_JUMP_EQUAL, 0, 2, 0xFFFFFFFF), (_LOAD_HALF, 0, 0, 4))
+        answer = ((_JUMP_EQUAL, 1, 0, 0xFFFF), (_RETURN, 0, 0, _PASS), (_RETURN, 0, 0, _MATCH))
+        self._to_all = (*requests(version, otherwise=_PASS), *to_all, *answer)
         self.works = True
 
     def settle(self, port: int, bridge: int) -> None:
@@ -54,21 +60,26 @@ class Hush:
             return
         try:
             _send(_RTM_NEWQDISC, port, (_INGRESS_HANDLE, _INGRESS, 0), _text(_KIND, "ingress"))
-            _send(_RTM_NEWTFILTER, port, (0, _INGRESS_HANDLE, self._protocol()), self._filter(bridge))
+            aside = self._filter(bridge, self._for_nobody, _STOLEN, _INGRESS_REDIRECT)
+            _send(_RTM_NEWTFILTER, port, (0, _INGRESS_HANDLE, self._protocol(1)), aside)
+            if self.hears_errands:
+                copy = self._filter(bridge, self._to_all, _GO_ON, _INGRESS_MIRROR)
+                _send(_RTM_NEWTFILTER, port, (0, _INGRESS_HANDLE, self._protocol(2)), copy)
         except OSError as reason:
             if reason.errno not in _MISSING:
                 raise
             self.works = False
 
-    def _protocol(self) -> int:
-        """Priority 1, and which frames are looked at at all."""
-        return 1 << 16 | socket.htons(ETH_P[self._version])
+    def _protocol(self, priority: int) -> int:
+        """Also which frames are looked at at all."""
+        return priority << 16 | socket.htons(ETH_P[self._version])
 
-    def _filter(self, bridge: int) -> bytes:
-        turned_aside = struct.pack("=IIiiiiI", 0, 0, _STOLEN, 0, 0, _INGRESS_REDIRECT, bridge)
+    @staticmethod
+    def _filter(bridge: int, lines: tuple[Line, ...], verdict: int, how: int) -> bytes:
+        turned_aside = struct.pack("=IIiiiiI", 0, 0, verdict, 0, 0, how, bridge)
         action = _text(_ACT_KIND, "mirred") + _piece(_ACT_OPTIONS, _piece(_MIRRED_PARMS, turned_aside))
-        length = _piece(_BPF_OPS_LEN, struct.pack("=H", len(self._lines)))
-        code = _piece(_BPF_OPS, program(self._lines))
+        length = _piece(_BPF_OPS_LEN, struct.pack("=H", len(lines)))
+        code = _piece(_BPF_OPS, program(lines))
         return _text(_KIND, "bpf") + _piece(_OPTIONS, length + code + _piece(_BPF_ACT, _piece(1, action)))
 
 

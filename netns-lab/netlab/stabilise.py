@@ -155,6 +155,7 @@ def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
         "quiet_s": campaign.quiet_s,
         "neighbours": info["neighbours"],
         "requests_for_nobody": info["requests_for_nobody"],
+        "requests_for_hosts": info["requests_for_hosts"],
         "command": "executed" if campaign.execute else "forked",
         "version": _version(campaign.daemon),
     }

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from netlab import linux, router
+from netlab.errands import Errands
 from netlab.errors import LabError
 from netlab.hush import Hush
 from netlab.layout import hardware_address, hardware_text, link_number, links, port_name, router_addresses
@@ -26,6 +27,7 @@ from netlab.neighbours import PermanentEntries
 NODE_INTERFACE_INDEX = 2
 IFA_F_NODAD = 0x02  # include/uapi/linux/if_addr.h
 LINK_S_MAX = 5.0
+NTF_MASTER, NUD_NOARP = 0x04, 0x40  # an entry of the bridge that lasts: include/uapi/linux/neighbour.h
 FORWARDING = 3  # BR_STATE_FORWARDING, include/uapi/linux/if_bridge.h
 
 
@@ -33,11 +35,17 @@ class Wires:
     """Makes and owns the network of a lab. Call it inside the private outer namespace.
 
     `known`: addresses that every node on the same bridge knows from the beginning; for others it asks.
-    `hush`: what keeps requests for nobody from everybody, if anything does.
+    `hush`: what keeps requests for nobody from everybody, if anything does; `errands`: what takes the others to whom
+    they are for.
     """
 
     def __init__(
-        self, network: str, subnets: Sequence[str] = (), known: Sequence[str] = (), hush: Hush | None = None
+        self,
+        network: str,
+        subnets: Sequence[str] = (),
+        known: Sequence[str] = (),
+        hush: Hush | None = None,
+        errands: Errands | None = None,
     ) -> None:
         from pyroute2 import IPRoute  # 0.16 s and 10 MiB, which only the controller has to pay
 
@@ -48,6 +56,7 @@ class Wires:
         self._routers = router_addresses(subnets)
         self._known = tuple(known)
         self._hush = hush
+        self._errands = errands
         self._outer = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         self._netlink: Any = IPRoute()
         self._ports: dict[str, int] = {}
@@ -61,6 +70,11 @@ class Wires:
             mac = f"02:ff:00:00:00:{number:02x}"
             self._netlink.link("add", ifname=name, kind="bridge", address=mac, br_mcast_snooping=0)
             self._netlink.link("set", index=self._index_of(name), state="up")
+        _without_iptables()
+        if errands is not None:
+            errands.begin()
+        if hush is not None:
+            hush.hears_errands = errands is not None and errands.run
         self._bridge_indexes = [self._index_of(name) for name in self.bridges]
         self._entries = [PermanentEntries(self._neighbours(each), NODE_INTERFACE_INDEX) for each in self._numbers]
         if self._routers:
@@ -73,6 +87,10 @@ class Wires:
         self.namespaces[address] = self._make(lambda: self._furnish(address))
         self._ports[address] = self._index_of(self.port_name(address))
         self._plug_in(self._ports[address], self._link_of(address))
+        if self._errands is not None and self._errands.run:
+            # Known to the bridge before it has spoken: else it is looked for at every door.
+            mac = hardware_text(hardware_address(address, self.hosts[address]))
+            self._netlink.fdb("append", ifindex=self._ports[address], lladdr=mac, flags=NTF_MASTER, state=NUD_NOARP)
 
     def _make(self, furnish: Callable[[], None]) -> int:
         """A new namespace, furnished from inside; its descriptor."""
@@ -139,10 +157,14 @@ class Wires:
         self._netlink.link("del", index=self._ports.pop(address))
         os.close(self.namespaces.pop(address))
         self.hosts[address] += 1
+        if self._errands is not None:
+            self._errands.forget(address)
         if not self._known:
             self.add(address)
             _await(lambda: self._is_forwarding(address))
             self._inside(address, lambda: self._announce(address))
+            if self._errands is not None:
+                self._errands.remember(address, hardware_address(address, self.hosts[address]))
             return
         self._entries[0] = PermanentEntries(self._neighbours(0), NODE_INTERFACE_INDEX)
         self.add(address)
@@ -230,6 +252,12 @@ def _settle_ipv6(*, wanted: bool) -> None:
                 Path(f"/proc/sys/net/ipv6/conf/{which}/{name}").write_text(str(value))
     except OSError as reason:
         raise LabError(f"This kernel does not let the lab use IPv6: {reason}. Give an IPv4 --network.") from None
+
+
+def _without_iptables() -> None:
+    """Where br_netfilter is loaded it takes every frame through the rules of iptables, of which there are none."""
+    for path in Path("/proc/sys/net/bridge").glob("bridge-nf-call-*"):
+        path.write_text("0")
 
 
 def _without_ipv6() -> None:

@@ -81,11 +81,14 @@ LABS = [
 @pytest.mark.parametrize("rootless", [False, True])
 @pytest.mark.parametrize(("address", "network", "family"), LABS)
 def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, network, family, rootless):
-    """No daemon runs; 3 hosts. What the bridge hears goes to all of them, unless it is for nobody."""
+    """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (errands.py)."""
     code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]
     with netlab("lab").Lab(addresses=addresses, network=network, arp=True, rootless=rootless) as lab:
-        assert lab.client.ask("info")["requests_for_nobody"] == "stopped"
+        info = lab.client.ask("info")
+        assert info["requests_for_nobody"] == "stopped"
+        assert info["requests_for_hosts"] == ("taken to them" if family == "socket.AF_INET" else "heard by all")
+        overheard = [] if family == "socket.AF_INET" else [known]
         command = netlab("enter").command_in(lab.options.name, "2", ["python", "-c", LISTEN, known, *unknown])
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
             assert listener.stdout.readline() == "ready\n"
@@ -94,9 +97,17 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, netwo
             wait_until(lambda: lab.arp()["requests"] >= 10, "one request, and three for each that is silent")
             asked = lab.arp()
             assert lab.run(9, "python", "-c", code, address.format(2), "the last").returncode == 0
-            assert listener.stdout.readline() == f"{[known]}\n"
+            assert listener.stdout.readline() == f"{overheard}\n"
     assert (asked["requests"], asked["silent"], asked["strangers"], asked["lost"]) == (10, 3, 0, 0)
     assert 3 <= asked["per_s_max"] <= 10
+
+
+def test_without_nft_requests_are_heard_by_all(monkeypatch):
+    errands = netlab("errands").Errands({"10.0.0.1": bytes(6)})
+    monkeypatch.setattr(netlab("filters"), "_command", lambda: None)
+    errands.begin()
+    assert not errands.run
+    errands.forget("10.0.0.1")  # and nothing is asked of `nft` later
 
 
 def test_a_lab_without_arp_does_not_count():
