@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -156,6 +157,9 @@ class Controller:
             return {"ok": do(request)}
         except LabError as reason:
             return {"error": str(reason)}
+        except (OSError, ValueError) as reason:  # these would look like a client that hung up
+            traceback.print_exc()
+            return {"error": f"The lab could not {request['do']}: {type(reason).__name__}: {reason}."}
 
     def _do_info(self, _request: Message) -> Any:
         return {

@@ -65,9 +65,14 @@ class Leash:
         self.wait(END_S_MAX)
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Wait for the end of the lab; the keeper's exit code. Raises subprocess.TimeoutExpired."""
+        """Wait for the end of the lab; the keeper's exit code. Raises subprocess.TimeoutExpired.
+
+        Why the lab failed, if it did, is said here: whoever asked it something only heard it hang up.
+        """
         code = self._process.wait(timeout_s)
-        if self._process.stdout is not None:
+        if self._process.stdout is not None and not self._process.stdout.closed:
+            for words in filter(None, map(_complaint, map(json.loads, self._process.stdout))):
+                print(words, file=sys.stderr)
             self._process.stdout.close()
         return code
 
@@ -82,8 +87,14 @@ class Leash:
             if "progress" in message:
                 progress(message["progress"], message.get("done", 0), message.get("of", 0))
             else:
-                failed.append(message.get("error") or message["log"])
+                failed.append(_complaint(message))
         raise LabError("\n".join(failed) or "The lab's keeper ended without a word. Nothing is left running.")
+
+
+def _complaint(message: Message) -> str:
+    """What the keeper has to complain about; nothing when it only tells of progress."""
+    words: str = message.get("error") or message.get("log") or ""
+    return words
 
 
 def _check_command(options: Options) -> None:

@@ -32,3 +32,13 @@ def test_exits_are_heard_before_a_start():
         controller._hear_of_exits()
         assert controller._pids == {}
         assert controller._exits == {"10.0.0.1": 0}
+
+
+def test_what_the_kernel_refuses_is_answered():
+    """Or whoever asked would hear us hang up, and take the lab for dead."""
+    controller = controller_with(None)
+    controller._do_cut = lambda _request: int("nonsense")
+    answer = controller._answer({"do": "cut"})
+    assert answer == {
+        "error": "The lab could not cut: ValueError: invalid literal for int() with base 10: 'nonsense'."
+    }

@@ -129,3 +129,12 @@ def test_a_daemon_that_cannot_be_imported_is_reported(tmp_path):
     assert result.returncode == 1
     assert "The daemon cannot be imported: ModuleNotFoundError: No module named 'no_such_module'" in result.stderr
     assert traces(name) == []
+
+
+def test_why_a_lab_failed_is_said_when_it_is_let_go(capfd):
+    with netlab("lab").Lab(nodes=2, daemon=FAKE) as lab:
+        info = lab.client.ask("info")
+        os.kill(info["controller"], signal.SIGKILL)
+        with pytest.raises(netlab("errors").LabError, match="ended before it answered"):
+            lab.client.ask("info")
+    assert "The lab's controller was killed" in capfd.readouterr().err
