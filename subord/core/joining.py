@@ -74,6 +74,7 @@ class Joining:
         context, timing = self._context, self._context.timing
         self.aim = Aim.FIRST
         self._rounds = 0
+        self._questions.clear()
         self._begin_round(self.peers)
         self._walk.begin(self.seeds, context.now + timing.answer_s * (0.25 if self.seeds else 2))
         if self._home is None:
@@ -83,13 +84,15 @@ class Joining:
         self._patience.begin(remembers=remembers, remembers_other=remembers and self.peers[0] != self._home)
         self._questions.propose(self._home, Wish.HOME, patient=True)
 
-    def start_next(self, alternates: Iterable[Position], avoid: Position) -> None:
-        """Our leader is lost or leaving."""
+    def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
+        """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
         self.aim = Aim.NEXT
         self._rounds = 0
         self._patience.end()
         self.hearsay.forget()  # it came from the tree that we lost
+        self._questions.clear()
         self._begin_round(alternates)
+        self._round.root = next((root for root in path[:1] if root != avoid), self._context.position)
         self._round.visited.add(avoid)
         self._walk.begin_again(avoid)
         self._advance()
@@ -193,7 +196,6 @@ class Joining:
             self._walk.add((source,), self._context.now + seconds)
 
     def _begin_round(self, known: Iterable[Position]) -> None:
-        self._questions.clear()
         self._round = Round(self._context, known)
         self._pause.end()
         if self.aim is not Aim.LOWER:
@@ -205,14 +207,11 @@ class Joining:
             if not self._questions and self.aim is Aim.BETTER and self._pause.until == inf:
                 self._pause.begin_longer(self._context.timing.home_interval_s_max)
             return
-        if self._is_waiting():
+        if self._is_waiting() or (self._walk.is_loud and not self._questions.may_propose):
             return
-        offer = self._round.next_offer()
-        if offer is not None:
+        if (offer := self._round.next_offer()) is not None:
             self._propose(offer)
-            return
-        giving_way = self._round.take_displacement()
-        if giving_way is not None:
+        elif (giving_way := self._round.take_displacement()) is not None:
             self._propose(giving_way, Wish.DISPLACE)
         elif self._patience.nobody_will_do and (self._knows_somebody or self._walk.is_far):
             self._end_round()
@@ -258,7 +257,7 @@ class Joining:
         """A rest is over."""
         context = self._context
         self._pause.end()
-        if self._questions.next_at < inf:
+        if self._is_waiting() or any(question.wish is not None for question in self._questions):
             self._pause.begin(context.timing.answer_s)  # perhaps the answer is just coming
         elif self.aim is Aim.LOWER:
             self._begin_round(())
@@ -377,7 +376,9 @@ class Joining:
         if refuse.no is No.FULL:
             self._round.note_full(source, refuse.highest_guest)
         if self.aim not in (Aim.NOTHING, Aim.BETTER):
-            self._round.consider(refuse.hints)
+            self._round.consider(refuse.hints, first=refuse.no is not No.FULL or not self._round.advisers)
+            if self._round.may_advise(self._round.root):
+                self._ask_adviser(self._round.root)
         self._fail(question, f"refused: {refuse.text}")
         return True
 

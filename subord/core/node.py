@@ -302,7 +302,7 @@ class Node:
             self._lose_leader("displaced", goodbye.alternates)
         elif goodbye.why is Why.LEAVING and not leader.leaving and self.phase is Phase.ATTACHED:
             leader.leaving = True
-            self.joining.start_next((*goodbye.alternates, *self._alternates()), avoid=source)
+            self.joining.start_next((*goodbye.alternates, *self._alternates()), source, self.following.path)
 
     def _refuse_terms(self, address: str, message: Propose | Ask, differs: str) -> None:
         context = self.context
@@ -393,7 +393,7 @@ class Node:
     def _lose_leader(self, cause: LostCause, hints: tuple[Position, ...]) -> None:
         leader = self.following.leader
         assert leader is not None
-        alternates = self._alternates()
+        alternates, path = self._alternates(), self.following.path
         self.following.detach()
         self.phase = follow(self.phase, Cue.LOST)
         self.context.note(LeaderLost(leader.position, cause, self.context.now - leader.heard_at))
@@ -405,7 +405,7 @@ class Node:
         self.herald.alone()
         self.leading.adrift = True
         self.leading.tell_subordinates()
-        self.joining.start_next((*hints, *alternates), avoid=leader.position)
+        self.joining.start_next((*hints, *alternates), avoid=leader.position, path=path)
 
     def _alternates(self) -> tuple[Position, ...]:
         guidance = self.following.leader.guidance if self.following.leader else None

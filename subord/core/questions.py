@@ -6,6 +6,7 @@ Intuition: letters sent, with a note of when to write again.
 from __future__ import annotations
 
 import enum
+from collections import deque
 from collections.abc import Iterator
 from math import inf
 
@@ -15,6 +16,9 @@ from subord.core.context import Context
 from subord.core.messages import Ask, Propose, Wish
 from subord.core.roster import Roster
 from subord.core.view import Position
+
+
+PROPOSALS_MAX = 10  # new ones in any second: each may cost an ARP request, beside those of the walk
 
 
 class Aim(enum.Enum):
@@ -48,6 +52,7 @@ class Questions:
         self._context = context
         self._roster = roster
         self._open: dict[int, Question] = {}
+        self._proposed_at: deque[float] = deque(maxlen=PROPOSALS_MAX)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -57,11 +62,22 @@ class Questions:
 
     @property
     def next_at(self) -> float:
-        """When the first of them is overdue on which anything depends."""
-        return min((question.next_at for question in self._open.values() if question.awaited), default=inf)
+        """When the first of them is overdue on which anything depends, or we may propose again."""
+        overdue_at = (question.next_at for question in self._open.values() if question.awaited)
+        return min(overdue_at, default=inf) if self.may_propose else min((self._free_at, *overdue_at))
+
+    @property
+    def may_propose(self) -> bool:
+        """Have we not just proposed to many?"""
+        return self._context.now >= self._free_at
+
+    @property
+    def _free_at(self) -> float:
+        return self._proposed_at[0] + 1.0 if len(self._proposed_at) == PROPOSALS_MAX else -inf
 
     def propose(self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False) -> None:
         wait_s = self._context.timing.answer_s / (4 if patient else 2)
+        self._proposed_at.append(self._context.now)
         self._begin(position, wish, wait_s, tries, patient)
 
     def ask(self, position: Position, *, awaited: bool = True) -> None:

@@ -23,14 +23,16 @@ class Round:
         self.offers = context.mapping.in_order(context.position, dict.fromkeys(known))  # to propose to
         self.visited: set[Position] = set()  # were proposed to
         self.advisers: list[Position] = []  # were asked where we belong
+        self.root = context.position  # of the tree that we lost: it knows where there is room, if it lives
         self.heard = False  # a lower rank answered
         self._displacements = 0
         self._crowded: tuple[Position, Position] = (0, 0)  # highest guest seen, and its leader
 
-    def consider(self, positions: Iterable[Position]) -> None:
-        """What was just heard goes before what was heard earlier, in the order in which it was said."""
+    def consider(self, positions: Iterable[Position], *, first: bool = True) -> None:
+        """In the order in which it was said; `first`: before what was heard earlier."""
         may_lead, own = self._context.mapping.may_lead, self._context.position
-        self.offers = [p for p in dict.fromkeys((*positions, *self.offers)) if may_lead(p, own)]
+        heard = (*positions, *self.offers) if first else (*self.offers, *positions)
+        self.offers = [p for p in dict.fromkeys(heard) if may_lead(p, own)]
 
     def next_offer(self) -> Position | None:
         """Whom to propose to next."""

@@ -20,6 +20,7 @@ from subord.core.view import Position
 DOORS_MAX = 128
 BRISK_AGAIN_MAX = 64
 ROW = 6  # doors far away that are knocked at together
+ARP_S = 3.0  # for so long a host asks for an address before it gives up
 ROWS = 2  # in so much time as they take there are never more doors than in them
 
 
@@ -54,6 +55,11 @@ class Walk:
     def is_brisk(self) -> bool:
         """Are we still at it as one who has just arrived?"""
         return self._brisk_left > 0
+
+    @property
+    def is_loud(self) -> bool:
+        """May ARP requests for doors still be under way? Each is repeated twice, a second apart."""
+        return bool(self._knocked_at) and self._context.now < self._knocked_at[-1] + ARP_S
 
     def calm_down(self) -> None:
         """There is a meeting place that works: no need to look far away in haste."""

@@ -1,0 +1,67 @@
+"""How many may be asked for a place in how short a time (questions.py)."""
+
+from __future__ import annotations
+
+from math import inf
+from random import Random
+
+from subord.core.context import Context
+from subord.core.messages import Propose, Wish
+from subord.core.network import Network
+from subord.core.questions import PROPOSALS_MAX, Questions
+from subord.core.roster import Roster
+from subord.core.settings import Settings
+from subord.core.walk import ARP_S, Walk
+from subord.sim.world import World
+
+NODE = 40_000
+
+
+def new() -> tuple[Context, Questions]:
+    settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
+    context = Context(settings, NODE, 1000, Random(1), now=100.0)
+    return context, Questions(context, Roster(NODE))
+
+
+def test_ten_proposals_in_a_second_and_then_it_rests() -> None:
+    context, questions = new()
+    for target in range(1, PROPOSALS_MAX + 1):
+        assert questions.may_propose
+        questions.propose(target, Wish.GUEST)
+        context.now += 0.01
+    assert not questions.may_propose
+    questions.clear()
+    assert questions.next_at == 101.0  # a second after the first of them
+    context.now = 101.0
+    assert questions.may_propose
+    assert questions.next_at == inf
+
+
+def test_a_walk_is_loud_as_long_as_its_requests_may_be_repeated() -> None:
+    context, _ = new()
+    walk = Walk(context)
+    assert not walk.is_loud
+    walk.begin((7,), context.now)
+    walk.step(known_only=True)
+    assert walk.is_loud
+    context.now += ARP_S
+    assert not walk.is_loud
+
+
+def test_in_a_crowd_of_walkers_nobody_proposes_to_more_than_that_in_a_second() -> None:
+    """200 who walk, and all meet at the same door: some are refused twenty times before they find a place."""
+    world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=2, guest_slots=2), seed=1, disk=False)
+    crowd = Random(1).sample(range(world.settings.network.size // 2, world.settings.network.size), 200)
+    times: dict[int, list[float]] = {}
+
+    def note(source: int, _target: int, message: object, _copies: int) -> None:
+        if type(message) is Propose and world.nodes[source].joining._walk.is_loud:
+            times.setdefault(source, []).append(world.now)
+
+    world.on_message = note
+    world.hosts |= set(crowd)
+    for position in crowd:
+        world.start(position)
+    world.run(25)
+    in_a_second = [sum(0 <= later - at < 1 for later in each) for each in times.values() for at in each]
+    assert max(in_a_second) == PROPOSALS_MAX + 1  # and the first, to its home, which is repeated
