@@ -17,7 +17,6 @@ from subord.core.messages import Ask, Propose, Wish
 from subord.core.roster import Roster
 from subord.core.view import Position
 
-
 PROPOSALS_MAX = 10  # new ones in any second: each may cost an ARP request, beside those of the walk
 
 
