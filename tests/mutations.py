@@ -200,6 +200,20 @@ MUTATIONS = (
         "leader.interval_s = min(2 * leader.interval_s, context.timing.beat_interval_s)",
         "leader.interval_s = context.timing.beat_interval_s_min",
     ),
+    Mutation(
+        "asks-for-ever",
+        "A guest whose root has no place itself asks it again as soon as it answers.",
+        "core/joining.py",
+        "and not advice.wanted and may_lead(advice.root, source):",
+        "and not advice.wanted:",
+    ),
+    Mutation(
+        "moves-for-ever",
+        "A guest takes every place that would do, though its own would.",
+        "core/climbing.py",
+        "return 0 < advice.wanted < level",
+        "return 0 < advice.wanted",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""What must hold at every instant: S1 to S8 of docs/protocol.md, section 8, one checker each.
+"""What must hold at every instant: S1 to S9 of docs/protocol.md, section 8, one checker each.
 
 Intuition: referees beside the field. Each knows one rule, watches the player who has just moved, and stops the game
 at the first foul. Their rules are written in their own words: they use none of the arithmetic of subord.core.
@@ -7,6 +7,7 @@ at the first foul. Their rules are written in their own words: they use none of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
 from math import inf
 from typing import NoReturn
@@ -44,6 +45,7 @@ ROWS_COUNTED_MAX = 64  # a list of up to so many rows is counted after every cha
 COUNT_EVERY = 64
 SIZES_EVERY = 16  # events between two looks at the sizes of tables
 ACTIONS_PER_SLOT_MAX, ACTIONS_MAX = 8, 256  # what one event may ask for
+ASKED_PER_S_MAX = 128
 QUESTIONS_SPARE = 16  # questions besides the walk: home, rejoining, a better place; vain beats while news hurry
 
 Fingerprint = tuple[object, ...]
@@ -337,8 +339,31 @@ class EveryBeatIsAnswered(Checker):
             self.complain(world, f"{position} does not answer the beat of {event.source}")
 
 
+class NobodyAsksForEver(Checker):
+    """A node asks, or proposes to, a bounded number in any second: no answer leads at once to the same question.
+
+    Such a loop ends by itself when the tree is whole, and no other rule would notice how much it cost until then.
+    """
+
+    name = "S9"
+
+    def __init__(self) -> None:
+        self._asked_at: dict[Position, deque[float]] = {}
+
+    def after(
+        self, world: World, position: Position, _event: Event, actions: Sequence[Action], _token: object
+    ) -> None:
+        asked = sum(isinstance(each, Send) and isinstance(each.message, Ask | Propose) for each in actions)
+        if not asked:
+            return
+        times = self._asked_at.setdefault(position, deque(maxlen=ASKED_PER_S_MAX))
+        times.extend([world.now] * asked)
+        if len(times) == ASKED_PER_S_MAX and world.now - times[0] < 1.0:
+            self.complain(world, f"{position} asked {len(times)} times within {world.now - times[0]:.3f} s")
+
+
 class Referees:
-    """All eight, for one world (see world.Watcher)."""
+    """All nine, for one world (see world.Watcher)."""
 
     def __init__(self, settings: Settings) -> None:
         self._once, self._lives, self._words = CountedOnce(settings), LaterLivesOnly(), WrongWordsChangeNothing()
@@ -350,6 +375,7 @@ class Referees:
             BoundedTables(),
             self._sleeper,
             EveryBeatIsAnswered(),
+            NobodyAsksForEver(),
         )
 
     def before(self, world: World, position: Position, event: Event) -> tuple[object, object]:

@@ -11,11 +11,16 @@ import pytest
 
 from subord.cli import main
 from subord.core.mapping import IpMapping
+from subord.core.network import Network
+from subord.core.settings import Settings
 from subord.core.slots import Granted, Slots
 from subord.core.view import Place
 from subord.sim import campaign
 from subord.sim.draw import draw
+from subord.sim.liveness import demand_healing
+from subord.sim.safety import Violation
 from subord.sim.scenario import read, write
+from subord.sim.world import World
 
 SEEDS = range(200)
 USUAL_SHARE_MAX = 0.03
@@ -60,3 +65,19 @@ def test_a_mistake_of_our_own_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(IpMapping, "may_lead", broken)
     verdict = campaign.try_seed(3)
     assert (verdict.broken, "planted" in verdict.text) == ("error", True)
+
+
+def test_l4_who_moves_for_ever_is_found() -> None:
+    """Nobody moves here; the world only says so, at every look."""
+
+    class Restless(World):
+        def run(self, seconds: float) -> None:
+            super().run(seconds)
+            self.moved_at = self.now
+
+    world = Restless(Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2), seed=1)
+    world.hosts |= {1, 2, 3}
+    for position in (1, 2, 3):
+        world.start(position)
+    with pytest.raises(Violation, match=r"L4 at .* a leader changed"):
+        demand_healing(world)
