@@ -207,7 +207,7 @@ class Joining:
             if not self._questions and self.aim is Aim.BETTER and self._pause.until == inf:
                 self._pause.begin_longer(self._context.timing.home_interval_s_max)
             return
-        if self._is_waiting() or (self._walk.is_loud and not self._questions.may_propose):
+        if self._is_waiting():
             return
         if (offer := self._round.next_offer()) is not None:
             self._propose(offer)
@@ -217,8 +217,9 @@ class Joining:
             self._end_round()
 
     def _is_waiting(self) -> bool:
-        """Is somebody asked on whose answer all depends? Two acceptances at once would waste a slot."""
-        return any(
+        """Is somebody asked on whose answer all depends, or have we just proposed to many?"""
+        # Two acceptances at once would waste a slot; a round that is broken off begins with the same ones again.
+        return (self._walk.is_loud and not self._questions.may_propose) or any(
             question.awaited and question.position in self._round.advisers
             if question.wish is None
             else not (question.patient and self._patience.guest_will_do)

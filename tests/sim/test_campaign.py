@@ -35,6 +35,17 @@ def test_two_hundred_seeds_hold() -> None:
     assert statistics.median(shares) < USUAL_SHARE_MAX
 
 
+@pytest.mark.parametrize(
+    ("seed", "what_failed"),
+    [
+        (1245, "L1: a root walked, was refused ten times, and began anew with the same ones"),
+        (1458, "L1: the same"),
+    ],
+)
+def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
+    assert campaign.run([seed]).failed == [], what_failed
+
+
 def test_every_drawn_scenario_can_be_written_and_read() -> None:
     for seed in SEEDS:
         assert read(write(draw(seed))) == draw(seed)
