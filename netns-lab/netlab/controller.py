@@ -50,7 +50,7 @@ class Controller:
         self._exits: dict[str, int] = {}  # exit code of the last run; negative: the signal
         self._clients: dict[Lines, socket.socket] = {}
         self._hush = _hush(options)
-        self._errands = _errands(options) if ask_by_arp else None
+        self._errands = _errands(options) if ask_by_arp and options.errands else None
         self._watcher: Lines | None = None  # of ARP, where it is wanted
 
     def run(self) -> None:
@@ -157,7 +157,9 @@ class Controller:
             return {"ok": do(request)}
         except LabError as reason:
             return {"error": str(reason)}
-        except (OSError, ValueError) as reason:  # these would look like a client that hung up
+        except Stop:
+            raise
+        except Exception as reason:  # netlink's are of no kind; the lab must outlive one that is refused
             traceback.print_exc()
             return {"error": f"The lab could not {request['do']}: {type(reason).__name__}: {reason}."}
 
@@ -297,7 +299,7 @@ def _hush(options: Options) -> Hush | None:
     if not options.arp and silent_below(options.addresses, options.network) == 0:
         return None
     hosts = (*options.addresses, *router_addresses(options.subnets))
-    return Hush(hosts, network_of(options.network).version)
+    return Hush(hosts, network_of(options.network).version, counts=options.arp)
 
 
 def _errands(options: Options) -> Errands | None:

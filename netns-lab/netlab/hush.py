@@ -38,9 +38,10 @@ _MISSING = (errno.ENOENT, errno.EOPNOTSUPP, errno.EINVAL)  # the kernel was buil
 class Hush:
     """For wires in one namespace that all lead to hosts of IP `version` with these addresses."""
 
-    def __init__(self, hosts: Iterable[str], version: int) -> None:
+    def __init__(self, hosts: Iterable[str], version: int, *, counts: bool = True) -> None:
+        """`counts`: somebody listens at the bridge."""
         self._version = version
-        self.hears_errands = False  # set before the first wire: requests for hosts no longer come to the bridge's ear
+        self.hears_errands = counts  # cleared before the first wire where there are none
         known = [int(ipaddress.ip_address(host)) & 0xFFFFFFFF for host in hosts]
         lines: list[Line] = [(_LOAD_WORD, 0, 0, _LAST_32_BITS_AT[version])]
         for host in known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -70,10 +71,13 @@ class Leash:
         Why the lab failed, if it did, is said here: whoever asked it something only heard it hang up.
         """
         code = self._process.wait(timeout_s)
-        if self._process.stdout is not None and not self._process.stdout.closed:
-            for words in filter(None, map(_complaint, map(json.loads, self._process.stdout))):
-                print(words, file=sys.stderr)
-            self._process.stdout.close()
+        stdout = self._process.stdout
+        if stdout is not None and not stdout.closed:
+            os.set_blocking(stdout.fileno(), False)  # others may hold the other end
+            for line in (stdout.read() or b"").splitlines():
+                if words := _complaint(line):
+                    print(words, file=sys.stderr)
+            stdout.close()
         return code
 
     def _await_ready(self, progress: Progress) -> None:
@@ -87,12 +91,16 @@ class Leash:
             if "progress" in message:
                 progress(message["progress"], message.get("done", 0), message.get("of", 0))
             else:
-                failed.append(_complaint(message))
+                failed.append(_complaint(line))
         raise LabError("\n".join(failed) or "The lab's keeper ended without a word. Nothing is left running.")
 
 
-def _complaint(message: Message) -> str:
-    """What the keeper has to complain about; nothing when it only tells of progress."""
+def _complaint(line: bytes) -> str:
+    """What the keeper has to complain about; nothing when it only tells of progress, or died in the middle."""
+    try:
+        message: Message = json.loads(line)
+    except ValueError:
+        return ""
     words: str = message.get("error") or message.get("log") or ""
     return words
 

@@ -26,6 +26,7 @@ class Options:
     announce: bool = False  # daemons may announce themselves by multicast
     disk: bool = True  # daemons keep their neighbourhood over a restart
     arp: bool = False  # nodes ask by ARP, and the requests are counted (arp.py)
+    errands: bool = False  # the bridge takes ARP requests to the host that they are for (errands.py)
     execute: bool = False
     rootless: bool = False
     daemon: str | None = None

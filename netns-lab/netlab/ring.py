@@ -4,8 +4,9 @@ Intuition: a conveyor belt with numbered trays. The kernel fills the next empty 
 come by a few times a second and empty them all, without a word to the kernel. When the belt is full, it counts what
 fell off.
 
-Only ARP requests (or IPv6 neighbour solicitations) get onto the belt, and only those that the bridge floods: a
-question to one host alone, by which a known neighbour is confirmed, is none.
+Only ARP requests (or IPv6 neighbour solicitations) get onto the belt, and only those that were sent to everybody
+(hush.py copies those that errands.py takes elsewhere): a question to one host alone, by which a known neighbour is
+confirmed, is none.
 
 Source: packet(7), Documentation/networking/packet_mmap.rst (TPACKET_V2), RFC 826, RFC 4861.
 """

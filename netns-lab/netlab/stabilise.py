@@ -129,6 +129,7 @@ def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
         seed_nodes=campaign.seed_nodes,
         announce=campaign.announce,
         arp=campaign.arp,
+        errands=True,
         disk=campaign.disk,
         guest_slots=campaign.guest_slots,
         timing=campaign.timing,

@@ -15,6 +15,7 @@ from subord.core.messages import Advice, Wish
 from subord.core.view import Position
 
 LIGHTER = 2  # times lighter is the party that gives way
+VAIN_LOOKS_MAX = 6  # in haste, of one who stands too deep
 GAIN_MIN = 2  # levels; a move for one could be undone by the next
 
 

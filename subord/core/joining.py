@@ -15,13 +15,13 @@ from math import inf
 
 from subord.core.agenda import Alarm
 from subord.core.answers import Answers
-from subord.core.climbing import better_place, is_too_deep
+from subord.core.climbing import VAIN_LOOKS_MAX, better_place, is_too_deep
 from subord.core.context import Context
 from subord.core.damping import Damping
 from subord.core.following import Following
 from subord.core.hearsay import Hearsay
 from subord.core.messages import Accept, Advice, Back, Goodbye, Guidance, No, Refuse, Why, Wish
-from subord.core.patience import Patience
+from subord.core.patience import HOME_RETRY_S_MAX, HOME_TRIES, Patience
 from subord.core.pause import Pause
 from subord.core.peers import Peers
 from subord.core.questions import Aim, Question, Questions
@@ -34,10 +34,7 @@ BUSY_MAX = 8
 QUESTIONS_MAX = 24  # rows of doors overlap
 SEEDS_MAX = 64
 CALLS_MAX = 64  # of a new root to those who belong below it
-VAIN_LOOKS_MAX = 6
 ROUNDS_MAX = 7  # among full lower ranks, before we stand alone
-HOME_RETRY_S_MAX = 0.5
-HOME_TRIES = 10  # repetitions to a home that is said to be alive: two seconds in a lan, longer than ARP needs
 
 Attached = Callable[[Position, Incarnation, Guidance], None]
 
@@ -72,10 +69,7 @@ class Joining:
     def start_first(self) -> None:
         """We have just started."""
         context, timing = self._context, self._context.timing
-        self.aim = Aim.FIRST
-        self._rounds = 0
-        self._questions.clear()
-        self._begin_round(self.peers)
+        self._begin_search(Aim.FIRST, self.peers)
         self._walk.begin(self.seeds, context.now + timing.answer_s * (0.25 if self.seeds else 2))
         if self._home is None:
             self._end_alone()
@@ -86,12 +80,9 @@ class Joining:
 
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
         """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
-        self.aim = Aim.NEXT
-        self._rounds = 0
         self._patience.end()
         self.hearsay.forget()  # it came from the tree that we lost
-        self._questions.clear()
-        self._begin_round(alternates)
+        self._begin_search(Aim.NEXT, alternates)
         self._round.root = next((root for root in path[:1] if root != avoid), self._context.position)
         self._round.visited.add(avoid)
         self._walk.begin_again(avoid)
@@ -194,6 +185,11 @@ class Joining:
         if self._following.leader is None and self.aim is not Aim.NOTHING:
             self.peers.know((source,))
             self._walk.add((source,), self._context.now + seconds)
+
+    def _begin_search(self, aim: Aim, known: Iterable[Position]) -> None:
+        self.aim, self._rounds = aim, 0
+        self._questions.clear()
+        self._begin_round(known)
 
     def _begin_round(self, known: Iterable[Position]) -> None:
         self._round = Round(self._context, known)
@@ -335,6 +331,8 @@ class Joining:
     def _fail(self, question: Question, answer: str) -> None:
         self.answers.mark(self._context.now, question.position, answer)
         self._questions.close(question)
+        if question.wish is None:
+            self._round.give_up(question.position)
         self._advance()
 
     def _take(self, source: Position, exchange: int) -> Question | None:
@@ -366,7 +364,8 @@ class Joining:
         if question is None:
             return False
         self._round.heard |= refuse.no in (No.FULL, No.BUSY)
-        if refuse.no is No.BUSY and question.busy < BUSY_MAX and self.aim is not Aim.BETTER:
+        may_wait = self.aim is not Aim.BETTER and (question.wish is not None or source != self._round.root)
+        if refuse.no is No.BUSY and question.busy < BUSY_MAX and may_wait:
             question.busy += 1
             question.awaited = True  # somebody lives there
             question.tries += 1  # to be put off is no vain try
@@ -377,7 +376,7 @@ class Joining:
         if refuse.no is No.FULL:
             self._round.note_full(source, refuse.highest_guest)
         if self.aim not in (Aim.NOTHING, Aim.BETTER):
-            self._round.consider(refuse.hints, first=refuse.no is not No.FULL or not self._round.advisers)
+            self._round.consider(refuse.hints, first=refuse.no is not No.FULL or not self._round.is_advised)
             if self._round.may_advise(self._round.root):
                 self._ask_adviser(self._round.root)
         self._fail(question, f"refused: {refuse.text}")
@@ -398,6 +397,7 @@ class Joining:
 
     def _follow_advice(self, source: Position, advice: Advice) -> None:
         own, may_lead = self._context.position, self._context.mapping.may_lead
+        self._round.advised_by(source)
         self._round.heard |= may_lead(source, own) or may_lead(advice.root, own)
         self._round.consider((*advice.hints, source) if advice.room else advice.hints)
         self._round.visited.discard(source)

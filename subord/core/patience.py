@@ -11,6 +11,9 @@ from math import inf
 
 from subord.core.context import Context
 
+HOME_RETRY_S_MAX = 0.5
+HOME_TRIES = 10  # repetitions to a home that is said to be alive: two seconds in a lan, longer than ARP needs
+
 
 class Patience:
     """Both times of one search, of our clock."""

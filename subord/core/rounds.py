@@ -23,6 +23,8 @@ class Round:
         self.offers = context.mapping.in_order(context.position, dict.fromkeys(known))  # to propose to
         self.visited: set[Position] = set()  # were proposed to
         self.advisers: list[Position] = []  # were asked where we belong
+        self.is_advised = False  # one of them has answered
+        self._silent: set[Position] = set()  # those who have not
         self.root = context.position  # of the tree that we lost: it knows where there is room, if it lives
         self.heard = False  # a lower rank answered
         self._displacements = 0
@@ -43,9 +45,19 @@ class Round:
         return None
 
     def may_advise(self, root: Position) -> bool:
-        """Each adviser ranks below the one before, so the chain ends."""
-        below = self.advisers[-1] if self.advisers else self._context.position
-        return self._context.mapping.may_lead(root, below) and len(self.advisers) < ADVISERS_MAX
+        """Each adviser ranks below the one before that was not silent, so the chain ends."""
+        standing = [each for each in self.advisers if each not in self._silent]
+        below = standing[-1] if standing else self._context.position
+        is_new = root not in self.advisers and len(self.advisers) < ADVISERS_MAX
+        return is_new and self._context.mapping.may_lead(root, below)
+
+    def advised_by(self, source: Position) -> None:
+        """An answer; perhaps from an adviser, whose places go before those that the full know of."""
+        self.is_advised = self.is_advised or source in self.advisers
+
+    def give_up(self, adviser: Position) -> None:
+        """It does not answer: others may advise, also if they rank above it."""
+        self._silent.add(adviser)
 
     def note_full(self, leader: Position, highest_guest: Position) -> None:
         """`leader` has no room; 0: and no guest."""

@@ -45,7 +45,7 @@ ROWS_COUNTED_MAX = 64  # a list of up to so many rows is counted after every cha
 COUNT_EVERY = 64
 SIZES_EVERY = 16  # events between two looks at the sizes of tables
 ACTIONS_PER_SLOT_MAX, ACTIONS_MAX = 8, 256  # what one event may ask for
-ASKED_PER_S_MAX = 128
+ASKED_PER_S_MAX, SAME_ASKED_PER_S_MAX = 128, 16
 QUESTIONS_SPARE = 16  # questions besides the walk: home, rejoining, a better place; vain beats while news hurry
 
 Fingerprint = tuple[object, ...]
@@ -340,26 +340,33 @@ class EveryBeatIsAnswered(Checker):
 
 
 class NobodyAsksForEver(Checker):
-    """A node asks, or proposes to, a bounded number in any second: no answer leads at once to the same question.
+    """A node asks, or proposes to, the same one a few times in a second at most, and all together not many more.
 
-    Such a loop ends by itself when the tree is whole, and no other rule would notice how much it cost until then.
+    An answer that leads at once to the same question makes a loop. It ends by itself when the tree is whole, and no
+    other rule would notice how much it cost until then.
     """
 
     name = "S9"
 
     def __init__(self) -> None:
         self._asked_at: dict[Position, deque[float]] = {}
+        self._same_at: dict[tuple[Position, Position, type[Message]], deque[float]] = {}
 
     def after(
         self, world: World, position: Position, _event: Event, actions: Sequence[Action], _token: object
     ) -> None:
-        asked = sum(isinstance(each, Send) and isinstance(each.message, Ask | Propose) for each in actions)
-        if not asked:
-            return
-        times = self._asked_at.setdefault(position, deque(maxlen=ASKED_PER_S_MAX))
-        times.extend([world.now] * asked)
-        if len(times) == ASKED_PER_S_MAX and world.now - times[0] < 1.0:
-            self.complain(world, f"{position} asked {len(times)} times within {world.now - times[0]:.3f} s")
+        for each in actions:
+            if isinstance(each, Send) and isinstance(each.message, Ask | Propose):
+                pair = (position, each.target, type(each.message))
+                times = self._asked_at.setdefault(position, deque(maxlen=ASKED_PER_S_MAX))
+                same = self._same_at.setdefault(pair, deque(maxlen=SAME_ASKED_PER_S_MAX))
+                self._note(world, position, "others", times)
+                self._note(world, position, str(each.target), same)
+
+    def _note(self, world: World, position: Position, whom: str, times: deque[float]) -> None:
+        times.append(world.now)
+        if len(times) == times.maxlen and world.now - times[0] < 1.0:
+            self.complain(world, f"{position} asked {whom} {len(times)} times within {world.now - times[0]:.3f} s")
 
 
 class Referees:

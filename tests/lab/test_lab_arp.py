@@ -84,7 +84,7 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, netwo
     """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (errands.py)."""
     code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]
-    with netlab("lab").Lab(addresses=addresses, network=network, arp=True, rootless=rootless) as lab:
+    with netlab("lab").Lab(addresses=addresses, network=network, arp=True, errands=True, rootless=rootless) as lab:
         info = lab.client.ask("info")
         assert info["requests_for_nobody"] == "stopped"
         assert info["requests_for_hosts"] == ("taken to them" if family == "socket.AF_INET" else "heard by all")
@@ -107,7 +107,7 @@ def test_without_nft_requests_are_heard_by_all(monkeypatch):
     monkeypatch.setattr(netlab("filters"), "_command", lambda: None)
     errands.begin()
     assert not errands.run
-    errands.forget("10.0.0.1")  # and nothing is asked of `nft` later
+    errands.end()  # and nothing is asked of `nft` later
 
 
 def test_a_lab_without_arp_does_not_count():

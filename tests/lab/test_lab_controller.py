@@ -4,6 +4,7 @@ import socket
 
 from netlab.controller import Controller
 from netlab.lines import Lines, encode
+from pyroute2.netlink.exceptions import NetlinkError
 
 
 def controller_with(zygote):
@@ -35,10 +36,11 @@ def test_exits_are_heard_before_a_start():
 
 
 def test_what_the_kernel_refuses_is_answered():
-    """Or whoever asked would hear us hang up, and take the lab for dead."""
+    """Or whoever asked would hear us hang up, and the whole lab would be gone."""
+
+    def refuse(_request):
+        raise NetlinkError(16, "busy")
+
     controller = controller_with(None)
-    controller._do_cut = lambda _request: int("nonsense")
-    answer = controller._answer({"do": "cut"})
-    assert answer == {
-        "error": "The lab could not cut: ValueError: invalid literal for int() with base 10: 'nonsense'."
-    }
+    controller._do_cut = refuse
+    assert controller._answer({"do": "cut"}) == {"error": "The lab could not cut: NetlinkError: (16, 'busy')."}

@@ -1,0 +1,65 @@
+"""What a round of a search has brought to light (rounds.py)."""
+
+from __future__ import annotations
+
+from random import Random
+
+from subord.core.context import Context
+from subord.core.network import Network
+from subord.core.rounds import ADVISERS_MAX, Round
+from subord.core.settings import Settings
+from subord.core.view import Position
+
+NODE = 900
+
+
+def new(known: tuple[Position, ...] = ()) -> Round:
+    settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
+    return Round(Context(settings, NODE, 1000, Random(1), now=100.0), known)
+
+
+def asked(round_: Round, *roots: Position) -> list[bool]:
+    """Each is asked if it may advise; whether it might."""
+    might = []
+    for root in roots:
+        might.append(round_.may_advise(root))
+        if might[-1]:
+            round_.advisers.append(root)
+    return might
+
+
+def test_each_adviser_ranks_below_the_one_before() -> None:
+    assert asked(new(), 901, 500, 500, 600, 20, 1, 1) == [False, True, False, False, True, True, False]
+
+
+def test_after_one_that_is_silent_one_above_it_may_advise_but_not_itself() -> None:
+    found = new()
+    assert asked(found, 500, 20) == [True, True]
+    found.give_up(20)
+    assert asked(found, 20, 500, 30, 29, 40) == [False, False, True, True, False]
+
+
+def test_the_number_of_advisers_is_bounded_however_many_are_silent() -> None:
+    found = new()
+    for root in range(1, 100):
+        asked(found, root)
+        found.give_up(root)
+    assert len(found.advisers) == ADVISERS_MAX
+
+
+def test_only_the_answer_of_an_adviser_is_advice() -> None:
+    found = new()
+    asked(found, 20)
+    found.advised_by(30)
+    assert not found.is_advised
+    found.advised_by(20)
+    assert found.is_advised
+
+
+def test_what_is_heard_goes_first_or_last() -> None:
+    found = new((7, 8))
+    found.consider((5, 8), first=False)
+    assert found.offers[-1] == 5
+    found.consider((6, 8))
+    assert found.offers[:2] == [6, 8]
+    assert sorted(found.offers) == [5, 6, 7, 8]
