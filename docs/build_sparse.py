@@ -6,6 +6,8 @@ Intuition: a travel report. Each chapter begins with the ticket, so that anybody
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from build_evaluation import markdown, spread
 
 FIGURES = Path(__file__).parent / "figures"
 LAYOUTS = ("random", "blocks", "end", "thirds", "routed", "six")
+STABLE = "stable_after_last_start_s"
+CHURN_ROWS = (("depth", "depth"), ("daemons never ended so far", "veterans"))
+NOTHING_S, MET_S, LATE, ARP = 30, 10, 10, 50  # what is wanted
 MEETINGS = ("nothing", "seed", "announcements")
 COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("stable after last start, s", "stable_after_last_start_s", 1),
@@ -95,4 +100,58 @@ def _command(name: str, meeting: str) -> str:
     )
 
 
-PARTS = {"sparse": sparse, "sparse-commands": commands, "sparse-scan": scan}
+def missed() -> str:
+    """What is not as good as it should be, row by row; a median counts, for ARP requests the worst."""
+    found: dict[str, list[str]] = {}
+    rows = 0
+    for _, meeting, runs in _files():
+        for group in _grouped(runs):
+            rows += 1
+            name = f"{_where(group[0])} by {meeting}, p = {group[0]['fanout']}, {group[0]['start']}"
+            for wish, value, limit in _wishes(meeting, group):
+                if value > limit:
+                    found.setdefault(wish, []).append(f"{name} ({value:.3g})")
+    lines = [f"- **{wish}**: missed in {len(names)} of {rows} rows: " for wish, names in found.items()]
+    whole = [line + "; ".join(names) + "." for line, names in zip(lines, found.values(), strict=True)]
+    return "\n".join(whole or [f"Nothing is missed in {rows} rows."]) + "\n"
+
+
+def _wishes(meeting: str, group: list[Run]) -> Iterator[tuple[str, float, float]]:
+    """What is wanted, in words, what was found, and the limit."""
+    first = group[0]
+    within_s = NOTHING_S if meeting == "nothing" else MET_S
+    times = [math.inf if run[STABLE] is None else run[STABLE] for run in group]
+    yield f"Stable within {within_s} s, met by {meeting}", statistics.median(times), within_s
+    yield "One root", max(run["roots"] for run in group), 1
+    deeper = 2 if first["fanout"] >= 8 else 3
+    yield (
+        "Depth at most 2 (p = 8) or 3 (p = 2) above the optimum",
+        max(run["depth"] for run in group),
+        first["depth_optimum"] + deeper,
+    )
+    yield "At most p + g subordinates", max(run["subordinates_max"] for run in group), 2 * first["fanout"]
+    late = statistics.median(run["silent_probes_after_contact_per_node"] for run in group)
+    yield f"At most {LATE} silent addresses a node after first contact", late, LATE
+    yield f"At most {ARP} ARP requests of a node in any second", max(run["arp_per_s_max"] for run in group), ARP
+
+
+def churn() -> str:
+    """The depth of the tree after each minute in which nodes died and came back."""
+    run = json.loads((FIGURES / "churn.json").read_text(encoding="utf-8"))
+    about = (
+        f"{run['nodes']} daemons, layout {run['layout']} in {run['network']}, fan-out {run['fanout']},"
+        f" {len(run['seeds'])} seed; {run['percent_per_min']:g} % of them ended and started again in each minute.\n"
+        f"The fullest tree has depth {run['depth_optimum']}.\n\n"
+    )
+    header = ["minute", *(str(sample["minute"]) for sample in run["samples"])]
+    rows = [[name, *(str(sample[key]) for sample in run["samples"])] for name, key in CHURN_ROWS]
+    return about + markdown(header, rows)
+
+
+PARTS = {
+    "sparse": sparse,
+    "sparse-commands": commands,
+    "sparse-scan": scan,
+    "sparse-missed": missed,
+    "sparse-churn": churn,
+}
