@@ -34,12 +34,13 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Lines over one logarithmic x axis; y begins at 0."""
+    """Lines over one x axis, logarithmic or from 0; y begins at 0."""
 
     title: str
     note: str  # a second line
     x_title: str
     lines: tuple[Line, ...]
+    x_linear: bool = False
 
     @property
     def y_max(self) -> float:
@@ -104,16 +105,29 @@ class _Scale:
 
     def __init__(self, panel: Panel) -> None:
         xs = [x for line in panel.lines for x, _ in line.points]
-        self.decades = range(math.floor(math.log10(min(xs))), math.ceil(math.log10(max(xs))) + 1)
+        self.is_linear = panel.x_linear
+        self.x_ticks = _even(max(xs)) if panel.x_linear else _decades(min(xs), max(xs))
         self.step = nice_step(panel.y_max)
         self.steps = math.ceil(panel.y_max / self.step)
 
     def x(self, value: float) -> str:
-        span = self.decades[-1] - self.decades[0] or 1
-        return _pixels(LEFT + (math.log10(value) - self.decades[0]) / span * (WIDTH - LEFT - RIGHT))
+        first, at, last = (self._measured(each) for each in (self.x_ticks[0], value, self.x_ticks[-1]))
+        return _pixels(LEFT + (at - first) / (last - first or 1) * (WIDTH - LEFT - RIGHT))
+
+    def _measured(self, value: float) -> float:
+        return value if self.is_linear else math.log10(value)
 
     def y(self, value: float) -> str:
         return _pixels(HEIGHT - BOTTOM - value / (self.step * self.steps) * (HEIGHT - TOP - BOTTOM))
+
+
+def _decades(least: float, most: float) -> list[float]:
+    return [10.0**each for each in range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)]
+
+
+def _even(most: float) -> list[float]:
+    step = nice_step(most)
+    return [index * step for index in range(math.ceil(most / step) + 1)]
 
 
 def nice_step(top: float) -> float:
@@ -135,10 +149,10 @@ def _rows(place: _Scale) -> Iterable[str]:
 
 
 def _columns(place: _Scale) -> Iterable[str]:
-    for decade in place.decades:
-        x = place.x(10.0**decade)
+    for tick in place.x_ticks:
+        x = place.x(tick)
         yield f'<line class="grid" x1="{x}" y1="{TOP}" x2="{x}" y2="{HEIGHT - BOTTOM}"/>'
-        yield f'<text class="middle" x="{x}" y="{HEIGHT - BOTTOM + 16}">{10**decade:,}</text>'
+        yield f'<text class="middle" x="{x}" y="{HEIGHT - BOTTOM + 16}">{tick:,.0f}</text>'
 
 
 def _legend(lines: Iterable[Line]) -> Iterable[str]:

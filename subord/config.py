@@ -21,6 +21,7 @@ from subord.config_fit import check, refuse
 from subord.config_hosts import network_of
 from subord.config_source import ConfigError, Given, cut, quoted, read
 from subord.core.network import Network, NetworkError
+from subord.core.scan import SCAN_MAX
 from subord.core.settings import MappingName, NumberingName, Settings, TimingName
 from subord.hostlist import is_address, is_host_name
 from subord.resolving import Resolve
@@ -101,6 +102,9 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     that do: two roots on one wire then find each other at once. Groups 239.255.71.17 and ff12::7117, at
     `port`, on the interface of this node's address, never through a router. Where multicast does not work the
     daemon goes on without it."""
+    full_scan: bool = False
+    """Whether every address of the network is asked before the node looks for its place: what the mapping spares,
+    for comparison only (docs/evaluation.md). In networks of at most 4096 addresses."""
     state_directory: str = ""
     """Directory in which the last neighbourhood is kept, so that a restarted daemon tries its old place
     first. Empty: nothing is remembered, and a restart searches as the first start did."""
@@ -244,6 +248,9 @@ def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
         _check_address(given, node.address, network)
     if not 0 < len(os.fsencode(node.control_socket)) <= UNIX_PATH_BYTES_MAX:
         refuse(given, "node", "control_socket", f"must be a path of 1 to {UNIX_PATH_BYTES_MAX} bytes")
+    if node.full_scan and network.size > SCAN_MAX:
+        message = f"asks every address of the network, which has {network.size}, not at most {SCAN_MAX}"
+        refuse(given, "node", "full_scan", message)
     _check_seeds(given, node.seeds)
     if node.metrics and _listener(node.metrics) is None:
         example = 'e.g. "127.0.0.1:9717" or "[::1]:9717"'

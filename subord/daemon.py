@@ -185,7 +185,7 @@ class Daemon:
                 self._driver.feed(Known((*leader, *remembered.peers)))
             self._seeds.replace(self.config.node.seeds)
             nursery.start_soon(self._seeds.keep_forever)
-            self._driver.feed(Start())
+            self._driver.feed(Start(full_scan=self.config.node.full_scan))
             nursery.start_soon(self._streams.serve, self._stream_listener)
             nursery.start_soon(serve.serve, control_app(self), self._control_listener)
             if self._metrics_listener is not None:

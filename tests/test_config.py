@@ -78,6 +78,7 @@ def test_every_key_is_taken_over() -> None:
             metrics = "[::1]:9717"
             seeds = ["10.0.7.1", "login1"]
             announce = true
+            full_scan = true
             state_directory = "/tmp/state"
             event_log = "-"
             grace_s = 1
@@ -100,6 +101,7 @@ def test_every_key_is_taken_over() -> None:
         "node.metrics": "[::1]:9717",
         "node.seeds": ("10.0.7.1", "login1"),
         "node.announce": True,
+        "node.full_scan": True,
         "node.state_directory": "/tmp/state",
         "node.event_log": "-",
         "node.grace_s": 1.0,
@@ -180,6 +182,10 @@ def test_guest_slots_follow_the_fanout() -> None:
         (SHORTEST + '[node]\nseeds = ["fe80::1%eth0"]', ":4: seeds must be IP addresses and host names, not"),
         (SHORTEST + '[node]\nannounce = "yes"', ':4: announce must be true or false, not the string "yes"'),
         (SHORTEST + "[node]\nannounce = 1", ":4: announce must be true or false, not 1"),
+        (
+            '[cluster]\nnetwork = "10.0.0.0/19"\n[node]\nfull_scan = true',
+            ":4: full_scan asks every address of the network, which has 8190, not at most 4096",
+        ),
         (SHORTEST + "fanout = = 2\n", "subord.toml:3: not valid TOML: Invalid value (column 10)"),
         (SHORTEST + "fanout = [\n", "subord.toml: not valid TOML: Invalid value (at end of document)"),
         (

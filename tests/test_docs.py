@@ -170,8 +170,9 @@ def test_every_event_has_its_line() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
 
 
-def test_the_tests_that_the_protocol_names_exist() -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text_of("docs/protocol.md"))
+@pytest.mark.parametrize("page", ["docs/protocol.md", "docs/paper.md"])
+def test_the_tests_that_a_page_names_exist(page: str) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text_of(page))
     assert named
     for file, test in named:
         assert re.search(rf"^(async )?def {test}\(", text_of(file), re.MULTILINE), f"{file}::{test} does not exist"

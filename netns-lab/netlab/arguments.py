@@ -9,6 +9,7 @@ import argparse
 import signal
 from pathlib import Path
 
+from netlab.discovery import MODES
 from netlab.layout import NAMES, NETWORK
 
 DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
+    _add_evaluate(commands)
     _add_scan(commands)
     _add_run(commands)
     _add_soak(commands)
@@ -90,6 +92,28 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
     found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+
+
+def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    found = _command(commands, "evaluate", "the paper's tests, run again (docs/evaluation.md)", named=False)
+    tests = found.add_subparsers(required=True, metavar="TEST", dest="what")
+    test = _test(tests, "discovery", "mapping against a scan of everybody, and starts from disk", "10,20,30,40,50")
+    test.add_argument("--modes", type=_modes, default=MODES, metavar="MODE,...", help=", ".join(MODES))
+    test = _test(tests, "stability", "every change of the tree for half a minute", "100,200,300,400,500")
+    test.add_argument("--fanout", type=_numbers, default=(2, 8, 64), metavar="P,P...")
+    test.add_argument("--seconds", type=float, default=30.0, help="how long each run is filmed")
+    test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
+
+
+def _test(
+    tests: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, nodes: str
+) -> argparse.ArgumentParser:
+    found = tests.add_parser(name, help=text, description=text)
+    found.add_argument("--nodes", type=_numbers, default=_numbers(nodes), metavar="N,N...", help=f"default: {nodes}")
+    found.add_argument("--repeat", type=_positive, default=5, help="runs of each combination")
+    found.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures there, and FILE.csv")
+    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+    return found
 
 
 def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -163,14 +187,19 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _ways(text: str) -> tuple[str, ...]:
-    for part in text.split(","):
-        if part not in ("kill", "cut"):
-            raise argparse.ArgumentTypeError(f"`{part}`: choose from kill, cut")
-    return tuple(text.split(","))
+    return _chosen(text, ("kill", "cut"))
 
 
 def _orders(text: str) -> tuple[str, ...]:
+    return _chosen(text, ORDERS)
+
+
+def _modes(text: str) -> tuple[str, ...]:
+    return _chosen(text, MODES)
+
+
+def _chosen(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     for part in text.split(","):
-        if part not in ORDERS:
-            raise argparse.ArgumentTypeError(f"`{part}`: choose from {', '.join(ORDERS)}")
+        if part not in known:
+            raise argparse.ArgumentTypeError(f"`{part}`: choose from {', '.join(known)}")
     return tuple(text.split(","))

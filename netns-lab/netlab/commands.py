@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from netlab import babble, client, enter, figures, keeper, lab, scan, stabilise
+from netlab import babble, client, enter, figures, keeper, lab, results, scan, stabilise
 from netlab import layout as layouts
 from netlab.arguments import parser
 from netlab.errors import LabError
@@ -212,13 +212,37 @@ def measured(given: argparse.Namespace) -> int:
     return 0 if all(found["stable"] for found in runs) else 3
 
 
+def evaluated(given: argparse.Namespace) -> int:
+    """Repeat an experiment, print its table."""
+    from netlab import discovery, evaluate, stability
+
+    terminal = Terminal()
+    plan: discovery.Plan | stability.Plan
+    if given.what == "discovery":
+        plan = discovery.Plan(nodes=given.nodes, modes=given.modes, repeat=given.repeat, rootless=given.rootless)
+        records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
+        terminal.say(discovery.table(records))
+        return 0 if all(record["stable"] for record in records) else 3
+    plan = stability.Plan(
+        nodes=given.nodes,
+        fanout=given.fanout,
+        repeat=given.repeat,
+        seconds=given.seconds,
+        events=given.events,
+        rootless=given.rootless,
+    )
+    records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
+    terminal.say(stability.table(records))
+    return 0 if all(record["roots"] == 1 for record in records) else 3
+
+
 def healed(given: argparse.Namespace) -> int:
     """Kill and restart daemons, print how the tree healed."""
     from netlab import healing
 
     terminal = Terminal()
     if given.json is not None:
-        stabilise.check_writable(given.json)
+        results.check_writable(given.json)
     with lab.Lab(
         nodes=given.nodes, fanout=given.fanout, rootless=given.rootless, progress=terminal.progress
     ) as cluster:
@@ -235,7 +259,7 @@ def soaked(given: argparse.Namespace) -> int:
 
     terminal = Terminal()
     if given.json is not None:
-        stabilise.check_writable(given.json)
+        results.check_writable(given.json)
     with lab.Lab(
         nodes=given.nodes,
         fanout=given.fanout,
@@ -296,7 +320,7 @@ def scanned(given: argparse.Namespace) -> int:
     """Print what a full scan of the network asks by ARP."""
     terminal = Terminal()
     if given.json is not None:
-        stabilise.check_writable(given.json)
+        results.check_writable(given.json)
     found = scan.measure(
         given.nodes,
         given.network,
@@ -332,6 +356,7 @@ def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
 CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "up": up,
     "stabilise": measured,
+    "evaluate": evaluated,
     "scan": scanned,
     "heal": healed,
     "run": played,

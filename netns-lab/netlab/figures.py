@@ -146,14 +146,15 @@ def table(runs: list[Figures]) -> str:
     rows = [["nodes", "p", "layout", "start", "stable runs", *(title for title, _, _ in columns)]]
     for (nodes, fanout, layout, start), members in groups.items():
         good = f"{sum(run['stable'] for run in members)}/{len(members)}"
-        cells = [_cell([run[key] for run in members], digits) for _, key, digits in columns]
+        cells = [spread_text([run[key] for run in members], digits) for _, key, digits in columns]
         rows.append([str(nodes), str(fanout), layout, start, good, *cells])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _cell(values: list[float | None], digits: int) -> str:
+def spread_text(values: list[float | None], digits: int) -> str:
+    """Median, and lowest and highest in brackets; `-`: there is none."""
     known = [value for value in values if value is not None]
     if not known:
         return "-"

@@ -24,6 +24,7 @@ class Options:
     timing: str = "lan"
     seeds: tuple[str, ...] = ()  # addresses that every daemon is told of
     announce: bool = False  # daemons may announce themselves by multicast
+    full_scan: bool = False  # daemons ask everybody before they choose
     disk: bool = True  # daemons keep their neighbourhood over a restart
     arp: bool = False  # nodes ask by ARP, and the requests are counted (arp.py)
     errands: bool = False  # the bridge takes ARP requests to the host that they are for (errands.py)
@@ -50,12 +51,13 @@ def config_text(options: Options, address: str, files: Path, event_log: Path) ->
     state = f"state_directory = {json.dumps(str(files / 'state'))}\n" if options.disk else ""
     quoted = json.dumps  # TOML basic strings: JSON escapes are a subset
     seeds = f"seeds = {quoted(options.seeds)}\n" if options.seeds else ""
-    announce = "announce = true\n" if options.announce else ""
+    flags = "announce = true\n" if options.announce else ""
+    flags += "full_scan = true\n" if options.full_scan else ""
     host = f"[{address}]" if ":" in address else address
     return (
         f"[cluster]\nnetwork = {quoted(options.network)}\nfanout = {options.fanout}\n{guests}"
         f"numbering = {quoted(options.numbering)}\ntiming = {quoted(options.timing)}\nport = 7117\n\n"
         f"[node]\naddress = {quoted(address)}\ncontrol_socket = {quoted(str(files / 'control.sock'))}\n"
-        f"metrics = {quoted(host + ':9717')}\n{state}{seeds}{announce}"
+        f"metrics = {quoted(host + ':9717')}\n{state}{seeds}{flags}"
         f"event_log = {quoted(str(event_log))}\ngrace_s = 2.0\n"
     )

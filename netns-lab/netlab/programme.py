@@ -20,7 +20,7 @@ from netlab.lab import Lab
 from netlab.launch import Progress
 from netlab.play import Play
 from netlab.report import Performance
-from netlab.stabilise import check_writable
+from netlab.results import check_writable
 from subord.core.network import Network
 from subord.sim import scenario
 from subord.sim.scenario import Scenario, ScenarioError

@@ -7,20 +7,17 @@ runs from the first start; and the judge (the event log) stands beside the pool,
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from netlab import figures, measure
-from netlab.errors import LabError
 from netlab.figures import Figures, Reading
 from netlab.lab import QUIET_S, Lab, LabTimeout, Stable
 from netlab.launch import Progress
+from netlab.results import check_writable, write_json
 
 REST_AFTER_S = 10.0  # from the last change of place to the measurement at rest
 
@@ -79,7 +76,7 @@ def measure_all(
         found = measure_one(campaign, run, progress)
         done.append(found)
         if json_path is not None:
-            _write(json_path, done)
+            write_json(json_path, done)
         say(_sentence(found))
     return done
 
@@ -217,19 +214,6 @@ def _version(daemon: str | None) -> str:
     from subord import __version__
 
     return str(__version__)
-
-
-def check_writable(path: Path) -> None:
-    """Minutes of measuring must not end with a mistyped path. Raises LabError."""
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise LabError(f"{path.parent} is no directory that we may write to: correct --json. Nothing was done.")
-
-
-def _write(path: Path, runs: list[dict[str, Any]]) -> None:
-    """Whole or not at all: a reader never sees half a file."""
-    new = path.with_name(path.name + ".new")
-    new.write_text(json.dumps(runs, indent=1) + "\n")
-    os.replace(new, path)
 
 
 def _sentence(run: Figures) -> str:

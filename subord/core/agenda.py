@@ -19,6 +19,7 @@ class Alarm(enum.IntEnum):
     BEAT = enum.auto()  # our leader should hear from us, or has not answered
     VIGIL = enum.auto()  # a subordinate may be overdue
     SEARCH = enum.auto()  # a question was not answered, or a rest from searching is over
+    SCAN = enum.auto()  # of those who are asked in a scan some have not answered
     GUIDE = enum.auto()  # our subordinates should hear that the way to the root changed
     ANNOUNCE = enum.auto()  # everybody on the wire should hear that we are root
     EXPIRY = enum.auto()  # a missing node has been shown long enough

@@ -61,7 +61,9 @@ class Seeds(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Begin: look for the first place."""
+    """Begin: look for the first place; `full_scan`: ask everybody first (scan.py)."""
+
+    full_scan: bool = False
 
 
 class Wakeup(msgspec.Struct, frozen=True):

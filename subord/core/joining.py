@@ -66,11 +66,11 @@ class Joining:
         self._vain_looks = 0  # for a better place, in haste
         self._pause = Pause(context)
 
-    def start_first(self) -> None:
-        """We have just started."""
-        context, timing = self._context, self._context.timing
+    def start_first(self, known: tuple[Position, ...] = ()) -> None:
+        """We have just started; these are `known` to live, nearest first."""
+        self.peers.know(known)
         self._begin_search(Aim.FIRST, self.peers)
-        self._walk.begin(self.seeds, context.now + timing.answer_s * (0.25 if self.seeds else 2))
+        self._walk.begin(self.seeds, self._context.now + self._context.timing.answer_s * (0.25 if self.seeds else 2))
         if self._home is None:
             self._end_alone()
             return

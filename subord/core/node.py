@@ -42,6 +42,7 @@ from subord.core.events import (
     Wakeup,
 )
 from subord.core.following import Following
+from subord.core.gate import reason_to_drop
 from subord.core.herald import Herald
 from subord.core.joining import Joining
 from subord.core.leading import Leading
@@ -65,12 +66,12 @@ from subord.core.messages import (
     Versions,
     Why,
     difference,
-    positions_named,
 )
 from subord.core.phases import SETTLED, Cue, Phase, follow
 from subord.core.questions import Aim
 from subord.core.refusals import Refusals
 from subord.core.roster import OWN, Roster
+from subord.core.scan import Scan
 from subord.core.settings import Settings
 from subord.core.view import Incarnation, Place, Position
 
@@ -91,6 +92,7 @@ class Node:
         self.following = Following(self.context, self.roster)
         self.leading = Leading(self.context, self.roster, self.following)
         self.joining = Joining(self.context, self.roster, self.following, self._attach, self._be_root)
+        self.scan = Scan(self.context, self.joining.start_first)
         self.herald = Herald(self.context)
         self.refusals = Refusals()
         self.phase = Phase.SEEKING
@@ -139,6 +141,7 @@ class Node:
             case Unreadable():
                 self._note_refusal(event.address, "us", f"speaks wire version {event.version}, we do not")
             case Unreachable():
+                self.scan.on_unreachable(event.position)
                 self.joining.on_unreachable(event.position)
                 self.following.on_cut(event.position, "refused")
                 self.leading.on_cut(event.position)
@@ -151,7 +154,7 @@ class Node:
                 self.joining.on_seeds(event.positions)
             case Start():
                 self.herald.alone()
-                self.joining.start_first()
+                self.scan.begin() if event.full_scan else self.joining.start_first()
             case Leave():
                 self._leave(event.grace_s)
             case _:
@@ -172,9 +175,6 @@ class Node:
 
     def _on_received(self, event: Received) -> None:
         message = event.message
-        if isinstance(message, Announce) and message.terms != self.context.terms:
-            self.context.note(Dropped("foreign_announcement"))  # another cluster shares the wire: no answer
-            return
         if isinstance(message, Propose | Ask):
             differs = difference(message.terms, self.context.terms)
             if differs is not None:
@@ -182,13 +182,9 @@ class Node:
                 return
         if isinstance(message, Versions):
             self._note_refusal(event.address, "them", f"speaks wire versions {list(message.spoken)}, we do not")
-        elif event.source is None:
-            self.context.note(Dropped("outside_network"))
-        elif event.source == self.context.position:
-            self.context.note(Dropped("own_address"))
-        elif any(position > self.context.settings.network.size for position in positions_named(message)):
-            self.context.note(Dropped("names_outside_network"))
-        else:
+        elif (reason := reason_to_drop(self.context, event)) is not None:
+            self.context.note(Dropped(reason))
+        elif event.source is not None:
             self.context.heard_at = self.context.now
             if not self._met:
                 self._met = True
@@ -212,6 +208,7 @@ class Node:
             case Refuse():
                 self._on_refuse(source, address, message)
             case Advice():
+                self.scan.on_advice(source, message)
                 self.joining.on_advice(source, message)
             case Back():
                 self._on_back(message)
@@ -330,6 +327,8 @@ class Node:
                     self.leading.lose_overdue()
                 case Alarm.SEARCH:
                     self.joining.on_alarm()
+                case Alarm.SCAN:
+                    self.scan.on_alarm()
                 case Alarm.GUIDE:
                     self.leading.tell_subordinates()
                 case Alarm.ANNOUNCE:
@@ -427,6 +426,7 @@ class Node:
         if self.phase is Phase.LEAVING:
             return
         self.phase = follow(self.phase, Cue.LEAVE)
+        self.scan.stop()
         self.joining.stop()
         self.leading.leaving = True
         self._leave_by = self.context.now + grace_s

@@ -77,6 +77,7 @@ class World:
         self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
         self.multicast = False  # roots are heard by everybody whom they reach
         self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
+        self.start_with = Start()
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
         self.houses: dict[
             Position, int
@@ -129,7 +130,7 @@ class World:
             self.feed(position, Known(known))
         if self.seeds:
             self.feed(position, Seeds(self.seeds))
-        self.feed(position, Start())
+        self.feed(position, self.start_with)
 
     def incarnation_of(self, boot: int) -> Incarnation:
         """What a host's own clock makes of its so many-th start, as in daemon.py."""

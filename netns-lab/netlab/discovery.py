@@ -1,0 +1,138 @@
+"""The paper's first test: the mapping against a scan of everybody (HPCS 2015, "Evaluation on virtual network").
+
+Intuition: the same class finds its teacher twice. Once everybody knows the name of the room; once everybody knocks
+at every door of the house, and then goes to the room. The clock runs from the first bell to the last pupil seated.
+
+One leader, the fan-out being the number of nodes, as in the paper; the network is exactly the nodes' addresses, so
+that a scan has no silent address to wait for. Starts from disk are measured beside a search that costs something:
+at random addresses, with nothing to go by.
+"""
+
+from __future__ import annotations
+
+import signal
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from netlab import measure
+from netlab.evaluate import Run
+from netlab.figures import spread_text
+from netlab.lab import Lab, LabTimeout
+from netlab.launch import Progress
+from netlab.layout import NETWORK, network_of
+from netlab.results import Record
+
+DENSE = ("mapping", "scan")
+SPARSE = ("cold", "warm")
+MODES = DENSE + SPARSE
+ADDRESSES_PER_NODE = 64  # at least, where they are sparse: at most twice as many
+QUIET_S = 1.0
+STABLE_S_MAX = 90.0
+LEAVE_S_MAX = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Modes take turns, so that what happens on the machine meanwhile happens to all of them."""
+
+    nodes: tuple[int, ...]
+    modes: tuple[str, ...] = MODES
+    repeat: int = 5
+    rootless: bool = False
+
+    def runs(self, progress: Progress) -> Iterator[Run]:
+        for nodes in self.nodes:
+            for number in range(self.repeat):
+                for mode in self.modes:
+                    title = f"{nodes} nodes, {mode}, run {number + 1} of {self.repeat}"
+                    yield title, partial(measure_one, nodes, mode, number, self.rootless, progress)
+
+
+def measure_one(nodes: int, mode: str, number: int, rootless: bool, progress: Progress) -> Record:
+    """One tree in a lab of its own. Raises LabError."""
+    with _lab(nodes, mode, number, rootless, progress) as lab:
+        lab.touch_memory()
+        progress("starting daemons, waiting for a stable tree", 0, 0)
+        found = _start(lab)
+        if mode == "warm" and found["stable"]:
+            progress("stopping all daemons, starting them again", 0, 0)
+            _stop_all(lab)
+            found = _start(lab)
+        return {"nodes": nodes, "mode": mode, "repeat": number, "network": lab.options.network, **found}
+
+
+def _lab(nodes: int, mode: str, number: int, rootless: bool, progress: Progress) -> Lab:
+    return Lab(
+        nodes,
+        max(nodes, 2),
+        layout="random" if mode in SPARSE else "dense",
+        network=network(nodes, sparse=mode in SPARSE),
+        seed=1 + number,
+        full_scan=mode == "scan",
+        disk=mode == "warm",
+        errands=True,
+        rootless=rootless,
+        progress=progress,
+    )
+
+
+def network(nodes: int, *, sparse: bool) -> str:
+    """Exactly the addresses of so many nodes, or a block with many more."""
+    block = network_of(NETWORK)
+    if not sparse:
+        return f"{block.address_text_of(1)}-{block.address_text_of(max(nodes, 2))}"
+    return f"10.0.0.0/{32 - (ADDRESSES_PER_NODE * nodes - 1).bit_length()}"
+
+
+def _start(lab: Lab) -> Record:
+    """Start all that are down; times count from the fork of the first process and of the last one."""
+    lab.start_all()
+    try:
+        lab.wait_stable(STABLE_S_MAX, QUIET_S)
+        stable = True
+    except LabTimeout:
+        stable = False
+    live = [node for node in lab.look().live() if node.forked_at is not None]
+    forked = [node.forked_at for node in live if node.forked_at is not None]
+    built_at = max(node.placed_at for node in live)
+    own = [node.placed_at - node.forked_at for node in live if node.forked_at is not None]
+    processes = lab.processes("cpu_s", "datagrams_sent")
+    return {
+        "stable": stable,
+        "roots": sum(node.place == "root" for node in live),
+        "leaders": len({node.leader for node in live if node.leader is not None}),
+        "built_s": built_at - min(forked),
+        "built_after_last_start_s": built_at - max(forked),
+        "own_s_median": statistics.median(own),
+        "own_s_max": max(own),
+        "datagrams_per_node": statistics.fmean(processes["datagrams_sent"].values()),
+        "cpu_s_per_node": statistics.fmean(processes["cpu_s"].values()),
+        "exchanges_per_node": measure.exchanges_per_node(map(lab.control_socket, lab.positions)),
+    }
+
+
+def _stop_all(lab: Lab) -> None:
+    for position in reversed(lab.positions):  # leaves first: nobody has to look for another leader
+        lab.kill(position, signal.SIGTERM)
+    lab.wait(lambda cluster: all(node.exited for node in cluster.nodes.values()), LEAVE_S_MAX)
+
+
+def table(records: list[Record]) -> str:
+    """For people: medians and spread, and how many times longer the scan takes."""
+    lines = ["nodes     mode  runs  built, s              after last start, s   own, s                datagrams"]
+    for nodes in dict.fromkeys(record["nodes"] for record in records):
+        for mode in dict.fromkeys(record["mode"] for record in records):
+            some = [each for each in records if (each["nodes"], each["mode"]) == (nodes, mode) and each["stable"]]
+            cells = [
+                spread_text([each[key] for each in some], digits)
+                for key, digits in (
+                    ("built_s", 2),
+                    ("built_after_last_start_s", 2),
+                    ("own_s_median", 3),
+                    ("datagrams_per_node", 1),
+                )
+            ]
+            lines.append(f"{nodes:5}  {mode:>7}  {len(some):4}  " + "".join(f"{cell:22}" for cell in cells).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,88 @@
+"""The paper's tests, run again: `evaluate discovery` and `evaluate stability`, on few nodes."""
+
+import csv
+import json
+
+import pytest
+
+from .lab_helpers import netlab, run_lab
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sparse", "expected"),
+    [
+        (2, False, "10.0.0.1-10.0.0.2"),
+        (300, False, "10.0.0.1-10.0.1.44"),
+        (4, True, "10.0.0.0/24"),
+        (50, True, "10.0.0.0/20"),
+        (64, True, "10.0.0.0/20"),
+        (65, True, "10.0.0.0/19"),
+    ],
+)
+def test_networks(nodes, sparse, expected):
+    assert netlab("discovery").network(nodes, sparse=sparse) == expected
+
+
+def test_discovery(tmp_path):
+    file = tmp_path / "figures.json"
+    result = run_lab("evaluate", "discovery", "--nodes", 4, "--repeat", 1, "--json", file, timeout=300)
+    assert result.returncode == 0, result.stderr
+    runs = {run["mode"]: run for run in json.loads(file.read_text())}
+    assert list(runs) == ["mapping", "scan", "cold", "warm"]
+    assert {run["roots"] for run in runs.values()} == {1}
+    assert runs["scan"]["network"] == runs["mapping"]["network"] == "10.0.0.1-10.0.0.4"
+    assert runs["scan"]["leaders"] == runs["mapping"]["leaders"] == 1
+    # The three others, and the leader once more; answers besides.
+    assert runs["scan"]["datagrams_per_node"] >= runs["mapping"]["datagrams_per_node"] + 5
+    assert runs["warm"]["built_s"] < runs["cold"]["built_s"]
+    with file.with_suffix(".csv").open() as table:
+        rows = list(csv.DictReader(table))
+    assert [row["mode"] for row in rows] == list(runs)
+    assert float(rows[0]["built_s"]) == pytest.approx(runs["mapping"]["built_s"])
+    assert rows[0]["machine.cores"] == str(runs["mapping"]["machine"]["cores"])
+
+
+def test_stability(tmp_path):
+    file = tmp_path / "figures.json"
+    arguments = [
+        "--nodes",
+        "3,5",
+        "--fanout",
+        "2",
+        "--repeat",
+        1,
+        "--seconds",
+        3,
+        "--events",
+        tmp_path,
+        "--json",
+        file,
+    ]
+    result = run_lab("evaluate", "stability", *arguments, "--json", file)
+    assert result.returncode == 0, result.stderr
+    three, five = json.loads(file.read_text())
+    assert (three["nodes"], five["nodes"]) == (3, 5)
+    assert (five["roots"], five["depth"], five["live"], five["places_per_node"]) == (1, 2, 5, 1.0)
+    assert 0 < five["last_change_s"] < five["filmed_s"] == 3
+    events = [json.loads(line) for line in (tmp_path / "stability-5-2-0.jsonl").read_text().splitlines()]
+    assert sum(event["event"] == "place" for event in events) == 5
+    assert "one root" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("discovery", "--modes", "mapping,teleport"), 2, "`teleport`: choose from mapping, scan, cold, warm"),
+        (("discovery", "--json", "figures.txt"), 1, "must end in .json"),
+        (("stability", "--json", "no/such/figures.json"), 1, "no directory that we may write to"),
+        (("stability", "--events", "no-such", "--nodes", "2", "--seconds", "1"), 1, "no directory"),
+        ((), 2, "TEST"),
+    ],
+)
+def test_wrong_input(tmp_path, arguments, code, words):
+    result = run_lab("evaluate", *arguments, cwd=tmp_path)
+    assert result.returncode == code
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
