@@ -88,17 +88,22 @@ def network(nodes: int, *, sparse: bool) -> str:
 
 def _start(lab: Lab) -> Record:
     """Start all that are down; times count from the fork of the first process and of the last one."""
+    before, then = _meters(lab), {}
+
+    def read() -> None:
+        then.update(_meters(lab))
+
     lab.start_all()
     try:
-        lab.wait_stable(STABLE_S_MAX, QUIET_S)
+        lab.wait_stable(STABLE_S_MAX, QUIET_S, on_settled=read)
         stable = True
     except LabTimeout:
+        read()
         stable = False
-    live = [node for node in lab.look().live() if node.forked_at is not None]
-    forked = [node.forked_at for node in live if node.forked_at is not None]
-    built_at = max(node.placed_at for node in live)
-    own = [node.placed_at - node.forked_at for node in live if node.forked_at is not None]
-    processes = lab.processes("cpu_s", "datagrams_sent")
+    live = lab.look().live()
+    times = [(node.placed_at, node.forked_at) for node in live if node.forked_at is not None]
+    built_at, forked = max(placed for placed, _ in times), [at for _, at in times]
+    own = [placed - at for placed, at in times]
     return {
         "stable": stable,
         "roots": sum(node.place == "root" for node in live),
@@ -107,10 +112,16 @@ def _start(lab: Lab) -> Record:
         "built_after_last_start_s": built_at - max(forked),
         "own_s_median": statistics.median(own),
         "own_s_max": max(own),
-        "datagrams_per_node": statistics.fmean(processes["datagrams_sent"].values()),
-        "cpu_s_per_node": statistics.fmean(processes["cpu_s"].values()),
+        "frames_per_node": (then["frames"] - before["frames"]) / len(live),
+        "cpu_s_per_node": then["cpu_s"] / len(live),
         "exchanges_per_node": measure.exchanges_per_node(map(lab.control_socket, lab.positions)),
     }
+
+
+def _meters(lab: Lab) -> dict[str, float]:
+    """All that was sent on the wires since the lab was raised, and the processor time of those who live now."""
+    frames = sum(packets for _, packets in lab.ports()["sent"].values())
+    return {"frames": frames, "cpu_s": sum(lab.processes("cpu_s")["cpu_s"].values())}
 
 
 def _stop_all(lab: Lab) -> None:
@@ -120,8 +131,8 @@ def _stop_all(lab: Lab) -> None:
 
 
 def table(records: list[Record]) -> str:
-    """For people: medians and spread, and how many times longer the scan takes."""
-    lines = ["nodes     mode  runs  built, s              after last start, s   own, s                datagrams"]
+    """For people: medians and spread."""
+    lines = ["nodes     mode  runs  built, s              after last start, s   own, s                frames"]
     for nodes in dict.fromkeys(record["nodes"] for record in records):
         for mode in dict.fromkeys(record["mode"] for record in records):
             some = [each for each in records if (each["nodes"], each["mode"]) == (nodes, mode) and each["stable"]]
@@ -131,7 +142,7 @@ def table(records: list[Record]) -> str:
                     ("built_s", 2),
                     ("built_after_last_start_s", 2),
                     ("own_s_median", 3),
-                    ("datagrams_per_node", 1),
+                    ("frames_per_node", 1),
                 )
             ]
             lines.append(f"{nodes:5}  {mode:>7}  {len(some):4}  " + "".join(f"{cell:22}" for cell in cells).rstrip())

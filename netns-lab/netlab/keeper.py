@@ -25,6 +25,7 @@ from netlab.layout import network_of, position_of, silent_below
 from netlab.lines import Message, encode
 from netlab.options import Options
 
+ASK_AGAIN_S = 1.0
 LOG_TAIL_CHARS = 4000
 
 
@@ -136,17 +137,19 @@ def _watch(controller: int) -> int:
         selector.register(wakeup, selectors.EVENT_READ)
         with contextlib.suppress(OSError, ValueError):  # e.g. /dev/null cannot be waited for, nor does it close
             selector.register(0, selectors.EVENT_READ)
+        ending = False
         while True:
             pid, status = os.waitpid(controller, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
-            for key, _ in selector.select():
+            if ending:  # again, until it ends: what its handler raises can get lost where exceptions are ignored
+                os.kill(controller, signal.SIGTERM)
+            for key, _ in selector.select(ASK_AGAIN_S if ending else None):
                 if key.fd == 0:
-                    if os.read(0, 64) != b"release\n":
-                        os.kill(controller, signal.SIGTERM)
+                    ending = ending or os.read(0, 64) != b"release\n"
                     selector.unregister(0)
                 elif any(number in ENDING_SIGNALS for number in wakeup.recv(64)):
-                    os.kill(controller, signal.SIGTERM)
+                    ending = True
 
 
 def _complain_to(log: os.PathLike[str]) -> None:

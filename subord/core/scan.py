@@ -41,12 +41,10 @@ class Scan:
         self._asked = {position: context.next_number() for position in others}
         self._wait_s = timing.answer_s / 4
         self._until, self._host_until = context.now + timing.patience_s, context.now + timing.host_patience_s
-        self._ask()
-
-    @property
-    def runs(self) -> bool:
-        """Is somebody still waited for?"""
-        return bool(self._asked)
+        if self._asked:
+            self._ask()
+        else:
+            self._end()
 
     def on_advice(self, source: Position, advice: Advice) -> None:
         if self._asked.get(source) == advice.exchange:
@@ -63,7 +61,7 @@ class Scan:
     def on_alarm(self) -> None:
         if self._context.now >= self._until:
             self._end()
-        elif self._asked:
+        else:
             self._wait_s = min(2 * self._wait_s, REPEAT_S_MAX)
             self._ask()
 

@@ -50,6 +50,11 @@ def test_the_nearest_of_those_who_answer_is_chosen() -> None:
     assert others[0] == world.leader_of(9) == 5
 
 
+def test_alone_in_a_network_of_one_there_is_nobody_to_ask() -> None:
+    world = scanning(1, "10.0.0.1", 2)
+    world.run_until(lambda: world.nodes[1].place is Place.ROOT, within_s=1)
+
+
 @pytest.mark.parametrize("leaves_at_s", [0.0, 0.3])
 def test_who_leaves_while_it_scans_looks_for_no_place(leaves_at_s: float) -> None:
     world = scanning(2)
