@@ -28,9 +28,11 @@ from subord.core.messages import (
     Beat,
     Change,
     Echo,
+    Errand,
     Goodbye,
     Guidance,
     Guide,
+    Meet,
     Message,
     No,
     Propose,
@@ -87,7 +89,7 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
         positions(HINTS_MAX),
         NATURAL,
     ),
-    Ask: st.builds(Ask, NATURAL, NATURAL, TERMS),
+    Ask: st.builds(Ask, NATURAL, NATURAL, TERMS, NATURAL),
     Advice: st.builds(Advice, NATURAL, NATURAL, st.booleans(), NATURAL, positions(HINTS_MAX), NATURAL),
     Back: st.builds(Back, NATURAL, st.integers(1, TOP)),
     Beat: st.builds(Beat, NATURAL, NATURAL, NATURAL, MILLISECONDS, NATURAL, CHANGES, positions(12), st.booleans()),
@@ -96,6 +98,8 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
     Guide: st.builds(Guide, NATURAL, GUIDANCE),
     Goodbye: st.builds(Goodbye, NATURAL, st.sampled_from(Why), positions(ALTERNATES_MAX)),
     Announce: st.builds(Announce, NATURAL, TERMS),
+    Errand: st.builds(Errand, NATURAL, NATURAL, positions(HINTS_MAX)),
+    Meet: st.builds(Meet, NATURAL, st.integers(1, TOP)),
     Versions: st.builds(Versions, st.lists(st.integers(0, 255), max_size=HINTS_MAX).map(tuple)),
 }
 ANY_MESSAGE = st.one_of(*STRATEGIES.values())
@@ -132,7 +136,7 @@ LONGEST: list[Message] = [
     Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE),
     Accept(TOP, TOP, LONGEST_GUIDANCE),
     Refuse(TOP, TOP, No.LEAVING, "x" * REASON_CHARACTERS_MAX, RETRY_MS_MAX, tops(HINTS_MAX), TOP),
-    Ask(TOP, TOP, LONGEST_TERMS),
+    Ask(TOP, TOP, LONGEST_TERMS, TOP),
     Advice(TOP, TOP, room=True, root=TOP, hints=tops(HINTS_MAX), highest_guest=TOP),
     Back(TOP, TOP),
     Beat(TOP, TOP, TOP, MILLISECONDS_TOP, TOP, LONGEST_CHANGES, (), more=True),
@@ -143,6 +147,8 @@ LONGEST: list[Message] = [
     Goodbye(TOP, Why.DISPLACED, tops(ALTERNATES_MAX)),
     Versions(tuple(range(HINTS_MAX))),
     Announce(TOP, LONGEST_TERMS),
+    Errand(TOP, TOP, tops(HINTS_MAX)),
+    Meet(TOP, TOP),
 ]
 
 

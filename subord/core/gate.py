@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from subord.core.context import Context
 from subord.core.events import Received
-from subord.core.messages import Announce, positions_named
+from subord.core.messages import Announce, Ask, positions_named
 
 
 def reason_to_drop(context: Context, event: Received) -> str | None:
@@ -19,6 +19,8 @@ def reason_to_drop(context: Context, event: Received) -> str | None:
         return "outside_network"
     if event.source == context.position:
         return "own_address"
+    if isinstance(message, Ask) and message.asker == context.position:
+        return "own_question"
     if any(position > context.settings.network.size for position in positions_named(message)):
         return "names_outside_network"
     return None

@@ -10,7 +10,6 @@ he is the innkeeper. A guest goes on looking, too: for his home, or for a bed ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from math import inf
 
 from subord.core.agenda import Alarm
@@ -18,22 +17,22 @@ from subord.core.answers import Answers
 from subord.core.climbing import VAIN_LOOKS_MAX, better_place, is_too_deep
 from subord.core.context import Context
 from subord.core.damping import Damping
+from subord.core.errands import Errands
 from subord.core.following import Following
 from subord.core.hearsay import Hearsay
+from subord.core.introductions import Introductions
 from subord.core.messages import Accept, Advice, Back, Goodbye, Guidance, No, Refuse, Why, Wish
 from subord.core.patience import HOME_RETRY_S_MAX, HOME_TRIES, Patience
 from subord.core.pause import Pause
 from subord.core.peers import Peers
-from subord.core.questions import Aim, Question, Questions
+from subord.core.questions import QUESTIONS_MAX, Aim, Question, Questions
 from subord.core.roster import Roster
 from subord.core.rounds import Round
 from subord.core.view import Incarnation, Position
 from subord.core.walk import Walk
 
 BUSY_MAX = 8
-QUESTIONS_MAX = 24  # rows of doors overlap
 SEEDS_MAX = 64
-CALLS_MAX = 64  # of a new root to those who belong below it
 ROUNDS_MAX = 7  # among full lower ranks, before we stand alone
 
 Attached = Callable[[Position, Incarnation, Guidance], None]
@@ -61,6 +60,8 @@ class Joining:
         self._patience = Patience(context)
         self._walk = Walk(context)
         self._questions = Questions(context, roster)
+        self.introductions = Introductions(context, following, self._ask_soon)
+        self.errands = Errands(context, roster, self._questions, self._walk)
         self._round = Round(context)
         self._rounds = 0  # repeated because all who answered were full
         self._vain_looks = 0  # for a better place, in haste
@@ -109,7 +110,7 @@ class Joining:
     def settle(self, *, home: bool) -> None:
         """We have a place; a guest looks for a better one now and then."""
         self._questions.clear()
-        self._walk.stop()
+        self._walk.stop(greet=self.aim is Aim.FIRST and not home)
         self._round = Round(self._context)
         self.aim = Aim.NOTHING if home else Aim.BETTER
         self._vain_looks = 0
@@ -166,13 +167,12 @@ class Joining:
     def on_asked(self, source: Position) -> None:
         """Anybody asked us something: who ranks below us may know where we belong."""
         if self._context.mapping.may_lead(source, self._context.position) and not self._questions.awaits(source):
-            # In a moment: it has perhaps just started, and will then have found a lower one itself.
-            self._ask_later(source, self._context.jittered(self._context.timing.answer_s / 4))
+            self._ask_soon(source)
 
     def call_home(self) -> None:
         """We came up, and nobody above us could tell those below; one by one, as absent ones cost ARP requests."""
         below = self._context.mapping.at_home_below(self._context.position)
-        self._walk.call([p for p in islice(below, CALLS_MAX) if not self._roster.is_live(p)])
+        self._walk.call(p for p in below if not self._roster.is_live(p))
 
     def on_announce(self, source: Position) -> None:
         """A root is there; if it ranks above us it hears our own announcement."""
@@ -180,6 +180,10 @@ class Joining:
         if source == self.hearsay.lowest:
             # Everybody hears it at the same moment: each asks it in a moment of its own.
             self._ask_later(source, self._context.chance.uniform(0, self._context.timing.answer_s))
+
+    def _ask_soon(self, source: Position) -> None:
+        """In a moment: it has perhaps just started, and will then have found a lower one itself."""
+        self._ask_later(source, self._context.jittered(self._context.timing.answer_s / 4))
 
     def _ask_later(self, source: Position, seconds: float) -> None:
         if self._following.leader is None and self.aim is not Aim.NOTHING:
@@ -300,13 +304,11 @@ class Joining:
         if called is not None:
             self._context.send(called, Back(self._context.incarnation, self._context.position))
             return
-        known_only = self._is_settling if self.aim is Aim.LOWER else self._knows_somebody
+        known_only = self._is_settling if self.aim is Aim.LOWER else self._knows_somebody or self.aim is Aim.BETTER
         doors = self._walk.step(known_only=known_only)
-        if known_only and not doors and self._home is None:
+        if known_only and not doors and (self._home is None or self.aim is Aim.BETTER):
             self._walk.stop()
-        for door in doors:
-            if not self._roster.is_live(door) and not self._questions.awaits(door):
-                self._questions.ask(door, awaited=len(doors) == 1)
+        self.errands.knock(doors, share=self.aim is Aim.LOWER)
 
     def on_unreachable(self, position: Position) -> None:
         """The host answers that no daemon listens there."""
@@ -366,10 +368,7 @@ class Joining:
         self._round.heard |= refuse.no in (No.FULL, No.BUSY)
         may_wait = self.aim is not Aim.BETTER and (question.wish is not None or source != self._round.root)
         if refuse.no is No.BUSY and question.busy < BUSY_MAX and may_wait:
-            question.busy += 1
-            question.awaited = True  # somebody lives there
-            question.tries += 1  # to be put off is no vain try
-            question.next_at = self._context.now + refuse.retry_ms / 1000
+            question.put_off(self._context.now + refuse.retry_ms / 1000)
             self._patience.put_off(question.next_at + question.wait_s)
             self.answers.mark(self._context.now, source, refuse.text)
             return True
@@ -391,7 +390,8 @@ class Joining:
         self._walk.found_somebody(is_seed=source in self.seeds)
         self.answers.mark(self._context.now, source, "has room" if advice.room else "no free slot")
         if self.aim is Aim.BETTER:
-            self._weigh(source, advice)
+            if source in self._following.path or not self.introductions.introduce(advice.root):
+                self._weigh(source, advice)
         elif self.aim is not Aim.NOTHING:
             self._follow_advice(source, advice)
 

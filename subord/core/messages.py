@@ -4,6 +4,8 @@ Finding a leader      Propose -> Accept | Refuse      "may I be your subordinate
                       Ask     -> Advice               "are you there, and where is room for me?"
                       Back                            "your home is alive again"
                       Announce (multicast)            "here is a root"
+                      Errand                          "ask there in my name"
+                      Meet                            "there is a lower root"
 Staying attached      Beat    -> Echo | Stranger      "I am here, this changed below me"
                       Guide                           "our way to the root changed"
 Leaving               Goodbye
@@ -160,9 +162,10 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    incarnation: Number
+    incarnation: Number  # of the asker
     exchange: Number
     terms: Terms
+    asker: Number = 0  # who wants to know, when the sender runs an errand for it; 0: the sender
 
 
 class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -232,8 +235,37 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag=13):
     terms: Terms
 
 
+class Errand(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """From a root to anybody in its tree: ask at these doors in my name."""
+
+    incarnation: Number
+    exchange: Number  # of the first door; the others' follow
+    doors: Hints
+
+
+class Meet(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """To a root, or one who was: there is a lower one."""
+
+    incarnation: Number
+    root: Position
+
+
 Message: TypeAlias = (
-    Propose | Accept | Refuse | Ask | Advice | Back | Beat | Echo | Stranger | Guide | Goodbye | Versions | Announce
+    Propose
+    | Accept
+    | Refuse
+    | Ask
+    | Advice
+    | Back
+    | Beat
+    | Echo
+    | Stranger
+    | Guide
+    | Goodbye
+    | Versions
+    | Announce
+    | Errand
+    | Meet
 )
 
 
@@ -254,6 +286,12 @@ def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one r
             return iter(message.alternates)
         case Back():
             return iter((message.home,))
+        case Ask():
+            return iter((message.asker,))
+        case Errand():
+            return iter(message.doors)
+        case Meet():
+            return iter((message.root,))
         case _:
             return iter(())
 

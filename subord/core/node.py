@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from math import inf
 from random import Random
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -33,7 +33,6 @@ from subord.core.events import (
     LostCause,
     PlaceChanged,
     Received,
-    Refused,
     RosterChanged,
     Seeds,
     Start,
@@ -55,9 +54,11 @@ from subord.core.messages import (
     Beat,
     Change,
     Echo,
+    Errand,
     Goodbye,
     Guidance,
     Guide,
+    Meet,
     Message,
     No,
     Propose,
@@ -94,7 +95,7 @@ class Node:
         self.joining = Joining(self.context, self.roster, self.following, self._attach, self._be_root)
         self.scan = Scan(self.context, self.joining.start_first)
         self.herald = Herald(self.context)
-        self.refusals = Refusals()
+        self.refusals = Refusals(self.context)
         self.phase = Phase.SEEKING
         self.place: Place | None = None
         self.placed_at = now
@@ -139,7 +140,7 @@ class Node:
             case Wakeup():
                 pass  # what is due is answered after every event
             case Unreadable():
-                self._note_refusal(event.address, "us", f"speaks wire version {event.version}, we do not")
+                self.refusals.note(event.address, "us", f"speaks wire version {event.version}, we do not")
             case Unreachable():
                 self.scan.on_unreachable(event.position)
                 self.joining.on_unreachable(event.position)
@@ -181,7 +182,7 @@ class Node:
                 self._refuse_terms(event.address, message, differs)
                 return
         if isinstance(message, Versions):
-            self._note_refusal(event.address, "them", f"speaks wire versions {list(message.spoken)}, we do not")
+            self.refusals.note(event.address, "them", f"speaks wire versions {list(message.spoken)}, we do not")
         elif (reason := reason_to_drop(self.context, event)) is not None:
             self.context.note(Dropped(reason))
         elif event.source is not None:
@@ -193,11 +194,14 @@ class Node:
                 self.joining.on_heard(event.source)
             self._on_message(event.source, event.address, message)
 
-    def _on_message(self, source: Position, address: str, message: Message) -> None:
+    def _on_message(  # noqa: PLR0912 - one case a message
+        self, source: Position, address: str, message: Message
+    ) -> None:
         match message:
             case Propose():
                 self._on_propose(source, message)
             case Ask():
+                source = message.asker or source
                 lowest = self.joining.hearsay.lowest
                 self.leading.on_ask(source, message, lowest, settled=self.phase in SETTLED)
                 self.joining.on_asked(source)
@@ -220,6 +224,10 @@ class Node:
                 self._on_stranger(source, message)
             case Goodbye():
                 self._on_goodbye(source, message)
+            case Errand():
+                self.joining.errands.run(source, message, self.following.path)
+            case Meet():
+                self.joining.introductions.on_meet(message.root)
             case Announce():
                 self.herald.on_announce(source)
                 self.joining.on_announce(source)
@@ -247,7 +255,7 @@ class Node:
         if not awaited:
             return
         if refuse.no is No.TERMS:
-            self._note_refusal(address, "them", refuse.text)
+            self.refusals.note(address, "them", refuse.text)
         leader = self.following.leader
         if leader is not None and leader.position == source and refuse.no is not No.BUSY and not leader.leaving:
             self._lose_leader("unwelcome", refuse.hints)
@@ -303,15 +311,11 @@ class Node:
 
     def _refuse_terms(self, address: str, message: Propose | Ask, differs: str) -> None:
         context = self.context
-        self._note_refusal(address, "us", differs)
+        self.refusals.note(address, "us", differs)
         if not self.leading.admits():
             return  # nobody may use us as an echo
         swapped = difference(context.terms, message.terms) or differs
         context.reply(Refuse(context.incarnation, message.exchange, No.TERMS, swapped, 0, (), 0))
-
-    def _note_refusal(self, address: str, side: Literal["them", "us"], reason: str) -> None:
-        if self.refusals.add(address, side, reason, self.context.now):
-            self.context.note(Refused(address, side, reason))
 
     # -- time -------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from subord.core.messages import Ask, Propose, Wish
 from subord.core.roster import Roster
 from subord.core.view import Position
 
+QUESTIONS_MAX = 128  # open: rows of doors overlap, and others knock in our name
 PROPOSALS_MAX = 10  # new ones in any second: each may cost an ARP request, beside those of the walk
 
 
@@ -43,9 +44,16 @@ class Question(msgspec.Struct, kw_only=True):
     busy: int = 0
     awaited: bool = True  # False: asked on the off chance, and forgotten when we are awake for something else
 
+    def put_off(self, until: float) -> None:
+        """Somebody lives there, and is busy: that is no vain try."""
+        self.busy += 1
+        self.awaited = True
+        self.tries += 1
+        self.next_at = until
+
 
 class Questions:
-    """The open questions of one node. Their number is bounded by those who ask: see `Joining`."""
+    """The open questions of one node. Nobody knocks at doors when there are QUESTIONS_MAX."""
 
     def __init__(self, context: Context, roster: Roster) -> None:
         self._context = context
@@ -83,7 +91,21 @@ class Questions:
         """For advice."""
         self._begin(position, None, self._context.timing.answer_s, 0, patient=False).awaited = awaited
 
+    def expect(self, positions: tuple[Position, ...]) -> int:
+        """Others ask these for advice in our name. The number of the first question; the rest are counted on."""
+        wait_s = 2 * self._context.timing.answer_s  # there is one way more to go
+        questions = [self._open_one(position, None, wait_s, 0, patient=False) for position in positions]
+        for question in questions:
+            question.awaited = False
+            question.next_at = self._context.now + wait_s
+        return questions[0].exchange
+
     def _begin(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Question:
+        question = self._open_one(position, wish, wait_s, tries, patient)
+        self.put(question)
+        return question
+
+    def _open_one(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Question:
         question = Question(
             position=position,
             exchange=self._context.next_number(),
@@ -94,7 +116,6 @@ class Questions:
             patient=patient,
         )
         self._open[question.exchange] = question
-        self.put(question)
         return question
 
     def put(self, question: Question) -> None:

@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from subord.core.context import Context
+from subord.core.events import Refused
 from subord.core.view import Refusal
 
 REFUSALS_MAX = 64
@@ -24,21 +26,24 @@ class _Line(msgspec.Struct):
 class Refusals:
     """The last refusals by address and side."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._lines: dict[tuple[str, Literal["them", "us"]], _Line] = {}
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    def add(self, address: str, by: Literal["them", "us"], reason: str, now: float) -> bool:
-        """Note a refusal; True when this address and reason are new."""
+    def note(self, address: str, by: Literal["them", "us"], reason: str) -> None:
+        """Once more; whoever reads our notices hears of it when this address or reason is new."""
+        now = self._context.now
         old = self._lines.pop((address, by), None)
         new = old is None or old.reason != reason
         times = 1 if old is None or new else old.times + 1
         self._lines[address, by] = _Line(reason, now, times)
         if len(self._lines) > REFUSALS_MAX:
             del self._lines[next(iter(self._lines))]
-        return new
+        if new:
+            self._context.note(Refused(address, by, reason))
 
     def shown(self, now: float) -> tuple[Refusal, ...]:
         """Latest first."""

@@ -18,9 +18,12 @@ from subord.core.doors import all_doors, common_doors, likely_doors, near_doors
 from subord.core.view import Position
 
 DOORS_MAX = 128
+CALLS_MAX = 64  # of a new root to those who belong below it
 BRISK_AGAIN_MAX = 64
 ROW = 6  # doors far away that are knocked at together
 ARP_S = 3.0  # for so long a host asks for an address before it gives up
+BESIDE = 2  # neighbours, one on each side
+EARLY = 0.8  # of the time of a row has passed when one in another's name is early, but welcome
 ROWS = 2  # in so much time as they take there are never more doors than in them
 
 
@@ -102,13 +105,18 @@ class Walk:
         likely = likely_doors(self._context.position, self._context.mapping)
         self.add((*known, *(likely[:1] if self.is_brisk else likely)), self._context.now + self._row_s)
 
-    def stop(self) -> None:
+    def stop(self, *, greet: bool = False) -> None:
+        """No more doors; `greet`: but those beside ours, if we were in haste and have not been there."""
+        beside = islice(self._context.mapping.neighbours(self._context.position), BESIDE)
+        left = [p for p in beside if p in self._near] if greet and self.is_brisk else []
         self._known, self._near, self._calls = [], [], []
         self.next_at = inf
+        if left:
+            self.add(left, self._context.now + self._context.timing.knock_s)
 
-    def call(self, positions: list[Position]) -> None:
+    def call(self, positions: Iterable[Position]) -> None:
         """Tell these that we are here, at the pace of knocking."""
-        self._calls = positions
+        self._calls = list(islice(positions, CALLS_MAX))
         self.pause()
 
     def next_call(self) -> Position | None:
@@ -146,6 +154,21 @@ class Walk:
         self._brisk_left = 0  # that was the whole list
         return self._stroll()
 
+    def row_for_another(self) -> tuple[Position, ...]:
+        """The next far doors, for somebody who knocks in our name."""
+        far = tuple(islice(self._common, min(ROW, self._brisk_left)))
+        self._brisk_left -= len(far)
+        return far
+
+    def may_run(self) -> bool:
+        """Is there room in our pace for a row in another's name? It may be a little early on its way to us."""
+        times = self._knocked_at
+        return not times or self._context.now >= times[-1] + EARLY * self._row_s
+
+    def note_knocks(self, doors: int) -> None:
+        """So many just now."""
+        self._knocked_at.extend([self._context.now] * doors)
+
     def _stroll(self) -> tuple[Position, ...]:
         context = self._context
         size = context.settings.network.size
@@ -164,7 +187,7 @@ class Walk:
     def _knock(self, doors: tuple[Position, ...]) -> tuple[Position, ...]:
         """The next step comes as late as if each door had its own time."""
         now = self._context.now
-        self._knocked_at.extend([now] * len(doors))
+        self.note_knocks(len(doors))
         self.next_at = max(now + len(doors) * self._context.timing.knock_s, self._free_at(1))
         return doors
 

@@ -15,7 +15,6 @@ from typing import NoReturn
 from subord.core.answers import ASKED_MAX
 from subord.core.doors import NEAR_MAX
 from subord.core.events import Action, Event, LeaderLost, Received, Send, Start, SubordinateLost, Unreadable, Wakeup
-from subord.core.joining import CALLS_MAX, QUESTIONS_MAX
 from subord.core.messages import (
     ALTERNATES_MAX,
     CHANGES_MAX,
@@ -33,11 +32,12 @@ from subord.core.messages import (
 from subord.core.node import Node
 from subord.core.peers import OTHERS_MAX, PEERS_MAX
 from subord.core.phases import Phase
+from subord.core.questions import QUESTIONS_MAX
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.settings import Settings
 from subord.core.showing import table_sizes
 from subord.core.view import Incarnation, Position
-from subord.core.walk import DOORS_MAX
+from subord.core.walk import CALLS_MAX, DOORS_MAX
 from subord.sim import oracle
 from subord.sim.world import World
 

@@ -64,4 +64,4 @@ def test_in_a_crowd_of_walkers_nobody_proposes_to_more_than_that_in_a_second() -
         world.start(position)
     world.run(25)
     in_a_second = [sum(0 <= later - at < 1 for later in each) for each in times.values() for at in each]
-    assert max(in_a_second) == PROPOSALS_MAX + 1  # and the first, to its home, which is repeated
+    assert PROPOSALS_MAX <= max(in_a_second) <= PROPOSALS_MAX + 1  # and the first, to its home, which is repeated

@@ -111,6 +111,7 @@ def test_a_seed_is_no_longer_asked_when_there_is_a_leader() -> None:
     world.seeds = (30_000,)
     world.start_all((1_000, 9_000, 30_000, FAR))
     world.run_until(world.whole, within_s=20)
+    world.run(1)  # new guests greet their neighbours
     said = world.listen()
     world.run(2 * REST_S)
     assert {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import inf
+from random import Random
 
 import pytest
 
 from subord.core.admission import Admission
 from subord.core.agenda import Agenda, Alarm
+from subord.core.context import Context
+from subord.core.events import Refused
 from subord.core.mapping import IpMapping
 from subord.core.messages import No, Wish
 from subord.core.network import Network
@@ -65,14 +68,18 @@ def test_admission(per_s: float, at: list[float], admitted: list[bool]) -> None:
 
 
 def test_a_repeated_refusal_is_told_once_and_counted() -> None:
-    book = Refusals()
-    news = [
-        book.add("10.0.0.7", "us", "fan-out 8, we use 2", 1.0),
-        book.add("10.0.0.7", "us", "fan-out 8, we use 2", 2.0),
-        book.add("10.0.0.7", "them", "fan-out 2, we use 8", 3.0),
-        book.add("10.0.0.7", "us", "fan-out 4, we use 2", 4.0),
-    ]
-    assert news == [True, False, True, True]
+    context = Context(Settings(network=Network.parse("10.0.0.0/24")), 1, 1, Random(1), 0.0)
+    book = Refusals(context)
+    for at, by, reason in [
+        (1.0, "us", "fan-out 8, we use 2"),
+        (2.0, "us", "fan-out 8, we use 2"),
+        (3.0, "them", "fan-out 2, we use 8"),
+        (4.0, "us", "fan-out 4, we use 2"),
+    ]:
+        context.now = at
+        book.note("10.0.0.7", by, reason)  # type: ignore[arg-type]
+    told = [(each.by, each.reason) for each in context.actions if isinstance(each, Refused)]
+    assert told == [("us", "fan-out 8, we use 2"), ("them", "fan-out 2, we use 8"), ("us", "fan-out 4, we use 2")]
     assert [(r.by, r.reason, r.times, r.ago_s) for r in book.shown(5.0)] == [
         ("us", "fan-out 4, we use 2", 1, 1.0),
         ("them", "fan-out 2, we use 8", 1, 2.0),
@@ -80,9 +87,9 @@ def test_a_repeated_refusal_is_told_once_and_counted() -> None:
 
 
 def test_the_book_of_refusals_is_bounded_and_forgets_the_oldest() -> None:
-    book = Refusals()
+    book = Refusals(Context(Settings(network=Network.parse("10.0.0.0/24")), 1, 1, Random(1), 0.0))
     for number in range(REFUSALS_MAX + 5):
-        book.add(f"a{number}", "us", "no", float(number))
+        book.note(f"a{number}", "us", "no")
     shown = [refusal.address for refusal in book.shown(100.0)]
     assert shown == [f"a{number}" for number in range(REFUSALS_MAX + 4, 4, -1)]
 

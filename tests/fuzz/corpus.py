@@ -29,9 +29,11 @@ from subord.core.messages import (
     Beat,
     Change,
     Echo,
+    Errand,
     Goodbye,
     Guidance,
     Guide,
+    Meet,
     Message,
     No,
     Propose,
@@ -85,7 +87,7 @@ REAL: tuple[Callable[[Pen], Message], ...] = (
     lambda pen: Propose(pen.life, pen.number, TERMS, pen.chance.choice(list(Wish))),
     lambda pen: Accept(pen.life, pen.number, pen.guidance()),
     lambda pen: Refuse(pen.life, pen.number, pen.chance.choice(list(No)), "full", 5, pen.some(), pen.one()),
-    lambda pen: Ask(pen.life, pen.number, TERMS),
+    lambda pen: Ask(pen.life, pen.number, TERMS, pen.one() if pen.maybe() else 0),
     lambda pen: Advice(pen.life, pen.number, pen.maybe(), pen.one(), pen.some(), pen.one()),
     lambda pen: Back(pen.life, pen.one()),
     lambda pen: Beat(
@@ -96,6 +98,8 @@ REAL: tuple[Callable[[Pen], Message], ...] = (
     lambda pen: Guide(pen.life, pen.guidance()),
     lambda pen: Goodbye(pen.life, pen.chance.choice(list(Why)), pen.some()),
     lambda pen: Announce(pen.life, TERMS),
+    lambda pen: Errand(pen.life, pen.number, pen.some()),
+    lambda pen: Meet(pen.life, pen.one()),
     lambda pen: Versions((1, pen.chance.randrange(256))),
 )
 

@@ -22,7 +22,6 @@ from small_world import SmallWorld
 from subord.core.answers import ASKED_MAX
 from subord.core.doors import NEAR_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
-from subord.core.joining import CALLS_MAX
 from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.node import Node
@@ -31,7 +30,7 @@ from subord.core.peers import OTHERS_MAX, PEERS_MAX
 from subord.core.refusals import REFUSALS_MAX
 from subord.core.rounds import ADVISERS_MAX
 from subord.core.settings import Settings
-from subord.core.walk import DOORS_MAX, ROW
+from subord.core.walk import CALLS_MAX, DOORS_MAX, ROW
 from subord.wire import Fault, decode, encode
 from tests.fuzz import corpus
 

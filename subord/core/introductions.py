@@ -1,0 +1,46 @@
+"""Two trees side by side, and somebody who knows people in both (protocol section 3).
+
+Intuition: two villages whose last houses share a fence. Neither mayor has heard of the other, but whoever moves into
+a house by the fence greets the neighbours on both sides, and tells the mayor of higher rank where the other lives.
+
+A word goes to the higher root only, and from somebody who is root no longer on to the root above it: every step
+leads to a lower rank, so it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from subord.core.context import Context
+from subord.core.events import Dropped
+from subord.core.following import Following
+from subord.core.messages import Meet
+from subord.core.view import Position
+
+
+class Introductions:
+    """What one node tells roots about each other."""
+
+    def __init__(self, context: Context, following: Following, ask_soon: Callable[[Position], None]) -> None:
+        """`ask_soon` is told of a root to ask."""
+        self._ask_soon = ask_soon
+        self._context = context
+        self._following = following
+
+    def introduce(self, other: Position) -> bool:
+        """We, who have a leader, heard of the root `other`; False: it is our own."""
+        root, may_lead = self._following.path[0], self._context.mapping.may_lead
+        if other in (root, 0):
+            return False
+        lower, higher = (other, root) if may_lead(other, root) else (root, other)
+        self._context.send(higher, Meet(self._context.incarnation, lower))
+        return True
+
+    def on_meet(self, root: Position) -> None:
+        """Somebody told us of a root. Whether it is root still, and suits us, it says itself."""
+        if not self._context.mapping.may_lead(root, self._context.position):
+            self._context.note(Dropped("unexpected"))
+        elif self._following.path:
+            self.introduce(root)
+        else:
+            self._ask_soon(root)

@@ -1,0 +1,83 @@
+"""Two trees side by side: who knows people in both tells the higher root of the lower (introductions.py)."""
+
+from __future__ import annotations
+
+from small_world import SmallWorld
+
+from subord.core.events import Dropped
+from subord.core.messages import Advice, Ask, Meet, Propose
+from subord.core.settings import LAN
+
+LEFT, RIGHT, BETWEEN = 30_000, 30_002, 30_001
+
+
+def two_roots() -> SmallWorld:
+    """Neither has heard of the other: they started out of each other's hearing."""
+    world = SmallWorld.empty(2)
+    world.lossy = lambda source, target, _message: {source, target} == {LEFT, RIGHT}
+    world.start_all((LEFT, RIGHT))
+    world.run(10)
+    assert world.roots() == [LEFT, RIGHT]
+    world.lossy = lambda _source, _target, _message: False
+    return world
+
+
+def test_who_moves_in_between_introduces_the_roots_on_both_sides() -> None:
+    world = two_roots()
+    world.start_all((BETWEEN,))
+    world.run_until(world.whole, within_s=LAN.patience_s + 1)
+    assert world.sent["Meet"] == 1
+
+
+def test_a_root_asks_the_lower_one_that_it_is_told_of() -> None:
+    world = two_roots()
+    said = []
+    world.on_message = lambda source, target, message, _copies: said.append((source, target, type(message)))
+    world.tell(9, RIGHT, Meet(1, LEFT))
+    world.run_until(world.whole, within_s=1)
+    assert said[0] == (RIGHT, LEFT, Ask)
+    assert (RIGHT, LEFT, Propose) in said
+
+
+def test_one_who_is_root_no_longer_passes_the_word_on_to_the_higher_of_both_roots() -> None:
+    world = SmallWorld.empty(2)
+    world.seeds = (30_000,)
+    world.start_all((30_000, 41_000))
+    world.run(10)
+    assert world.leader_of(41_000) == 30_000
+    said = []
+    world.on_message = lambda source, target, message, _copies: said.append((source, target, message))
+    incarnation = world.nodes[41_000].context.incarnation
+    world.tell(9, 41_000, Meet(1, 20_000))
+    assert said == [(41_000, 30_000, Meet(incarnation, 20_000))]
+    said.clear()
+    world.tell(9, 41_000, Meet(1, 35_000))
+    assert said == [(41_000, 35_000, Meet(incarnation, 30_000))]
+    said.clear()
+    world.tell(9, 41_000, Meet(1, 30_000))  # its own root
+    assert said == []
+
+
+def test_nobody_is_sent_to_a_higher_rank_or_to_itself() -> None:
+    world = two_roots()
+    for root in (LEFT, RIGHT):
+        world.tell(9, LEFT, Meet(1, root))
+    world.run(0.2)
+    reasons = [n.reason for _, p, n in world.notices if p == LEFT and isinstance(n, Dropped)]
+    assert reasons == ["unexpected", "unexpected"]
+
+
+def test_a_guest_greets_the_neighbours_whom_it_has_not_asked_yet_once() -> None:
+    """Led by an acquaintance before it came to its neighbours' doors."""
+    world = SmallWorld.empty(2)
+    world.start_all((20_000,))
+    world.run(60)
+    said = []
+    world.on_message = lambda source, target, message, _copies: said.append((source, target, type(message)))
+    world.start_all((41_000,), known=(20_000,))
+    world.run(60)
+    assert world.leader_of(41_000) == 20_000
+    asked = [target for source, target, kind in said if (source, kind) == (41_000, Ask)]
+    assert [asked.count(p) for p in (40_999, 41_001)] == [1, 1]
+    assert set(asked) <= {40_999, 41_001, 20_000}
+    assert (20_000, 41_000, Advice) in said
