@@ -194,9 +194,7 @@ class Node:
                 self.joining.on_heard(event.source)
             self._on_message(event.source, event.address, message)
 
-    def _on_message(  # noqa: PLR0912 - one case a message
-        self, source: Position, address: str, message: Message
-    ) -> None:
+    def _on_message(self, source: Position, address: str, message: Message) -> None:  # noqa: PLR0912 - one a case
         match message:
             case Propose():
                 self._on_propose(source, message)
