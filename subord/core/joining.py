@@ -390,8 +390,7 @@ class Joining:
         self._walk.found_somebody(is_seed=source in self.seeds)
         self.answers.mark(self._context.now, source, "has room" if advice.room else "no free slot")
         if self.aim is Aim.BETTER:
-            if source in self._following.path or not self.introductions.introduce(advice.root):
-                self._weigh(source, advice)
+            self._weigh(source, advice)
         elif self.aim is not Aim.NOTHING:
             self._follow_advice(source, advice)
 
@@ -422,7 +421,7 @@ class Joining:
             self.told_home()
         elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, source):
             self._questions.ask(advice.root)  # our root is none any more
-        else:
+        elif not (self._walk.is_beside(source) and self.introductions.introduce(advice.root)):
             level = len(self._following.path)
             found = better_place(advice, level)
             if found is not None:

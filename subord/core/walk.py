@@ -105,10 +105,13 @@ class Walk:
         likely = likely_doors(self._context.position, self._context.mapping)
         self.add((*known, *(likely[:1] if self.is_brisk else likely)), self._context.now + self._row_s)
 
+    def is_beside(self, position: Position) -> bool:
+        """Is that the door on our left, or on our right?"""
+        return position in islice(self._context.mapping.neighbours(self._context.position), BESIDE)
+
     def stop(self, *, greet: bool = False) -> None:
         """No more doors; `greet`: but those beside ours, if we were in haste and have not been there."""
-        beside = islice(self._context.mapping.neighbours(self._context.position), BESIDE)
-        left = [p for p in beside if p in self._near] if greet and self.is_brisk else []
+        left = [p for p in self._near if self.is_beside(p)] if greet and self.is_brisk else []
         self._known, self._near, self._calls = [], [], []
         self.next_at = inf
         if left:

@@ -40,6 +40,10 @@ def test_two_hundred_seeds_hold() -> None:
     [
         (1245, "L1: a root walked, was refused ten times, and began anew with the same ones"),
         (1458, "L1: the same"),
+        (
+            1438,
+            "L2: a guest whose root had changed took the new one's advice for a neighbour's, and stayed away from home",
+        ),
     ],
 )
 def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
