@@ -11,6 +11,7 @@ from pathlib import Path
 
 from netlab.discovery import MODES
 from netlab.layout import NAMES, NETWORK
+from netlab.peers import SYSTEMS
 
 DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
 ORDERS = ("together", "random", "reverse")
@@ -103,6 +104,8 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test.add_argument("--fanout", type=_numbers, default=(2, 8, 64), metavar="P,P...")
     test.add_argument("--seconds", type=float, default=30.0, help="how long each run is filmed")
     test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
+    test = _test(tests, "peers", "Serf and etcd, where they are installed, in the same lab", "20,50,100,200,300")
+    test.add_argument("--systems", type=_systems, default=SYSTEMS, metavar="NAME,...", help=", ".join(SYSTEMS))
 
 
 def _test(
@@ -196,6 +199,10 @@ def _orders(text: str) -> tuple[str, ...]:
 
 def _modes(text: str) -> tuple[str, ...]:
     return _chosen(text, MODES)
+
+
+def _systems(text: str) -> tuple[str, ...]:
+    return _chosen(text, SYSTEMS)
 
 
 def _chosen(text: str, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -214,15 +214,22 @@ def measured(given: argparse.Namespace) -> int:
 
 def evaluated(given: argparse.Namespace) -> int:
     """Repeat an experiment, print its table."""
-    from netlab import discovery, evaluate, stability
+    from netlab import discovery, evaluate, peers, stability
 
     terminal = Terminal()
-    plan: discovery.Plan | stability.Plan
+    plan: discovery.Plan | stability.Plan | peers.Plan
     if given.what == "discovery":
         plan = discovery.Plan(nodes=given.nodes, modes=given.modes, repeat=given.repeat, rootless=given.rootless)
         records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
         terminal.say(discovery.table(records))
         return 0 if all(record["stable"] for record in records) else 3
+    if given.what == "peers":
+        plan = peers.Plan(nodes=given.nodes, systems=given.systems, repeat=given.repeat, rootless=given.rootless)
+        for sentence in plan.missing():
+            terminal.say(sentence)
+        records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
+        terminal.say(peers.table(records))
+        return 0 if all(record["converged"] for record in records) else 3
     plan = stability.Plan(
         nodes=given.nodes,
         fanout=given.fanout,

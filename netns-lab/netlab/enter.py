@@ -58,7 +58,7 @@ def run_in(client: Client, wanted: str, command: Sequence[str]) -> int:
 
 def _become(info: Message, node: Message, command: Sequence[str], environment: dict[str, str], starter: int) -> None:
     try:
-        _enter(info, node)
+        enter(info, node)
         linux.die_with(starter, signal.SIGKILL)
         os.execvpe(command[0], list(command), environment)  # noqa: S606  # the caller has a shell if he wants one
     except OSError as reason:
@@ -67,7 +67,7 @@ def _become(info: Message, node: Message, command: Sequence[str], environment: d
         os._exit(NOT_FOUND)
 
 
-def _enter(info: Message, node: Message) -> None:
+def enter(info: Message, node: Message) -> None:
     """User namespace first: it gives the right to enter the others."""
     controller = f"/proc/{info['controller']}/ns"
     here = os.getcwd()

@@ -128,11 +128,11 @@ class Joining:
         home = self._home_elsewhere()
         if home is None or not self._may_move_home(home):
             return
-        if any(question.patient for question in self._questions.about(home)):
-            return
-        self._questions.close_about(home)
         # Whoever has no leader has others to ask as well, one after the other.
-        self._propose(home, tries=HOME_TRIES if self.aim in (Aim.BETTER, Aim.LOWER) else 2)
+        tries = HOME_TRIES if self.aim in (Aim.BETTER, Aim.LOWER) else 2
+        if not self._questions.prolong(home, tries):
+            self._questions.close_about(home)
+            self._propose(home, tries=tries)
 
     def _home_elsewhere(self) -> Position | None:
         """Our computed leader, unless we follow it already."""

@@ -141,6 +141,14 @@ class Questions:
     def about(self, position: Position) -> list[Question]:
         return [question for question in self._open.values() if question.position == position]
 
+    def prolong(self, position: Position, tries: int) -> bool:
+        """Is it asked, and will be again? Then at least so many times more: the same news may come in a shower."""
+        for question in self.about(position):
+            if question.patient or question.tries:
+                question.tries = max(question.tries, tries)
+                return True
+        return False
+
     def overdue(self) -> list[Question]:
         return [question for question in self._open.values() if question.next_at <= self._context.now]
 

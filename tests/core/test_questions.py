@@ -37,6 +37,21 @@ def test_ten_proposals_in_a_second_and_then_it_rests() -> None:
     assert questions.next_at == inf
 
 
+def test_the_same_news_in_a_shower_is_one_proposal() -> None:
+    """It is repeated as often as the last word allows; only what was asked in vain to the end is asked anew."""
+    context, questions = new()
+    assert not questions.prolong(7, 2)
+    questions.propose(7, Wish.HOME, tries=1)
+    assert questions.prolong(7, 2)
+    assert [question.tries for question in questions] == [2]
+    assert questions.prolong(7, 1)
+    (question,) = questions
+    assert question.tries == 2
+    question.tries = 0
+    assert not questions.prolong(7, 2)
+    assert len(context.actions) == 1
+
+
 def test_a_walk_is_loud_as_long_as_its_requests_may_be_repeated() -> None:
     context, _ = new()
     walk = Walk(context)

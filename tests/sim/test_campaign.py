@@ -40,6 +40,7 @@ def test_two_hundred_seeds_hold() -> None:
     [
         (1245, "L1: a root walked, was refused ten times, and began anew with the same ones"),
         (1458, "L1: the same"),
+        (3537, "S9: each of a dozen old words that its home was back made a node propose to it anew"),
         (1438, "L2: a guest took the advice of a new root for a neighbour's, and did not go home"),
     ],
 )

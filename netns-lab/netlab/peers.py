@@ -1,0 +1,209 @@
+"""What an operator would otherwise install, in the same lab, on the same machine, by turns.
+
+Intuition: a comparison of cars on one road and one day. Each is driven as its maker delivers it; all are timed with
+the same watch: until everybody is on board, at rest, when one falls out, when the driver falls out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from netlab import etcd, serf
+from netlab.etcd import Etcd
+from netlab.evaluate import Run
+from netlab.figures import spread_text
+from netlab.lab import Lab
+from netlab.launch import Progress
+from netlab.ours import Ours
+from netlab.results import Record
+from netlab.rivals import Rival
+from netlab.serf import Serf
+from netlab.visitors import Visitors
+
+CONVERGED_S_MAX = 180.0
+KNOWN_S_MAX = 60.0
+LOOK_S = 0.05  # how exactly times of others are known
+FANOUT = 8
+PROGRAMS = {"subord": (), "serf": (serf.PROGRAM,), "etcd-3": (etcd.PROGRAM, etcd.CLIENT), "etcd-5": (etcd.PROGRAM,)}
+SYSTEMS = tuple(PROGRAMS)
+INSTALL = "Debian: apt-get install serf etcd-server etcd-client"
+NOT_COMPARED = (
+    "ClusterShell is not compared: its tree carries commands over ssh and knows nothing of who lives;"
+    " subord carries no commands yet."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Systems take turns, so that what happens on the machine meanwhile happens to all of them."""
+
+    nodes: tuple[int, ...]
+    systems: tuple[str, ...] = SYSTEMS
+    repeat: int = 5
+    settle_s: float = 15.0  # before the measurement at rest
+    rest_s: float = 20.0
+    rootless: bool = False
+
+    def missing(self) -> list[str]:
+        """Sentences about systems that are not installed here, and are left out."""
+        return [
+            f"{name} is left out: {program} is not installed here ({INSTALL})."
+            for name in self.systems
+            for program in PROGRAMS[name]
+            if shutil.which(program) is None
+        ]
+
+    def runs(self, progress: Progress) -> Iterator[Run]:
+        present = [name for name in self.systems if all(shutil.which(program) for program in PROGRAMS[name])]
+        for nodes in self.nodes:
+            for number in range(self.repeat):
+                for name in present:
+                    title = f"{nodes} nodes, {name}, run {number + 1} of {self.repeat}"
+                    yield title, partial(measure_one, self, name, nodes, number, progress)
+
+
+def measure_one(plan: Plan, name: str, nodes: int, number: int, progress: Progress) -> Record:
+    """One system in a lab of its own. Raises LabError."""
+    with (
+        Lab(nodes, FANOUT, rootless=plan.rootless, progress=progress) as lab,
+        tempfile.TemporaryDirectory(prefix="peers-") as directory,
+        _rival(name, lab, Path(directory)) as rival,
+    ):
+        progress(f"starting {name}", 0, 0)
+        rival.start()
+        found = _converge(rival)
+        if found["converged"]:
+            time.sleep(plan.settle_s)
+            progress("measuring at rest", 0, 0)
+            found |= _rest(lab, rival, plan.rest_s)
+            progress("killing, and pulling cables", 0, 0)
+            found |= _deaths(lab, rival)
+        return {"nodes": nodes, "system": name, "repeat": number, "settings": rival.settings, **found}
+
+
+@contextmanager
+def _rival(name: str, lab: Lab, directory: Path) -> Iterator[Rival]:
+    if name == "subord":
+        lab.touch_memory()
+        yield Ours(lab)
+        return
+    with Visitors(lab, directory) as visitors:
+        yield Serf(lab, visitors) if name == "serf" else Etcd(lab, visitors, int(name.removeprefix("etcd-")))
+
+
+def _converge(rival: Rival) -> Record:
+    _wait(lambda: rival.converged_at() is not None, CONVERGED_S_MAX)
+    (first, last), at = rival.started_at(), rival.converged_at()
+    return {
+        "converged": at is not None,
+        "started_within_s": last - first,
+        "converged_s": None if at is None else at - first,
+        "converged_after_last_start_s": None if at is None else at - last,
+    }
+
+
+def _rest(lab: Lab, rival: Rival, seconds: float) -> Record:
+    """Per node of each group: frames and bytes that it sent, share of a core, memory."""
+    before, (cpu_before, _) = lab.ports(), rival.meters()
+    time.sleep(seconds)
+    after, (cpu_after, pss_mib) = lab.ports(), rival.meters()
+    passed = after["mono"] - before["mono"]
+    found: Record = {"rest_s": passed}
+    for group, members in rival.groups().items():
+        some = list(members)
+        sent = [
+            [new - old for new, old in zip(after["sent"][address], before["sent"][address], strict=True)]
+            for address in map(lab.address, some)
+        ]
+        found |= {
+            f"{group}s": len(some),
+            f"{group}_packets_per_s": sum(packets for _, packets in sent) / passed / len(some),
+            f"{group}_bytes_per_s": sum(count for count, _ in sent) / passed / len(some),
+            f"{group}_cpu_percent": 100 * sum(cpu_after[p] - cpu_before[p] for p in some) / passed / len(some),
+            f"{group}_pss_mib": sum(pss_mib[p] for p in some) / len(some),
+        }
+    return found
+
+
+def _deaths(lab: Lab, rival: Rival) -> Record:
+    """An ordinary node, then the leader, if there is one; each killed, and each cut off."""
+    killed, cut = rival.victims()
+    found = _named("known_kill", _watch(rival, killed, lambda: rival.end(killed)))
+    found |= _named("known_cut", _watch(rival, cut, lambda: lab.cut(cut)))
+    rival.end(cut)  # or it would go on as a cluster of one
+    leader = rival.leader()
+    if leader is None:
+        return found
+    found["leader_kill_s"] = _succession(rival, leader, lambda: rival.end(leader))
+    rival.restore(leader)
+    second = rival.leader() or leader
+    found["leader_cut_s"] = _succession(rival, second, lambda: lab.cut(second))
+    return found
+
+
+def _named(what: str, times: tuple[float | None, float | None]) -> Record:
+    return {f"{what}_first_s": times[0], f"{what}_all_s": times[1]}
+
+
+def _watch(rival: Rival, victim: int, act: Callable[[], None]) -> tuple[float | None, float | None]:
+    """Seconds until the first and the last of those knew who must; None: not within KNOWN_S_MAX."""
+    at = time.monotonic()
+    act()
+    must_know = rival.must_know(victim)
+    _wait(lambda: must_know <= rival.knowers(victim).keys(), KNOWN_S_MAX)
+    known = {who: since - at for who, since in rival.knowers(victim).items()}
+    everybody = must_know <= known.keys()
+    return min(known.values(), default=None), max(
+        (known[who] for who in must_know), default=0.0
+    ) if everybody else None
+
+
+def _succession(rival: Rival, leader: int, act: Callable[[], None]) -> float | None:
+    at = time.monotonic()
+    act()
+    _wait(lambda: (rival.leader_since(leader) or 0.0) > at, KNOWN_S_MAX)
+    since = rival.leader_since(leader)
+    return None if since is None or since < at else since - at
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> None:
+    """Until it holds, or the time is over."""
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(LOOK_S)
+
+
+COLUMNS = (
+    ("converged_s", "converged, s", 2),
+    ("node_packets_per_s", "packets/s", 2),
+    ("node_bytes_per_s", "B/s", 0),
+    ("node_cpu_percent", "CPU, %", 3),
+    ("node_pss_mib", "PSS, MiB", 1),
+    ("known_kill_all_s", "kill known, s", 2),
+    ("known_cut_all_s", "cut known, s", 2),
+    ("leader_kill_s", "leader, s", 2),
+)
+
+
+def table(records: list[Record]) -> str:
+    """For people: medians and spread; of clients where a system has servers; `-`: never, or no such thing."""
+    lines = ["nodes  system  " + "  ".join(f"{title:>20}" for _, title, _ in COLUMNS)]
+    for nodes in dict.fromkeys(record["nodes"] for record in records):
+        for name in dict.fromkeys(record["system"] for record in records):
+            some = [each for each in records if (each["nodes"], each["system"]) == (nodes, name)]
+            cells = [_cell(some, key, digits) for key, _, digits in COLUMNS]
+            lines.append(f"{nodes:5}  {name:6}  " + "  ".join(f"{cell:>20}" for cell in cells))
+    return "\n".join([*lines, NOT_COMPARED])
+
+
+def _cell(records: list[Record], key: str, digits: int) -> str:
+    values = [each.get(key, each.get(key.replace("node_", "client_"))) for each in records]
+    known = [value for value in values if value is not None]
+    return spread_text(known, digits) if known and len(known) == len(values) else "-"

@@ -1,0 +1,58 @@
+"""What every system under comparison must be able to say of itself (peers.py).
+
+Intuition: the entry form of a race. Whoever wants to run names who is on the team, when it stands, and who has
+noticed that somebody is missing; how it does that is its own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+Knowers = dict[int, float]
+"""Who knows of something, and since when (monotonic seconds)."""
+
+
+class Rival(Protocol):
+    """One system on all nodes of one lab. Times are monotonic seconds."""
+
+    settings: str  # in words, for the table
+
+    def start(self) -> None:
+        """Start everybody, as fast as possible."""
+
+    def started_at(self) -> tuple[float, float]:
+        """When the first and the last process were started."""
+
+    def converged_at(self) -> float | None:
+        """Since when everybody who should knows everybody; None: not yet."""
+
+    def victims(self) -> tuple[int, int]:
+        """Two ordinary nodes: one whose process is killed, one whose cable is pulled."""
+
+    def end(self, position: int) -> None:
+        """kill -9."""
+
+    def knowers(self, victim: int) -> Knowers:
+        """Who has noticed that it is gone."""
+
+    def must_know(self, victim: int) -> frozenset[int]:
+        """Who has to notice until the news is out."""
+
+    def leader(self) -> int | None:
+        """Who leads; None: nobody does, ever."""
+
+    def leader_since(self, other_than: int) -> float | None:
+        """Since when all who live agree on another leader; None: not yet."""
+
+    def restore(self, position: int) -> None:
+        """Start again who was ended, and wait for it."""
+
+    def meters(self) -> tuple[dict[int, float], dict[int, float]]:
+        """Processor seconds and PSS in MiB, by position."""
+
+    def groups(self) -> dict[str, Iterable[int]]:
+        """Whose costs are told apart, such as servers and clients."""
+
+    def close(self) -> None:
+        """End everything."""

@@ -1,0 +1,87 @@
+"""Other people's programs on the nodes of a lab, for comparison.
+
+Intuition: a playground that is let to another club for an afternoon: the same field, the same lines, their own ball.
+Everybody writes on a sheet of their own, and we read what is new on all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from netlab import enter, linux, measure
+from netlab.lab import Lab
+
+CHUNK_BYTES = 1 << 20
+END_S_MAX = 10.0
+
+
+class Visitors:
+    """Processes by position. Their output is in `directory`, one file each; usable as a context manager."""
+
+    def __init__(self, lab: Lab, directory: Path) -> None:
+        self._lab = lab
+        self._directory = directory
+        self._info = lab.client.ask("info")
+        self._running: defaultdict[int, list[subprocess.Popen[bytes]]] = defaultdict(list)
+        self._sheets: dict[tuple[str, int], tuple[Path, int, bytes]] = {}  # file, bytes read, unfinished line
+
+    def __enter__(self) -> Visitors:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for position in list(self._running):
+            self.end(position)
+
+    def start(self, position: int, name: str, *command: str) -> None:
+        """Run a command in the node's namespaces; it ends with us. Raises OSError when there is no such program."""
+        node = enter.find_node(self._info, str(position))
+        us = os.getpid()
+        path = self._directory / f"{name}-{position}.log"
+
+        def become_a_visitor() -> None:
+            enter.enter(self._info, node)
+            linux.die_with(us, signal.SIGKILL)
+
+        with path.open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._directory,
+                preexec_fn=become_a_visitor,  # noqa: PLW1509 - we have one thread
+            )
+        self._running[position].append(process)
+        self._sheets.setdefault((name, position), (path, 0, b""))
+
+    def end(self, position: int) -> None:
+        """Kill what runs on the node; it is gone on return."""
+        for process in self._running.pop(position, []):
+            process.kill()
+            process.wait(END_S_MAX)
+
+    def lines(self, name: str) -> Iterator[tuple[int, str]]:
+        """New complete lines on the sheets of that name, with the position of the writer."""
+        for (its_name, position), (path, offset, begun) in list(self._sheets.items()):
+            if its_name != name or path.stat().st_size == offset:
+                continue
+            with path.open("rb") as file:
+                file.seek(offset)
+                chunk = file.read(CHUNK_BYTES)
+            *whole, rest = (begun + chunk).split(b"\n")
+            self._sheets[its_name, position] = (path, offset + len(chunk), rest)
+            for line in whole:
+                yield position, line.decode(errors="replace")
+
+    def cpu_s(self) -> dict[int, float]:
+        """Processor time of each node's processes that run now, in seconds."""
+        return {position: sum(measure.cpu_s(each.pid) for each in some) for position, some in self._running.items()}
+
+    def pss_mib(self) -> dict[int, float]:
+        """Memory of each node's processes, shared pages divided by their users."""
+        return {position: sum(measure.pss_mib(each.pid) for each in some) for position, some in self._running.items()}
