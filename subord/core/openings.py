@@ -147,10 +147,11 @@ class Openings:
         self._nodes = nodes = Counter(self._living)
         heights: dict[Position, int] = {}
         self._heights = heights
-        # Leaders rank below their subordinates: when a node's turn comes its leader has had it.
+        # Leaders rank below their subordinates: when a node's turn comes its leader has had it. Whose leader we do
+        # not list is just moving with its branch; nobody is sent there before we know how deep that is.
         for position in self._living:
-            if position != owner:
-                levels[position] = levels.get(rows[position].leader, top) + 1
+            if position != owner and rows[position].leader in levels:
+                levels[position] = levels[rows[position].leader] + 1
         for position in reversed(self._living):
             if position != owner:
                 leader = rows[position].leader
@@ -160,7 +161,7 @@ class Openings:
         self._end_kept_promises(rows)
         self._vacant = [[] for _ in range(max(levels.values()) + 1)]
         self._guests = [[] for _ in self._vacant]
-        for position in self._living:
+        for position in levels:
             leader = rows[position].leader
             if self._free[position] > 0:
                 self._vacant[levels[position]].append(position)

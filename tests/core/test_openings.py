@@ -48,6 +48,16 @@ class Office:
         return self.openings.suggest(node, top, limit)
 
 
+def test_nobody_is_sent_to_a_branch_whose_leader_is_just_moving() -> None:
+    """The row of 33 has not come yet, or has just gone: nobody knows how deep 34 stands, surely not on level 1."""
+    office = Office({48: 10, 34: 33, 40: 34})
+    assert office.suggests(100) == Places((48, 10), (1, 0), 2)  # and neither 34 nor 40
+    office.waits(PLAN_S)
+    office.comes(33, 10)
+    office.suggests(100)
+    assert [office.openings.level_of(node) for node in (48, 33, 34, 40)] == [1, 1, 2, 3]
+
+
 # -- newcomers ----------------------------------------------------------------------------------------------------
 
 
