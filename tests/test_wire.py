@@ -98,7 +98,7 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
     Guide: st.builds(Guide, NATURAL, GUIDANCE),
     Goodbye: st.builds(Goodbye, NATURAL, st.sampled_from(Why), positions(ALTERNATES_MAX)),
     Announce: st.builds(Announce, NATURAL, TERMS),
-    Errand: st.builds(Errand, NATURAL, NATURAL, positions(HINTS_MAX)),
+    Errand: st.builds(Errand, NATURAL, st.integers(0, (1 << 62) - 1), positions(HINTS_MAX)),
     Meet: st.builds(Meet, NATURAL, st.integers(1, TOP)),
     Versions: st.builds(Versions, st.lists(st.integers(0, 255), max_size=HINTS_MAX).map(tuple)),
 }
@@ -147,7 +147,7 @@ LONGEST: list[Message] = [
     Goodbye(TOP, Why.DISPLACED, tops(ALTERNATES_MAX)),
     Versions(tuple(range(HINTS_MAX))),
     Announce(TOP, LONGEST_TERMS),
-    Errand(TOP, TOP, tops(HINTS_MAX)),
+    Errand(TOP, (1 << 62) - 1, tops(HINTS_MAX)),
     Meet(TOP, TOP),
 ]
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from subord.core.context import Context
 from subord.core.events import Dropped
+from subord.core.following import Following
 from subord.core.messages import Ask, Errand
 from subord.core.questions import QUESTIONS_MAX, Questions
 from subord.core.roster import OWN, Roster
 from subord.core.view import Position
-from subord.core.walk import Walk
+from subord.core.walk import ROW, Walk
 
 RUNNERS_MAX = 8  # at a time
 STRANGERS_MAX = 4  # among them: each may cost the root an ARP request
@@ -40,7 +41,8 @@ class Errands:
     def _runners(self) -> list[Position]:
         """Our subordinates, and a few of those below them."""
         roster = self._roster
-        near = [position for position in roster.claims if position != OWN][:RUNNERS_MAX]
+        near = [position for position in roster.claims if position != OWN]
+        near = self._context.chance.sample(near, min(RUNNERS_MAX, len(near)))
         far = [p for p in roster.rows if p not in near and p != roster.owner and roster.is_live(p)]
         others = min(STRANGERS_MAX, RUNNERS_MAX - len(near), len(far))
         return near + self._context.chance.sample(far, others)
@@ -55,16 +57,18 @@ class Errands:
         """Neither one of ours, nor asked just now."""
         return not self._roster.is_live(door) and not self._questions.awaits(door)
 
-    def run(self, source: Position, errand: Errand, path: tuple[Position, ...]) -> None:
+    def run(self, source: Position, errand: Errand, following: Following) -> None:
         """Knock for the root of our tree, at no other pace than for ourselves."""
-        context = self._context
-        if source not in path[:1]:
+        context, leader = self._context, following.leader
+        if leader is None or source not in following.path[:1]:
             context.note(Dropped("unexpected"))
+        elif source == leader.position and errand.incarnation != leader.incarnation:
+            context.note(Dropped("older_incarnation"))
         elif not self._walk.may_run():
             context.note(Dropped("errand_too_soon"))
         else:
-            self._walk.note_knocks(len(errand.doors))
-            for number, door in enumerate(errand.doors):
-                if door != context.position:
+            self._walk.note_knocks(ROW)
+            for number, door in enumerate(errand.doors[:ROW]):
+                if door != context.position and door not in errand.doors[:number]:
                     exchange = errand.exchange + number
                     context.send(door, Ask(errand.incarnation, exchange, context.terms, asker=source))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from subord.core.context import Context
 from subord.core.events import Received
 from subord.core.messages import Announce, Ask, positions_named
+from subord.core.view import Position
 
 
 def reason_to_drop(context: Context, event: Received) -> str | None:
@@ -19,8 +20,13 @@ def reason_to_drop(context: Context, event: Received) -> str | None:
         return "outside_network"
     if event.source == context.position:
         return "own_address"
-    if isinstance(message, Ask) and message.asker == context.position:
-        return "own_question"
+    if isinstance(message, Ask) and message.asker and not _may_run_for(context, event.source, message.asker):
+        return "false_errand"
     if any(position > context.settings.network.size for position in positions_named(message)):
         return "names_outside_network"
     return None
+
+
+def _may_run_for(context: Context, runner: Position, asker: Position) -> bool:
+    """A root ranks below all whom it may send; and it never sends anybody to itself."""
+    return asker != context.position and context.mapping.may_lead(asker, runner)

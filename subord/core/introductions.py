@@ -3,19 +3,22 @@
 Intuition: two villages whose last houses share a fence. Neither mayor has heard of the other, but whoever moves into
 a house by the fence greets the neighbours on both sides, and tells the mayor of higher rank where the other lives.
 
-A word goes to the higher root only, and from somebody who is root no longer on to the root above it: every step
-leads to a lower rank, so it ends.
+A word goes to the higher root only, and from somebody who is root no longer on to the higher of the other two: every
+step leads to a lower rank, so it ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from subord.core.admission import Admission
 from subord.core.context import Context
 from subord.core.events import Dropped
 from subord.core.following import Following
 from subord.core.messages import Meet
 from subord.core.view import Position
+
+MEETINGS_PER_S = 10.0
 
 
 class Introductions:
@@ -26,12 +29,14 @@ class Introductions:
         self._ask_soon = ask_soon
         self._context = context
         self._following = following
+        self._admission = Admission(MEETINGS_PER_S, context.now)
 
     def introduce(self, other: Position) -> bool:
-        """We, who have a leader, heard of the root `other`; False: it is our own."""
-        root, may_lead = self._following.path[0], self._context.mapping.may_lead
-        if other in (root, 0):
+        """We, who have a leader, heard of the root `other`; False: it is our own, or none."""
+        path, may_lead = self._following.path, self._context.mapping.may_lead
+        if not path or other in (path[0], self._context.position, 0):
             return False
+        root = path[0]
         lower, higher = (other, root) if may_lead(other, root) else (root, other)
         self._context.send(higher, Meet(self._context.incarnation, lower))
         return True
@@ -40,6 +45,8 @@ class Introductions:
         """Somebody told us of a root. Whether it is root still, and suits us, it says itself."""
         if not self._context.mapping.may_lead(root, self._context.position):
             self._context.note(Dropped("unexpected"))
+        elif not self._admission.admit(self._context.now):
+            self._context.note(Dropped("meet_too_soon"))  # each may cost an ARP request
         elif self._following.path:
             self.introduce(root)
         else:

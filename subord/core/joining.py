@@ -187,7 +187,6 @@ class Joining:
 
     def _ask_later(self, source: Position, seconds: float) -> None:
         if self._following.leader is None and self.aim is not Aim.NOTHING:
-            self.peers.know((source,))
             self._walk.add((source,), self._context.now + seconds)
 
     def _begin_search(self, aim: Aim, known: Iterable[Position]) -> None:

@@ -150,15 +150,18 @@ class Leading:
         """
         context, above = self._context, self._following.path
         root = above[0] if above else lowest
+        if ask.asker and not self.admits():
+            context.note(Dropped("errand_busy"))  # nobody may use us as an echo
+            return
         if not settled:
             context.send(
                 source, Advice(context.incarnation, ask.exchange, room=False, root=root, hints=(), highest_guest=0)
             )
             return
-        if not self.admits():
+        if not ask.asker and not self.admits():
             self._refuse(source, ask.exchange, No.BUSY, self._later_ms())
             return
-        places = self.openings.suggest(source, len(above), HINTS_MAX - 2)
+        places = self.openings.suggest(source, len(above), HINTS_MAX - 2, promise=not ask.asker)
         # Only who has nobody above knows how many rank below the asker, and so where it belongs.
         wanted = 0 if above else places.wanted
         level = self.openings.level_of(source)

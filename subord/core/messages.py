@@ -239,12 +239,12 @@ class Errand(msgspec.Struct, frozen=True, array_like=True, tag=14):
     """From a root to anybody in its tree: ask at these doors in my name."""
 
     incarnation: Number
-    exchange: Number  # of the first door; the others' follow
+    exchange: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]  # of the first door; the others' follow
     doors: Hints
 
 
 class Meet(msgspec.Struct, frozen=True, array_like=True, tag=15):
-    """To a root, or one who was: there is a lower one."""
+    """To somebody who is root as far as we know, or may become one: there is a lower one."""
 
     incarnation: Number
     root: Position

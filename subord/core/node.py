@@ -223,7 +223,7 @@ class Node:
             case Goodbye():
                 self._on_goodbye(source, message)
             case Errand():
-                self.joining.errands.run(source, message, self.following.path)
+                self.joining.errands.run(source, message, self.following)
             case Meet():
                 self.joining.introductions.on_meet(message.root)
             case Announce():

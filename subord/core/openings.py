@@ -64,7 +64,7 @@ class Openings:
         self._promises: dict[Position, tuple[Position, float]] = {}  # node -> place, until when
         self._promised: Counter[Position] = Counter()
 
-    def suggest(self, node: Position, top: int, limit: int) -> Places:
+    def suggest(self, node: Position, top: int, limit: int, *, promise: bool = True) -> Places:
         """At most `limit` places for `node`; `top` is the level of the owner in the real tree."""
         self._refresh(top)
         self._forget(node)  # whoever asks again may be sent to the same place again
@@ -74,7 +74,7 @@ class Openings:
         if home is not None and self._roster.is_live(home) and home in self._levels:
             chosen = [home, *(p for p in chosen if p != home)][:limit]
         level = self._levels.get(node)  # of a resident: it comes only for a gain (climbing.py)
-        if chosen and (level is None or level > wanted >= self._levels[chosen[0]] + 1):
+        if promise and chosen and (level is None or level > wanted >= self._levels[chosen[0]] + 1):
             self._promise(node, chosen[0])
         return Places(tuple(chosen), tuple(self._levels[p] for p in chosen), wanted)
 

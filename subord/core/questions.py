@@ -144,7 +144,7 @@ class Questions:
     def prolong(self, position: Position, tries: int) -> bool:
         """Is it asked, and will be again? Then at least so many times more: the same news may come in a shower."""
         for question in self.about(position):
-            if question.patient or question.tries:
+            if question.wish is Wish.HOME and (question.patient or question.tries):
                 question.tries = max(question.tries, tries)
                 return True
         return False

@@ -23,7 +23,7 @@ BRISK_AGAIN_MAX = 64
 ROW = 6  # doors far away that are knocked at together
 ARP_S = 3.0  # for so long a host asks for an address before it gives up
 BESIDE = 2  # neighbours, one on each side
-EARLY = 0.8  # of the time of a row has passed when one in another's name is early, but welcome
+EARLY = 0.2  # of the time of a row: so much before its time is one in another's name welcome
 ROWS = 2  # in so much time as they take there are never more doors than in them
 
 
@@ -35,9 +35,10 @@ class Walk:
         self._known: list[Position] = []  # where somebody lived, or should: knocked at first
         self._near: list[Position] = []
         self._calls: list[Position] = []  # to be told that we are here, before all others
-        self._common = islice(common_doors(context.settings.network.size), 1, None)  # the first is near
+        self._common = self._new_list()
         self._all: Iterator[Position] | None = None
         self._brisk_left = context.timing.walk_fast_max
+        self._begins_anew: bool | None = None  # the common list, at its end; None: nobody has helped yet
         self._answered_at = -inf
         self._far_at = -inf  # no rows before
         self._may_rest = True  # once for each row: whoever answers again and again must not hold us up for ever
@@ -67,6 +68,7 @@ class Walk:
     def calm_down(self) -> None:
         """There is a meeting place that works: no need to look far away in haste."""
         self._brisk_left = 0
+        self._begins_anew = False
 
     def found_somebody(self, *, is_seed: bool) -> None:
         """The news spreads from there: the next row may wait a moment, and with a seed there is no haste at all."""
@@ -149,8 +151,7 @@ class Walk:
         known, self._known = self._known[:ROW], self._known[ROW:]
         if known:
             self._answered_at = self._context.now + self._context.timing.answer_s
-        far = tuple(islice(self._common, min(ROW - len(known), self._brisk_left)))
-        self._brisk_left -= len(far)
+        far = self._next_far(ROW - len(known))
         self._may_rest = True
         if known or far:
             return self._knock((*known, *far))
@@ -159,14 +160,28 @@ class Walk:
 
     def row_for_another(self) -> tuple[Position, ...]:
         """The next far doors, for somebody who knocks in our name."""
-        far = tuple(islice(self._common, min(ROW, self._brisk_left)))
+        self._begins_anew = self._begins_anew is None or self._begins_anew
+        return self._next_far(ROW)
+
+    def _next_far(self, doors: int) -> tuple[Position, ...]:
+        """So many of the common list, or fewer at its end.
+
+        Where others helped it is begun anew there, once: a slip that gets lost is a row at which nobody rings.
+        """
+        far = tuple(islice(self._common, min(doors, self._brisk_left)))
         self._brisk_left -= len(far)
+        if self._begins_anew and (not self._brisk_left or len(far) < doors):
+            self._begins_anew = False
+            self._brisk_left = self._context.timing.walk_fast_max
+            self._common = self._new_list()
         return far
+
+    def _new_list(self) -> Iterator[Position]:
+        return islice(common_doors(self._context.settings.network.size), 1, None)  # the first is near
 
     def may_run(self) -> bool:
         """Is there room in our pace for a row in another's name? It may be a little early on its way to us."""
-        times = self._knocked_at
-        return not times or self._context.now >= times[-1] + EARLY * self._row_s
+        return self._context.now >= self._free_at(ROW) - EARLY * self._row_s
 
     def note_knocks(self, doors: int) -> None:
         """So many just now."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from small_world import SmallWorld
 
 from subord.core.events import Dropped
-from subord.core.messages import Advice, Ask, Meet, Propose
+from subord.core.introductions import MEETINGS_PER_S
+from subord.core.messages import Advice, Ask, Guidance, Guide, Meet, Propose
 from subord.core.settings import LAN
 
 LEFT, RIGHT, BETWEEN = 30_000, 30_002, 30_001
@@ -23,10 +24,29 @@ def two_roots() -> SmallWorld:
 
 
 def test_who_moves_in_between_introduces_the_roots_on_both_sides() -> None:
+    """The neighbour on the right stands in a tree whose root is 29000, and does not look for another."""
+    world = SmallWorld.empty(2)
+    world.seeds = (29_000,)
+    world.start_all((29_000, RIGHT))
+    world.run(10)
+    world.seeds = ()
+    world.lossy = lambda source, target, _message: LEFT in (source, target)
+    world.start_all((LEFT,))
+    world.run(5)
+    assert world.roots() == [29_000, LEFT]
+    world.lossy = lambda _source, _target, _message: False
+    said = []
+    world.on_message = lambda source, target, message, _copies: said.append((source, target, message))
+    world.start_all((BETWEEN,))
+    world.run_until(world.whole, within_s=LAN.patience_s + 1)
+    assert [each for each in said if isinstance(each[2], Meet)] == [(BETWEEN, LEFT, Meet(1000, 29_000))]
+
+
+def test_a_root_beside_that_knows_none_but_us_asks_us_itself() -> None:
     world = two_roots()
     world.start_all((BETWEEN,))
     world.run_until(world.whole, within_s=LAN.patience_s + 1)
-    assert world.sent["Meet"] == 1
+    assert world.sent["Meet"] == 0
 
 
 def test_a_root_asks_the_lower_one_that_it_is_told_of() -> None:
@@ -81,3 +101,51 @@ def test_a_guest_greets_the_neighbours_whom_it_has_not_asked_yet_once() -> None:
     assert [asked.count(p) for p in (40_999, 41_001)] == [1, 1]
     assert set(asked) <= {40_999, 41_001, 20_000}
     assert (20_000, 41_000, Advice) in said
+
+
+def test_where_there_is_a_meeting_place_nobody_greets() -> None:
+    """Its acquaintance is a seed, too: whoever needs to be found is found there."""
+    world = SmallWorld.empty(2)
+    world.start_all((20_000,))
+    world.run(60)
+    said = []
+    world.on_message = lambda source, target, message, _copies: said.append((source, target, type(message)))
+    world.seeds = (20_000,)
+    world.start_all((41_000,))
+    world.run_until(lambda: world.leader_of(41_000) == 20_000, within_s=5)
+    world.run(10)
+    assert not {target for source, target, kind in said if (source, kind) == (41_000, Ask)} & {40_999, 41_001}
+
+
+def test_nobody_introduces_without_end() -> None:
+    """Each word goes to somebody whom we may never have spoken to."""
+    world = SmallWorld.empty(2)
+    world.seeds = (30_000,)
+    world.start_all((30_000, 60_000))
+    world.run(10)
+    sent = world.sent["Meet"]
+    for root in range(40_000, 42_000):
+        world.tell(9, 60_000, Meet(1, root))
+    assert 0 < world.sent["Meet"] - sent <= MEETINGS_PER_S
+    dropped = [n.reason for _, p, n in world.notices if p == 60_000 and isinstance(n, Dropped)]
+    assert dropped.count("meet_too_soon") >= 2_000 - MEETINGS_PER_S
+
+
+def test_hearsay_is_no_acquaintance() -> None:
+    """Peers are those who have spoken to us, and are remembered on disk."""
+    world = two_roots()
+    world.tell(9, RIGHT, Meet(1, 20_000))
+    world.run(1)
+    assert 20_000 not in tuple(world.nodes[RIGHT].joining.peers)
+
+
+def test_a_leader_that_names_no_way_to_the_root_does_no_harm() -> None:
+    """Somebody's words, which no honest leader says: it always names itself."""
+    world = SmallWorld.empty(2)
+    world.start_all((20_000, 41_001))
+    world.run(60)
+    nameless = Guidance(10**6, (), (), (), adrift=False)
+    world.start_all((41_000,), known=(20_000,))
+    world.run_until(lambda: world.leader_of(41_000) == 20_000, within_s=5)
+    world.tell(20_000, 41_000, Guide(world.nodes[20_000].context.incarnation, nameless))
+    assert world.nodes[41_000].joining.introductions.introduce(5) is False

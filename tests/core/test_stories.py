@@ -25,6 +25,7 @@ from subord.core.messages import (
     Beat,
     Change,
     Echo,
+    Errand,
     Goodbye,
     Guidance,
     Guide,
@@ -395,6 +396,7 @@ OLDER: list[tuple[int, int, Message]] = [
     (3, 6, Echo(500, 0, GUIDANCE)),
     (3, 6, Accept(500, 0, GUIDANCE)),
     (3, 6, Refuse(500, 0, No.FULL, "", 0, (2,), 0)),
+    (1, 3, Errand(500, 7, (60,))),
 ]
 
 
