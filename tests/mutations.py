@@ -60,13 +60,6 @@ MUTATIONS = (
         "if False:",
     ),
     Mutation(
-        "lowest-guest-is-displaced",
-        "Who must make room is not the highest guest but the lowest.",
-        "core/slots.py",
-        "return above[-1]",
-        "return above[0]",
-    ),
-    Mutation(
         "slots-without-end",
         "Every guest is taken, however many there are.",
         "core/slots.py",
