@@ -20,7 +20,7 @@ from __future__ import annotations
 import enum
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
@@ -49,13 +49,16 @@ LOCAL = {"start": events.Start, "unreachable": events.Unreachable, "closed": eve
 
 
 class Even(Random):
-    """No chance at all: the middle of every range, and the lowest number."""
+    """No chance at all: the middle of every range, the lowest number, the first of many."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2
 
     def randrange(self, start: int, *_: Any) -> int:  # type: ignore[override]
         return start
+
+    def sample(self, population: Sequence[Any], k: int, **_: Any) -> list[Any]:
+        return list(population[:k])
 
 
 class Stage:
