@@ -109,7 +109,7 @@ class Etcd:
     def must_know(self, victim: int) -> frozenset[int]:
         return frozenset(self._clients) - self._ended - {victim}
 
-    def leader(self) -> int | None:
+    def leader(self) -> int:
         """Raises LabError when there is none within a minute."""
         return self._await_leader()
 
@@ -143,9 +143,6 @@ class Etcd:
 
     def groups(self) -> dict[str, Iterable[int]]:
         return {"member": self._members, "client": self._clients}
-
-    def close(self) -> None:
-        self._visitors.__exit__()
 
     def _read(self) -> None:
         now = time.monotonic()

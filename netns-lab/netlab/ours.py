@@ -65,7 +65,7 @@ class Ours:
         roots = self._lab.look().roots()
         return frozenset(position_of(root.address, self._lab.options.network) for root in roots) - {victim}
 
-    def leader(self) -> int | None:
+    def leader(self) -> int:
         (root,) = self._lab.look().roots()
         return position_of(root.address, self._lab.options.network)
 
@@ -89,6 +89,3 @@ class Ours:
 
     def groups(self) -> dict[str, Iterable[int]]:
         return {"node": self._lab.positions}
-
-    def close(self) -> None:
-        pass

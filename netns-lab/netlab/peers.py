@@ -23,7 +23,7 @@ from netlab.lab import Lab
 from netlab.launch import Progress
 from netlab.ours import Ours
 from netlab.results import Record
-from netlab.rivals import Rival
+from netlab.rivals import Led, Rival
 from netlab.serf import Serf
 from netlab.visitors import Visitors
 
@@ -138,12 +138,12 @@ def _deaths(lab: Lab, rival: Rival) -> Record:
     found = _named("known_kill", _watch(rival, killed, lambda: rival.end(killed)))
     found |= _named("known_cut", _watch(rival, cut, lambda: lab.cut(cut)))
     rival.end(cut)  # or it would go on as a cluster of one
-    leader = rival.leader()
-    if leader is None:
+    if not isinstance(rival, Led):
         return found
+    leader = rival.leader()
     found["leader_kill_s"] = _succession(rival, leader, lambda: rival.end(leader))
     rival.restore(leader)
-    second = rival.leader() or leader
+    second = rival.leader()
     found["leader_cut_s"] = _succession(rival, second, lambda: lab.cut(second))
     return found
 
@@ -165,7 +165,7 @@ def _watch(rival: Rival, victim: int, act: Callable[[], None]) -> tuple[float | 
     ) if everybody else None
 
 
-def _succession(rival: Rival, leader: int, act: Callable[[], None]) -> float | None:
+def _succession(rival: Led, leader: int, act: Callable[[], None]) -> float | None:
     at = time.monotonic()
     act()
     _wait(lambda: (rival.leader_since(leader) or 0.0) > at, KNOWN_S_MAX)

@@ -7,7 +7,7 @@ noticed that somebody is missing; how it does that is its own affair.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 Knowers = dict[int, float]
 """Who knows of something, and since when (monotonic seconds)."""
@@ -39,20 +39,22 @@ class Rival(Protocol):
     def must_know(self, victim: int) -> frozenset[int]:
         """Who has to notice until the news is out."""
 
-    def leader(self) -> int | None:
-        """Who leads; None: nobody does, ever."""
-
-    def leader_since(self, other_than: int) -> float | None:
-        """Since when all who live agree on another leader; None: not yet."""
-
-    def restore(self, position: int) -> None:
-        """Start again who was ended, and wait for it."""
-
     def meters(self) -> tuple[dict[int, float], dict[int, float]]:
         """Processor seconds and PSS in MiB, by position."""
 
     def groups(self) -> dict[str, Iterable[int]]:
         """Whose costs are told apart, such as servers and clients."""
 
-    def close(self) -> None:
-        """End everything."""
+
+@runtime_checkable
+class Led(Rival, Protocol):
+    """One that has a leader."""
+
+    def leader(self) -> int:
+        """Who leads."""
+
+    def leader_since(self, other_than: int) -> float | None:
+        """Since when all who live agree on another leader; None: not yet."""
+
+    def restore(self, position: int) -> None:
+        """Start again who was ended, and wait for it."""

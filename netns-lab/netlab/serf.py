@@ -75,23 +75,11 @@ class Serf:
     def must_know(self, victim: int) -> frozenset[int]:
         return frozenset(self._visitors.cpu_s()) - {victim}
 
-    def leader(self) -> int | None:
-        return None
-
-    def leader_since(self, other_than: int) -> float | None:
-        raise NotImplementedError(f"Serf has no leader, neither {other_than} nor another.")
-
-    def restore(self, position: int) -> None:
-        raise NotImplementedError(f"Node {position} of Serf never led, so it was never ended as a leader.")
-
     def meters(self) -> tuple[dict[int, float], dict[int, float]]:
         return self._visitors.cpu_s(), self._visitors.pss_mib()
 
     def groups(self) -> dict[str, Iterable[int]]:
         return {"node": self._lab.positions}
-
-    def close(self) -> None:
-        self._visitors.__exit__()
 
     def _read(self) -> None:
         now = time.monotonic()
