@@ -30,7 +30,18 @@ from subord.api.shown import AskFailure, Topic
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.config import Config, ConfigError
 from subord.core import showing
-from subord.core.events import Gone, Healed, Known, LeaderLost, Leave, Notice, PlaceChanged, Seeds, Start
+from subord.core.events import (
+    Gone,
+    Healed,
+    Known,
+    LeaderLost,
+    Leave,
+    Neighbourhood,
+    Notice,
+    PlaceChanged,
+    Seeds,
+    Start,
+)
 from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
@@ -51,6 +62,7 @@ logger = logging.getLogger("subord")
 
 TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
 SAVE_S = 5.0
+SAVE_AT_END_S_MAX = 1.0  # a disk that does not answer must not keep us from leaving
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
@@ -170,6 +182,7 @@ class Daemon:
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._teller = Teller(node, self.events, self._systemd, self.counters)
         self._remember = trio.Event()
+        self._left_behind: Neighbourhood | None = None  # what held when we were told to leave
         self._reload_asked = trio.Event()
         if self._read_again_asked:
             self._reload_asked.set()
@@ -194,6 +207,7 @@ class Daemon:
             nursery.start_soon(self._systemd.pat_watchdog)
             if self.config.node.state_directory:
                 nursery.start_soon(self._save_forever)
+        await self._save_at_end()
         self.events.write("stopped")
         logger.info("stopped")
 
@@ -237,6 +251,7 @@ class Daemon:
         grace_s = self.config.node.grace_s
         logger.info("leaving: goodbyes for up to %g s", grace_s)
         self._scope.deadline = trio.current_time() + grace_s + 0.5
+        self._left_behind = showing.neighbourhood(self._driver.node)
         self._driver.feed(Leave(grace_s))
 
     async def _reload_forever(self) -> None:
@@ -288,9 +303,10 @@ class Daemon:
 
     def _observe(self, notice: Notice) -> None:
         self._teller.tell(notice)
+        if showing.is_memorable(self._driver.node, notice):
+            self._remember.set()
         if isinstance(notice, PlaceChanged):
             self._edge.move()
-            self._remember.set()
             self._seeds.look_again()
         elif isinstance(notice, LeaderLost):
             self._seeds.look_again()
@@ -313,7 +329,7 @@ class Daemon:
     # -- tasks --------------------------------------------------------------------------------------------
 
     async def _save_forever(self) -> None:
-        """Remember the neighbourhood after each change of place, outside the event loop."""
+        """Remember the neighbourhood when it may have changed, outside the event loop."""
         while True:
             await self._remember.wait()
             await trio.sleep(SAVE_S)  # one change is often followed by another
@@ -321,6 +337,12 @@ class Daemon:
             neighbourhood = showing.neighbourhood(self._driver.node)
             # A disk that does not answer must not keep us from leaving; the old file stays whole.
             await trio.to_thread.run_sync(self._store.save, neighbourhood, abandon_on_cancel=True)
+
+    async def _save_at_end(self) -> None:
+        """Who is stopped soon after a change of place remembers it, too."""
+        if self._left_behind is not None:
+            with trio.move_on_after(SAVE_AT_END_S_MAX, shield=True):
+                await trio.to_thread.run_sync(self._store.save, self._left_behind, abandon_on_cancel=True)
 
     # -- what the API sees ------------------------------------------------------------------------------------
 

@@ -609,6 +609,18 @@ def test_a_missing_state_directory_costs_one_warning(start: Start, folder: Path)
     assert not (folder / "none").exists()
 
 
+def test_who_is_stopped_at_once_after_its_first_place_remembers_it(start: Start, folder: Path) -> None:
+    state = folder / "state"
+    state.mkdir()
+    daemon = start(f"{SINGLE}.1", f"node.state_directory={state}")
+    until(daemon.is_ready, "it is ready")
+    incarnation = daemon.show("status")["incarnation"]
+    daemon.tell(signal.SIGTERM)
+    assert daemon.ended() == 0
+    (kept,) = [json.loads(path.read_text()) for path in state.iterdir()]
+    assert kept["neighbourhood"]["incarnation"] == incarnation
+
+
 # -- a supervisor ---------------------------------------------------------------------------------------------------
 
 

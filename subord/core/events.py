@@ -158,7 +158,7 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class Neighbourhood(msgspec.Struct, frozen=True):
-    """What is worth remembering for the next start."""
+    """What is worth remembering for the next start; `peers` rank below us, but for some whom a root led."""
 
     incarnation: Incarnation
     leader: Position | None

@@ -70,13 +70,12 @@ class Joining:
     def start_first(self, known: tuple[Position, ...] = ()) -> None:
         """We have just started; these are `known` to live, nearest first."""
         self.peers.know(known)
-        self._begin_search(Aim.FIRST, self.peers)
+        self._begin_search(Aim.FIRST, () if self.peers.were_led else self.peers)
         self._walk.begin(self.seeds, self._context.now + self._context.timing.answer_s * (0.25 if self.seeds else 2))
         if self._home is None:
             self._end_alone()
             return
-        remembers = bool(self.peers)
-        self._patience.begin(remembers=remembers, remembers_other=remembers and self.peers[0] != self._home)
+        self._patience.begin(self.peers, self._home)
         self._questions.propose(self._home, Wish.HOME, patient=True)
 
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
@@ -212,7 +211,7 @@ class Joining:
             self._propose(offer)
         elif (giving_way := self._round.take_displacement()) is not None:
             self._propose(giving_way, Wish.DISPLACE)
-        elif self._patience.nobody_will_do and (self._knows_somebody or self._walk.is_far):
+        elif self._patience.nobody_will_do and (self._patience.was_root or self._knows_somebody or self._walk.is_far):
             self._end_round()
 
     def _is_waiting(self) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from math import inf
 
 from subord.core.context import Context
+from subord.core.peers import Peers
+from subord.core.view import Position
 
 HOME_RETRY_S_MAX = 0.5
 HOME_TRIES = 10  # repetitions to a home that is said to be alive: two seconds in a lan, longer than ARP needs
@@ -21,17 +23,22 @@ class Patience:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._guest_from = self._alone_from = self._host_until = -inf
+        self.was_root = False  # and will probably be it again: those whom it led are waiting for it
 
-    def begin(self, *, remembers: bool, remembers_other: bool) -> None:
+    def begin(self, peers: Peers, home: Position) -> None:
         """At first start. Who remembers where it stood needs less, and little when that was not at home."""
         now, timing = self._context.now, self._context.timing
-        self._guest_from = now + timing.answer_s * (0.5 if remembers_other else 2)
+        self.was_root = peers.were_led
+        remembers = self.was_root or bool(peers)
+        elsewhere = self.was_root or (remembers and peers[0] != home)
+        self._guest_from = now + timing.answer_s * (0.5 if elsewhere else 2)
         self._alone_from = self._guest_from if remembers else now + timing.patience_s
         self._host_until = -inf if remembers else now + timing.host_patience_s
 
     def end(self) -> None:
         """There is no time to lose."""
         self._guest_from = self._alone_from = -inf
+        self.was_root = False
 
     def host_is_up(self) -> None:
         """The host of our home answers that no daemon listens."""

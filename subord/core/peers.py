@@ -25,6 +25,11 @@ class Peers(list[Position]):
         self._context = context
         self.others: list[Position] = []
 
+    @property
+    def were_led(self) -> bool:
+        """Of peers that were remembered: only a root keeps some of those that it led (showing.py)."""
+        return bool(self.others)
+
     def know(self, positions: Iterable[Position]) -> None:
         """These may be alive."""
         may_lead, own = self._context.mapping.may_lead, self._context.position

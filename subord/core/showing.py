@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from subord.core.events import Neighbourhood
+from subord.core.events import Neighbourhood, Notice, PlaceChanged, RosterChanged
 from subord.core.messages import Change
 from subord.core.node import Node
+from subord.core.peers import OTHERS_MAX
 from subord.core.phases import Phase
 from subord.core.roster import Claim
 from subord.core.slots import Subordinate
@@ -140,7 +141,13 @@ def _reason(node: Node) -> str:
 def neighbourhood(node: Node) -> Neighbourhood:
     """What to remember for the next start."""
     leader = node.following.leader
-    return Neighbourhood(node.context.incarnation, leader.position if leader else None, tuple(node.joining.peers))
+    led = () if leader else sorted(node.leading.slots.taken)[:OTHERS_MAX]
+    return Neighbourhood(node.context.incarnation, leader.position if leader else None, (*node.joining.peers, *led))
+
+
+def is_memorable(node: Node, notice: Notice) -> bool:
+    """May it have changed the neighbourhood? A root has no new place to note when others come below it."""
+    return isinstance(notice, PlaceChanged) or (isinstance(notice, RosterChanged) and node.following.leader is None)
 
 
 def table_sizes(node: Node) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from pathlib import Path
 
 import msgspec
@@ -40,6 +41,7 @@ class Store:
         self._position = position
         self._last: Neighbourhood | None = None
         self._warned = False
+        self._writing = threading.Lock()
 
     def load(self) -> Neighbourhood | None:
         """What was saved under the same settings and address; None otherwise."""
@@ -68,18 +70,23 @@ class Store:
 
     def save(self, neighbourhood: Neighbourhood) -> None:
         """Replace the file in one step. Blocks for a disk write: call it from a worker thread."""
-        if self._path is None or neighbourhood == self._last:
+        if self._path is None:
             return
+        with self._writing:
+            if neighbourhood != self._last:
+                self._replace(self._path, neighbourhood)
+
+    def _replace(self, path: Path, neighbourhood: Neighbourhood) -> None:
         bookmark = _Bookmark(FORMAT, self._terms, self._position, neighbourhood)
-        fresh = self._path.with_suffix(".new")
+        fresh = path.with_suffix(".new")
         try:
             with fresh.open("wb") as file:
                 file.write(msgspec.json.encode(bookmark))
                 file.flush()
                 os.fsync(file.fileno())
-            fresh.replace(self._path)
+            fresh.replace(path)
         except OSError as error:
-            self._warn(f"{self._path}: {error.strerror}")
+            self._warn(f"{path}: {error.strerror}")
             return
         self._last = neighbourhood
 

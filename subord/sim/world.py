@@ -41,7 +41,7 @@ from subord.core.events import (
 from subord.core.messages import Message
 from subord.core.node import Node
 from subord.core.settings import Settings
-from subord.core.showing import neighbourhood
+from subord.core.showing import is_memorable, neighbourhood
 from subord.core.view import Incarnation, Position
 from subord.sim.weather import DELAY_S, Weather
 from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
@@ -185,7 +185,7 @@ class World:
         self._wake(position)
 
     def _remember(self, position: Position) -> None:
-        """What the daemon saves after every change of place."""
+        """What the daemon saves a little later."""
         if self._disk is not None:
             self._disk[position] = neighbourhood(self.nodes[position])
 
@@ -279,9 +279,11 @@ class World:
             self._post(position, event.source, action.message)
 
     def _note(self, position: Position, notice: Notice) -> None:
+        node = self.nodes.get(position)  # None: it has just left
+        if node is not None and is_memorable(node, notice):
+            self._remember(position)
         if isinstance(notice, PlaceChanged):
             self.moved_at = self.now
-            self._remember(position)
             self._hang_up(position)
             if notice.leader is not None:
                 delay_s = self.chance.uniform(*(EDGE_DELAY_S if notice.changes else FIRST_EDGE_DELAY_S))

@@ -10,15 +10,26 @@ import pytest
 from subord.core.context import Context
 from subord.core.network import Network
 from subord.core.patience import Patience
+from subord.core.peers import Peers
 from subord.core.settings import LAN, Settings
 
 T0 = 100.0
+HOME = 25  # of position 50
 
 
 def new() -> tuple[Context, Patience]:
     settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
     context = Context(settings, 50, 1000, Random(1), now=T0)
     return context, Patience(context)
+
+
+def begun(remembered: tuple[int, ...] = ()) -> tuple[Context, Patience]:
+    """The first search of a node with these on its disk."""
+    context, patience = new()
+    peers = Peers(context)
+    peers.know(remembered)
+    patience.begin(peers, HOME)
+    return context, patience
 
 
 def timers(context: Context, patience: Patience) -> list[float]:
@@ -34,26 +45,29 @@ def timers(context: Context, patience: Patience) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("remembers", "remembers_other", "guest_s", "alone_s"),
+    ("remembered", "guest_s", "alone_s"),
     [
-        (False, False, 2 * LAN.answer_s, LAN.patience_s),
-        (True, False, 2 * LAN.answer_s, 2 * LAN.answer_s),
-        (True, True, LAN.answer_s / 2, LAN.answer_s / 2),
+        ((), 2 * LAN.answer_s, LAN.patience_s),
+        ((HOME, 3), 2 * LAN.answer_s, 2 * LAN.answer_s),
+        ((3, HOME), LAN.answer_s / 2, LAN.answer_s / 2),
+        ((100, 101), LAN.answer_s / 2, LAN.answer_s / 2),  # it led these, and nobody led it
+        ((HOME, 100), LAN.answer_s / 2, LAN.answer_s / 2),
     ],
 )
-def test_who_remembers_waits_less(remembers: bool, remembers_other: bool, guest_s: float, alone_s: float) -> None:
-    context, patience = new()
-    patience.begin(remembers=remembers, remembers_other=remembers_other)
+def test_who_remembers_waits_less(remembered: tuple[int, ...], guest_s: float, alone_s: float) -> None:
+    context, patience = begun(remembered)
     assert timers(context, patience) == pytest.approx([guest_s, alone_s])
+    assert patience.was_root == (100 in remembered)
 
 
 @pytest.mark.parametrize(
-    ("remembers", "guest_s", "alone_s"),
-    [(False, LAN.host_patience_s, LAN.host_patience_s), (True, 2 * LAN.answer_s, 2 * LAN.answer_s)],
+    ("remembered", "guest_s", "alone_s"),
+    [((), LAN.host_patience_s, LAN.host_patience_s), ((HOME,), 2 * LAN.answer_s, 2 * LAN.answer_s)],
 )
-def test_a_host_that_is_up_is_waited_for_at_the_first_start(remembers: bool, guest_s: float, alone_s: float) -> None:
-    context, patience = new()
-    patience.begin(remembers=remembers, remembers_other=False)
+def test_a_host_that_is_up_is_waited_for_at_the_first_start(
+    remembered: tuple[int, ...], guest_s: float, alone_s: float
+) -> None:
+    context, patience = begun(remembered)
     for _ in range(3):  # said again it is no longer
         patience.host_is_up()
         assert timers(context, patience) == pytest.approx([guest_s, alone_s])
@@ -61,17 +75,16 @@ def test_a_host_that_is_up_is_waited_for_at_the_first_start(remembers: bool, gue
 
 @pytest.mark.parametrize(("until_s", "alone_s"), [(1.0, LAN.patience_s), (7.0, 7.0)])
 def test_to_be_put_off_is_not_to_be_alone(until_s: float, alone_s: float) -> None:
-    context, patience = new()
-    patience.begin(remembers=False, remembers_other=False)
+    context, patience = begun()
     patience.put_off(T0 + until_s)
     assert timers(context, patience) == pytest.approx([2 * LAN.answer_s, alone_s])
 
 
 def test_an_orphan_has_no_time_to_lose() -> None:
-    context, patience = new()
-    patience.begin(remembers=False, remembers_other=False)
+    context, patience = begun()
     patience.end()
     assert timers(context, patience) == [0.0, 0.0]
+    assert not patience.was_root
     assert patience.next_at == inf
 
 
