@@ -6,6 +6,7 @@ book of rooms is slots.py, the list of everybody who lives on these floors is ro
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from math import inf
 from typing import assert_never
@@ -43,6 +44,7 @@ from subord.core.roster import GUEST, OWN, Roster
 from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
 
+LED_MAX = 8  # remembered for the next start
 ROWS_MAX = 1 << 20  # nodes of a subtree: more is somebody's mistake, or malice
 WORDS = {
     No.FULL: "no free slot",
@@ -62,6 +64,7 @@ class Leading:
         self._following = following
         self.slots = Slots(context.position, context.mapping, context.settings.guest_slots)
         self.openings = Openings(context, roster)
+        self.led: deque[Position] = deque(maxlen=LED_MAX)  # whom we accepted, the last ones; also those who left
         self.adrift = False  # we have lost our leader, or somebody above has
         self.leaving = False
         self._guidance = NO_GUIDANCE
@@ -105,6 +108,8 @@ class Leading:
         context = self._context
         known = self.slots.taken.get(source)
         if known is None or (known.incarnation, known.exchange) != (propose.incarnation, propose.exchange):
+            if source not in self.led:
+                self.led.append(source)
             self._roster.doubt(source)
             self._roster.retract(OWN, source, context.now)  # it is missing no longer
             self.slots.taken[source] = Subordinate(

@@ -7,7 +7,6 @@ from itertools import islice
 from subord.core.events import Neighbourhood, Notice, PlaceChanged, RosterChanged
 from subord.core.messages import Change
 from subord.core.node import Node
-from subord.core.peers import OTHERS_MAX
 from subord.core.phases import Phase
 from subord.core.roster import Claim
 from subord.core.slots import Subordinate
@@ -141,7 +140,7 @@ def _reason(node: Node) -> str:
 def neighbourhood(node: Node) -> Neighbourhood:
     """What to remember for the next start."""
     leader = node.following.leader
-    led = () if leader else sorted(node.leading.slots.taken)[:OTHERS_MAX]
+    led = () if leader else node.leading.led  # also when all have just gone, as when a whole cluster stops
     return Neighbourhood(node.context.incarnation, leader.position if leader else None, (*node.joining.peers, *led))
 
 
