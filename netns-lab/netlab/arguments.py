@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         "--quiet", type=float, default=3.0, metavar="SECONDS", help="nobody may move for so long (not counted)"
     )
     found.add_argument("--arp", action="store_true", help="count ARP requests and IPv6 neighbour solicitations")
-    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    found.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures there, and FILE.csv")
     _common(found)
 
     found = _command(commands, "heal", "kill and restart daemons, measure how the tree heals", named=False)

@@ -228,10 +228,14 @@ class Controller:
         return self._ask_zygote({"touch": len(self._options.addresses)})["mib"]
 
     def _do_ports(self, _request: Message) -> Any:
-        """What every node has sent so far: {address: [bytes, packets]}, and when."""
-        counters = port_counters()
-        sent = {address: counters[self._wires.port_name(address)] for address in self._options.addresses}
-        return {"mono": time.monotonic(), "sent": sent}
+        """What every node has sent, and what was brought to it, so far: {address: [bytes, packets]}, and when."""
+        all_of_them = port_counters()
+        counters = {address: all_of_them[self._wires.port_name(address)] for address in self._options.addresses}
+        return {
+            "mono": time.monotonic(),
+            "sent": {address: each.came_in for address, each in counters.items()},
+            "brought": {address: each.went_out for address, each in counters.items()},
+        }
 
     def _do_arp(self, request: Message) -> Any:
         """What the watcher of ARP has counted so far (arp.py); `contacts`: address -> first contact, s."""

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from netlab import measure
-from netlab.errors import LabError
-from netlab.results import Record, check_writable, write_csv, write_json
+from netlab.results import Record, check_pair, write_pair
 
 Run = tuple[str, Callable[[], Record]]
 """What is going to be done, in words, and doing it."""
@@ -22,15 +21,12 @@ def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) 
     from subord import __version__
 
     if path is not None:
-        if path.suffix != ".json":
-            raise LabError(f"{path} must end in .json: a .csv is written beside it. Nothing was done.")
-        check_writable(path)
+        check_pair(path)
     done: list[Record] = []
     for title, run in runs:
         say(title)
         machine = measure.machine()
         done.append({**run(), "machine": machine, "version": __version__})
         if path is not None:
-            write_json(path, done)
-            write_csv(path.with_suffix(".csv"), done)
+            write_pair(path, done)
     return done

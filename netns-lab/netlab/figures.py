@@ -18,10 +18,11 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The meters at one instant `mono` (seconds), by address; `sent` is (bytes, packets)."""
+    """The meters at one instant `mono` (seconds), by address; `sent` and `brought` are (bytes, packets)."""
 
     mono: float
     sent: dict[str, tuple[int, int]]
+    brought: dict[str, tuple[int, int]]
     cpu_s: dict[str, float]
     datagrams_sent: dict[str, int]
 
@@ -88,23 +89,44 @@ def of_start(cluster: Cluster, stable: Stable | None, then: Reading) -> Figures:
     }
 
 
-NO_REST: Figures = dict.fromkeys(
+NO_ROOT: Figures = dict.fromkeys(("rest_root_packets_per_s", "rest_root_bytes_per_s", "rest_root_cpu_percent"))
+NO_REST: Figures = NO_ROOT | dict.fromkeys(
     ("rest_s", "rest_place_changes", "rest_packets_per_s", "rest_bytes_per_s", "rest_cpu_percent", "rest_arp_per_s")
 )
 """Of a run that was not measured at rest."""
 
 
-def of_rest(before: Reading, after: Reading) -> Figures:
-    """What a node costs while nothing happens. Nodes that ended in between are left out of the CPU figure."""
+def of_rest(before: Reading, after: Reading, root: str | None) -> Figures:
+    """What a node costs while nothing happens, and the root: there also what is brought to it counts.
+
+    Nodes that ended in between are left out of the CPU figure. `root`: its address; None: there is not exactly one.
+    """
     seconds = after.mono - before.mono
-    packets = [after.sent[node][1] - before.sent[node][1] for node in before.sent]
-    octets = [after.sent[node][0] - before.sent[node][0] for node in before.sent]
-    cpu_s = [after.cpu_s[node] - before.cpu_s[node] for node in before.cpu_s if node in after.cpu_s]
-    return {
-        "rest_packets_per_s": _mean(packets) / seconds,
-        "rest_bytes_per_s": _mean(octets) / seconds,
-        "rest_cpu_percent": 100 * _mean(cpu_s) / seconds,
+    octets, packets = _passed(before.sent, after.sent)
+    cpu_s = {node: after.cpu_s[node] - before.cpu_s[node] for node in before.cpu_s if node in after.cpu_s}
+    found = {
+        "rest_packets_per_s": _mean(packets.values()) / seconds,
+        "rest_bytes_per_s": _mean(octets.values()) / seconds,
+        "rest_cpu_percent": 100 * _mean(cpu_s.values()) / seconds,
     }
+    if root is None or root not in cpu_s:
+        return {**NO_ROOT, **found}
+    octets_in, packets_in = _passed(before.brought, after.brought)
+    return {
+        **found,
+        "rest_root_packets_per_s": (packets[root] + packets_in[root]) / seconds,
+        "rest_root_bytes_per_s": (octets[root] + octets_in[root]) / seconds,
+        "rest_root_cpu_percent": 100 * cpu_s[root] / seconds,
+    }
+
+
+def _passed(
+    before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """(bytes, packets) by address, between two readings."""
+    octets = {node: after[node][0] - then for node, (then, _) in before.items()}
+    packets = {node: after[node][1] - then for node, (_, then) in before.items()}
+    return octets, packets
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -245,7 +245,7 @@ class Lab:
         return touched
 
     def ports(self) -> Any:
-        """{"mono": s, "sent": {address: [bytes, packets]}}: what every node has sent on its wire."""
+        """{"mono": s, "sent": {address: [bytes, packets]}, "brought": the same}: what was on every node's wire."""
         return self.client.ask("ports")
 
     def arp(self) -> Any:

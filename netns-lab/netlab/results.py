@@ -25,6 +25,19 @@ def check_writable(path: Path) -> None:
         raise LabError(f"{path.parent} is no directory that we may write to: correct --json. Nothing was done.")
 
 
+def check_pair(path: Path) -> None:
+    """The same for a file that gets a CSV beside it. Raises LabError."""
+    if path.suffix != ".json":
+        raise LabError(f"{path} must end in .json: a .csv is written beside it. Nothing was done.")
+    check_writable(path)
+
+
+def write_pair(path: Path, records: list[Record]) -> None:
+    """As JSON, and as CSV beside it."""
+    write_json(path, records)
+    write_csv(path.with_suffix(".csv"), records)
+
+
 def write_json(path: Path, records: list[Record]) -> None:
     _write(path, json.dumps(records, indent=1) + "\n")
 

@@ -17,7 +17,7 @@ from netlab import figures, measure
 from netlab.figures import Figures, Reading
 from netlab.lab import QUIET_S, Lab, LabTimeout, Stable
 from netlab.launch import Progress
-from netlab.results import check_writable, write_json
+from netlab.results import check_pair, write_pair
 
 REST_AFTER_S = 10.0  # from the last change of place to the measurement at rest
 
@@ -69,14 +69,14 @@ def measure_all(
     """Run the campaign; results are written after every run, so that Ctrl-C loses only the present one."""
     done: list[Figures] = []
     if json_path is not None:
-        check_writable(json_path)
+        check_pair(json_path)
     for run in campaign.runs():
         place = f"{run.nodes} nodes, fan-out {run.fanout}, {campaign.layout}, start {run.start}"
         say(f"{place}, run {run.number + 1} of {campaign.repeat}")
         found = measure_one(campaign, run, progress)
         done.append(found)
         if json_path is not None:
-            write_json(json_path, done)
+            write_pair(json_path, done)
         say(_sentence(found))
     return done
 
@@ -166,6 +166,7 @@ def read_meters(lab: Lab, *, datagrams: bool) -> Reading:
     return Reading(
         mono=ports["mono"],
         sent=ports["sent"],
+        brought=ports["brought"],
         cpu_s=processes["cpu_s"],
         datagrams_sent=processes.get("datagrams_sent", {}),
     )
@@ -195,11 +196,12 @@ def _rest(lab: Lab, campaign: Campaign) -> Figures:
     time.sleep(campaign.rest_s)
     after, asked_after = read_meters(lab, datagrams=False), _asked(lab, campaign)
     moved = sum(node.places for node in lab.look().live()) - places
+    roots = [root.address for root in lab.look().roots()]
     seconds = after.mono - before.mono
     return {
         "rest_s": seconds,
         "rest_place_changes": moved,
-        **figures.of_rest(before, after),
+        **figures.of_rest(before, after, roots[0] if len(roots) == 1 else None),
         "rest_arp_per_s": (asked_after - asked_before) / len(lab.positions) / seconds if campaign.arp else None,
     }
 

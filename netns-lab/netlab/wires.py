@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from netlab import linux, router
 from netlab.errands import Errands
@@ -215,13 +215,20 @@ class Wires:
         self._router = None
 
 
-def port_counters() -> dict[str, tuple[int, int]]:
-    """Bytes (Ethernet header included) and packets that came in, by interface of the namespace we are in."""
+class PortCounters(NamedTuple):
+    """(bytes, packets) each, Ethernet header included, as seen from the interface."""
+
+    came_in: tuple[int, int]
+    went_out: tuple[int, int]
+
+
+def port_counters() -> dict[str, PortCounters]:
+    """By interface of the namespace we are in. Source: proc(5), net/dev."""
     counters = {}
     for line in Path("/proc/self/net/dev").read_text().splitlines()[2:]:
         name, _, rest = line.partition(":")
-        fields = rest.split(maxsplit=2)
-        counters[name.strip()] = (int(fields[0]), int(fields[1]))
+        fields = [int(field) for field in rest.split()]
+        counters[name.strip()] = PortCounters((fields[0], fields[1]), (fields[8], fields[9]))
     return counters
 
 

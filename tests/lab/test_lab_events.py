@@ -96,19 +96,34 @@ def test_reader_takes_whole_lines_only_and_counts_what_is_no_event(tmp_path):
 def test_figures_of_rest_count_each_frame_once_per_node_and_second():
     figures = netlab("figures")
     before = figures.Reading(
-        mono=10, sent={"a": (100, 1), "b": (0, 0)}, cpu_s={"a": 1.0, "b": 2.0}, datagrams_sent={}
+        mono=10,
+        sent={"a": (100, 1), "b": (0, 0)},
+        brought={"a": (7, 2), "b": (0, 0)},
+        cpu_s={"a": 1.0, "b": 2.0},
+        datagrams_sent={},
     )
     after = figures.Reading(
-        mono=20, sent={"a": (1100, 11), "b": (500, 10)}, cpu_s={"a": 1.01, "b": 2.03}, datagrams_sent={}
+        mono=20,
+        sent={"a": (1100, 11), "b": (500, 10)},
+        brought={"a": (407, 7), "b": (900, 9)},
+        cpu_s={"a": 1.01, "b": 2.03},
+        datagrams_sent={},
     )
-    found = figures.of_rest(before, after)
-    assert found == pytest.approx({"rest_packets_per_s": 1.0, "rest_bytes_per_s": 75.0, "rest_cpu_percent": 0.2})
+    rates = {"rest_packets_per_s": 1.0, "rest_bytes_per_s": 75.0, "rest_cpu_percent": 0.2}
+    root = {"rest_root_packets_per_s": 1.5, "rest_root_bytes_per_s": 140.0, "rest_root_cpu_percent": 0.1}
+    assert figures.of_rest(before, after, "a") == pytest.approx({**rates, **root})
+    for nobody in (None, "c"):
+        assert figures.of_rest(before, after, nobody) == pytest.approx({**rates, **dict.fromkeys(root)})
 
 
 def test_figures_of_the_start():
     figures, lab = netlab("figures"), netlab("lab")
     reading = figures.Reading(
-        mono=9, sent={"a": (100, 2), "b": (300, 4)}, cpu_s={"a": 0.5, "b": 1.5}, datagrams_sent={"a": 1, "b": 2}
+        mono=9,
+        sent={"a": (100, 2), "b": (300, 4)},
+        brought={},
+        cpu_s={"a": 0.5, "b": 1.5},
+        datagrams_sent={"a": 1, "b": 2},
     )
     stable = lab.Stable(at=5.0, since_first_start_s=4.0, since_last_start_s=3.0)
     assert figures.of_start(picture(*TWO), stable, reading) == {

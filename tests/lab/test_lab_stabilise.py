@@ -60,6 +60,9 @@ def test_at_rest_every_frame_is_counted_once(tmp_path):
     assert run["rest_packets_per_s"] == pytest.approx(50, rel=0.15)
     assert run["rest_bytes_per_s"] / run["rest_packets_per_s"] == pytest.approx(142, rel=0.05)
     assert 0.01 < run["rest_cpu_percent"] < 20
+    # The others chat to the first, which is the root: what is brought to it counts there, too.
+    assert run["rest_root_packets_per_s"] == pytest.approx(4 * 50, rel=0.15)
+    assert len(file.with_suffix(".csv").read_text().splitlines()) == 2
 
 
 CHATTY = """
@@ -112,7 +115,7 @@ def test_rootless():
         assert process.returncode == 0, complaint
         (run,) = json.loads(file.read_text())
         assert (run["stable"], run["roots"], run["at_home"], run["neighbours"]) == (True, 1, 30, "permanent")
-        assert [path.name for path in directory.iterdir()] == ["figures.json"]
+        assert sorted(path.name for path in directory.iterdir()) == ["figures.csv", "figures.json"]
         assert traces(f"at-{process.pid}-") == []
     finally:
         shutil.rmtree(directory)
