@@ -222,14 +222,14 @@ def evaluated(given: argparse.Namespace) -> int:
         plan = discovery.Plan(nodes=given.nodes, modes=given.modes, repeat=given.repeat, rootless=given.rootless)
         records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
         terminal.say(discovery.table(records))
-        return 0 if all(record["stable"] for record in records) else 3
+        return 0 if all(map(discovery.is_whole, records)) else 3
     if given.what == "peers":
         plan = peers.Plan(nodes=given.nodes, systems=given.systems, repeat=given.repeat, rootless=given.rootless)
         for sentence in plan.missing():
             terminal.say(sentence)
         records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
         terminal.say(peers.table(records))
-        return 0 if all(record["converged"] for record in records) else 3
+        return 0 if all(map(peers.is_converged, records)) else 3
     plan = stability.Plan(
         nodes=given.nodes,
         fanout=given.fanout,
@@ -240,7 +240,7 @@ def evaluated(given: argparse.Namespace) -> int:
     )
     records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
     terminal.say(stability.table(records))
-    return 0 if all(record["roots"] == 1 for record in records) else 3
+    return 0 if all(map(stability.is_whole, records)) else 3
 
 
 def healed(given: argparse.Namespace) -> int:

@@ -15,8 +15,10 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 
 from netlab import measure
+from netlab.errors import LabError
 from netlab.evaluate import Run
 from netlab.figures import spread_text
 from netlab.lab import Lab, LabTimeout
@@ -46,8 +48,11 @@ class Plan:
         for nodes in self.nodes:
             for number in range(self.repeat):
                 for mode in self.modes:
-                    title = f"{nodes} nodes, {mode}, run {number + 1} of {self.repeat}"
-                    yield title, partial(measure_one, nodes, mode, number, self.rootless, progress)
+                    yield Run(
+                        f"{nodes} nodes, {mode}, run {number + 1} of {self.repeat}",
+                        {"nodes": nodes, "mode": mode, "repeat": number},
+                        partial(measure_one, nodes, mode, number, self.rootless, progress),
+                    )
 
 
 def measure_one(nodes: int, mode: str, number: int, rootless: bool, progress: Progress) -> Record:
@@ -55,12 +60,15 @@ def measure_one(nodes: int, mode: str, number: int, rootless: bool, progress: Pr
     with _lab(nodes, mode, number, rootless, progress) as lab:
         lab.touch_memory()
         progress("starting daemons, waiting for a stable tree", 0, 0)
-        found = _start(lab)
-        if mode == "warm" and found["stable"]:
+        order = ("random", number) if mode in SPARSE else ("together", 0)
+        found = _start(lab, order)
+        if mode == "warm":
+            if not found["stable"]:
+                raise LabError(f"The start before it was not stable within {STABLE_S_MAX:g} s.")
             progress("stopping all daemons, starting them again", 0, 0)
-            _stop_all(lab)
-            found = _start(lab)
-        return {"nodes": nodes, "mode": mode, "repeat": number, "network": lab.options.network, **found}
+            _stop_all(lab, number)
+            found = _start(lab, order)
+        return {"network": lab.options.network, **found}
 
 
 def _lab(nodes: int, mode: str, number: int, rootless: bool, progress: Progress) -> Lab:
@@ -86,14 +94,14 @@ def network(nodes: int, *, sparse: bool) -> str:
     return f"10.0.0.0/{32 - (ADDRESSES_PER_NODE * nodes - 1).bit_length()}"
 
 
-def _start(lab: Lab) -> Record:
+def _start(lab: Lab, order: tuple[str, int]) -> Record:
     """Start all that are down; times count from the fork of the first process and of the last one."""
     before, then = _meters(lab), {}
 
     def read() -> None:
         then.update(_meters(lab))
 
-    lab.start_all()
+    lab.start_all(*order)
     try:
         lab.wait_stable(STABLE_S_MAX, QUIET_S, on_settled=read)
         stable = True
@@ -101,11 +109,14 @@ def _start(lab: Lab) -> Record:
         read()
         stable = False
     live = lab.look().live()
-    times = [(node.placed_at, node.forked_at) for node in live if node.forked_at is not None]
+    times = [(node.placed_at, node.forked_at) for node in live if node.forked_at is not None and node.place]
+    if not times:
+        raise LabError(f"No daemon had a place within {STABLE_S_MAX:g} s: see the logs of the nodes.")
     built_at, forked = max(placed for placed, _ in times), [at for _, at in times]
     own = [placed - at for placed, at in times]
     return {
         "stable": stable,
+        "placed": len(times),
         "roots": sum(node.place == "root" for node in live),
         "leaders": len({node.leader for node in live if node.leader is not None}),
         "built_s": built_at - min(forked),
@@ -124,10 +135,18 @@ def _meters(lab: Lab) -> dict[str, float]:
     return {"frames": frames, "cpu_s": sum(lab.processes("cpu_s")["cpu_s"].values())}
 
 
-def _stop_all(lab: Lab) -> None:
-    for position in reversed(lab.positions):  # leaves first: nobody has to look for another leader
+def _stop_all(lab: Lab, seed: int) -> None:
+    """As when a cluster is shut down: all at once, in no order."""
+    for position in Random(seed).sample(lab.positions, len(lab.positions)):
         lab.kill(position, signal.SIGTERM)
     lab.wait(lambda cluster: all(node.exited for node in cluster.nodes.values()), LEAVE_S_MAX)
+
+
+def is_whole(record: Record) -> bool:
+    """One tree of all nodes, at rest."""
+    return (
+        record["fault"] is None and record["stable"] and (record["roots"], record["placed"]) == (1, record["nodes"])
+    )
 
 
 def table(records: list[Record]) -> str:
@@ -135,7 +154,7 @@ def table(records: list[Record]) -> str:
     lines = ["nodes     mode  runs  built, s              after last start, s   own, s                frames"]
     for nodes in dict.fromkeys(record["nodes"] for record in records):
         for mode in dict.fromkeys(record["mode"] for record in records):
-            some = [each for each in records if (each["nodes"], each["mode"]) == (nodes, mode) and each["stable"]]
+            some = [each for each in records if (each["nodes"], each["mode"]) == (nodes, mode) and is_whole(each)]
             cells = [
                 spread_text([each[key] for each in some], digits)
                 for key, digits in (

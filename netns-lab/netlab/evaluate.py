@@ -1,32 +1,55 @@
 """Many runs, one after the other, each written down as soon as it is over.
 
 Intuition: a line of the laboratory book is written while the glass is still warm; whoever is interrupted has every
-line but the last.
+line but the last. An experiment that failed is a line, too: who only repeats until it works has no figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from netlab import measure
+from netlab.errors import LabError
 from netlab.results import Record, check_pair, write_pair
 
-Run = tuple[str, Callable[[], Record]]
-"""What is going to be done, in words, and doing it."""
+
+class Run(NamedTuple):
+    """What is going to be done, in words; what its record begins with; and doing it, which may raise LabError."""
+
+    title: str
+    about: Record
+    measure: Callable[[], Record]
 
 
 def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) -> list[Record]:
-    """What the runs say; written to `path` and the CSV beside it. Raises LabError."""
+    """What the runs say; written to `path` and the CSV beside it. `fault` is None, or why a run came to nothing.
+
+    Raises LabError when not even the first one worked: then nothing will.
+    """
     from subord import __version__
 
     if path is not None:
         check_pair(path)
     done: list[Record] = []
-    for title, run in runs:
-        say(title)
-        machine = measure.machine()
-        done.append({**run(), "machine": machine, "version": __version__})
+    for run in runs:
+        say(run.title)
+        machine, fault, found = measure.machine(), None, {}
+        try:
+            found = run.measure()
+        except LabError as reason:
+            if not sound(done):
+                raise
+            fault = str(reason)
+            say(f"  {fault}")
+        about = {"machine": machine, "version": __version__, "commit": measure.commit()}
+        done.append({**run.about, "fault": fault, **found, **about})
         if path is not None:
             write_pair(path, done)
     return done
+
+
+def sound(records: Iterable[Record]) -> list[Record]:
+    """Those of runs that were measured to their end."""
+    return [record for record in records if record["fault"] is None]

@@ -11,11 +11,13 @@ import json
 import os
 import platform
 import socket
+import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 ANSWER_BYTES_MAX = 1 << 20
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: the clock of a whole process, by the scheduler's account
 
@@ -112,6 +114,20 @@ def memory_available_bytes() -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def commit() -> str:
+    """Of the program that is measured; `+changes` when files of it were changed since. Empty outside a repository."""
+    head = _git("rev-parse", "--short", "HEAD")
+    return head + "+changes" if head and _git("status", "--porcelain", "--", "subord", "netns-lab") else head
+
+
+def _git(*words: str) -> str:
+    try:
+        ran = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return ran.stdout.strip()
 
 
 def machine() -> dict[str, Any]:

@@ -65,11 +65,14 @@ class Plan:
         for nodes in self.nodes:
             for number in range(self.repeat):
                 for name in present:
-                    title = f"{nodes} nodes, {name}, run {number + 1} of {self.repeat}"
-                    yield title, partial(measure_one, self, name, nodes, number, progress)
+                    yield Run(
+                        f"{nodes} nodes, {name}, run {number + 1} of {self.repeat}",
+                        {"nodes": nodes, "system": name, "repeat": number},
+                        partial(measure_one, self, name, nodes, progress),
+                    )
 
 
-def measure_one(plan: Plan, name: str, nodes: int, number: int, progress: Progress) -> Record:
+def measure_one(plan: Plan, name: str, nodes: int, progress: Progress) -> Record:
     """One system in a lab of its own. Raises LabError."""
     with (
         Lab(nodes, FANOUT, rootless=plan.rootless, progress=progress) as lab,
@@ -85,7 +88,7 @@ def measure_one(plan: Plan, name: str, nodes: int, number: int, progress: Progre
             found |= _rest(lab, rival, plan.rest_s)
             progress("killing, and pulling cables", 0, 0)
             found |= _deaths(lab, rival)
-        return {"nodes": nodes, "system": name, "repeat": number, "settings": rival.settings, **found}
+        return {"settings": rival.settings, **found}
 
 
 @contextmanager
@@ -178,6 +181,11 @@ def _wait(condition: Callable[[], bool], seconds: float) -> None:
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(LOOK_S)
+
+
+def is_converged(record: Record) -> bool:
+    """Everybody knew of everybody in time."""
+    return record["fault"] is None and bool(record["converged"])
 
 
 COLUMNS = (

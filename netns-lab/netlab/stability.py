@@ -16,7 +16,7 @@ from pathlib import Path
 
 from netlab import figures
 from netlab.errors import LabError
-from netlab.evaluate import Run
+from netlab.evaluate import Run, sound
 from netlab.figures import spread_text
 from netlab.lab import Lab
 from netlab.launch import Progress
@@ -44,8 +44,11 @@ class Plan:
         for number in range(self.repeat):
             for nodes in self.nodes:
                 for fanout in self.fanout:
-                    title = f"{nodes} nodes, fan-out {fanout}, run {number + 1} of {self.repeat}"
-                    yield title, partial(measure_one, self, nodes, fanout, number, progress)
+                    yield Run(
+                        f"{nodes} nodes, fan-out {fanout}, run {number + 1} of {self.repeat}",
+                        {"nodes": nodes, "fanout": fanout, "repeat": number},
+                        partial(measure_one, self, nodes, fanout, number, progress),
+                    )
 
 
 def measure_one(plan: Plan, nodes: int, fanout: int, number: int, progress: Progress) -> Record:
@@ -61,23 +64,32 @@ def measure_one(plan: Plan, nodes: int, fanout: int, number: int, progress: Prog
             lab.look()
             time.sleep(LOOK_INTERVAL_S)
         cluster = lab.look()
-        changes = [event["mono"] - begun_at for event in lab.events if event["event"] == "place"]
+        seen = [event["mono"] - begun_at for event in lab.events if event["event"] == "place"]
+        changes = [at for at in seen if at <= plan.seconds]
         if plan.events is not None:
             shutil.copy(lab.directory.events, plan.events / f"stability-{nodes}-{fanout}-{number}.jsonl")
         return {
-            "nodes": nodes,
-            "fanout": fanout,
-            "repeat": number,
             "filmed_s": plan.seconds,
             "started_within_s": cluster.last_fork_at - begun_at,
-            "last_change_s": max(changes, default=None),
+            "last_change_s": max(changes, default=0.0),
             "last_change_after_last_start_s": max(changes, default=0.0) + begun_at - cluster.last_fork_at,
             "places_per_node": len(changes) / nodes,
-            "places_by_second": [count for _, count in sorted(Counter(map(int, changes)).items())],
-            "live": len(cluster.live()),
+            "places_by_second": _by_second(changes),
+            "placed": sum(node.place is not None for node in cluster.live()),
             **figures.of_tree(cluster),
             "depth_optimum": figures.depth_optimum(nodes, fanout),
         }
+
+
+def _by_second(changes: list[float]) -> list[int]:
+    """How many in each second, up to the last one in which there was any."""
+    counts = Counter(map(int, changes))
+    return [counts[second] for second in range(max(counts, default=-1) + 1)]
+
+
+def is_whole(record: Record) -> bool:
+    """One tree of all nodes."""
+    return record["fault"] is None and (record["roots"], record["placed"]) == (1, record["nodes"])
 
 
 def table(records: list[Record]) -> str:
@@ -87,9 +99,9 @@ def table(records: list[Record]) -> str:
     for record in records:
         groups.setdefault((record["nodes"], record["fanout"]), []).append(record)
     for (nodes, fanout), some in sorted(groups.items()):
-        whole = sum(record["roots"] == 1 for record in some)
+        whole = sum(map(is_whole, some))
         cells = [
-            spread_text([record[key] for record in some], digits)
+            spread_text([record[key] for record in sound(some)], digits)
             for key, digits in (
                 ("last_change_s", 2),
                 ("last_change_after_last_start_s", 2),
