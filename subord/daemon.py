@@ -229,6 +229,7 @@ class Daemon:
                 state = msgspec.json.encode(documents.status(self)).decode()
                 logger.log(max(logger.level, logging.INFO), "state: %s", state)
             elif self._is_leaving and self.heir is None:
+                self._left_behind = None
                 self._scope.cancel()  # asked twice: at once
             else:
                 self._leave(None)
@@ -251,7 +252,8 @@ class Daemon:
         grace_s = self.config.node.grace_s
         logger.info("leaving: goodbyes for up to %g s", grace_s)
         self._scope.deadline = trio.current_time() + grace_s + 0.5
-        self._left_behind = showing.neighbourhood(self._driver.node)
+        if self._driver.node.place is not None:
+            self._left_behind = showing.neighbourhood(self._driver.node)
         self._driver.feed(Leave(grace_s))
 
     async def _reload_forever(self) -> None:

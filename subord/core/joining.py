@@ -70,13 +70,16 @@ class Joining:
     def start_first(self, known: tuple[Position, ...] = ()) -> None:
         """We have just started; these are `known` to live, nearest first."""
         self.peers.know(known)
-        self._begin_search(Aim.FIRST, () if self.peers.were_led else self.peers)
+        self._begin_search(Aim.FIRST, self.peers)
         self._walk.begin(self.seeds, self._context.now + self._context.timing.answer_s * (0.25 if self.seeds else 2))
         if self._home is None:
             self._end_alone()
             return
         self._patience.begin(self.peers, self._home)
         self._questions.propose(self._home, Wish.HOME, patient=True)
+        if self._patience.leader is not None:
+            self._round.visited.add(self._patience.leader)
+            self._questions.propose(self._patience.leader, Wish.GUEST, patient=True)
 
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
         """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
@@ -211,7 +214,7 @@ class Joining:
             self._propose(offer)
         elif (giving_way := self._round.take_displacement()) is not None:
             self._propose(giving_way, Wish.DISPLACE)
-        elif self._patience.nobody_will_do and (self._patience.was_root or self._knows_somebody or self._walk.is_far):
+        elif self._patience.nobody_will_do and (self._knows_somebody or self._walk.has_asked(self._patience.near)):
             self._end_round()
 
     def _is_waiting(self) -> bool:
@@ -313,7 +316,7 @@ class Joining:
         for question in self._questions.about(position):
             if question.patient:
                 self.answers.mark(self._context.now, position, "no daemon there")
-                self._patience.host_is_up()
+                self._patience.host_is_up(home=position == self._home)
             else:
                 self._fail(question, "no daemon there")
 

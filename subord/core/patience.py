@@ -23,31 +23,38 @@ class Patience:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._guest_from = self._alone_from = self._host_until = -inf
-        self.was_root = False  # and will probably be it again: those whom it led are waiting for it
+        self.was_root = False  # in our last life; then those whom we led are probably waiting for us
+        self.leader: Position | None = None  # in our last life, if it was not our home
 
     def begin(self, peers: Peers, home: Position) -> None:
         """At first start. Who remembers where it stood needs less, and little when that was not at home."""
         now, timing = self._context.now, self._context.timing
         self.was_root = peers.were_led
-        remembers = self.was_root or bool(peers)
-        elsewhere = self.was_root or (remembers and peers[0] != home)
+        self.leader = peers[0] if peers and peers[0] != home and not self.was_root else None
+        elsewhere = self.was_root or self.leader is not None
         self._guest_from = now + timing.answer_s * (0.5 if elsewhere else 2)
-        self._alone_from = self._guest_from if remembers else now + timing.patience_s
-        self._host_until = -inf if remembers else now + timing.host_patience_s
+        self._alone_from = self._guest_from if self.was_root else now + timing.patience_s
+        self._host_until = -inf if self.was_root else now + timing.host_patience_s
 
     def end(self) -> None:
         """There is no time to lose."""
         self._guest_from = self._alone_from = -inf
         self.was_root = False
 
-    def host_is_up(self) -> None:
-        """The host of our home answers that no daemon listens."""
-        self._guest_from = max(self._guest_from, self._host_until)
+    def host_is_up(self, *, home: bool = True) -> None:
+        """The host of our `home`, or else of our old leader, answers that no daemon listens."""
+        if home:
+            self._guest_from = max(self._guest_from, self._host_until)
         self._alone_from = max(self._alone_from, self._host_until)
 
     def put_off(self, until: float) -> None:
         """Somebody asks us to come again: we are not alone."""
         self._alone_from = max(self._alone_from, until)
+
+    @property
+    def near(self) -> bool:
+        """Do we look at our neighbours' doors before we stand alone?"""
+        return not self.was_root
 
     @property
     def guest_will_do(self) -> bool:

@@ -7,6 +7,7 @@ from itertools import islice
 from subord.core.events import Neighbourhood, Notice, PlaceChanged, RosterChanged
 from subord.core.messages import Change
 from subord.core.node import Node
+from subord.core.peers import OTHERS_MAX
 from subord.core.phases import Phase
 from subord.core.roster import Claim
 from subord.core.slots import Subordinate
@@ -139,14 +140,17 @@ def _reason(node: Node) -> str:
 
 def neighbourhood(node: Node) -> Neighbourhood:
     """What to remember for the next start."""
-    leader = node.following.leader
-    led = () if leader else node.leading.led  # also when all have just gone, as when a whole cluster stops
-    return Neighbourhood(node.context.incarnation, leader.position if leader else None, (*node.joining.peers, *led))
+    leader, peers = node.following.leader, node.joining.peers
+    # Also when all have just gone, as when a whole cluster stops, or have not come back yet.
+    led = dict.fromkeys((*node.leading.led, *peers.others)) if node.phase is Phase.ROOT else ()
+    return Neighbourhood(
+        node.context.incarnation, leader.position if leader else None, (*peers, *islice(led, OTHERS_MAX))
+    )
 
 
 def is_memorable(node: Node, notice: Notice) -> bool:
     """May it have changed the neighbourhood? A root has no new place to note when others come below it."""
-    return isinstance(notice, PlaceChanged) or (isinstance(notice, RosterChanged) and node.following.leader is None)
+    return isinstance(notice, PlaceChanged) or (isinstance(notice, RosterChanged) and node.phase is Phase.ROOT)
 
 
 def table_sizes(node: Node) -> dict[str, int]:

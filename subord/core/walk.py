@@ -45,10 +45,9 @@ class Walk:
         self._knocked_at: deque[float] = deque(maxlen=ROWS * ROW)
         self.next_at = inf
 
-    @property
-    def is_far(self) -> bool:
-        """Was there time enough for an answer from every door at which somebody may well live?"""
-        return not (self._known or self._near) and self._context.now >= self._answered_at
+    def has_asked(self, near: bool = True) -> bool:
+        """Was there time for an answer from seeds and others of whom we were told; and from all `near` doors?"""
+        return not (self._known or (near and self._near)) and self._context.now >= self._answered_at
 
     @property
     def _row_s(self) -> float:

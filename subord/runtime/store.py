@@ -19,6 +19,7 @@ from subord.core.view import Position
 
 logger = logging.getLogger("subord")
 
+WRITING = threading.Lock()  # of this process: two lives of one daemon must not write one file at once
 FORMAT = 1
 FILE_NAME = "neighbourhood.json"
 FILE_BYTES_MAX = 65536
@@ -41,7 +42,6 @@ class Store:
         self._position = position
         self._last: Neighbourhood | None = None
         self._warned = False
-        self._writing = threading.Lock()
 
     def load(self) -> Neighbourhood | None:
         """What was saved under the same settings and address; None otherwise."""
@@ -72,7 +72,7 @@ class Store:
         """Replace the file in one step. Blocks for a disk write: call it from a worker thread."""
         if self._path is None:
             return
-        with self._writing:
+        with WRITING:
             if neighbourhood != self._last:
                 self._replace(self._path, neighbourhood)
 

@@ -45,31 +45,38 @@ def timers(context: Context, patience: Patience) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("remembered", "guest_s", "alone_s"),
+    ("remembered", "leader", "guest_s", "alone_s"),
     [
-        ((), 2 * LAN.answer_s, LAN.patience_s),
-        ((HOME, 3), 2 * LAN.answer_s, 2 * LAN.answer_s),
-        ((3, HOME), LAN.answer_s / 2, LAN.answer_s / 2),
-        ((100, 101), LAN.answer_s / 2, LAN.answer_s / 2),  # it led these, and nobody led it
-        ((HOME, 100), LAN.answer_s / 2, LAN.answer_s / 2),
+        ((), None, 2 * LAN.answer_s, LAN.patience_s),
+        ((HOME, 3), None, 2 * LAN.answer_s, LAN.patience_s),
+        ((3, HOME), 3, LAN.answer_s / 2, LAN.patience_s),
+        ((100, 101), None, LAN.answer_s / 2, LAN.answer_s / 2),  # it led these, and nobody led it
+        ((3, 100), None, LAN.answer_s / 2, LAN.answer_s / 2),
     ],
 )
-def test_who_remembers_waits_less(remembered: tuple[int, ...], guest_s: float, alone_s: float) -> None:
+def test_who_remembers_waits_less(
+    remembered: tuple[int, ...], leader: int | None, guest_s: float, alone_s: float
+) -> None:
     context, patience = begun(remembered)
     assert timers(context, patience) == pytest.approx([guest_s, alone_s])
-    assert patience.was_root == (100 in remembered)
+    assert (patience.was_root, patience.leader) == (100 in remembered, leader)
 
 
 @pytest.mark.parametrize(
-    ("remembered", "guest_s", "alone_s"),
-    [((), LAN.host_patience_s, LAN.host_patience_s), ((HOME,), 2 * LAN.answer_s, 2 * LAN.answer_s)],
+    ("remembered", "home", "guest_s", "alone_s"),
+    [
+        ((), True, LAN.host_patience_s, LAN.host_patience_s),
+        ((HOME,), True, LAN.host_patience_s, LAN.host_patience_s),
+        ((3,), False, LAN.answer_s / 2, LAN.host_patience_s),  # its old leader: others will do meanwhile
+        ((100,), True, LAN.answer_s / 2, LAN.answer_s / 2),
+    ],
 )
 def test_a_host_that_is_up_is_waited_for_at_the_first_start(
-    remembered: tuple[int, ...], guest_s: float, alone_s: float
+    remembered: tuple[int, ...], home: bool, guest_s: float, alone_s: float
 ) -> None:
     context, patience = begun(remembered)
     for _ in range(3):  # said again it is no longer
-        patience.host_is_up()
+        patience.host_is_up(home=home)
         assert timers(context, patience) == pytest.approx([guest_s, alone_s])
 
 

@@ -100,7 +100,7 @@ def test_who_is_heard_of_between_two_rows_goes_with_the_next() -> None:
     row = knocked(context, walk, ROW)
     assert row[0] == (pytest.approx(begun + ROW * LAN.knock_s), 9)
     assert {at for at, _ in row} == {row[0][0]}
-    assert not walk.is_far  # who was just asked there may answer yet
+    assert not walk.has_asked()  # who was just asked there may answer yet
 
 
 def test_in_a_lan_at_most_twelve_doors_fall_into_any_second() -> None:
@@ -158,11 +158,11 @@ def test_it_is_far_when_the_last_near_door_has_had_time_to_answer() -> None:
     walk.begin((7,), context.now)
     steps = 1 + len(near_doors(NODE, context.mapping))
     for _ in range(steps):
-        assert not walk.is_far
+        assert not walk.has_asked()
         walked(context, walk, 1)
-    assert not walk.is_far
+    assert not walk.has_asked()
     context.now += LAN.answer_s
-    assert walk.is_far
+    assert walk.has_asked()
 
 
 def test_the_list_of_known_doors_is_bounded() -> None:

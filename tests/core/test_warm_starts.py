@@ -8,6 +8,7 @@ import pytest
 
 from subord.core.events import PlaceChanged
 from subord.core.network import Network
+from subord.core.phases import Phase
 from subord.core.settings import LAN, Settings
 from subord.core.showing import neighbourhood
 from subord.sim.world import World
@@ -54,6 +55,23 @@ def test_a_whole_cluster_stands_as_soon_as_its_root_knows_that_it_was_root(stopp
     assert len([source for source, _ in asked if source != POSITIONS[0]]) <= 3 * N
 
 
+@pytest.mark.parametrize("order", ["random", "reverse"])
+@pytest.mark.parametrize("fanout", [2, N])
+def test_who_starts_before_its_old_leader_waits_for_it(fanout: int, order: str) -> None:
+    """Otherwise half of them were roots, or somewhere else, when it came, and sorted themselves out for seconds."""
+    world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=fanout, guest_slots=fanout), disk=True)
+    start(world, POSITIONS)
+    world.run(SETTLE_S)
+    for position in POSITIONS:
+        world.crash(position)
+    start(world, POSITIONS[::-1] if order == "reverse" else Random(1).sample(POSITIONS, N))
+    began = world.now
+    while world.now < began + SETTLE_S:
+        world.run(0.1)
+    assert roots(world) == POSITIONS[:1]
+    assert world.moved_at - began < 2 * LAN.patience_s
+
+
 def test_a_root_remembers_some_of_those_whom_it_led_and_nobody_else_does(stopped: World) -> None:
     for position in POSITIONS:
         if position not in stopped.nodes:
@@ -62,8 +80,8 @@ def test_a_root_remembers_some_of_those_whom_it_led_and_nobody_else_does(stopped
     root, guest = POSITIONS[0], POSITIONS[-1]
     led = {position for position in POSITIONS if stopped.leader_of(position) == root}
     remembered = neighbourhood(stopped.nodes[root]).peers
-    assert 0 < len(remembered) == min(8, len(led))
-    assert set(remembered) <= led
+    assert len(remembered) == 8
+    assert led <= set(remembered) <= set(POSITIONS)
     assert all(peer < guest for peer in neighbourhood(stopped.nodes[guest]).peers)
 
 
@@ -92,3 +110,47 @@ def test_who_was_root_and_finds_its_home_alive_follows_it() -> None:
     world.start(5)
     world.run(LAN.answer_s)
     assert [move.leader for move in moves] == [2]
+
+
+def test_who_lost_its_leader_just_before_it_was_stopped_was_no_root() -> None:
+    world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
+    start(world, [5, 10, 11, 20])
+    world.run(SETTLE_S)
+    assert world.leader_of(20) == 10
+    world.crash(5)
+    while world.nodes[10].phase is not Phase.ORPHAN:
+        world.run(0.001)
+    assert all(peer < 10 for peer in neighbourhood(world.nodes[10]).peers)
+
+
+def test_a_root_that_starts_again_and_waits_for_its_party_goes_on_remembering_it() -> None:
+    world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
+    start(world, [5, 10, 11])
+    world.run(SETTLE_S)
+    for position in (11, 10, 5):
+        world.crash(position)
+    world.start(5)
+    world.run(SETTLE_S)
+    assert set(neighbourhood(world.nodes[5]).peers) == {10, 11}
+
+
+def test_who_was_root_of_a_part_follows_the_lower_root_that_it_remembers() -> None:
+    """Sparse: its home has never lived, so only the disk knows the way."""
+    world = World(Settings(network=Network.parse("10.0.0.0/16"), fanout=8, guest_slots=8), disk=True)
+    for position in (3_000, 40_000, 50_000):
+        world.start(position, known=(3_000,))
+    world.run(SETTLE_S)
+    assert roots(world) == [3_000]
+    world.crash(3_000)
+    world.run(SETTLE_S)
+    assert roots(world) == [40_000]
+    world.start(3_000, known=())
+    world.crash(40_000)
+    moves: list[PlaceChanged] = []
+    world.on_notice = lambda position, notice: (
+        moves.append(notice) if position == 40_000 and isinstance(notice, PlaceChanged) else None
+    )
+    world.run(LAN.patience_s)
+    world.start(40_000)
+    world.run(LAN.patience_s)
+    assert [move.leader for move in moves] == [3_000]
