@@ -199,6 +199,7 @@ class Node:
             case Propose():
                 self._on_propose(source, message)
             case Ask():
+                self.scan.on_asked(source)
                 source = message.asker or source
                 lowest = self.joining.hearsay.lowest
                 self.leading.on_ask(source, message, lowest, settled=self.phase in SETTLED)

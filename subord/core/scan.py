@@ -3,8 +3,9 @@
 Intuition: a roll call before the first lesson. The mapping knows the own teacher's name and goes straight to that
 room; here every name on the list is called first, and repeated until it is answered or our patience is over.
 
-For comparison only (`node.full_scan`). All are asked at once, and nobody is waited for longer than the mapping waits
-for the computed leader; then the search goes on as after a restart with everybody in memory.
+For comparison only (`node.full_scan`). All are asked at once, whoever asks us meanwhile has answered, too, and nobody is
+waited for longer than the mapping waits for the computed leader; then the search goes on as after a restart with
+everybody in memory.
 """
 
 from __future__ import annotations
@@ -48,10 +49,18 @@ class Scan:
 
     def on_advice(self, source: Position, advice: Advice) -> None:
         if self._asked.get(source) == advice.exchange:
-            del self._asked[source]
-            self._living.append(source)
-            if not self._asked:
-                self._end()
+            self._found_alive(source)
+
+    def on_asked(self, source: Position) -> None:
+        """Who asks us lives, and need not be asked again."""
+        if source in self._asked:
+            self._found_alive(source)
+
+    def _found_alive(self, source: Position) -> None:
+        del self._asked[source]
+        self._living.append(source)
+        if not self._asked:
+            self._end()
 
     def on_unreachable(self, position: Position) -> None:
         """Its host is up: its daemon is perhaps just starting."""

@@ -28,6 +28,18 @@ def test_everybody_asks_everybody_and_follows_one() -> None:
     assert all(node.leader_changes == 0 for node in world.nodes.values())
 
 
+def test_who_asks_us_has_answered() -> None:
+    world = SmallWorld.empty(20, "10.0.0.1-10.0.0.2")
+    world.start_with = Start(full_scan=True)
+    world.hosts.add(2)
+    world.start_all((1,))
+    world.run(0.15)
+    asked = world.sent["Ask"]
+    world.start_all((2,))
+    world.run_until(world.whole, within_s=0.01)
+    assert world.sent["Ask"] == asked + 1
+
+
 def test_one_who_is_silent_is_waited_for_as_long_as_the_mapping_waits_for_its_leader() -> None:
     world = scanning(19)
     world.run(LAN.patience_s - 0.1)
