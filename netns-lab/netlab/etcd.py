@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from netlab.errors import LabError
 from netlab.lab import Lab
-from netlab.rivals import Knowers
+from netlab.rivals import Knowers, Meters
 from netlab.visitors import Visitors
 
 PROGRAM, CLIENT = "etcd", "etcdctl"
@@ -21,16 +21,22 @@ LEASE_S = 5  # subord notices a silent death within 4.5 s
 RESTORE_S_MAX = 60.0
 LOOK_S = 0.05
 ELECTED = re.compile(r"raft\.node: (\w+) (?:elected leader|changed leader from \w+ to) (\w+) at term (\d+)")
-REGISTER = (
-    "lease=$(etcdctl lease grant {ttl} | cut -d ' ' -f 2)"
-    " && etcdctl put --lease=$lease /nodes/{position} up > /dev/null && exec etcdctl lease keep-alive $lease"
+REGISTER = (  # again, when a busy server lets a request wait for too long
+    "until lease=$(etcdctl lease grant {ttl} | cut -d ' ' -f 2) && [ -n \"$lease\" ]"
+    " && etcdctl put --lease=$lease /nodes/{position} up > /dev/null; do sleep 0.2; done;"
+    " exec etcdctl lease keep-alive $lease"
 )
 
 
 class Etcd:
     """Rival: `members` servers on the first nodes, two commands of etcdctl on each of the others."""
 
-    def __init__(self, lab: Lab, visitors: Visitors, members: int) -> None:
+    meaning = (
+        "converged: every client's watch has shown every other client; known: by all clients; a new leader: all"
+        " members that live name the same"
+    )
+
+    def __init__(self, lab: Lab, visitors: Visitors, members: int, version: str) -> None:
         self._lab = lab
         self._visitors = visitors
         self._members = lab.positions[:members]
@@ -44,8 +50,8 @@ class Etcd:
         self._ended: set[int] = set()
         self._converged_at: float | None = None
         self.settings = (
-            f"etcd with {members} members, defaults; each other node keeps a lease of {LEASE_S} s alive"
-            " and watches all of them, by etcdctl"
+            f"{version}: {members} members, defaults; when they have a leader, each other node starts two etcdctl:"
+            f" one keeps a lease of {LEASE_S} s alive, one watches all of them"
         )
 
     def start(self) -> None:
@@ -90,7 +96,9 @@ class Etcd:
     def converged_at(self) -> float | None:
         self._read()
         everybody = set(self._clients)
-        if self._converged_at is None and all(self._seen[position] == everybody for position in everybody):
+        if any(self._seen[position] != everybody for position in everybody):
+            self._converged_at = None
+        elif self._converged_at is None:
             self._converged_at = time.monotonic()
         return self._converged_at
 
@@ -138,8 +146,8 @@ class Etcd:
             f"etcd elected no leader within {RESTORE_S_MAX:g} s. Its logs were in the lab, which has ended."
         )
 
-    def meters(self) -> tuple[dict[int, float], dict[int, float]]:
-        return self._visitors.cpu_s(), self._visitors.pss_mib()
+    def meters(self) -> Meters:
+        return self._visitors.meters()
 
     def groups(self) -> dict[str, Iterable[int]]:
         return {"member": self._members, "client": self._clients}
@@ -162,4 +170,5 @@ class Etcd:
             self._seen[watcher].add(whom)
             self._struck[whom].pop(watcher, None)
         else:
+            self._seen[watcher].discard(whom)
             self._struck[whom].setdefault(watcher, now)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from netlab.errors import LabError
 from netlab.events import Event
 from netlab.lab import Lab
 from netlab.layout import position_of
-from netlab.rivals import Knowers
+from netlab.rivals import Knowers, Meters
+from subord import __version__
 
 RESTORE_S_MAX = 60.0
 
@@ -19,10 +21,14 @@ RESTORE_S_MAX = 60.0
 class Ours:
     """Rival: one daemon on each node."""
 
-    settings = "subord, fan-out 8, timing lan"
+    meaning = (
+        "converged: the root lists everybody, below a leader; known: by its leader first, then by the root, which"
+        " answers all who ask; a new leader: it lists everybody who lives"
+    )
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
+        self.settings = f"subord {__version__}: fan-out {lab.options.fanout}, timing {lab.options.timing}"
         self._events: list[Event] = []
         lab.events = self._events
 
@@ -34,7 +40,7 @@ class Ours:
         return cluster.first_fork_at or 0.0, cluster.last_fork_at
 
     def converged_at(self) -> float | None:
-        return self._lab.look().settled_at()
+        return self._lab.look().settled_at({self._lab.address(position) for position in self._lab.positions})
 
     def victims(self) -> tuple[int, int]:
         """Leaders of others, where there are two besides the root: the death of a leaf is less trouble."""
@@ -54,8 +60,9 @@ class Ours:
         for event in self._events:
             if event["event"] == "subordinate_lost" and event["subordinate"] == self._lab.address(victim):
                 known[position_of(event["node"], network)] = float(event["mono"])
-        roots = self._lab.cluster.roots()
-        living = sum(node.address != self._lab.address(victim) for node in self._lab.cluster.live())
+        gone = self._lab.address(victim)
+        roots = [root for root in self._lab.cluster.roots() if root.address != gone]  # who is cut off is its own root
+        living = sum(node.address != gone for node in self._lab.cluster.live())
         if known and len(roots) == 1 and roots[0].roster_nodes == living:
             root = position_of(roots[0].address, network)
             known[root] = max(roots[0].roster_at, known.get(root, 0.0))
@@ -66,8 +73,10 @@ class Ours:
         return frozenset(position_of(root.address, self._lab.options.network) for root in roots) - {victim}
 
     def leader(self) -> int:
-        (root,) = self._lab.look().roots()
-        return position_of(root.address, self._lab.options.network)
+        roots = [root.address for root in self._lab.look().roots()]
+        if len(roots) != 1:
+            raise LabError(f"subord has {len(roots)} roots where one was expected: {', '.join(roots) or 'nobody'}.")
+        return position_of(roots[0], self._lab.options.network)
 
     def leader_since(self, other_than: int) -> float | None:
         """The new root, with everybody else below it."""
@@ -78,14 +87,17 @@ class Ours:
         self._lab.start(position)
         self._lab.wait_stable(RESTORE_S_MAX)
 
-    def meters(self) -> tuple[dict[int, float], dict[int, float]]:
-        found = self._lab.processes("cpu_s", "pss_mib")
-        network = self._lab.options.network
-        cpu_s, pss_mib = (
-            {position_of(address, network): value for address, value in found[key].items()}
-            for key in ("cpu_s", "pss_mib")
+    def meters(self) -> Meters:
+        found, network = self._lab.processes(*Meters._fields), self._lab.options.network
+        missing = len(self._lab.positions) - len(found["cpu_s"])
+        if missing:
+            raise LabError(f"{missing} daemons ended by themselves: see the logs of the nodes.")
+        return Meters(
+            *(
+                {position_of(address, network): value for address, value in found[key].items()}
+                for key in Meters._fields
+            )
         )
-        return cpu_s, pss_mib
 
     def groups(self) -> dict[str, Iterable[int]]:
         return {"node": self._lab.positions}

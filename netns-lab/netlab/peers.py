@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from netlab import etcd, serf
+from netlab.errors import LabError
 from netlab.etcd import Etcd
 from netlab.evaluate import Run
 from netlab.figures import spread_text
@@ -25,14 +26,16 @@ from netlab.ours import Ours
 from netlab.results import Record
 from netlab.rivals import Led, Rival
 from netlab.serf import Serf
-from netlab.visitors import Visitors
+from netlab.visitors import Visitors, version_of
 
 CONVERGED_S_MAX = 180.0
 KNOWN_S_MAX = 60.0
-LOOK_S = 0.05  # how exactly times of others are known
+LOOK_S = 0.05  # so late may be what others have said
 FANOUT = 8
-PROGRAMS = {"subord": (), "serf": (serf.PROGRAM,), "etcd-3": (etcd.PROGRAM, etcd.CLIENT), "etcd-5": (etcd.PROGRAM,)}
+_ETCD = (etcd.PROGRAM, etcd.CLIENT)
+PROGRAMS = {"subord": (), "serf": (serf.PROGRAM,), "etcd-3": _ETCD, "etcd-5": _ETCD}
 SYSTEMS = tuple(PROGRAMS)
+NODES_MIN = {"subord": 4, "serf": 4, "etcd-3": 6, "etcd-5": 8}  # two victims, and somebody who may notice
 INSTALL = "Debian: apt-get install serf etcd-server etcd-client"
 NOT_COMPARED = (
     "ClusterShell is not compared: its tree carries commands over ssh and knows nothing of who lives;"
@@ -47,8 +50,8 @@ class Plan:
     nodes: tuple[int, ...]
     systems: tuple[str, ...] = SYSTEMS
     repeat: int = 5
-    settle_s: float = 15.0  # before the measurement at rest
-    rest_s: float = 20.0
+    settle_s: float = 12.0  # before the measurement at rest
+    rest_s: float = 15.0
     rootless: bool = False
 
     def missing(self) -> list[str]:
@@ -60,7 +63,17 @@ class Plan:
             if shutil.which(program) is None
         ]
 
+    def check(self) -> None:
+        """Raises LabError for sizes that are too small."""
+        for name in self.systems:
+            if min(self.nodes) < NODES_MIN[name]:
+                raise LabError(
+                    f"{name} is compared with {NODES_MIN[name]} nodes or more: correct --nodes or --systems."
+                    " Nothing was done."
+                )
+
     def runs(self, progress: Progress) -> Iterator[Run]:
+        self.check()
         present = [name for name in self.systems if all(shutil.which(program) for program in PROGRAMS[name])]
         for nodes in self.nodes:
             for number in range(self.repeat):
@@ -73,37 +86,49 @@ class Plan:
 
 
 def measure_one(plan: Plan, name: str, nodes: int, progress: Progress) -> Record:
-    """One system in a lab of its own. Raises LabError."""
+    """One system in a lab of its own; everybody starts the real command. Raises LabError."""
     with (
-        Lab(nodes, FANOUT, rootless=plan.rootless, progress=progress) as lab,
+        Lab(nodes, FANOUT, execute=True, rootless=plan.rootless, progress=progress) as lab,
         tempfile.TemporaryDirectory(prefix="peers-") as directory,
         _rival(name, lab, Path(directory)) as rival,
     ):
         progress(f"starting {name}", 0, 0)
         rival.start()
-        found = _converge(rival)
-        if found["converged"]:
-            time.sleep(plan.settle_s)
-            progress("measuring at rest", 0, 0)
-            found |= _rest(lab, rival, plan.rest_s)
-            progress("killing, and pulling cables", 0, 0)
-            found |= _deaths(lab, rival)
-        return {"settings": rival.settings, **found}
+        found = {"settings": rival.settings, "meaning": rival.meaning, **_converge(rival)}
+        try:
+            if found["converged"]:
+                time.sleep(plan.settle_s)
+                progress("measuring at rest", 0, 0)
+                found |= _rest(lab, rival, plan.rest_s)
+                progress("killing, and pulling cables", 0, 0)
+                found |= _deaths(lab, rival)
+        except LabError as reason:  # what was found until then is worth keeping, but no figure
+            found["fault"] = str(reason)
+        return found
 
 
 @contextmanager
 def _rival(name: str, lab: Lab, directory: Path) -> Iterator[Rival]:
     if name == "subord":
-        lab.touch_memory()
         yield Ours(lab)
         return
     with Visitors(lab, directory) as visitors:
-        yield Serf(lab, visitors) if name == "serf" else Etcd(lab, visitors, int(name.removeprefix("etcd-")))
+        if name == "serf":
+            yield Serf(lab, visitors, version_of(serf.PROGRAM, "version"))
+        else:
+            yield Etcd(lab, visitors, int(name.removeprefix("etcd-")), version_of(etcd.PROGRAM, "--version"))
 
 
 def _converge(rival: Rival) -> Record:
-    _wait(lambda: rival.converged_at() is not None, CONVERGED_S_MAX)
-    (first, last), at = rival.started_at(), rival.converged_at()
+    since: list[float] = []
+
+    def converged() -> bool:
+        at = rival.converged_at()
+        since.extend(() if at is None else (at,))
+        return at is not None
+
+    _wait(converged, CONVERGED_S_MAX)
+    (first, last), at = rival.started_at(), since[0] if since else None
     return {
         "converged": at is not None,
         "started_within_s": last - first,
@@ -114,9 +139,9 @@ def _converge(rival: Rival) -> Record:
 
 def _rest(lab: Lab, rival: Rival, seconds: float) -> Record:
     """Per node of each group: frames and bytes that it sent, share of a core, memory."""
-    before, (cpu_before, _) = lab.ports(), rival.meters()
+    before, then = lab.ports(), rival.meters()
     time.sleep(seconds)
-    after, (cpu_after, pss_mib) = lab.ports(), rival.meters()
+    after, now = lab.ports(), rival.meters()
     passed = after["mono"] - before["mono"]
     found: Record = {"rest_s": passed}
     for group, members in rival.groups().items():
@@ -129,8 +154,9 @@ def _rest(lab: Lab, rival: Rival, seconds: float) -> Record:
             f"{group}s": len(some),
             f"{group}_packets_per_s": sum(packets for _, packets in sent) / passed / len(some),
             f"{group}_bytes_per_s": sum(count for count, _ in sent) / passed / len(some),
-            f"{group}_cpu_percent": 100 * sum(cpu_after[p] - cpu_before[p] for p in some) / passed / len(some),
-            f"{group}_pss_mib": sum(pss_mib[p] for p in some) / len(some),
+            f"{group}_cpu_percent": 100 * sum(now.cpu_s[p] - then.cpu_s[p] for p in some) / passed / len(some),
+            f"{group}_pss_mib": sum(now.pss_mib[p] for p in some) / len(some),
+            f"{group}_resident_mib": sum(now.resident_mib[p] for p in some) / len(some),
         }
     return found
 
@@ -156,16 +182,16 @@ def _named(what: str, times: tuple[float | None, float | None]) -> Record:
 
 
 def _watch(rival: Rival, victim: int, act: Callable[[], None]) -> tuple[float | None, float | None]:
-    """Seconds until the first and the last of those knew who must; None: not within KNOWN_S_MAX."""
+    """Seconds until the first and the last of those knew who must; None: not within KNOWN_S_MAX. Raises LabError."""
+    if rival.knowers(victim):
+        raise LabError(f"Node {victim} was given up before anything was done to it.")
     at = time.monotonic()
     act()
     must_know = rival.must_know(victim)
     _wait(lambda: must_know <= rival.knowers(victim).keys(), KNOWN_S_MAX)
     known = {who: since - at for who, since in rival.knowers(victim).items()}
     everybody = must_know <= known.keys()
-    return min(known.values(), default=None), max(
-        (known[who] for who in must_know), default=0.0
-    ) if everybody else None
+    return min(known.values(), default=None), max(known[who] for who in must_know) if everybody else None
 
 
 def _succession(rival: Led, leader: int, act: Callable[[], None]) -> float | None:
@@ -189,11 +215,11 @@ def is_converged(record: Record) -> bool:
 
 
 COLUMNS = (
-    ("converged_s", "converged, s", 2),
+    ("converged_after_last_start_s", "converged, s", 2),
     ("node_packets_per_s", "packets/s", 2),
     ("node_bytes_per_s", "B/s", 0),
     ("node_cpu_percent", "CPU, %", 3),
-    ("node_pss_mib", "PSS, MiB", 1),
+    ("node_resident_mib", "resident, MiB", 1),
     ("known_kill_all_s", "kill known, s", 2),
     ("known_cut_all_s", "cut known, s", 2),
     ("leader_kill_s", "leader, s", 2),
@@ -202,11 +228,13 @@ COLUMNS = (
 
 def table(records: list[Record]) -> str:
     """For people: medians and spread; of clients where a system has servers; `-`: never, or no such thing."""
-    lines = ["nodes  system  " + "  ".join(f"{title:>20}" for _, title, _ in COLUMNS)]
+    titles = ("converged runs", *(title for _, title, _ in COLUMNS))
+    lines = ["nodes  system  " + "  ".join(f"{title:>20}" for title in titles)]
     for nodes in dict.fromkeys(record["nodes"] for record in records):
         for name in dict.fromkeys(record["system"] for record in records):
             some = [each for each in records if (each["nodes"], each["system"]) == (nodes, name)]
-            cells = [_cell(some, key, digits) for key, _, digits in COLUMNS]
+            good = [each for each in some if is_converged(each)]
+            cells = [f"{len(good)} of {len(some)}", *(_cell(good, key, digits) for key, _, digits in COLUMNS)]
             lines.append(f"{nodes:5}  {name:6}  " + "  ".join(f"{cell:>20}" for cell in cells))
     return "\n".join([*lines, NOT_COMPARED])
 
@@ -214,4 +242,7 @@ def table(records: list[Record]) -> str:
 def _cell(records: list[Record], key: str, digits: int) -> str:
     values = [each.get(key, each.get(key.replace("node_", "client_"))) for each in records]
     known = [value for value in values if value is not None]
-    return spread_text(known, digits) if known and len(known) == len(values) else "-"
+    if not any(key in each or key.replace("node_", "client_") in each for each in records):
+        return "-"
+    never = len(values) - len(known)
+    return spread_text(known, digits) + (f", {never} never" if never else "")

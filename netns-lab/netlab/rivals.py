@@ -7,16 +7,25 @@ noticed that somebody is missing; how it does that is its own affair.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 Knowers = dict[int, float]
 """Who knows of something, and since when (monotonic seconds)."""
 
 
-class Rival(Protocol):
-    """One system on all nodes of one lab. Times are monotonic seconds."""
+class Meters(NamedTuple):
+    """What processes have used and hold, by position."""
 
-    settings: str  # in words, for the table
+    cpu_s: dict[int, float]
+    pss_mib: dict[int, float]
+    resident_mib: dict[int, float]
+
+
+class Rival(Protocol):
+    """One system on all nodes of one lab. Times are monotonic seconds. Any method may raise LabError."""
+
+    settings: str  # program, version and options, in words
+    meaning: str  # what converged, known and a new leader mean here
 
     def start(self) -> None:
         """Start everybody, as fast as possible."""
@@ -25,7 +34,7 @@ class Rival(Protocol):
         """When the first and the last process were started."""
 
     def converged_at(self) -> float | None:
-        """Since when everybody who should knows everybody; None: not yet."""
+        """Since when everybody who should knows everybody; None: not now."""
 
     def victims(self) -> tuple[int, int]:
         """Two ordinary nodes: one whose process is killed, one whose cable is pulled."""
@@ -39,8 +48,8 @@ class Rival(Protocol):
     def must_know(self, victim: int) -> frozenset[int]:
         """Who has to notice until the news is out."""
 
-    def meters(self) -> tuple[dict[int, float], dict[int, float]]:
-        """Processor seconds and PSS in MiB, by position."""
+    def meters(self) -> Meters:
+        """Of all who should live. Raises LabError when one does not."""
 
     def groups(self) -> dict[str, Iterable[int]]:
         """Whose costs are told apart, such as servers and clients."""

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from netlab.lab import Lab
-from netlab.rivals import Knowers
+from netlab.rivals import Knowers, Meters
 from netlab.visitors import Visitors
 
 PROGRAM = "serf"
@@ -21,9 +21,10 @@ EVENT = re.compile(r"serf: EventMember(Join|Failed|Leave): n(\d+) ")
 class Serf:
     """Rival: one agent on each node."""
 
-    settings = "serf agent -profile=lan, -retry-join of the first node"
+    meaning = "converged: every agent lists every other; known: by all agents"
 
-    def __init__(self, lab: Lab, visitors: Visitors) -> None:
+    def __init__(self, lab: Lab, visitors: Visitors, version: str) -> None:
+        self.settings = f"{version}: serf agent -profile=lan -retry-join=FIRST -retry-interval=1s"
         self._lab = lab
         self._visitors = visitors
         self._joined: defaultdict[int, set[int]] = defaultdict(set)
@@ -57,7 +58,9 @@ class Serf:
     def converged_at(self) -> float | None:
         self._read()
         everybody = set(self._lab.positions)
-        if self._converged_at is None and all(self._joined[position] == everybody for position in everybody):
+        if any(self._joined[position] != everybody for position in everybody):
+            self._converged_at = None
+        elif self._converged_at is None:
             self._converged_at = time.monotonic()
         return self._converged_at
 
@@ -73,10 +76,10 @@ class Serf:
         return self._failed[victim]
 
     def must_know(self, victim: int) -> frozenset[int]:
-        return frozenset(self._visitors.cpu_s()) - {victim}
+        return self._visitors.live() - {victim}
 
-    def meters(self) -> tuple[dict[int, float], dict[int, float]]:
-        return self._visitors.cpu_s(), self._visitors.pss_mib()
+    def meters(self) -> Meters:
+        return self._visitors.meters()
 
     def groups(self) -> dict[str, Iterable[int]]:
         return {"node": self._lab.positions}
@@ -92,4 +95,5 @@ class Serf:
                 self._joined[writer].add(whom)
                 self._failed[whom].pop(writer, None)
             else:
+                self._joined[writer].discard(whom)
                 self._failed[whom].setdefault(writer, now)

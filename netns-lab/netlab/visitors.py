@@ -10,11 +10,13 @@ import os
 import signal
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from netlab import enter, linux, measure
+from netlab.errors import LabError
 from netlab.lab import Lab
+from netlab.rivals import Meters
 
 CHUNK_BYTES = 1 << 20
 END_S_MAX = 10.0
@@ -78,10 +80,28 @@ class Visitors:
             for line in whole:
                 yield position, line.decode(errors="replace")
 
-    def cpu_s(self) -> dict[int, float]:
-        """Processor time of each node's processes that run now, in seconds."""
-        return {position: sum(measure.cpu_s(each.pid) for each in some) for position, some in self._running.items()}
+    def live(self) -> frozenset[int]:
+        """Nodes whose processes were started, and not ended by us. Raises LabError when one has ended by itself."""
+        for position, some in self._running.items():
+            for process in some:
+                if process.poll() is not None:
+                    word = Path(str(process.args[0])).name if isinstance(process.args, tuple) else process.args
+                    raise LabError(f"{word} on node {position} ended by itself, exit code {process.returncode}.")
+        return frozenset(self._running)
 
-    def pss_mib(self) -> dict[int, float]:
-        """Memory of each node's processes, shared pages divided by their users."""
-        return {position: sum(measure.pss_mib(each.pid) for each in some) for position, some in self._running.items()}
+    def meters(self) -> Meters:
+        """Of each node's processes together. Raises LabError when one has ended by itself."""
+
+        def of_each(read: Callable[[int], float]) -> dict[int, float]:
+            return {p: sum(read(each.pid) for each in self._running[p]) for p in self.live()}
+
+        return Meters(of_each(measure.cpu_s), of_each(measure.pss_mib), of_each(measure.resident_mib))
+
+
+def version_of(*command: str) -> str:
+    """The first line of what it says of its version. Raises LabError when it says nothing."""
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=END_S_MAX)
+    lines = (ran.stdout + ran.stderr).splitlines()
+    if not lines:
+        raise LabError(f"`{' '.join(command)}` says nothing.")
+    return lines[0].strip()

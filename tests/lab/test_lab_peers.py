@@ -31,8 +31,8 @@ class Sheets:
         self.new = [each for each in self.new if each[0] != name]
         yield from found
 
-    def cpu_s(self):
-        return dict.fromkeys((1, 2, 3, 4), 0.0)
+    def live(self):
+        return frozenset((1, 2, 3, 4))
 
     def end(self, position):
         pass
@@ -44,7 +44,7 @@ def lab_of(*positions):
 
 def test_serf_has_converged_when_everybody_has_heard_of_everybody():
     sheets = Sheets()
-    serf = netlab("serf").Serf(lab_of(1, 2), sheets)
+    serf = netlab("serf").Serf(lab_of(1, 2), sheets, "Serf 1")
     sheets.write("serf", 1, SERF_LINES)
     assert serf.converged_at() is None
     sheets.write("serf", 2, SERF_LINES)
@@ -53,7 +53,7 @@ def test_serf_has_converged_when_everybody_has_heard_of_everybody():
 
 def test_who_of_serf_knows_that_somebody_has_failed():
     sheets = Sheets()
-    serf = netlab("serf").Serf(lab_of(1, 2, 3), sheets)
+    serf = netlab("serf").Serf(lab_of(1, 2, 3), sheets, "Serf 1")
     sheets.write("serf", 1, "[INFO] serf: EventMemberFailed: n3 10.0.0.3")
     assert set(serf.knowers(3)) == {1}
     assert serf.must_know(3) == {1, 2, 4}  # whoever runs
@@ -63,7 +63,7 @@ def test_who_of_serf_knows_that_somebody_has_failed():
 
 def test_etcd_watchers_see_who_registers_and_who_is_struck_out():
     sheets = Sheets()
-    etcd = netlab("etcd").Etcd(lab_of(1, 2, 3, 4), sheets, 2)
+    etcd = netlab("etcd").Etcd(lab_of(1, 2, 3, 4), sheets, 2, "etcd 1")
     for watcher in (3, 4):
         sheets.write("watch", watcher, "PUT\n/nodes/3\nup\nPUT\n/nodes/4\nup")
     assert etcd.converged_at() is not None
@@ -74,7 +74,7 @@ def test_etcd_watchers_see_who_registers_and_who_is_struck_out():
 
 def test_etcd_has_a_new_leader_when_all_members_that_live_say_the_same():
     sheets = Sheets()
-    etcd = netlab("etcd").Etcd(lab_of(1, 2, 3), sheets, 3)
+    etcd = netlab("etcd").Etcd(lab_of(1, 2, 3), sheets, 3, "etcd 1")
     for position, name in ((1, "aa"), (2, "bb"), (3, "cc")):
         sheets.write("etcd", position, ELECTED.format(name, "elected leader bb", 2))
     assert etcd.leader() == 2
@@ -89,9 +89,9 @@ def test_etcd_has_a_new_leader_when_all_members_that_live_say_the_same():
 def test_what_is_not_installed_is_left_out_in_words(monkeypatch):
     peers = netlab("peers")
     monkeypatch.setattr(peers.shutil, "which", lambda program: None if program == "serf" else program)
-    plan = peers.Plan(nodes=(6,), repeat=1)
+    plan = peers.Plan(nodes=(8,), repeat=1)
     assert plan.missing() == [f"serf is left out: serf is not installed here ({peers.INSTALL})."]
-    assert [title.split(", ")[1] for title, _ in plan.runs(lambda *_: None)] == ["subord", "etcd-3", "etcd-5"]
+    assert [run.about["system"] for run in plan.runs(lambda *_: None)] == ["subord", "etcd-3", "etcd-5"]
 
 
 @pytest.mark.parametrize("system", ["subord", "serf", "etcd-3"])
@@ -100,12 +100,14 @@ def test_a_small_race(system):
     peers = netlab("peers")
     if not all(shutil.which(program) for program in peers.PROGRAMS[system]):
         pytest.skip(peers.INSTALL)
-    plan = peers.Plan(nodes=(6,), repeat=1, settle_s=1.0, rest_s=1.0)
-    found = peers.measure_one(plan, system, 6, 0, lambda *_: None)
+    plan = peers.Plan(nodes=(6,), systems=(system,), repeat=1, settle_s=1.0, rest_s=1.0)
+    (run,) = [run for run in plan.runs(lambda *_: None) if run.about["system"] == system]
+    found = {**run.about, "fault": None, **run.measure()}
+    assert found["fault"] is None
     assert found["converged"], found
     who = "client" if system == "etcd-3" else "node"
     assert found[f"{who}s"] == (3 if system == "etcd-3" else 6)
-    assert found[f"{who}_pss_mib"] > 1
+    assert found[f"{who}_resident_mib"] >= found[f"{who}_pss_mib"] > 1
     for way in ("kill", "cut"):
         assert 0 < found[f"known_{way}_first_s"] <= found[f"known_{way}_all_s"]
     if system != "serf":
@@ -113,6 +115,51 @@ def test_a_small_race(system):
     words = peers.table([found])
     assert system in words
     assert "ClusterShell is not compared" in words
+
+
+def test_the_root_knows_also_while_the_victim_lives_on_as_a_root_of_its_own():
+    """Cut off, a leader of others becomes root of itself; the root of the rest is still the one who has to know."""
+    events = netlab("events")
+    cluster = events.Cluster()
+    for number, leader in ((1, None), (2, "10.0.0.1"), (3, "10.0.0.1")):
+        cluster.nodes[f"10.0.0.{number}"] = events.NodeSeen(
+            f"10.0.0.{number}", place="home" if leader else "root", leader=leader
+        )
+    cluster.nodes["10.0.0.1"].roster_nodes, cluster.nodes["10.0.0.1"].roster_at = 2, 7.0
+    cluster.nodes["10.0.0.2"].place = "root"
+    options = SimpleNamespace(network="10.0.0.0/24", fanout=8, timing="lan")
+    lab = lab_of(1, 2, 3)
+    lab.options, lab.cluster, lab.look = options, cluster, lambda: cluster
+    ours = netlab("ours").Ours(lab)
+    lab.events.append({"event": "subordinate_lost", "node": "10.0.0.1", "subordinate": "10.0.0.2", "mono": 6.0})
+    assert ours.knowers(2) == {1: 7.0}
+    assert ours.must_know(2) == {1}
+    with pytest.raises(netlab("errors").LabError, match="2 roots"):
+        ours.leader()
+
+
+def test_agents_that_are_believed_dead_are_not_converged():
+    sheets = Sheets()
+    serf = netlab("serf").Serf(lab_of(1, 2), sheets, "Serf 1")
+    for writer in (1, 2):
+        sheets.write("serf", writer, SERF_LINES)
+    assert serf.converged_at() is not None
+    sheets.write("serf", 1, "[INFO] serf: EventMemberFailed: n2 10.0.0.2")
+    assert serf.converged_at() is None
+
+
+def test_too_few_nodes_are_refused_before_anything_is_done():
+    result = run_lab("evaluate", "peers", "--systems", "subord,etcd-5", "--nodes", "20,7", "--repeat", 1)
+    assert result.returncode == 1
+    assert "etcd-5 is compared with 8 nodes or more: correct --nodes or --systems. Nothing was done." in result.stderr
+
+
+def test_a_visitor_that_ends_by_itself_is_a_fault():
+    process = SimpleNamespace(poll=lambda: 1, returncode=1, args=("serf", "agent"), pid=0)
+    visitors = netlab("visitors").Visitors.__new__(netlab("visitors").Visitors)
+    visitors._running = {3: [process]}
+    with pytest.raises(netlab("errors").LabError, match="serf on node 3 ended by itself, exit code 1"):
+        visitors.live()
 
 
 def test_an_unknown_system_is_refused():
