@@ -3,8 +3,8 @@
 Intuition: a roll call before the first lesson. The mapping knows the own teacher's name and goes straight to that
 room; here every name on the list is called first, and repeated until it is answered or our patience is over.
 
-For comparison only (`node.full_scan`). All are asked at once, whoever asks us meanwhile has answered, too, and nobody is
-waited for longer than the mapping waits for the computed leader; then the search goes on as after a restart with
+For comparison only (`node.full_scan`). All are asked at once; whoever asks us meanwhile has answered, too; and nobody
+is waited for longer than the mapping waits for the computed leader. Then the search goes on as after a restart with
 everybody in memory.
 """
 
