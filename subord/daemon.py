@@ -194,8 +194,7 @@ class Daemon:
             nursery.start_soon(self._reload_forever)
             nursery.start_soon(self._driver.run)
             if remembered is not None:
-                leader = (remembered.leader,) if remembered.leader else ()
-                self._driver.feed(Known((*leader, *remembered.peers)))
+                self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led))
             self._seeds.replace(self.config.node.seeds)
             nursery.start_soon(self._seeds.keep_forever)
             self._driver.feed(Start(full_scan=self.config.node.full_scan))
@@ -252,8 +251,7 @@ class Daemon:
         grace_s = self.config.node.grace_s
         logger.info("leaving: goodbyes for up to %g s", grace_s)
         self._scope.deadline = trio.current_time() + grace_s + 0.5
-        if self._driver.node.place is not None:
-            self._left_behind = showing.neighbourhood(self._driver.node)
+        self._left_behind = showing.neighbourhood(self._driver.node)
         self._driver.feed(Leave(grace_s))
 
     async def _reload_forever(self) -> None:
@@ -337,8 +335,9 @@ class Daemon:
             await trio.sleep(SAVE_S)  # one change is often followed by another
             self._remember = trio.Event()
             neighbourhood = showing.neighbourhood(self._driver.node)
-            # A disk that does not answer must not keep us from leaving; the old file stays whole.
-            await trio.to_thread.run_sync(self._store.save, neighbourhood, abandon_on_cancel=True)
+            if neighbourhood is not None and not self._is_leaving:
+                # A disk that does not answer must not keep us from leaving; the old file stays whole.
+                await trio.to_thread.run_sync(self._store.save, neighbourhood, abandon_on_cancel=True)
 
     async def _save_at_end(self) -> None:
         """Who is stopped soon after a change of place remembers it, too."""

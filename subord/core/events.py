@@ -49,9 +49,11 @@ class EdgeClosed(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Positions that are remembered from an earlier life: worth proposing to."""
+    """Who is remembered from an earlier life: worth proposing to; our last leader, and whom we led as a root."""
 
     positions: tuple[Position, ...]
+    leader: Position | None = None
+    led: tuple[Position, ...] = ()
 
 
 class Seeds(msgspec.Struct, frozen=True):
@@ -158,11 +160,12 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class Neighbourhood(msgspec.Struct, frozen=True):
-    """What is worth remembering for the next start; `peers` rank below us, but for some whom a root led."""
+    """What is worth remembering for the next start; `led` are some of those whom a root led lately."""
 
     incarnation: Incarnation
     leader: Position | None
     peers: tuple[Position, ...]
+    led: tuple[Position, ...] = ()
 
 
 Notice: TypeAlias = (

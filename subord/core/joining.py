@@ -77,9 +77,6 @@ class Joining:
             return
         self._patience.begin(self.peers, self._home)
         self._questions.propose(self._home, Wish.HOME, patient=True)
-        if self._patience.leader is not None:
-            self._round.visited.add(self._patience.leader)
-            self._questions.propose(self._patience.leader, Wish.GUEST, patient=True)
 
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
         """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
@@ -210,9 +207,10 @@ class Joining:
             return
         if self._is_waiting():
             return
-        if (offer := self._round.next_offer()) is not None:
-            self._propose(offer)
-        elif (giving_way := self._round.take_displacement()) is not None:
+        leader = self._patience.take_leader()
+        if (offer := leader or self._round.next_offer()) is not None:
+            self._propose(offer, patient=leader is not None)
+        elif self._patience.may_displace and (giving_way := self._round.take_displacement()) is not None:
             self._propose(giving_way, Wish.DISPLACE)
         elif self._patience.nobody_will_do and (self._knows_somebody or self._walk.has_asked(self._patience.near)):
             self._end_round()
@@ -279,10 +277,12 @@ class Joining:
             for root in self._following.path[:1]:
                 self._questions.ask(root)
 
-    def _propose(self, position: Position, wish: Wish | None = None, *, tries: int = 1) -> None:
+    def _propose(
+        self, position: Position, wish: Wish | None = None, *, tries: int = 1, patient: bool = False
+    ) -> None:
         fitting = Wish.HOME if position == self._home else Wish.GUEST
         self._round.visited.add(position)
-        self._questions.propose(position, fitting if wish is None else wish, tries=tries)
+        self._questions.propose(position, fitting if wish is None else wish, tries=tries, patient=patient)
 
     def on_alarm(self) -> None:
         """Questions may be overdue, a rest or our patience over, or the next door reached."""
@@ -316,7 +316,7 @@ class Joining:
         for question in self._questions.about(position):
             if question.patient:
                 self.answers.mark(self._context.now, position, "no daemon there")
-                self._patience.host_is_up(home=position == self._home)
+                self._patience.host_is_up()
             else:
                 self._fail(question, "no daemon there")
 

@@ -150,7 +150,7 @@ class Node:
                 self.following.on_cut(event.position, "closed")
                 self.leading.on_cut(event.position)
             case Known():
-                self.joining.peers.know(event.positions)
+                self.joining.peers.remember(event)
             case Seeds():
                 self.joining.on_seeds(event.positions)
             case Start():

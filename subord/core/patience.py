@@ -25,26 +25,42 @@ class Patience:
         self._guest_from = self._alone_from = self._host_until = -inf
         self.was_root = False  # in our last life; then those whom we led are probably waiting for us
         self.leader: Position | None = None  # in our last life, if it was not our home
+        self._hopes = False  # have we asked it?
 
     def begin(self, peers: Peers, home: Position) -> None:
         """At first start. Who remembers where it stood needs less, and little when that was not at home."""
-        now, timing = self._context.now, self._context.timing
-        self.was_root = peers.were_led
-        self.leader = peers[0] if peers and peers[0] != home and not self.was_root else None
-        elsewhere = self.was_root or self.leader is not None
+        now, timing, leader = self._context.now, self._context.timing, peers.remembered.leader
+        # Who was root, but knows of lower ones, may have to follow them now.
+        self.was_root = bool(peers.remembered.led) and not peers
+        self.leader = leader if leader != home else None
+        elsewhere = self.was_root or (bool(peers) and peers[0] != home)
+        remembers = self.was_root or bool(peers)
         self._guest_from = now + timing.answer_s * (0.5 if elsewhere else 2)
-        self._alone_from = self._guest_from if self.was_root else now + timing.patience_s
-        self._host_until = -inf if self.was_root else now + timing.host_patience_s
+        waits = not remembers or self.leader is not None  # it may be just starting, as we are
+        self._alone_from = now + timing.patience_s if waits else self._guest_from
+        self._host_until = -inf if remembers else now + timing.host_patience_s
 
     def end(self) -> None:
         """There is no time to lose."""
         self._guest_from = self._alone_from = -inf
-        self.was_root = False
+        self.was_root, self.leader, self._hopes = False, None, False
 
-    def host_is_up(self, *, home: bool = True) -> None:
-        """The host of our `home`, or else of our old leader, answers that no daemon listens."""
-        if home:
-            self._guest_from = max(self._guest_from, self._host_until)
+    def take_leader(self) -> Position | None:
+        """Our old leader, once, when others than our home will do: to be asked as patiently as home."""
+        if not self.guest_will_do:
+            return None
+        leader, self.leader = self.leader, None
+        self._hopes = self._hopes or leader is not None
+        return leader
+
+    @property
+    def may_displace(self) -> bool:
+        """Not while our old leader may still come: somebody would have to move in vain."""
+        return not self._hopes or self.nobody_will_do
+
+    def host_is_up(self) -> None:
+        """The host of our home answers that no daemon listens."""
+        self._guest_from = max(self._guest_from, self._host_until)
         self._alone_from = max(self._alone_from, self._host_until)
 
     def put_off(self, until: float) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from subord.core.context import Context
+from subord.core.events import Known
 from subord.core.view import Position
 
 PEERS_MAX = 16
@@ -24,11 +25,12 @@ class Peers(list[Position]):
         super().__init__()
         self._context = context
         self.others: list[Position] = []
+        self.remembered = Known(())
 
-    @property
-    def were_led(self) -> bool:
-        """Of peers that were remembered: only a root keeps some of those that it led (showing.py)."""
-        return bool(self.others)
+    def remember(self, known: Known) -> None:
+        """From an earlier life, before we start."""
+        self.remembered = known
+        self.know((*([] if known.leader is None else [known.leader]), *known.positions))
 
     def know(self, positions: Iterable[Position]) -> None:
         """These may be alive."""

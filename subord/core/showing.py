@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 
 from subord.core.events import Neighbourhood, Notice, PlaceChanged, RosterChanged
+from subord.core.leading import LED_MAX
 from subord.core.messages import Change
 from subord.core.node import Node
-from subord.core.peers import OTHERS_MAX
 from subord.core.phases import Phase
 from subord.core.roster import Claim
 from subord.core.slots import Subordinate
@@ -138,13 +138,16 @@ def _reason(node: Node) -> str:
     return node.reason
 
 
-def neighbourhood(node: Node) -> Neighbourhood:
-    """What to remember for the next start."""
-    leader, peers = node.following.leader, node.joining.peers
-    # Also when all have just gone, as when a whole cluster stops, or have not come back yet.
-    led = dict.fromkeys((*node.leading.led, *peers.others)) if node.phase is Phase.ROOT else ()
+def neighbourhood(node: Node) -> Neighbourhood | None:
+    """What to remember for the next start. None: we have no place just now, and what was remembered is better."""
+    leader, is_root = node.following.leader, node.phase is Phase.ROOT
+    if leader is None and not is_root:
+        return None
+    # A root remembers also those who have just gone, as when a whole cluster stops, or have not come back yet.
+    peers, led = node.joining.peers, node.leading.led
+    kept = dict.fromkeys((*reversed(led), *peers.remembered.led)) if is_root else ()
     return Neighbourhood(
-        node.context.incarnation, leader.position if leader else None, (*peers, *islice(led, OTHERS_MAX))
+        node.context.incarnation, leader.position if leader else None, tuple(peers), tuple(islice(kept, LED_MAX))
     )
 
 

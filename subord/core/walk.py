@@ -39,7 +39,8 @@ class Walk:
         self._all: Iterator[Position] | None = None
         self._brisk_left = context.timing.walk_fast_max
         self._begins_anew: bool | None = None  # the common list, at its end; None: nobody has helped yet
-        self._answered_at = -inf
+        self._answered_at = -inf  # by the door at which we knocked last
+        self._told_at = -inf  # the same, of those who are known
         self._far_at = -inf  # no rows before
         self._may_rest = True  # once for each row: whoever answers again and again must not hold us up for ever
         self._knocked_at: deque[float] = deque(maxlen=ROWS * ROW)
@@ -47,7 +48,8 @@ class Walk:
 
     def has_asked(self, near: bool = True) -> bool:
         """Was there time for an answer from seeds and others of whom we were told; and from all `near` doors?"""
-        return not (self._known or (near and self._near)) and self._context.now >= self._answered_at
+        left, answered_at = (self._known or self._near, self._answered_at) if near else (self._known, self._told_at)
+        return not left and self._context.now >= answered_at
 
     @property
     def _row_s(self) -> float:
@@ -136,6 +138,7 @@ class Walk:
         for doors in (self._known, [] if known_only else self._near):
             if doors:
                 self._answered_at = now + timing.answer_s
+                self._told_at = self._answered_at if doors is self._known else self._told_at
                 return self._knock((doors.pop(0),))
         if known_only or goes_far:
             self.next_at = self._far_at if goes_far else now + timing.patience_s

@@ -50,6 +50,7 @@ WAITING_MAX = 256  # datagrams in the socket of a process that does not read: ab
 # As runtime/edge.py opens the stream to the first leader, to a new one, and once more when it broke.
 FIRST_EDGE_DELAY_S, EDGE_DELAY_S, EDGE_RETRY_S = (3.0, 5.0), (0.5, 1.5), 1.5
 BOOT_INCARNATION = 1_000_000
+SAVE_S = 5.0  # as in daemon.py
 WAKEUP = Wakeup()
 TICK_S = 1e-6
 AT_ONCE_MAX = 10_000_000  # things that happen in one instant
@@ -96,6 +97,7 @@ class World:
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
         self._disk: dict[Position, Neighbourhood] | None = {} if disk else None
+        self._to_save: set[Position] = set()
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
         self._boots: Counter[Position] = Counter()
@@ -116,18 +118,17 @@ class World:
         self.paused.pop(position, None)
         if incarnation is None:
             incarnation = self.incarnation_of(boot)
-        remembered = (self._disk or {}).get(position)
+        remembered, memory = (self._disk or {}).get(position), Known(known)
         if remembered is not None:  # as daemon.py does
             incarnation = max(incarnation, remembered.incarnation + 1)
-            leader = () if remembered.leader is None else (remembered.leader,)
-            known = (*known, *leader, *remembered.peers)
+            memory = Known((*known, *remembered.peers), remembered.leader, remembered.led)
         settings = self.own_settings.get(position, self.settings)
         chance = Random(f"{self._seed}/{position}/{boot}")
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
         self._wake_at[position] = inf
-        if known:
-            self.feed(position, Known(known))
+        if memory != Known(()):
+            self.feed(position, memory)
         if self.seeds:
             self.feed(position, Seeds(self.seeds))
         self.feed(position, self.start_with)
@@ -161,6 +162,7 @@ class World:
 
     def leave(self, position: Position, grace_s: float = 2.0) -> None:
         """SIGTERM."""
+        self._save(position, self.nodes[position])
         self.feed(position, Leave(grace_s))
 
     def pause(self, position: Position) -> None:
@@ -185,9 +187,17 @@ class World:
         self._wake(position)
 
     def _remember(self, position: Position) -> None:
-        """What the daemon saves a little later."""
-        if self._disk is not None:
-            self._disk[position] = neighbourhood(self.nodes[position])
+        """As daemon.py does: not at once, because one change is often followed by another."""
+        if self._disk is not None and position not in self._to_save:
+            self._to_save.add(position)
+            self.after(SAVE_S, self._save, position, self.nodes[position])
+
+    def _save(self, position: Position, node: Node) -> None:
+        """Unless it has another life, or none, by now."""
+        self._to_save.discard(position)
+        found = neighbourhood(node) if self.nodes.get(position) is node else None
+        if self._disk is not None and found is not None:
+            self._disk[position] = found
 
     # -- time ---------------------------------------------------------------------------------------------
 

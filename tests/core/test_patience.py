@@ -8,12 +8,14 @@ from random import Random
 import pytest
 
 from subord.core.context import Context
+from subord.core.events import Known
 from subord.core.network import Network
 from subord.core.patience import Patience
 from subord.core.peers import Peers
 from subord.core.settings import LAN, Settings
 
 T0 = 100.0
+NOTHING = Known(())
 HOME = 25  # of position 50
 
 
@@ -23,11 +25,11 @@ def new() -> tuple[Context, Patience]:
     return context, Patience(context)
 
 
-def begun(remembered: tuple[int, ...] = ()) -> tuple[Context, Patience]:
-    """The first search of a node with these on its disk."""
+def begun(known: Known = NOTHING) -> tuple[Context, Patience]:
+    """The first search of a node with that on its disk."""
     context, patience = new()
     peers = Peers(context)
-    peers.know(remembered)
+    peers.remember(known)
     patience.begin(peers, HOME)
     return context, patience
 
@@ -45,39 +47,49 @@ def timers(context: Context, patience: Patience) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("remembered", "leader", "guest_s", "alone_s"),
+    ("known", "leader", "was_root", "guest_s", "alone_s"),
     [
-        ((), None, 2 * LAN.answer_s, LAN.patience_s),
-        ((HOME, 3), None, 2 * LAN.answer_s, LAN.patience_s),
-        ((3, HOME), 3, LAN.answer_s / 2, LAN.patience_s),
-        ((100, 101), None, LAN.answer_s / 2, LAN.answer_s / 2),  # it led these, and nobody led it
-        ((3, 100), None, LAN.answer_s / 2, LAN.answer_s / 2),
+        (Known(()), None, False, 2 * LAN.answer_s, LAN.patience_s),
+        (Known((HOME, 3), HOME), None, False, 2 * LAN.answer_s, 2 * LAN.answer_s),
+        (Known((3, HOME), 3), 3, False, LAN.answer_s / 2, LAN.patience_s),
+        (Known((3, HOME)), None, False, LAN.answer_s / 2, LAN.answer_s / 2),  # it had no leader, and led nobody
+        (Known((), None, (100, 101)), None, True, LAN.answer_s / 2, LAN.answer_s / 2),
+        (Known((3,), None, (100, 101)), None, False, LAN.answer_s / 2, LAN.answer_s / 2),  # there is a lower one
     ],
 )
 def test_who_remembers_waits_less(
-    remembered: tuple[int, ...], leader: int | None, guest_s: float, alone_s: float
+    known: Known, leader: int | None, was_root: bool, guest_s: float, alone_s: float
 ) -> None:
-    context, patience = begun(remembered)
+    context, patience = begun(known)
     assert timers(context, patience) == pytest.approx([guest_s, alone_s])
-    assert (patience.was_root, patience.leader) == (100 in remembered, leader)
+    assert (patience.was_root, patience.leader) == (was_root, leader)
 
 
 @pytest.mark.parametrize(
-    ("remembered", "home", "guest_s", "alone_s"),
+    ("known", "guest_s", "alone_s"),
     [
-        ((), True, LAN.host_patience_s, LAN.host_patience_s),
-        ((HOME,), True, LAN.host_patience_s, LAN.host_patience_s),
-        ((3,), False, LAN.answer_s / 2, LAN.host_patience_s),  # its old leader: others will do meanwhile
-        ((100,), True, LAN.answer_s / 2, LAN.answer_s / 2),
+        (Known(()), LAN.host_patience_s, LAN.host_patience_s),
+        (Known((HOME,), HOME), 2 * LAN.answer_s, 2 * LAN.answer_s),
+        (Known((3,), 3), LAN.answer_s / 2, LAN.patience_s),
+        (Known((), None, (100,)), LAN.answer_s / 2, LAN.answer_s / 2),
     ],
 )
-def test_a_host_that_is_up_is_waited_for_at_the_first_start(
-    remembered: tuple[int, ...], home: bool, guest_s: float, alone_s: float
-) -> None:
-    context, patience = begun(remembered)
+def test_a_host_that_is_up_is_waited_for_at_the_first_start(known: Known, guest_s: float, alone_s: float) -> None:
+    context, patience = begun(known)
     for _ in range(3):  # said again it is no longer
-        patience.host_is_up(home=home)
+        patience.host_is_up()
         assert timers(context, patience) == pytest.approx([guest_s, alone_s])
+
+
+def test_the_old_leader_is_asked_once_others_will_do_and_nobody_moves_for_us_while_it_may_come() -> None:
+    context, patience = begun(Known((3,), 3))
+    assert patience.take_leader() is None
+    context.now = T0 + LAN.answer_s
+    assert patience.may_displace
+    assert [patience.take_leader(), patience.take_leader()] == [3, None]
+    assert not patience.may_displace
+    context.now = T0 + LAN.patience_s
+    assert patience.may_displace
 
 
 @pytest.mark.parametrize(("until_s", "alone_s"), [(1.0, LAN.patience_s), (7.0, 7.0)])

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from subord.core.events import PlaceChanged
+from subord.core.events import Neighbourhood, PlaceChanged
 from subord.core.network import Network
 from subord.core.phases import Phase
 from subord.core.settings import LAN, Settings
@@ -36,6 +36,12 @@ def start(world: World, positions: list[int]) -> None:
     for position in positions:
         world.start(position)
         world.run(GAP_S)
+
+
+def remembered(world: World, position: int) -> Neighbourhood:
+    found = neighbourhood(world.nodes[position])
+    assert found is not None
+    return found
 
 
 def roots(world: World) -> list[int]:
@@ -79,10 +85,14 @@ def test_a_root_remembers_some_of_those_whom_it_led_and_nobody_else_does(stopped
     stopped.run(SETTLE_S)
     root, guest = POSITIONS[0], POSITIONS[-1]
     led = {position for position in POSITIONS if stopped.leader_of(position) == root}
-    remembered = neighbourhood(stopped.nodes[root]).peers
-    assert len(remembered) == 8
-    assert led <= set(remembered) <= set(POSITIONS)
-    assert all(peer < guest for peer in neighbourhood(stopped.nodes[guest]).peers)
+    ours = remembered(stopped, root)
+    assert ours.leader is None
+    assert 0 < len(ours.led) <= 8
+    assert set(ours.led) <= set(POSITIONS[1:])
+    assert led <= set(ours.led) or len(led) > 8
+    theirs = remembered(stopped, guest)
+    assert (theirs.leader, theirs.led) == (stopped.leader_of(guest), ())
+    assert all(peer < guest for peer in theirs.peers)
 
 
 def test_a_root_that_everybody_has_just_left_remembers_them() -> None:
@@ -92,7 +102,7 @@ def test_a_root_that_everybody_has_just_left_remembers_them() -> None:
     for position in (11, 10):
         world.leave(position)
         world.run(1.0)
-    assert neighbourhood(world.nodes[5]).peers == (10, 11)
+    assert remembered(world, 5) == Neighbourhood(world.nodes[5].context.incarnation, None, (), (11, 10))
 
 
 def test_who_was_root_and_finds_its_home_alive_follows_it() -> None:
@@ -112,7 +122,7 @@ def test_who_was_root_and_finds_its_home_alive_follows_it() -> None:
     assert [move.leader for move in moves] == [2]
 
 
-def test_who_lost_its_leader_just_before_it_was_stopped_was_no_root() -> None:
+def test_who_lost_its_leader_just_before_it_was_stopped_remembers_it() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
     start(world, [5, 10, 11, 20])
     world.run(SETTLE_S)
@@ -120,7 +130,7 @@ def test_who_lost_its_leader_just_before_it_was_stopped_was_no_root() -> None:
     world.crash(5)
     while world.nodes[10].phase is not Phase.ORPHAN:
         world.run(0.001)
-    assert all(peer < 10 for peer in neighbourhood(world.nodes[10]).peers)
+    assert neighbourhood(world.nodes[10]) is None  # and what was saved before stands
 
 
 def test_a_root_that_starts_again_and_waits_for_its_party_goes_on_remembering_it() -> None:
@@ -131,7 +141,7 @@ def test_a_root_that_starts_again_and_waits_for_its_party_goes_on_remembering_it
         world.crash(position)
     world.start(5)
     world.run(SETTLE_S)
-    assert set(neighbourhood(world.nodes[5]).peers) == {10, 11}
+    assert set(remembered(world, 5).led) == {10, 11}
 
 
 def test_who_was_root_of_a_part_follows_the_lower_root_that_it_remembers() -> None:
@@ -154,3 +164,35 @@ def test_who_was_root_of_a_part_follows_the_lower_root_that_it_remembers() -> No
     world.start(40_000)
     world.run(LAN.patience_s)
     assert [move.leader for move in moves] == [3_000]
+
+
+@pytest.mark.parametrize("order", ["ascending", "random"])
+def test_a_cluster_that_was_stopped_from_the_root_downwards_has_one_root_again(order: str) -> None:
+    """Each was root for a moment before it was stopped: none of them may believe that it will be again."""
+    world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=N, guest_slots=N), disk=True)
+    start(world, POSITIONS)
+    world.run(SETTLE_S)
+    for position in POSITIONS:
+        world.leave(position)
+        world.run(1.0)
+    assert not world.nodes
+    stood: list[PlaceChanged] = []
+    world.on_notice = lambda _, notice: stood.append(notice) if isinstance(notice, PlaceChanged) else None
+    start(world, POSITIONS if order == "ascending" else Random(1).sample(POSITIONS, N))
+    world.run(SETTLE_S)
+    assert roots(world) == POSITIONS[:1]
+    assert sum(place.leader is None for place in stood) <= 10
+
+
+def test_one_whose_old_leader_has_died_is_led_by_another_at_once() -> None:
+    world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=8, guest_slots=8), disk=True)
+    start(world, POSITIONS)
+    world.run(SETTLE_S)
+    guest = next(p for p in reversed(POSITIONS) if world.leader_of(p) not in {0, POSITIONS[0]})
+    leader = world.leader_of(guest)
+    world.crash(guest)
+    world.crash(leader)  # its host says that no daemon runs there
+    world.run(SETTLE_S)
+    world.start(guest)
+    world.run(2 * LAN.answer_s)
+    assert world.leader_of(guest) not in {0, leader}
