@@ -610,15 +610,18 @@ def test_a_missing_state_directory_costs_one_warning(start: Start, folder: Path)
 
 
 def test_who_is_stopped_at_once_after_its_first_place_remembers_it(start: Start, folder: Path) -> None:
-    state = folder / "state"
-    state.mkdir()
-    daemon = start(f"{SINGLE}.1", f"node.state_directory={state}")
-    until(daemon.is_ready, "it is ready")
-    incarnation = daemon.show("status")["incarnation"]
-    daemon.tell(signal.SIGTERM)
-    assert daemon.ended() == 0
-    (kept,) = [json.loads(path.read_text()) for path in state.iterdir()]
-    assert kept["neighbourhood"]["incarnation"] == incarnation
+    states = [folder / "root", folder / "guest"]
+    for state in states:
+        state.mkdir()
+    root, guest = (start(f"{SINGLE}.{n}", f"node.state_directory={state}") for n, state in enumerate(states, start=1))
+    until(lambda: guest.is_ready() and guest.show("status")["leader"] == f"{SINGLE}.1", "one leads the other")
+    incarnations = [each.show("status")["incarnation"] for each in (root, guest)]
+    for each in (guest, root):
+        each.tell(signal.SIGTERM)
+        assert each.ended() == 0
+    kept = [json.loads(path.read_text())["neighbourhood"] for state in states for path in state.iterdir()]
+    assert [each["incarnation"] for each in kept] == incarnations
+    assert [(each["leader"], each["led"]) for each in kept] == [(None, [2]), (1, [])]
 
 
 # -- a supervisor ---------------------------------------------------------------------------------------------------
