@@ -156,6 +156,7 @@ def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
         "requests_for_hosts": info["requests_for_hosts"],
         "command": "executed" if campaign.execute else "forked",
         "version": _version(campaign.daemon),
+        "commit": measure.commit(),
     }
 
 
