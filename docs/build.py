@@ -2,8 +2,8 @@
 """The parts of the documents that are written by a program, so that they cannot contradict it.
 
 Intuition: a menu whose prices the till prints. The text around is written by people; what stands between
-`<!-- begin NAME -->` and `<!-- end NAME -->` is printed here from the code itself, and the stories are told
-by the protocol core on a pretended network.
+`<!-- begin NAME -->` and `<!-- end NAME -->`, lines or some words of one, is printed here from the code itself,
+and the stories are told by the protocol core on a pretended network.
 
     .venv/bin/python docs/build.py          writes the parts and the pictures anew
 
@@ -25,11 +25,13 @@ sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 import build_evaluation  # noqa: E402
 import build_growth  # noqa: E402
 import build_moves  # noqa: E402
+import build_paper  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_scenarios  # noqa: E402
 import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
+import build_targets  # noqa: E402
 
 PAGES = (
     "README.md",
@@ -39,9 +41,14 @@ PAGES = (
     "docs/operating.md",
     "docs/scenarios.md",
     "docs/evaluation.md",
+    "docs/paper.md",
 )
-PICTURES: dict[str, Callable[[], str]] = {"docs/tree.svg": build_picture.svg, **build_growth.PICTURES}
-PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+PICTURES: dict[str, Callable[[], str]] = {
+    "docs/tree.svg": build_picture.svg,
+    **build_growth.PICTURES,
+    **build_paper.PICTURES,
+}
+PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTALL)
 
 
 def modules() -> str:
@@ -83,8 +90,10 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_evaluation.PARTS,
     **build_growth.PARTS,
     **build_moves.PARTS,
+    **build_paper.PARTS,
     **build_scenarios.PARTS,
     **build_sparse.PARTS,
+    **build_targets.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
 }
 

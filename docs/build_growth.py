@@ -124,16 +124,17 @@ def fit() -> str:
     runs = _document()["runs"]
     return table(
         ["p", *(title for title, _ in columns)],
-        ([str(fanout), *(_said(_points(runs, fanout, key)) for _, key in columns)] for fanout in _fanouts(runs)),
+        ([str(fanout), *(verdict(_points(runs, fanout, key)) for _, key in columns)] for fanout in _fanouts(runs)),
     )
 
 
-def _said(points: tuple[build_plot.Point, ...]) -> str:
+def verdict(points: tuple[build_plot.Point, ...]) -> str:
+    """Does it grow with the number of nodes? In words, with the slope and its share of the mean."""
     fitted = [point for point in points if point[0] >= FITTED_FROM_NODES]
     slope = slope_per_decade(fitted)
     mean = statistics.fmean(y for _, y in fitted)
-    verdict = "constant" if abs(slope) <= LEVEL_SHARE_MAX * mean else "grows" if slope > 0 else "falls"
-    return f"{verdict}: {slope:+.3f} ({100 * slope / mean:+.1f} %)"
+    word = "constant" if abs(slope) <= LEVEL_SHARE_MAX * mean else "grows" if slope > 0 else "falls"
+    return f"{word}: {slope:+.3f} ({100 * slope / mean:+.1f} %)"
 
 
 def slope_per_decade(points: Iterable[build_plot.Point]) -> float:

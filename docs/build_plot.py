@@ -11,8 +11,18 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape
 
-LIGHT = {"paper": "#ffffff", "ink": "#1f2328", "grid": "#d8dee4", "series": ("#0969da", "#bc4c00", "#1a7f37")}
-DARK = {"paper": "#0d1117", "ink": "#e6edf3", "grid": "#3d444d", "series": ("#58a6ff", "#f0883e", "#3fb950")}
+LIGHT = {
+    "paper": "#ffffff",
+    "ink": "#1f2328",
+    "grid": "#d8dee4",
+    "series": ("#0969da", "#bc4c00", "#1a7f37", "#8250df"),
+}
+DARK = {
+    "paper": "#0d1117",
+    "ink": "#e6edf3",
+    "grid": "#3d444d",
+    "series": ("#58a6ff", "#f0883e", "#3fb950", "#bc8cff"),
+}
 WIDTH, HEIGHT = 420, 356  # of a panel
 LEFT, RIGHT, TOP, BOTTOM = 52, 34, 78, 46  # from its edges to the axes
 LEGEND = 56  # from the upper edge
@@ -174,7 +184,7 @@ def _marks(line: Line, place: _Scale) -> Iterable[str]:
 
 
 def _mark(number: int, x: float, y: float) -> str:
-    """A disc, a square or a triangle: for those who do not see the colours."""
+    """A disc, a square, a triangle or a diamond: for those who do not see the colours."""
     size = SIZE
     if number == 0:
         return f'<circle class="mark m{number}" cx="{x:g}" cy="{y:g}" r="{size:g}"/>'
@@ -182,4 +192,7 @@ def _mark(number: int, x: float, y: float) -> str:
         corner = f'x="{x - size:g}" y="{y - size:g}"'
         return f'<rect class="mark m{number}" {corner} width="{2 * size:g}" height="{2 * size:g}"/>'
     corners = f"M{x:g} {_pixels(y - size - 1)} l{size + 1:g} {2 * size:g} h{-2 * size - 2:g} z"
+    if number == 3:
+        half = size + 1
+        corners = f"M{x:g} {_pixels(y - half)} l{half:g} {half:g} l{-half:g} {half:g} l{-half:g} {-half:g} z"
     return f'<path class="mark m{number}" d="{corners}"/>'

@@ -100,4 +100,4 @@ def test_a_slope_is_that_of_the_line() -> None:
     ],
 )
 def test_the_verdict_follows_the_slope(points: tuple[tuple[float, float], ...], said: str) -> None:
-    assert build_growth._said(points).startswith(said)
+    assert build_growth.verdict(points).startswith(said)

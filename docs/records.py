@@ -1,0 +1,84 @@
+"""Records of the lab: read from docs/figures/, grouped, and put into words. A run that failed is a record, too.
+
+Intuition: the clerk who copies the laboratory book fair. What is missing is written as missing.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+FIGURES = Path(__file__).parent / "figures"
+Run = dict[str, Any]
+
+
+def read(name: str) -> Any:
+    """docs/figures/NAME.json. Raises SystemExit with a sentence when it is missing."""
+    path = FIGURES / f"{name}.json"
+    if not path.exists():
+        raise SystemExit(f"docs/figures/{path.name} is missing: docs/evaluation.md names the command that writes it.")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def groups(runs: Iterable[Run], *keys: str) -> dict[tuple[Any, ...], list[Run]]:
+    """By the values of these keys, ascending."""
+    found: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        found.setdefault(tuple(run[key] for key in keys), []).append(run)
+    return dict(sorted(found.items()))
+
+
+def one(runs: Iterable[Run], **wanted: Any) -> list[Run]:
+    """Those with these values. Raises SystemExit when there is none: what a table speaks of was not measured."""
+    found = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
+    if not found:
+        raise SystemExit(f"no run has {wanted}: measure it, or correct the table that speaks of it")
+    return found
+
+
+def values(runs: Iterable[Run], key: str) -> list[float]:
+    """What was measured; a failed run has nothing."""
+    return [run[key] for run in runs if run.get(key) is not None]
+
+
+def spread(found: list[float], digits: int) -> str:
+    """Median, and lowest and highest in brackets when they differ; `-`: there is none."""
+    if not found:
+        return "-"
+    low, middle, high = (f"{value:,.{digits}f}" for value in (min(found), statistics.median(found), max(found)))
+    return middle if low == high else f"{middle} ({low}..{high})"
+
+
+def ratios(above: list[Run], below: list[Run], key: str) -> list[float]:
+    """Of the runs of each repeat: those took turns, so that what happened meanwhile happened to both."""
+    others = {run["repeat"]: run[key] for run in below if run.get(key)}
+    return [run[key] / others[run["repeat"]] for run in above if run.get(key) is not None and run["repeat"] in others]
+
+
+def kept(runs: list[Run], holds: Callable[[Run], bool]) -> tuple[list[Run], str]:
+    """(those that are sound, "k of n")."""
+    sound = [run for run in runs if holds(run)]
+    return sound, f"{len(sound)} of {len(runs)}"
+
+
+def about(runs: list[Run], *keys: str) -> str:
+    """The machine, the program, and how many runs there are of each combination of `keys`."""
+    boxes = sorted({_box(run["machine"]) for run in runs})
+    programs = sorted({f"{run['version']} at {run.get('commit') or 'an unknown commit'}" for run in runs})
+    counts = [len(some) for some in groups(runs, *keys).values()]
+    load = max(run["machine"]["load"] for run in runs)
+    often = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    return (
+        f"Machine: {'; '.join(boxes)}; load of the minute before at most {load:.1f}.\n"
+        f"subord {', '.join(programs)}; {often} runs of each, median (lowest..highest).\n"
+    )
+
+
+def _box(machine: dict[str, Any]) -> str:
+    return (
+        f"{machine['cores']} cores, {machine['memory_gib']:.0f} GiB, Linux {machine['kernel']},"
+        f" Python {machine['python']}"
+    )

@@ -1,0 +1,210 @@
+"""The tables of docs/evaluation.md tell the bad news, too: missed aims, failed runs, deaths that nobody noticed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+MACHINE = {"cores": 2, "memory_gib": 23.5, "kernel": "6.1", "python": "3.11.2", "load": 0.3}
+Run = dict[str, Any]
+Given = Callable[..., None]
+
+
+def _imported(name: str) -> ModuleType:
+    if str(DOCS) not in sys.path:
+        sys.path.insert(0, str(DOCS))
+    return importlib.import_module(name)
+
+
+records = _imported("records")
+build_growth_daemons = _imported("build_growth_daemons")
+build_paper = _imported("build_paper")
+build_peers = _imported("build_peers")
+build_targets = _imported("build_targets")
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Given:
+    """`given(name=runs)`: these are in docs/figures/NAME.json."""
+
+    def give(**figures: Any) -> None:
+        by_name = {name.replace("_", "-"): found for name, found in figures.items()}
+        read = records.read
+        monkeypatch.setattr(records, "read", lambda name: by_name[name] if name in by_name else read(name))
+
+    return give
+
+
+def measured(number: int = 0, **found: Any) -> Run:
+    return {"repeat": number, "fault": None, **found, "machine": MACHINE, "version": "0.1.0", "commit": "abc"}
+
+
+def rows(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(SystemExit, match=r"docs/figures/no-such.json is missing"):
+        records.read("no-such")
+
+
+def test_figures_say_of_which_programs_they_are() -> None:
+    runs = [measured(0, nodes=1), measured(1, nodes=1), {**measured(0, nodes=2), "commit": "def"}]
+    words = records.about(runs, "nodes")
+    assert "subord 0.1.0 at abc, 0.1.0 at def; 1 to 2 runs of each" in words
+
+
+# -- aims ---------------------------------------------------------------------------------------------------------
+
+
+START = {
+    "stable": True,
+    "roots": 1,
+    "stable_s": 4.0,
+    "stable_after_last_start_s": 0.5,
+    "leader_changes_per_node": 0.0,
+    "exchanges_per_node": 1.0,
+}
+GOOD = {
+    "start_100_400": [measured(**START)],
+    "start_together": [measured(**START), measured(**START)],
+    "start_1000": [measured(**START)],
+}
+
+
+def test_all_aims_hold_when_all_is_well(given: Given) -> None:
+    given(**GOOD)
+    assert all(row.holds for row in build_targets.starts())
+
+
+@pytest.mark.parametrize(
+    ("name", "worse", "missed"),
+    [
+        ("start_100_400", {"stable_after_last_start_s": 2.1}, "100 and 400 nodes are one tree, after the last start"),
+        ("start_100_400", {"roots": 2}, "100 and 400 nodes are one tree, after the last start"),
+        ("start_together", {"leader_changes_per_node": 0.06}, "leader changes of a node, dense start"),
+        ("start_together", {"stable_s": 5.1}, "500 nodes are one tree, after the first start"),
+        ("start_1000", {"stable": False, "stable_s": None}, "1,000 nodes are one tree, after the first start"),
+    ],
+)
+def test_one_bad_run_misses_an_aim(given: Given, name: str, worse: Run, missed: str) -> None:
+    given(**{**GOOD, name: [*GOOD[name], measured(**{**START, **worse})]})
+    assert [row.what for row in build_targets.starts() if not row.holds] == [missed]
+
+
+def test_who_never_found_a_leader_again_is_not_left_out(given: Given) -> None:
+    row = {"role": "interior", "times": 5, "orphans": 10, "attached_p50_s": 0.5, "attached_p99_s": 0.5}
+    others = [{**row, "what": "cut", "attached": 10}, {**row, "what": "kill", "role": "root", "roster_s_max": 1.0}]
+    given(healing={"rows": [{**row, "what": "kill", "attached": 9}, *others]})
+    killed = next(iter(build_targets.healing()))
+    assert (killed.found, killed.holds) == ("p50 0.50 s, p99 0.50 s, 9 of 10 orphans", False)
+
+
+# -- the paper's tests --------------------------------------------------------------------------------------------
+
+
+def found(mode: str, nodes: int, seconds: float | None, number: int = 0, **more: Any) -> Run:
+    times = dict.fromkeys(("built_s", "built_after_last_start_s", "own_s_median"), seconds)
+    about = {"nodes": nodes, "mode": mode, "network": "N", "stable": True, "roots": 1, "placed": nodes}
+    return measured(number, **{**about, **times, **more})
+
+
+def discovery(scan_s: float, nodes: int = 40, **more: Any) -> list[Run]:
+    return [found("mapping", nodes, 1.0), found("scan", nodes, scan_s, **more)]
+
+
+def test_a_full_scan_that_is_faster_is_no_yes(given: Given) -> None:
+    given(discovery=[*discovery(0.5, 10), *discovery(0.6, 40), *discovery(0.7, 100)])
+    assert build_paper.claim_scan().startswith("no: 0.5 times faster at 10 nodes")
+    given(discovery=[*discovery(2.0, 10), *discovery(3.0, 40), *discovery(4.0, 100)])
+    assert build_paper.claim_scan().startswith("yes: ")
+
+
+def test_runs_that_were_not_built_are_counted_and_not_averaged(given: Given) -> None:
+    given(discovery=[*discovery(9.0), found("scan", 40, 90.0, 1, stable=False), found("mapping", 40, 1.0, 1)])
+    assert rows(build_paper.discovery())[0] == [
+        *("40", "from the first fork", "2 of 2", "1.000", "1 of 2", "9.000", "9.0"),
+    ]
+
+
+def test_a_start_from_disk_that_is_slower_is_no_yes(given: Given) -> None:
+    given(warm=[found("cold", 50, 1.0), found("warm", 50, 2.0)])
+    assert build_paper.claim_disk().startswith("no: ")
+
+
+@pytest.mark.parametrize(
+    ("worse", "verdict"),
+    [
+        ({}, "yes: one root in 1 of 1 runs, the last change after 4.0 s at most"),
+        ({"roots": 2}, "no: one root in 0 of 1 runs"),
+        ({"placed": 99}, "no: one root in 0 of 1 runs"),
+        ({"last_change_s": 29.9}, "no: one root in 1 of 1 runs, the last change after 29.9 s at most"),
+        ({"fault": "the lab fell over", "roots": None}, "no: one root in 0 of 1 runs"),
+    ],
+)
+def test_what_is_not_stable_is_not_called_stable(given: Given, worse: Run, verdict: str) -> None:
+    film = {"nodes": 100, "fanout": 2, "roots": 1, "placed": 100, "last_change_s": 4.0}
+    given(stability=[measured(**{**film, **worse})])
+    assert build_paper.claim_stability().startswith(verdict)
+
+
+def test_growth_leaves_out_who_was_not_stable(given: Given) -> None:
+    keys = [key for _, key, _ in build_growth_daemons.COLUMNS]
+    run = {"nodes": 10, "fanout": 8, "stable": True, "roots": 1, "live": 10, "depth": 2, "depth_optimum": 2}
+    good = measured(**{**run, **dict.fromkeys(keys, 1.0)})
+    bad = measured(1, **{**run, **dict.fromkeys(keys), "roots": 2})
+    given(growth_daemons=[good, bad])
+    assert rows(build_growth_daemons.cost())[0][:5] == ["10", "8", "1 of 2", "2 (2)", "1.0"]
+
+
+# -- others -------------------------------------------------------------------------------------------------------
+
+
+def race(system: str, number: int, **more: Any) -> Run:
+    about = {"nodes": 20, "system": system, "settings": f"how {system} runs", "meaning": "known: by all"}
+    return measured(number, **{**about, "converged": True, **more})
+
+
+REST = {"node_packets_per_s": 1.0, "node_bytes_per_s": 60.0, "node_cpu_percent": 0.04, "node_resident_mib": 7.0}
+CLIENTS = {key.replace("node", "client"): value for key, value in REST.items()}
+RACES = [
+    race("subord", 0, converged_after_last_start_s=0.5, **REST, known_kill_all_s=0.4, leader_kill_s=0.5),
+    race("subord", 1, converged_after_last_start_s=0.7, **REST, known_kill_all_s=None, leader_kill_s=0.6),
+    race("serf", 0, converged=False, converged_after_last_start_s=None),
+    race("serf", 1, converged_after_last_start_s=9.0, **REST, known_kill_all_s=6.0),
+    race("etcd-3", 0, fault="etcd elected no leader"),
+    race("etcd-3", 1, converged_after_last_start_s=2.0, **CLIENTS, known_kill_all_s=4.0),
+]
+
+
+def test_a_death_that_nobody_noticed_is_told(given: Given) -> None:
+    given(peers=RACES)
+    by_system = {
+        row[1]: dict(zip((key for _, key in build_peers.EVENTS), row[3:], strict=True))
+        for row in rows(build_peers.events())
+    }
+    assert by_system["subord"]["known_kill_all_s"] == "0.40, 1 never"
+    assert by_system["subord"]["leader_kill_s"] == "0.55 (0.50..0.60)"
+    assert by_system["serf"]["leader_kill_s"] == "-"
+
+
+def test_runs_that_came_to_nothing_are_named(given: Given) -> None:
+    given(peers=RACES)
+    assert build_peers.missed().splitlines() == [
+        "- etcd-3, 20 nodes: etcd elected no leader",
+        "- serf, 20 nodes: 1 of 2 runs did not converge in time.",
+    ]
+
+
+def test_clients_stand_for_a_system_without_equal_nodes(given: Given) -> None:
+    given(peers=RACES)
+    (clients,) = [row for row in rows(build_peers.cost()) if row[1] == "etcd-3"]
+    assert clients == ["20", "etcd-3", "1 of 2", "each client", "1.00", "60", "0.040", "7.0"]
+    assert {line.name for line in build_peers._lines("bytes_per_s")} == {"subord", "serf", "etcd-3"}
