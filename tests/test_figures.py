@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from documents import imported
 
-DOCS = Path(__file__).parents[1] / "docs"
 MACHINE = {"cores": 2, "memory_gib": 23.5, "kernel": "6.1", "python": "3.11.2", "load": 0.3}
 Run = dict[str, Any]
 Given = Callable[..., None]
 
 
-def _imported(name: str) -> ModuleType:
-    if str(DOCS) not in sys.path:
-        sys.path.insert(0, str(DOCS))
-    return importlib.import_module(name)
-
-
-records = _imported("records")
-build_growth_daemons = _imported("build_growth_daemons")
-build_paper = _imported("build_paper")
-build_peers = _imported("build_peers")
-build_targets = _imported("build_targets")
+records = imported("records")
+build_growth_daemons = imported("build_growth_daemons")
+build_paper = imported("build_paper")
+build_peers = imported("build_peers")
+build_targets = imported("build_targets")
 
 
 @pytest.fixture

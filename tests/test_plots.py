@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
-from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+from documents import imported
 
-DOCS = Path(__file__).parents[1] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _imported(name: str) -> ModuleType:
-    if str(DOCS) not in sys.path:
-        sys.path.insert(0, str(DOCS))
-    return importlib.import_module(name)
-
-
-build_plot = _imported("build_plot")
-build_growth = _imported("build_growth")
+build_plot = imported("build_plot")
+build_growth = imported("build_growth")
 
 
 def drawn(*points: tuple[float, float], look: str = "joined") -> ElementTree.Element:

@@ -97,7 +97,7 @@ class World:
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
         self._disk: dict[Position, Neighbourhood] | None = {} if disk else None
-        self._to_save: set[Position] = set()
+        self._to_save: set[tuple[Position, int]] = set()  # and which life of it
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
         self._boots: Counter[Position] = Counter()
@@ -162,7 +162,7 @@ class World:
 
     def leave(self, position: Position, grace_s: float = 2.0) -> None:
         """SIGTERM."""
-        self._save(position, self.nodes[position])
+        self._save(position, self._boots[position])
         self.feed(position, Leave(grace_s))
 
     def pause(self, position: Position) -> None:
@@ -188,14 +188,16 @@ class World:
 
     def _remember(self, position: Position) -> None:
         """As daemon.py does: not at once, because one change is often followed by another."""
-        if self._disk is not None and position not in self._to_save:
-            self._to_save.add(position)
-            self.after(SAVE_S, self._save, position, self.nodes[position])
+        life = position, self._boots[position]
+        if self._disk is not None and life not in self._to_save:
+            self._to_save.add(life)
+            self.after(SAVE_S, self._save, *life)
 
-    def _save(self, position: Position, node: Node) -> None:
+    def _save(self, position: Position, boot: int) -> None:
         """Unless it has another life, or none, by now."""
-        self._to_save.discard(position)
-        found = neighbourhood(node) if self.nodes.get(position) is node else None
+        self._to_save.discard((position, boot))
+        node = self.nodes.get(position)
+        found = neighbourhood(node) if node is not None and boot == self._boots[position] else None
         if self._disk is not None and found is not None:
             self._disk[position] = found
 

@@ -122,6 +122,19 @@ def test_who_was_root_and_finds_its_home_alive_follows_it() -> None:
     assert [move.leader for move in moves] == [2]
 
 
+def test_a_second_life_within_the_time_of_a_save_is_saved_too() -> None:
+    world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
+    start(world, [1, 2])
+    world.run(1.0)
+    world.crash(2)
+    world.start(2)
+    world.run(SETTLE_S)
+    second = world.nodes[2].context.incarnation
+    world.crash(2)
+    world.start(2, incarnation=0)
+    assert world.nodes[2].context.incarnation == second + 1  # one more than the life on the disk
+
+
 def test_who_lost_its_leader_just_before_it_was_stopped_remembers_it() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
     start(world, [5, 10, 11, 20])
