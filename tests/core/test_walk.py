@@ -103,6 +103,18 @@ def test_who_is_heard_of_between_two_rows_goes_with_the_next() -> None:
     assert not walk.has_asked()  # who was just asked there may answer yet
 
 
+def test_who_need_not_look_near_waits_for_seeds_all_the_same() -> None:
+    context, walk = new()
+    walk.begin((9,), context.now)
+    assert not walk.has_asked(near=False)
+    knocked(context, walk, 1)
+    assert not walk.has_asked(near=False)
+    context.now += LAN.answer_s
+    assert (walk.has_asked(near=False), walk.has_asked()) == (True, False)
+    knocked(context, walk, 1)  # near us: of no concern
+    assert walk.has_asked(near=False)
+
+
 def test_in_a_lan_at_most_twelve_doors_fall_into_any_second() -> None:
     context, walk = new()
     walk.begin(range(1, 60), context.now)
