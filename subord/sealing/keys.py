@@ -1,0 +1,124 @@
+"""The cluster's keys, and everything that is derived from them.
+
+Intuition: one key on every key ring of the house. Nobody locks a door with it: for every door and every day another
+key is cut from it, so that a worn lock says nothing about the rest.
+
+A key ring is a text file, one key a line, at most KEYS_MAX; what stands behind # is for people:
+
+    primary iT0zq...=     seals what we begin ourselves
+    key     8Jw1f...=     is understood, and answered with
+
+Derived with HKDF-SHA256 (RFC 5869), no salt, each from the whole key; `info` says what for. Known answers ship in
+tests/sealing/vectors.json.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+SECRET_BYTES: Final = 32
+ID_BYTES: Final = 4
+KEYS_MAX: Final = 8
+INFO_ID, INFO_DATAGRAM, INFO_AUTHORITY = b"subord 1 key id", b"subord 1 datagram", b"subord 1 authority"
+ROLES = ("primary", "key")
+
+
+class KeyringError(Exception):
+    """A key ring that cannot be used. One sentence for the operator, without any secret in it."""
+
+
+class Key(NamedTuple):
+    """One secret. `id` names it in the clear; it says nothing about the secret."""
+
+    id: bytes
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"Key({self.name})"
+
+    @property
+    def name(self) -> str:
+        """What people call it: eight hexadecimal digits."""
+        return self.id.hex()
+
+
+class Keyring(NamedTuple):
+    """`keys` by identity; `primary` is one of them."""
+
+    primary: Key
+    keys: dict[bytes, Key]
+
+    def __repr__(self) -> str:
+        return f"Keyring({self.primary.name} of {', '.join(key.name for key in self.keys.values())})"
+
+
+def key_of(secret: bytes) -> Key:
+    """The key with its identity. `secret` has SECRET_BYTES."""
+    return Key(derive(secret, INFO_ID, ID_BYTES), secret)
+
+
+def new_key() -> Key:
+    """A fresh one, from the system's random numbers."""
+    return key_of(os.urandom(SECRET_BYTES))
+
+
+def keyring_of(primary: Key, others: Iterable[Key] = ()) -> Keyring:
+    """Raises KeyringError when there are too many, or two with one name."""
+    keys = {key.id: key for key in (primary, *others)}
+    distinct = {key.secret for key in (primary, *others)}
+    if len(distinct) != len(keys):
+        raise KeyringError("two keys have the same identity: generate one of them anew")
+    if len(keys) > KEYS_MAX:
+        raise KeyringError(f"{len(keys)} keys are more than the {KEYS_MAX} that a key ring may hold: remove old ones")
+    return Keyring(primary, keys)
+
+
+def derive(secret: bytes, info: bytes, length: int = SECRET_BYTES) -> bytes:
+    """RFC 5869 with SHA-256 and an empty salt."""
+    return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(secret)
+
+
+
+
+def parse(text: str) -> Keyring:
+    """Raises KeyringError; its sentence names the line, and never what stands there."""
+    primary: list[Key] = []
+    others: list[Key] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2 or words[0] not in ROLES:  # noqa: PLR2004 - a role and a key
+            raise KeyringError(f"line {number}: a line is `primary KEY` or `key KEY`")
+        (primary if words[0] == "primary" else others).append(_key_in(words[1], number))
+    if len(primary) != 1:
+        raise KeyringError(f"{len(primary)} keys are marked primary: exactly one has to be")
+    return keyring_of(primary[0], others)
+
+
+def _key_in(word: str, number: int) -> Key:
+    try:
+        secret = base64.b64decode(word, validate=True)
+    except (binascii.Error, ValueError):
+        secret = b""
+    if len(secret) != SECRET_BYTES:
+        raise KeyringError(f"line {number}: a key is {SECRET_BYTES} bytes in base 64, as `subord key generate` prints it")
+    return key_of(secret)
+
+
+def text_of(ring: Keyring) -> str:
+    """The file, primary first."""
+    others = [key for key in ring.keys.values() if key.id != ring.primary.id]
+    lines = ["# subord key ring: keep it secret, the same on all nodes", _line("primary", ring.primary)]
+    return "\n".join([*lines, *(_line("key", key) for key in others)]) + "\n"
+
+
+def _line(role: str, key: Key) -> str:
+    return f"{role:7} {base64.b64encode(key.secret).decode()}  # {key.name}"

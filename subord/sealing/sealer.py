@@ -1,0 +1,315 @@
+"""Datagrams sealed and opened: who speaks, to whom, and that it is said now. Pure: time and chance come in.
+
+Intuition: a seal ring, a guest book and tickets. Every life of every node has a seal ring of its own, cut from the
+cluster's key and its address. Whoever comes for the first time gets a ticket and is asked to come again with it: who
+only repeats what others once said has none, because tickets are made anew in every life of ours. Who is in the guest
+book may say each sentence once.
+
+Nothing here needs clocks that agree, and nothing is remembered of anybody who has not shown a ticket (S10).
+"""
+
+from __future__ import annotations
+
+import enum
+import hmac
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from subord.core.admission import Admission
+from subord.sealing.header import (
+    HEADER_BYTES,
+    NO_TICKET,
+    OVERHEAD_BYTES,
+    SEALED_VERSION,
+    TICKET_BYTES,
+    Header,
+    What,
+    endpoint,
+    pack,
+    unpack,
+)
+from subord.sealing.keys import INFO_DATAGRAM, Key, Keyring, derive
+from subord.sealing.replay import Window
+from subord.wire import MAGIC
+
+CONTENT_BYTES_MAX: Final = 1200
+SEALED_BYTES_MAX: Final = CONTENT_BYTES_MAX + OVERHEAD_BYTES + TICKET_BYTES
+NUMBER_BYTES: Final = 8
+PEERS_MAX = 8192
+RINGS_MAX = 4096  # seal rings that are kept ready
+SAID_MAX = 2  # to each of the last LISTENERS_MAX whom we spoke to: perhaps it has to be said again
+LISTENERS_MAX = 1024
+CHALLENGES_PER_S = 1000.0
+BOOT_MAX = 1 << 62
+
+End = tuple[str, int]
+"""Numeric address and port."""
+
+
+class Broken(enum.Enum):
+    """Why a datagram was not opened. Nothing was changed by it."""
+
+    SHORT = "too_short"
+    OVERSIZED = "oversized"
+    FOREIGN = "not_subord"
+    UNSEALED = "unsealed"
+    VERSION = "unknown_version"
+    NO_KEY = "no_key"
+    BAD_TAG = "bad_tag"
+    REPLAY = "replay"
+    STALE_BOOT = "stale_boot"
+    FIRST_CONTACT = "first_contact"  # authentic, but perhaps said to an earlier life of ours: it was asked to repeat it
+
+
+class Opened(NamedTuple):
+    """What came of one datagram: `content` for the one who waits for it, `replies` to send back."""
+
+    content: bytes | None = None
+    broken: Broken | None = None
+    replies: tuple[bytes, ...] = ()
+    lives_again: bool = False  # we took a higher number for our life
+
+
+class _Peer:
+    """Somebody who has shown our ticket."""
+
+    __slots__ = ("boot", "keeps_ours", "key_id", "ticket", "window")
+
+    def __init__(self) -> None:
+        self.boot = 0
+        self.window = Window()
+        self.key_id = b""  # under which it spoke last
+        self.ticket = NO_TICKET  # that it gave to us
+        self.keeps_ours = False  # has it written down our ticket? Who challenges us only shows it
+
+
+class _Listener:
+    """Somebody to whom we spoke."""
+
+    __slots__ = ("said", "vain")
+
+    def __init__(self) -> None:
+        self.said: deque[tuple[int, bytes]] = deque(maxlen=SAID_MAX)
+        self.vain = 0  # since it last spoke under our primary key
+
+
+class Sealer:
+    """The seal of one node in one life.
+
+    `boot` is higher in every later life; `secret` are 32 random bytes of this life. What is sent counts up from 1.
+    """
+
+    def __init__(self, keyring: Keyring, own: End, boot: int, secret: bytes, now: float) -> None:
+        self.keyring = keyring
+        self.boot = boot
+        self._own = endpoint(*own)
+        self._secret = secret
+        self._era = 0
+        self._number = 0
+        self._peers: dict[End, _Peer] = {}
+        self._listeners: OrderedDict[End, _Listener] = OrderedDict()
+        self._rings: OrderedDict[tuple[bytes, bytes, int], AESGCM] = OrderedDict()
+        self._challenges = Admission(CHALLENGES_PER_S, now)
+
+    def take(self, keyring: Keyring) -> None:
+        """Another ring, of which some keys are perhaps the same."""
+        self.keyring = keyring
+        for listener in self._listeners.values():
+            listener.vain = 0
+
+    # -- sending ------------------------------------------------------------------------------------------
+
+    def seal(self, content: bytes, target: End) -> bytes:
+        """The datagram for `target`. `content` has at most CONTENT_BYTES_MAX."""
+        listener = self._listener(target)
+        data, number = self._say(content, target, listener)
+        listener.said.append((number, content))
+        return data
+
+    def seal_for_all(self, content: bytes, group: End) -> bytes:
+        """For a multicast group: nobody there has given us a ticket, and each hears it once."""
+        return self._close(What.MESSAGE, content, group, self.keyring.primary, NO_TICKET, tell=False)[0]
+
+    def _say(self, content: bytes, target: End, listener: _Listener) -> tuple[bytes, int]:
+        """(datagram, number)."""
+        peer = self._peers.get(target)
+        key = self._key_for(peer, listener)
+        ticket = NO_TICKET if peer is None else peer.ticket
+        return self._close(What.MESSAGE, content, target, key, ticket, tell=peer is None or not peer.keeps_ours)
+
+    def _key_for(self, peer: _Peer | None, listener: _Listener) -> Key:
+        """Our primary; by turns others, while somebody is not known to have that (a rotation is under way)."""
+        primary, keys = self.keyring
+        if len(keys) == 1 or (peer is not None and peer.key_id == primary.id):
+            return primary
+        last = None if peer is None else keys.get(peer.key_id)
+        choice = list(keys.values()) if last is None else [primary, last]
+        listener.vain += 1
+        return choice[(listener.vain - 1) % len(choice)]
+
+    def _close(
+        self, what: What, content: bytes, target: End, key: Key, ticket: bytes, *, tell: bool
+    ) -> tuple[bytes, int]:
+        self._number += 1
+        header = pack(Header(what, tell, key.id, self.boot, self._number, ticket))
+        told = self._ticket_for(target) + content if tell else content
+        ring = self._ring(key, self._own, self.boot)
+        return header + ring.encrypt(_nonce(self._number), told, header + self._own + endpoint(*target)), self._number
+
+    # -- receiving ----------------------------------------------------------------------------------------
+
+    def open(self, data: bytes, source: End, now: float, *, group: End | None = None) -> Opened:
+        """What a datagram says. Never raises, whatever comes in. `group`: the multicast group it was sent to."""
+        header = _header_of(data)
+        if isinstance(header, Broken):
+            return Opened(broken=header)
+        key = self.keyring.keys.get(header.key_id)
+        if key is None:
+            return Opened(broken=Broken.NO_KEY)
+        target = self._own if group is None else endpoint(*group)
+        told = self._unseal(data, header, key, endpoint(*source), target)
+        if told is None:
+            return Opened(broken=Broken.BAD_TAG)
+        theirs, content = (told[:TICKET_BYTES], told[TICKET_BYTES:]) if header.tells else (NO_TICKET, told)
+        if group is not None:
+            return self._heard_by_all(header, content)
+        known = self._peers.get(source)
+        if known is not None and header.boot < known.boot:
+            return self._too_old(header, known.boot, source, theirs, key, now)
+        if not hmac.compare_digest(header.ticket, self._ticket_for(source)):
+            return self._challenge(header, source, theirs, key, now)
+        return self._fresh(header, content, theirs, self._peer(source), source)
+
+    def _unseal(self, data: bytes, header: Header, key: Key, source: bytes, target: bytes) -> bytes | None:
+        name = key.id, source, header.boot
+        ring = self._rings.get(name) or _new_ring(key, source, header.boot)
+        clear, closed = data[:HEADER_BYTES], data[HEADER_BYTES:]
+        try:
+            told = ring.decrypt(_nonce(header.number), closed, clear + source + target)
+        except InvalidTag:
+            return None
+        self._keep(name, ring)  # only now: forgers must not push out those who are in use
+        if header.tells and len(told) < TICKET_BYTES:
+            return None
+        return told
+
+    def _heard_by_all(self, header: Header, content: bytes) -> Opened:
+        """It may be a repetition: what is said to all must not change anything by itself."""
+        return Opened(content) if header.what is What.MESSAGE and not header.tells else Opened(broken=Broken.REPLAY)
+
+    def _fresh(self, header: Header, content: bytes, theirs: bytes, peer: _Peer, source: End) -> Opened:
+        if header.boot > peer.boot:
+            peer.boot, peer.window, peer.ticket, peer.keeps_ours = header.boot, Window(), NO_TICKET, False
+        if not peer.window.accept(header.number):
+            return Opened(broken=Broken.REPLAY)
+        peer.key_id = header.key_id
+        if theirs != NO_TICKET:
+            peer.ticket = theirs
+        match header.what:
+            case What.MESSAGE:
+                peer.keeps_ours = True
+                return Opened(content)
+            case What.CHALLENGE:
+                return Opened(replies=tuple(self._again(content, source)))
+            case What.NEWER:
+                return self._live_again(content, source)
+
+    # -- first contact ------------------------------------------------------------------------------------
+
+    def _challenge(self, header: Header, source: End, theirs: bytes, key: Key, now: float) -> Opened:
+        """Authentic, but said when? Nothing is remembered; the answer is no longer than the question."""
+        if header.what is not What.MESSAGE or theirs == NO_TICKET or not self._challenges.admit(now):
+            return Opened(broken=Broken.REPLAY)
+        content = header.number.to_bytes(NUMBER_BYTES, "big")
+        answer = self._close(What.CHALLENGE, content, source, key, theirs, tell=True)[0]
+        return Opened(broken=Broken.FIRST_CONTACT, replies=(answer,))
+
+    def _again(self, content: bytes, source: End) -> Iterator[bytes]:
+        """What it did not believe, with its ticket; each sentence once."""
+        refused, listener = int.from_bytes(content, "big"), self._listener(source)
+        waiting = [each for number, each in listener.said if number >= refused]
+        listener.said.clear()
+        for each in waiting:
+            yield self._say(each, source, listener)[0]
+
+    def _too_old(self, header: Header, boot: int, source: End, theirs: bytes, key: Key, now: float) -> Opened:
+        """A life before the one we know: a repetition; or its clock was set back and it has no disk."""
+        if header.what is not What.MESSAGE or theirs == NO_TICKET or not self._challenges.admit(now):
+            return Opened(broken=Broken.STALE_BOOT)
+        answer = self._close(What.NEWER, boot.to_bytes(NUMBER_BYTES, "big"), source, key, theirs, tell=True)[0]
+        return Opened(broken=Broken.STALE_BOOT, replies=(answer,))
+
+    def _live_again(self, content: bytes, source: End) -> Opened:
+        later = int.from_bytes(content, "big")
+        if not self.boot <= later < BOOT_MAX:
+            return Opened()
+        self.boot, self._number = later + 1, 0
+        return Opened(replies=tuple(self._again(bytes(NUMBER_BYTES), source)), lives_again=True)
+
+    # -- what is kept -------------------------------------------------------------------------------------
+
+    def _listener(self, end: End) -> _Listener:
+        listener = self._listeners.setdefault(end, _Listener())
+        self._listeners.move_to_end(end)
+        if len(self._listeners) > LISTENERS_MAX:
+            self._listeners.popitem(last=False)
+        return listener
+
+    def _peer(self, end: End) -> _Peer:
+        peer = self._peers.get(end)
+        if peer is None:
+            if len(self._peers) >= PEERS_MAX:
+                self._peers.clear()
+                self._era += 1  # all tickets are void: nobody's old sentences become new
+            peer = self._peers[end] = _Peer()
+        return peer
+
+    def _ticket_for(self, end: End) -> bytes:
+        words = endpoint(*end) + self._era.to_bytes(8, "big")
+        return hmac.digest(self._secret, words, "sha256")[:TICKET_BYTES]
+
+    def _ring(self, key: Key, end: bytes, boot: int) -> AESGCM:
+        name = key.id, end, boot
+        ring = self._rings.get(name) or _new_ring(key, end, boot)
+        self._keep(name, ring)
+        return ring
+
+    def _keep(self, name: tuple[bytes, bytes, int], ring: AESGCM) -> None:
+        self._rings[name] = ring
+        self._rings.move_to_end(name)
+        if len(self._rings) > RINGS_MAX:
+            self._rings.popitem(last=False)
+
+    def sizes(self) -> dict[str, int]:
+        """How full our tables are."""
+        return {
+            "sealed_peers": len(self._peers),
+            "sealed_listeners": len(self._listeners),
+            "seal_rings": len(self._rings),
+        }
+
+
+def _header_of(data: bytes) -> Header | Broken:
+    if len(data) > SEALED_BYTES_MAX:
+        return Broken.OVERSIZED
+    if not data or data[0] != MAGIC:
+        return Broken.FOREIGN if data else Broken.SHORT
+    if len(data) > 1 and data[1] != SEALED_VERSION:
+        return Broken.UNSEALED if data[1] == 1 else Broken.VERSION
+    if len(data) < OVERHEAD_BYTES:
+        return Broken.SHORT
+    header = unpack(data)
+    return Broken.VERSION if header is None or not 0 < header.boot < BOOT_MAX else header
+
+
+def _new_ring(key: Key, end: bytes, boot: int) -> AESGCM:
+    return AESGCM(derive(key.secret, INFO_DATAGRAM + end + boot.to_bytes(8, "big")))
+
+
+def _nonce(number: int) -> bytes:
+    """Never twice under one ring: numbers count up within a life."""
+    return bytes(4) + number.to_bytes(8, "big")

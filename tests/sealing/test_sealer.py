@@ -1,0 +1,204 @@
+"""Two nodes, and somebody between them who hears everything and has no key."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from subord.sealing.header import HEADER_BYTES
+from subord.sealing.keys import Key, Keyring, key_of, keyring_of
+from subord.sealing.sealer import Broken, End, Opened, Sealer
+
+A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
+NOW = 100.0
+HELLO, ANSWER = b"hello", b"answer"
+
+
+def key(number: int) -> Key:
+    return key_of(bytes([number]) * 32)
+
+
+RING = keyring_of(key(1))
+
+
+def node(own: End, boot: int = 1000, ring: Keyring = RING, secret: int = 0) -> Sealer:
+    chance = Random(f"{own}/{boot}/{secret}")
+    return Sealer(ring, own, boot, chance.randbytes(32), NOW)
+
+
+def met(a: Sealer, b: Sealer) -> None:
+    """A has spoken to B, and B has answered: both are in the other's guest book."""
+    first = b.open(a.seal(HELLO, B), A, NOW)
+    assert (first.content, first.broken) == (None, Broken.FIRST_CONTACT)
+    (challenge,) = first.replies
+    second = a.open(challenge, B, NOW)
+    assert second.content is None
+    (again,) = second.replies
+    assert b.open(again, A, NOW) == Opened(HELLO)
+    assert a.open(b.seal(ANSWER, A), B, NOW) == Opened(ANSWER)
+
+
+def state(sealer: Sealer) -> str:
+    """What it remembers of others."""
+    peers = {end: [getattr(peer, name) for name in ("boot", "key_id", "ticket")] for end, peer in sealer._peers.items()}
+    windows = {end: (peer.window._highest, peer.window._seen) for end, peer in sealer._peers.items()}
+    return repr((peers, windows, sealer.boot, list(sealer._listeners)))
+
+
+def test_a_first_contact_takes_one_round_more_and_then_none() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    for words in (b"", b"one", b"x" * 1200):
+        assert b.open(a.seal(words, B), A, NOW) == Opened(words)
+        assert a.open(b.seal(words, A), B, NOW) == Opened(words)
+
+
+def test_nothing_is_remembered_of_who_has_no_ticket() -> None:
+    a, b = node(A), node(B)
+    before = state(b)
+    for _ in range(3):
+        assert b.open(a.seal(HELLO, B), A, NOW).broken is Broken.FIRST_CONTACT
+    assert state(b) == before
+
+
+def test_the_answer_to_a_stranger_is_no_longer_than_the_question() -> None:
+    a, b = node(A), node(B)
+    question = a.seal(b"x" * 8, B)
+    (answer,) = b.open(question, A, NOW).replies
+    assert len(answer) <= len(question)
+
+
+@pytest.mark.parametrize("index", [*range(HEADER_BYTES + 20), -1])
+def test_every_changed_byte_is_noticed(index: int) -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    data = bytearray(a.seal(HELLO, B))
+    if index >= len(data):
+        pytest.skip("shorter")
+    data[index] ^= 1
+    before = state(b)
+    opened = b.open(bytes(data), A, NOW)
+    assert (opened.content, opened.replies) == (None, ())
+    assert opened.broken in {Broken.BAD_TAG, Broken.FOREIGN, Broken.VERSION, Broken.NO_KEY, Broken.STALE_BOOT}
+    assert state(b) == before
+
+
+@pytest.mark.parametrize("length", range(0, 53, 4))
+def test_a_truncated_one_is_noticed(length: int) -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    before = state(b)
+    opened = b.open(a.seal(HELLO, B)[:length], A, NOW)
+    assert opened.content is None
+    assert opened.broken in {Broken.SHORT, Broken.BAD_TAG}
+    assert state(b) == before
+
+
+def test_each_sentence_is_heard_once() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    data = a.seal(HELLO, B)
+    assert b.open(data, A, NOW) == Opened(HELLO)
+    before = state(b)
+    assert b.open(data, A, NOW) == Opened(broken=Broken.REPLAY)
+    assert state(b) == before
+
+
+def test_overtaking_is_no_repetition() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    said = [a.seal(bytes([number]), B) for number in range(100)]
+    chance = Random(1)
+    chance.shuffle(said)
+    assert sorted(b.open(data, A, NOW).content or b"" for data in said) == [bytes([n]) for n in range(100)]
+
+
+def test_nobody_else_can_be_made_to_hear_it() -> None:
+    a, b, c = node(A), node(B), node(C)
+    met(a, b)
+    data = a.seal(HELLO, B)
+    assert c.open(data, A, NOW).broken is Broken.BAD_TAG  # for another
+    assert b.open(data, C, NOW).broken is Broken.BAD_TAG  # as if from another
+    assert b.open(data, ("10.0.0.1", 7118), NOW).broken is Broken.BAD_TAG  # from another port
+    assert a.open(data, B, NOW).broken is Broken.BAD_TAG  # back to its sender
+
+
+def test_what_was_said_to_an_earlier_life_is_not_believed() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    late = a.seal(HELLO, B)  # captured, and never delivered
+    b = node(B, boot=2000, secret=1)
+    opened = b.open(late, A, NOW)
+    assert opened.content is None
+    assert opened.broken in {Broken.REPLAY, Broken.FIRST_CONTACT}
+
+
+def test_a_living_one_notices_that_the_other_started_again() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    b = node(B, boot=2000, secret=1)
+    question = b.seal(HELLO, A)  # b knows nobody
+    (challenge,) = a.open(question, B, NOW).replies
+    (again,) = b.open(challenge, A, NOW).replies
+    assert a.open(again, B, NOW) == Opened(HELLO)
+    assert b.open(a.seal(ANSWER, B), A, NOW) == Opened(ANSWER)
+
+
+def test_an_older_life_is_refused_and_may_take_a_higher_number() -> None:
+    a, b = node(A, boot=5000), node(B)
+    met(a, b)
+    a = node(A, boot=400, secret=1)  # no disk, and the clock was set back
+    before = state(b)
+    first = b.open(a.seal(HELLO, B), A, NOW)
+    assert first.broken is Broken.STALE_BOOT
+    assert state(b) == before
+    newer = a.open(first.replies[0], B, NOW)
+    assert newer.lives_again
+    assert a.boot == 5001
+    (said,) = newer.replies
+    assert b.open(said, A, NOW) == Opened(HELLO)
+
+
+def test_captured_words_of_an_older_life_only_make_it_sorry() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    old = a.seal(HELLO, B)
+    a = node(A, boot=2000, secret=1)
+    assert b.open(a.seal(HELLO, B), A, NOW).broken is Broken.FIRST_CONTACT
+
+
+@pytest.mark.parametrize("ring", [keyring_of(key(2)), keyring_of(key(2), [key(3)])])
+def test_who_has_another_key_is_not_heard(ring: Keyring) -> None:
+    a, b = node(A, ring=ring), node(B)
+    opened = b.open(a.seal(HELLO, B), A, NOW)
+    assert opened == Opened(broken=Broken.NO_KEY)
+
+
+def test_without_a_seal_nothing_is_heard() -> None:
+    b = node(B)
+    assert b.open(b"\x73\x01\x93\x01\x02\x03", A, NOW) == Opened(broken=Broken.UNSEALED)
+
+
+def test_a_rotation_reaches_who_has_only_the_old_key() -> None:
+    old, new = key(1), key(2)
+    a, b = node(A, ring=keyring_of(old, [new])), node(B, ring=keyring_of(old))
+    met(a, b)
+    a.take(keyring_of(new, [old]))
+    heard = [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(4)]
+    assert heard == [None, HELLO, None, HELLO]  # under the new key, under the one that it used
+    b.take(keyring_of(new, [old]))
+    assert a.open(b.seal(ANSWER, A), B, NOW).content == ANSWER
+    assert [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(3)] == [HELLO] * 3
+
+
+def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subord.sealing.sealer.PEERS_MAX", 8)
+    b = node(B)
+    for number in range(20):
+        end = (f"10.0.1.{number}", 7117)
+        a = node(end)
+        (challenge,) = b.open(a.seal(HELLO, B), end, NOW).replies
+        (again,) = a.open(challenge, B, NOW).replies
+        assert b.open(again, end, NOW) == Opened(HELLO)
+    assert b.sizes()["sealed_peers"] <= 8
