@@ -85,8 +85,6 @@ def derive(secret: bytes, info: bytes, length: int = SECRET_BYTES) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(secret)
 
 
-
-
 def parse(text: str) -> Keyring:
     """Raises KeyringError; its sentence names the line, and never what stands there."""
     primary: list[Key] = []
@@ -109,7 +107,9 @@ def _key_in(word: str, number: int) -> Key:
     except (binascii.Error, ValueError):
         secret = b""
     if len(secret) != SECRET_BYTES:
-        raise KeyringError(f"line {number}: a key is {SECRET_BYTES} bytes in base 64, as `subord key generate` prints it")
+        raise KeyringError(
+            f"line {number}: a key is {SECRET_BYTES} bytes in base 64, as `subord key generate` prints it"
+        )
     return key_of(secret)
 
 

@@ -62,7 +62,9 @@ class Broken(enum.Enum):
     BAD_TAG = "bad_tag"
     REPLAY = "replay"
     STALE_BOOT = "stale_boot"
-    FIRST_CONTACT = "first_contact"  # authentic, but perhaps said to an earlier life of ours: it was asked to repeat it
+    FIRST_CONTACT = (
+        "first_contact"  # authentic, but perhaps said to an earlier life of ours: it was asked to repeat it
+    )
 
 
 class Opened(NamedTuple):

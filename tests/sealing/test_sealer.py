@@ -41,7 +41,9 @@ def met(a: Sealer, b: Sealer) -> None:
 
 def state(sealer: Sealer) -> str:
     """What it remembers of others."""
-    peers = {end: [getattr(peer, name) for name in ("boot", "key_id", "ticket")] for end, peer in sealer._peers.items()}
+    peers = {
+        end: [getattr(peer, name) for name in ("boot", "key_id", "ticket")] for end, peer in sealer._peers.items()
+    }
     windows = {end: (peer.window._highest, peer.window._seen) for end, peer in sealer._peers.items()}
     return repr((peers, windows, sealer.boot, list(sealer._listeners)))
 
