@@ -70,5 +70,5 @@ def unpack(data: bytes) -> Header | None:
 def endpoint(address: str, port: int) -> bytes:
     """Address and port as they are sealed. `address` is numeric."""
     ip = ipaddress.ip_address(address.partition("%")[0])
-    packed = ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed  # noqa: PLR2004
+    packed = ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed
     return packed + port.to_bytes(2, "big")

@@ -93,7 +93,7 @@ def parse(text: str) -> Keyring:
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if len(words) != 2 or words[0] not in ROLES:  # noqa: PLR2004 - a role and a key
+        if len(words) != 2 or words[0] not in ROLES:
             raise KeyringError(f"line {number}: a line is `primary KEY` or `key KEY`")
         (primary if words[0] == "primary" else others).append(_key_in(words[1], number))
     if len(primary) != 1:

@@ -1,0 +1,89 @@
+"""The cluster's certificate authority, which every node can be, because every node has the key.
+
+Intuition: a rubber stamp that is cut from the key by rule, so that all nodes hold the same one without ever having sent
+it around. Each stamps its own passport: "the bearer lives at this address". Whoever has no key has no stamp.
+
+An Ed25519 key is any 32 bytes, and its signatures have no chance in them; so the authority's certificate is the same,
+byte by byte, on all nodes. Passports do not expire, because clocks need not agree, and whoever could misuse an old one
+could stamp a new one; a life of a daemon has one of its own. A site's own authority takes this one's place (tls.py).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from subord.sealing.keys import INFO_AUTHORITY, Key, derive
+
+SINCE, UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+
+
+class Authority(NamedTuple):
+    """The stamp of one key. `pem` is its certificate, for others to check passports with."""
+
+    key: Ed25519PrivateKey
+    certificate: x509.Certificate
+
+    @property
+    def pem(self) -> str:
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+
+def authority_of(key: Key) -> Authority:
+    """The same for everybody who has the key."""
+    private = Ed25519PrivateKey.from_private_bytes(derive(key.secret, INFO_AUTHORITY))
+    name = _name(f"subord {key.name}")
+    builder = _certificate(name, name, private.public_key()).serial_number(1)
+    certificate = (
+        builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(private.public_key()), critical=False)
+        .sign(private, None)
+    )
+    return Authority(private, certificate)
+
+
+def passport(authority: Authority, address: str) -> bytes:
+    """PEM of a fresh private key and its certificate for that address."""
+    private = Ed25519PrivateKey.generate()
+    address = address.partition("%")[0]
+    builder = _certificate(_name(address), authority.certificate.subject, private.public_key())
+    certificate = (
+        builder.serial_number(x509.random_serial_number())
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()), critical=False)
+        .sign(authority.key, None)
+    )
+    pem: bytes = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return pem + certificate.public_bytes(Encoding.PEM)
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _certificate(subject: x509.Name, issuer: x509.Name, public: Ed25519PublicKey) -> x509.CertificateBuilder:
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(public)
+    return builder.not_valid_before(SINCE).not_valid_after(UNTIL)
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

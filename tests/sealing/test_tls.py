@@ -1,0 +1,105 @@
+"""Papers are shown on both sides, and name the address one comes from."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import trio
+
+from subord.runtime.tls import Tls, TlsError
+from subord.sealing.authority import authority_of
+from subord.sealing.keys import key_of, keyring_of
+
+ONE, TWO = (key_of(bytes([number]) * 32) for number in (1, 2))
+HERE = "127.0.0.1"
+
+
+async def pair() -> tuple[trio.SocketStream, trio.SocketStream]:
+    left, right = socket.socketpair()
+    return trio.SocketStream(trio.socket.from_stdlib_socket(left)), trio.SocketStream(
+        trio.socket.from_stdlib_socket(right)
+    )
+
+
+async def shake(server: Tls, client: Tls, *, name: str | None = None, client_at: str = HERE) -> list[str]:
+    """What went wrong, on the side of the server and of the client; "": nothing."""
+    there, here = await pair()
+    said = ["", ""]
+
+    async def serve() -> None:
+        try:
+            stream = await server.as_server(there, client_at)
+            await stream.send_all(b"x")
+        except TlsError as error:
+            said[0] = str(error)
+            await there.aclose()  # or the client would wait for our word
+        except trio.BrokenResourceError:
+            said[0] = "closed"
+
+    async with there, here, trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        try:
+            stream = await client.as_client(here, HERE, name or client.names[0])
+            said[1] = "" if await stream.receive_some(1) == b"x" else "closed"
+        except TlsError as error:
+            said[1] = str(error)
+        except trio.BrokenResourceError:
+            said[1] = "closed"
+        await here.aclose()
+    return said
+
+
+def tls(*keys: int, address: str = HERE) -> Tls:
+    ring = [(ONE, TWO)[number - 1] for number in keys]
+    return Tls(keyring_of(ring[0], ring[1:]), address)
+
+
+async def test_two_with_the_same_key_understand_each_other() -> None:
+    assert await shake(tls(1), tls(1)) == ["", ""]
+
+
+def test_the_authority_is_the_same_everywhere() -> None:
+    assert authority_of(ONE).pem == authority_of(key_of(bytes([1]) * 32)).pem
+    assert authority_of(ONE).pem != authority_of(TWO).pem
+
+
+async def test_who_has_another_key_is_sent_away() -> None:
+    server, client = await shake(tls(1), tls(2))
+    assert server
+    assert client
+
+
+async def test_who_comes_from_another_address_is_sent_away() -> None:
+    assert (await shake(tls(1), tls(1), client_at="127.0.0.9"))[0] == "tls_wrong_address"
+
+
+async def test_who_is_called_at_another_address_is_not_believed() -> None:
+    assert (await shake(tls(1, address="127.0.0.9"), tls(1)))[1] == "tls_wrong_address"
+
+
+@pytest.mark.parametrize(("server", "client"), [((2, 1), (1,)), ((1, 2), (2, 1)), ((1,), (1, 2))])
+async def test_a_rotation_may_be_under_way(server: tuple[int, ...], client: tuple[int, ...]) -> None:
+    assert await shake(tls(*server), tls(*client)) == ["", ""]
+
+
+async def test_who_has_a_new_primary_tries_the_old_key_next() -> None:
+    old, new = tls(1), tls(2, 1)
+    assert (await shake(old, new))[1]
+    assert await shake(old, new, name=new.names[1]) == ["", ""]
+
+
+async def test_a_ring_is_replaced_while_it_is_used() -> None:
+    server, client = tls(1), tls(1)
+    server.take(keyring_of(TWO))
+    assert (await shake(server, client))[1]
+    client.take(keyring_of(TWO, [ONE]))
+    assert await shake(server, client) == ["", ""]
+
+
+async def test_plain_words_are_no_greeting() -> None:
+    there, here = await pair()
+    async with there, here:
+        await here.send_all(b"\x00\x00\x00\x05hello" * 10)
+        with pytest.raises(TlsError):
+            await tls(1).as_server(there, HERE)
