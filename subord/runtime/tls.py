@@ -1,10 +1,10 @@
 """TLS 1.3 on the streams between nodes, both sides with a passport for their address (sealing/authority.py).
 
-Intuition: two sentries who show each other their papers before a word is said. The paper names an address; who comes from
-another one is sent away, however good the stamp.
+Intuition: two sentries who show each other their papers before a word is said. The paper names an address; who comes
+from another one is sent away, however good the stamp.
 
-While keys are rotated a node may have passports of several authorities. The caller says in the greeting (SNI) which key it
-goes by, `KEY.subord`, and is answered with that one; when the other side does not have it, it tries its next key.
+While keys are rotated a node may have passports of several authorities. The caller says in the greeting (SNI) which
+key it goes by, `KEY.subord`, and is answered with that one; when the other side does not have it, it tries its next.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The cluster's certificate authority, which every node can be, because every node has the key.
 
-Intuition: a rubber stamp that is cut from the key by rule, so that all nodes hold the same one without ever having sent
-it around. Each stamps its own passport: "the bearer lives at this address". Whoever has no key has no stamp.
+Intuition: a rubber stamp that is cut from the key by rule, so that all nodes hold the same one without ever having
+sent it around. Each stamps its own passport: "the bearer lives at this address". Whoever has no key has no stamp.
 
 An Ed25519 key is any 32 bytes, and its signatures have no chance in them; so the authority's certificate is the same,
-byte by byte, on all nodes. Passports do not expire, because clocks need not agree, and whoever could misuse an old one
+byte by byte, on all nodes. Passports do not expire, because clocks need not agree, and who could misuse an old one
 could stamp a new one; a life of a daemon has one of its own. A site's own authority takes this one's place (tls.py).
 """
 

@@ -1,6 +1,6 @@
 """The clear part of a sealed datagram: what the receiver must know to find the key.
 
-Intuition: the outside of an envelope. Anybody can read it, nobody can change it: it is sealed together with the letter.
+Intuition: the outside of an envelope. Anybody can read it, nobody can change it: it is sealed with the letter.
 
     byte  0      0x73, the letter s
     byte  1      2: a sealed datagram

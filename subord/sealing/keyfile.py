@@ -1,7 +1,7 @@
 """The key ring on disk: read only when nobody else can, and replaced as a whole.
 
-Intuition: a safe that refuses to open while its door has been left ajar: then the secret may be out already, and whoever
-finds it open should hear that before the day begins, not after.
+Intuition: a safe that refuses to open while its door has been left ajar: then the secret may be out already, and
+whoever finds it open should hear that before the day begins, not after.
 """
 
 from __future__ import annotations
