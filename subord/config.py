@@ -73,6 +73,14 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     packets."""
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 7117
     """The UDP and TCP port, the same on all nodes. It must be open between all nodes for both protocols."""
+    key_file: str = ""
+    """Path of the key ring, as `subord key generate` writes it, the same on all nodes; a relative one begins at
+    the directory of this file. Every datagram is sealed with it and every connection goes by it, so only nodes
+    that have a key in common can form a tree. Mode 0600, of the daemon's user or root. Read again on SIGHUP.
+    Keys are changed while the cluster runs by `subord key install`, `use` and `remove` (docs/security.md)."""
+    insecure: bool = False
+    """Whether a node without `key_file` may run although others could reach it: then whoever can send to
+    `port` can take part, and whoever listens can read. A node on a loopback address needs no key."""
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +137,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Settings
     port: int
     node: NodeConfig
+    key_file: str
+    """Path of the key ring; empty: nothing is sealed."""
+    insecure: bool
     source: str
     """Path of the file as given; empty: there was none."""
     network_file: str = ""
@@ -153,11 +164,14 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     check(given, TABLES)
     cluster = msgspec.convert(given.document.get("cluster", {}), ClusterConfig)
     node = msgspec.convert(given.document.get("node", {}), NodeConfig)
+    _check_cluster(given, cluster)
     settings = _settings(cluster, _network(given, cluster, resolve))
     _check_node(given, node, settings.network)
     return Config(
         cluster=settings,
         port=cluster.port,
+        key_file=_beside(given, cluster.key_file),
+        insecure=cluster.insecure,
         node=node,
         source=path or "",
         network_file=cluster.network_file,
@@ -198,6 +212,8 @@ def dotted(config: Config) -> dict[str, Any]:
         "cluster.numbering": cluster.numbering_name,
         "cluster.timing": cluster.timing_name,
         "cluster.port": config.port,
+        "cluster.key_file": config.key_file,
+        "cluster.insecure": config.insecure,
         **{f"node.{key}": value for key, value in msgspec.structs.asdict(config.node).items()},
     }
 
@@ -216,7 +232,7 @@ def _network(given: Given, cluster: ClusterConfig, resolve: Resolve | None) -> N
         if cluster.network is not None:
             refuse(given, "cluster", "network_file", "and network are both given; remove one of them")
         key = "network_file"
-        network = network_of(os.path.join(os.path.dirname(given.file), cluster.network_file), resolve)
+        network = network_of(_beside(given, cluster.network_file), resolve)
     elif cluster.network is None:
         raise ConfigError(_without_network(given.file))
     else:
@@ -231,6 +247,11 @@ def _network(given: Given, cluster: ClusterConfig, resolve: Resolve | None) -> N
     return network
 
 
+def _beside(given: Given, path: str) -> str:
+    """A relative path begins where the file lies."""
+    return os.path.join(os.path.dirname(given.file), path) if path else ""
+
+
 def _settings(cluster: ClusterConfig, network: Network) -> Settings:
     return Settings(
         network=network,
@@ -240,6 +261,12 @@ def _settings(cluster: ClusterConfig, network: Network) -> Settings:
         numbering_name=cluster.numbering,
         timing_name=cluster.timing,
     )
+
+
+def _check_cluster(given: Given, cluster: ClusterConfig) -> None:
+    """What a type cannot say."""
+    if cluster.key_file and cluster.insecure:
+        refuse(given, "cluster", "insecure", "and key_file are both given; remove one of them")
 
 
 def _check_node(given: Given, node: NodeConfig, network: Network) -> None:

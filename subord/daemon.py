@@ -7,13 +7,16 @@ one nursery, and at closing time the goodbyes go out while everything still runs
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
+import resource
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random, SystemRandom
@@ -23,10 +26,10 @@ import msgspec
 import trio
 
 from subord import __version__, config
-from subord.api import documents, serve
-from subord.api.control import control_app
+from subord.api import answers, documents, serve
+from subord.api.control import control_app, control_changes
 from subord.api.metrics import metrics_app
-from subord.api.shown import AskFailure, Topic
+from subord.api.shown import AskFailure, Question
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.config import Config, ConfigError
 from subord.core import showing
@@ -52,32 +55,49 @@ from subord.runtime.driver import Driver
 from subord.runtime.edge import Edge
 from subord.runtime.eventlog import EventLog
 from subord.runtime.interfaces import InterfaceError, choose
+from subord.runtime.keeping import Keeping
+from subord.runtime.mail import Mail
 from subord.runtime.seeds import SeedList
 from subord.runtime.store import Store
 from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
 from subord.runtime.telling import Teller
+from subord.runtime.tls import Tls, papers_of
+from subord.sealing.keys import Keyring, KeyringError
+from subord.sealing.sealer import Sealer
 
 logger = logging.getLogger("subord")
 
 TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
+CONFIGURATION = 78  # EX_CONFIG: trying again would not mend it
+SECRET_BYTES = 32
 SAVE_S = 5.0
 SAVE_AT_END_S_MAX = 1.0  # a disk that does not answer must not keep us from leaving
+NO_KEY = (
+    "nothing would be sealed: set cluster.key_file (`subord key generate` makes one, for all nodes), "
+    "or cluster.insecure = true on a network that you trust"
+)
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
 class StartError(Exception):
     """The daemon cannot start. One plain line that says what to do; nothing was left behind."""
 
+    def __init__(self, message: str, exit_code: int = TRY_AGAIN) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
 
 def main(given: Config) -> int:
     """Run until told to stop; the exit code."""
     _set_up_log(given.node.log_level)
+    if given.key_file:
+        _dump_no_core()
     try:
         trio.run(_live_and_live_again, given)
     except StartError as error:
         print(f"subord: {error}", file=sys.stderr)
-        return TRY_AGAIN
+        return error.exit_code
     return 0
 
 
@@ -130,6 +150,7 @@ class Daemon:
         self.counters = Counters()
         self.started_mono = time.monotonic()
         self._streams_max = streams_allowed()
+        self.keeping = _keeping(given)
         network = given.cluster.network
         try:
             chosen = choose(network, given.node.interface or None, given.node.address or None)
@@ -147,6 +168,8 @@ class Daemon:
             self._metrics_listener = doors.enter_context(bind_tcp(*listener)) if listener else None
         except (InterfaceError, udp.BindError, BindError) as error:
             raise StartError(str(error)) from None
+        if self.keeping is None and not given.insecure and not ipaddress.ip_address(self.address).is_loopback:
+            raise StartError(NO_KEY, CONFIGURATION)
         self.position = network.position_of(self.address) or 0
         try:
             self.events = EventLog(given.node.event_log, self.address)
@@ -167,16 +190,22 @@ class Daemon:
         self._incarnation = max(int(time.time() * 1000), lived, self._incarnation)
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
-        self._driver = Driver(node, self._socket, self.port, self.counters, self._observe, group=self._group)
+        sealer = tls = None
+        if self.keeping is not None:
+            sealer, tls = self._seal(self.keeping)
+        mail = Mail(self._socket, self.port, self.counters, sealer, self._group)
+        self._driver = Driver(node, mail, self.counters, self._observe)
         self._streams = Streams(
             self.address,
             self.port,
             user_timeout_s=self.settings.timing.leader_silence_s,
             counters=self.counters,
-            answer=lambda topic: documents.answer(self, topic),
+            answer=lambda question: answers.answer(self, question),
             is_ours=lambda address: self.settings.network.position_of(address) is not None,
             edge_closed=self._driver.edge_closed,
             streams_max=self._streams_max,
+            keeping=self.keeping,
+            tls=tls,
         )
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
@@ -199,7 +228,10 @@ class Daemon:
             nursery.start_soon(self._seeds.keep_forever)
             self._driver.feed(Start(full_scan=self.config.node.full_scan))
             nursery.start_soon(self._streams.serve, self._stream_listener)
-            nursery.start_soon(serve.serve, control_app(self), self._control_listener)
+            control = partial(serve.serve, changes=control_changes(self))
+            nursery.start_soon(control, control_app(self), self._control_listener)
+            if self.keeping is not None:
+                nursery.start_soon(self.keeping.save_forever)
             if self._metrics_listener is not None:
                 nursery.start_soon(serve.serve, metrics_app(self), self._metrics_listener)
             nursery.start_soon(self._edge.hold_forever)
@@ -209,6 +241,15 @@ class Daemon:
         await self._save_at_end()
         self.events.write("stopped")
         logger.info("stopped")
+
+    def _seal(self, keeping: Keeping) -> tuple[Sealer, Tls]:
+        """What datagrams and streams go by; both follow the key ring."""
+        sealer = Sealer(
+            keeping.ring, (self.address, self.port), self._incarnation, os.urandom(SECRET_BYTES), trio.current_time()
+        )
+        tls = Tls(lambda: papers_of(keeping.ring, self.address))
+        keeping.taken += [sealer.take, lambda _: tls.renew()]
+        return sealer, tls
 
     @property
     def _network(self) -> str:
@@ -262,22 +303,22 @@ class Daemon:
             if self._is_leaving:
                 continue  # the next life will read it, if there is one
             self._read_again_asked = False
-            fresh = await trio.to_thread.run_sync(self._read_again, abandon_on_cancel=True)
+            found = await trio.to_thread.run_sync(self._read_again, abandon_on_cancel=True)
             if self._is_leaving:
                 self._read_again_asked = True
-            elif fresh is not None:
-                self._take_over(fresh)
+            elif found is not None:
+                self._take_over(*found)
 
-    def _read_again(self) -> Config | None:
-        """It blocks. None: something is wrong, and has been said."""
+    def _read_again(self) -> tuple[Config, Keyring | None] | None:
+        """It blocks. With the keys, if they were changed by hand. None: something is wrong, and has been said."""
         try:
             fresh = config.reload(self.config)
             if fresh.cluster.network != self.settings.network:
                 self._check_place_in(fresh)
-        except (ConfigError, InterfaceError) as error:
+            return fresh, self.keeping.read_again() if self.keeping is not None else None
+        except (ConfigError, InterfaceError, KeyringError) as error:
             logger.error("the configuration was not read again, the old one goes on: %s", error)
             return None
-        return fresh
 
     def _check_place_in(self, fresh: Config) -> None:
         """Raises InterfaceError if we could not start with this network."""
@@ -287,7 +328,9 @@ class Daemon:
             raise InterfaceError(f"the new network lacks our own address {self.address}: add it to {where}")
         choose(network, fresh.node.interface or None, fresh.node.address or None)
 
-    def _take_over(self, fresh: Config) -> None:
+    def _take_over(self, fresh: Config, ring: Keyring | None) -> None:
+        if ring is not None and self.keeping is not None:
+            self.keeping.obey(ring)
         taken, ignored = config.changes(self.config, fresh)
         if "cluster.network" in taken:
             logger.info("configuration read again, starting again with all of it: %s", ", ".join((*taken, *ignored)))
@@ -341,8 +384,10 @@ class Daemon:
 
     async def _save_at_end(self) -> None:
         """Who is stopped soon after a change of place remembers it, too."""
-        if self._left_behind is not None:
-            with trio.move_on_after(SAVE_AT_END_S_MAX, shield=True):
+        with trio.move_on_after(SAVE_AT_END_S_MAX, shield=True):
+            if self.keeping is not None:
+                await self.keeping.save()
+            if self._left_behind is not None:
                 await trio.to_thread.run_sync(self._store.save, self._left_behind, abandon_on_cancel=True)
 
     # -- what the API sees ------------------------------------------------------------------------------------
@@ -356,8 +401,23 @@ class Daemon:
     def why(self) -> Why:
         return showing.why(self._driver.node, trio.current_time())
 
-    async def ask(self, address: str, what: Topic, timeout_s: float) -> bytes | AskFailure:
-        return await self._streams.ask(address, what, timeout_s)
+    async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
+        return await self._streams.ask(address, question, timeout_s)
+
+
+def _keeping(given: Config) -> Keeping | None:
+    """Raises StartError."""
+    try:
+        return Keeping(given.key_file, given.node.state_directory) if given.key_file else None
+    except KeyringError as error:
+        raise StartError(str(error), CONFIGURATION) from None
+
+
+def _dump_no_core() -> None:
+    """Our memory holds keys. 1, not 0: then a program that takes dumps gets none either (Linux, fs/coredump.c)."""
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    limit = 1 if hard == resource.RLIM_INFINITY or hard >= 1 else 0
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 
 
 def _remove(path: str, inode: int) -> None:

@@ -8,7 +8,7 @@ The first two bytes keep their meaning in every version. A datagram of a version
 one short answer that says which versions we speak; everything else that is not understood is counted
 and dropped. Fields are only ever appended, with defaults, so that neighbours of one version may differ.
 
-Sealing will go between `encode` and the socket; nothing else needs to know of it.
+The seal goes around all this (sealing/, runtime/mail.py); nothing else needs to know of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from subord.core.messages import Message, Versions
 
 MAGIC: Final = 0x73
 VERSION: Final = 1
-DATAGRAM_BYTES_MAX: Final = 1200
+DATAGRAM_BYTES_MAX: Final = 1176  # sealed 1232, which every IPv6 path carries whole (RFC 8200, section 5)
 HEADER = bytes((MAGIC, VERSION))
 
 _encoder = msgspec.msgpack.Encoder()

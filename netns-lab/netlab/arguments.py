@@ -168,6 +168,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed-nodes", type=_numbers, default=(), metavar="POSITION,...", help="or of these nodes")
     parser.add_argument("--announce", action="store_true", help="daemons announce themselves by multicast")
     parser.add_argument("--no-disk", dest="disk", action="store_false", help="daemons keep nothing over a restart")
+    parser.add_argument("--insecure", action="store_true", help="nothing is sealed")
     parser.add_argument("--guest-slots", type=int, help="default: the daemon's")
     parser.add_argument("--timing", choices=("lan", "wan", "lab"), default="lan", help="timing preset of the daemons")
     parser.add_argument("--seed", type=int, default=1, help="of the layout and the random start order")

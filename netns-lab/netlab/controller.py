@@ -92,7 +92,7 @@ class Controller:
             files = self._directory.node(self._position(address))
             files.mkdir(mode=0o700)
             (files / "state").mkdir()
-            (files / "config.toml").write_text(config_text(self._options, address, files, self._directory.events))
+            (files / "config.toml").write_text(config_text(self._options, address, files, self._directory))
             if number % 10 == 0 or number == len(addresses):
                 self._report({"progress": "making namespaces", "done": number, "of": len(addresses)})
 

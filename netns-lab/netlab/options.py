@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from netlab.errors import LabError
+from netlab.rundir import RunDirectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class Options:
     disk: bool = True  # daemons keep their neighbourhood over a restart
     arp: bool = False  # nodes ask by ARP, and the requests are counted (arp.py)
     errands: bool = False  # the bridge takes ARP requests to the host that they are for (errands.py)
+    insecure: bool = False  # nothing is sealed; otherwise by a key that is made for this lab
     execute: bool = False
     rootless: bool = False
     daemon: str | None = None
@@ -45,7 +47,7 @@ class Options:
         return Options(**{**given, **{name: tuple(given[name]) for name in ("addresses", "subnets", "seeds")}})
 
 
-def config_text(options: Options, address: str, files: Path, event_log: Path) -> str:
+def config_text(options: Options, address: str, files: Path, directory: RunDirectory) -> str:
     """The daemon's configuration file for one node; `files` is the node's own directory."""
     guests = "" if options.guest_slots is None else f"guest_slots = {options.guest_slots}\n"
     state = f"state_directory = {json.dumps(str(files / 'state'))}\n" if options.disk else ""
@@ -53,11 +55,12 @@ def config_text(options: Options, address: str, files: Path, event_log: Path) ->
     seeds = f"seeds = {quoted(options.seeds)}\n" if options.seeds else ""
     flags = "announce = true\n" if options.announce else ""
     flags += "full_scan = true\n" if options.full_scan else ""
+    seal = "insecure = true\n" if options.insecure else f"key_file = {quoted(str(directory.key))}\n"
     host = f"[{address}]" if ":" in address else address
     return (
         f"[cluster]\nnetwork = {quoted(options.network)}\nfanout = {options.fanout}\n{guests}"
-        f"numbering = {quoted(options.numbering)}\ntiming = {quoted(options.timing)}\nport = 7117\n\n"
+        f"numbering = {quoted(options.numbering)}\ntiming = {quoted(options.timing)}\nport = 7117\n{seal}\n"
         f"[node]\naddress = {quoted(address)}\ncontrol_socket = {quoted(str(files / 'control.sock'))}\n"
         f"metrics = {quoted(host + ':9717')}\n{state}{seeds}{flags}"
-        f"event_log = {quoted(str(event_log))}\ngrace_s = 2.0\n"
+        f"event_log = {quoted(str(directory.events))}\ngrace_s = 2.0\n"
     )

@@ -5,6 +5,7 @@ was left in a hurry, and the next guest cleans it.
 
     BASE/NAME/                locked (flock) by keeper and controller while the lab lives
     BASE/NAME/controller.sock requests, JSON lines
+    BASE/NAME/cluster.key     what everything is sealed with, made for this lab alone
     BASE/NAME/events          event log of all nodes, JSON lines
     BASE/NAME/lab.log         what keeper, controller and zygote have to complain about
     BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/
@@ -12,6 +13,7 @@ was left in a hurry, and the next guest cleans it.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import os
@@ -22,6 +24,7 @@ from pathlib import Path
 
 from netlab.errors import LabError
 
+KEY_BYTES = 32
 UNIX_PATH_BYTES_MAX = 107  # unix(7)
 
 
@@ -48,6 +51,7 @@ class RunDirectory:
         self.socket = path / "controller.sock"
         self.events = path / "events"
         self.log = path / "lab.log"
+        self.key = path / "cluster.key"
 
     def node(self, position: int) -> Path:
         return self.path / "nodes" / str(position)
@@ -79,7 +83,10 @@ def create(name: str, position_max: int = 1 << 20) -> RunDirectory:
         _sweep(parent)
         path.mkdir(mode=0o700)
         (path / "nodes").mkdir()
-        return RunDirectory(path, _lock(path, wait=False))
+        made = RunDirectory(path, _lock(path, wait=False))
+        made.key.touch(mode=0o600)
+        made.key.write_text(f"primary {base64.b64encode(os.urandom(KEY_BYTES)).decode()}\n")
+        return made
     except FileExistsError:
         raise LabError(f"A lab named {name} is running: `netns-lab/lab down --name {name}` ends it.") from None
     except FileNotFoundError:  # as above

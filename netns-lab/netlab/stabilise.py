@@ -42,6 +42,7 @@ class Campaign:
     announce: bool = False
     arp: bool = False
     disk: bool = True
+    insecure: bool = False
     guest_slots: int | None = None
     timing: str = "lan"
     rootless: bool = False
@@ -128,6 +129,7 @@ def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
         arp=campaign.arp,
         errands=True,
         disk=campaign.disk,
+        insecure=campaign.insecure,
         guest_slots=campaign.guest_slots,
         timing=campaign.timing,
         execute=campaign.execute,

@@ -111,7 +111,7 @@ class Zygote:
         if self._options.daemon is not None:
             return
         file = self._directory.path / "rehearsal.toml"
-        file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory.events))
+        file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
             main(["config", "check", str(file)])  # a refusal is repeated by every daemon, in its own log
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import msgspec
 import trio
 
-from subord.api import documents, trees
-from subord.api.forms import WhyDocument
+from subord.api import answers, documents, keys, trees
+from subord.api.forms import KeysDocument, RotatedDocument, WhyDocument
 from subord.api.rootward import find_roster
 from subord.api.serve import App, Query, Response, failure
-from subord.api.shown import AskFailure, Shown
+from subord.api.shown import AskFailure, Question, Shown
 
 ASK_S_MAX = 0.8
+KEYS_S = 3.0
+"""For a roll call: half a second is left for the tenth level."""
 
 
 def control_app(shown: Shown) -> App:
@@ -24,6 +26,7 @@ def control_app(shown: Shown) -> App:
     - `/v1/status`, `/v1/counters`: this node.
     - `/v1/tree`: the whole cluster, nested; with `?form=rows` flat, in depth-first order.
     - `/v1/why?address=A`: the node A; without `address` this one.
+    - `/v1/keys`: which nodes have which keys.
     """
 
     async def status(_: Query) -> Response:
@@ -42,7 +45,52 @@ def control_app(shown: Shown) -> App:
     async def why(query: Query) -> Response:
         return await _why(shown, query.get("address", shown.address))
 
-    return {"/v1/status": status, "/v1/counters": counters, "/v1/tree": tree, "/v1/why": why}
+    async def all_keys(_: Query) -> Response:
+        return _passed_on(await answers.of_root(shown, Question("keys", (), KEYS_S)), KeysDocument)
+
+    served = {"/v1/status": status, "/v1/counters": counters, "/v1/tree": tree, "/v1/why": why}
+    return {**served, "/v1/keys": all_keys if shown.keeping is not None else _no_keys}
+
+
+def control_changes(shown: Shown) -> App:
+    """The handlers of what changes something, which not everybody may ask who may ask at all.
+
+    - `/v1/keys/install`, `/v1/keys/use?key=K`, `/v1/keys/remove?key=K[&force=1]`: change the cluster's keys.
+    """
+
+    async def rotate(*words: str) -> Response:
+        found = await answers.of_root(shown, Question("rotate", words, KEYS_S))
+        return _passed_on(found, RotatedDocument)
+
+    async def install(_: Query) -> Response:
+        return await rotate("install")
+
+    async def use(query: Query) -> Response:
+        return await rotate("use", query.get("key", "")[:32])
+
+    async def remove(query: Query) -> Response:
+        return await rotate("remove", query.get("key", "")[:32], *(["force"] if "force" in query else []))
+
+    if shown.keeping is None:
+        return dict.fromkeys(("/v1/keys/install", "/v1/keys/use", "/v1/keys/remove"), _no_keys)
+    return {"/v1/keys/install": install, "/v1/keys/use": use, "/v1/keys/remove": remove}
+
+
+async def _no_keys(_: Query) -> Response:
+    return failure(409, keys.NO_KEYS)
+
+
+def _passed_on(answer: bytes | AskFailure, form: type[KeysDocument] | type[RotatedDocument]) -> Response:
+    """Checked before it reaches a terminal."""
+    if isinstance(answer, AskFailure):
+        return failure(504, answer.reason)
+    try:
+        found = msgspec.json.decode(answer, type=form)
+    except msgspec.MsgspecError:
+        return failure(502, "the root answers something else than was asked: does it run this version?")
+    if isinstance(found, RotatedDocument) and found.error is not None:
+        return failure(409, found.error)
+    return Response(msgspec.json.encode(found))
 
 
 async def _why(shown: Shown, address: str) -> Response:
@@ -52,9 +100,9 @@ async def _why(shown: Shown, address: str) -> Response:
         return failure(404, f"{address!r} is no address of the network {network.text}: nobody was asked")
     address = network.address_text_of(position)
     if address == shown.address:
-        return Response(documents.answer(shown, "why"))
+        return Response(await answers.answer(shown, Question("why")))
     with trio.move_on_after(ASK_S_MAX):
-        answer = await shown.ask(address, "why", ASK_S_MAX)
+        answer = await shown.ask(address, Question("why"), ASK_S_MAX)
         if isinstance(answer, AskFailure):
             return failure(504, f"{address} {answer.reason}")
         try:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 
-import msgspec
-
 from subord import __version__
 from subord.api.forms import (
     CandidateDocument,
@@ -20,25 +18,15 @@ from subord.api.forms import (
     RefusalDocument,
     RosterDocument,
     RowDocument,
+    SealDocument,
     SettingsDocument,
     StatusDocument,
     WhyDocument,
 )
-from subord.api.shown import Shown, Topic
+from subord.api.shown import Shown
 from subord.core.settings import Settings
 from subord.core.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
-
-
-def answer(shown: Shown, what: Topic) -> bytes:
-    """The JSON that another node gets when it asks us (the far end of `Shown.ask`)."""
-    match what:
-        case "status":
-            return msgspec.json.encode(status(shown))
-        case "why":
-            return msgspec.json.encode(why(shown.settings, shown.why()))
-        case "roster":
-            return msgspec.json.encode(roster(shown.settings, shown.roster()))
 
 
 def settings(shared: Settings) -> SettingsDocument:
@@ -81,9 +69,19 @@ def status(shown: Shown) -> StatusDocument:
         subtree_not_home=view.subtree_not_home,
         leader_changes=view.leader_changes,
         exchanges=view.exchanges,
+        seal=seal(shown),
         refusals=tuple(_refusal(refusal) for refusal in view.refusals),
         settings=settings(shared),
     )
+
+
+def seal(shown: Shown) -> SealDocument | None:
+    """None: nothing is sealed."""
+    if shown.keeping is None:
+        return None
+    primary, keys, revision = shown.keeping.ring
+    others = sorted(key.name for key in keys.values() if key != primary)
+    return SealDocument(revision=revision, keys=(primary.name, *others), saved=shown.keeping.is_saved)
 
 
 def why(shared: Settings, view: Why) -> WhyDocument:

@@ -50,6 +50,17 @@ class RefusalDocument(msgspec.Struct, frozen=True, kw_only=True):
     times: int
 
 
+KeyName = Annotated[str, msgspec.Meta(max_length=8, pattern=r"^[0-9a-f]{8}\Z")]
+
+
+class SealDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The key ring of one node, by names: the primary key first. `saved`: a restart would not forget it."""
+
+    revision: int
+    keys: Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
+    saved: bool
+
+
 class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One node. `real_level` is its distance from the root, `level` the computed one."""
 
@@ -76,8 +87,35 @@ class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     subtree_not_home: int
     leader_changes: int
     exchanges: int
+    seal: SealDocument | None
     refusals: tuple[RefusalDocument, ...]
     settings: SettingsDocument
+
+
+class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
+    """How many nodes have this ring; some of their addresses; how many would forget it at a restart."""
+
+    revision: int
+    keys: Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
+    nodes: int
+    addresses: tuple[Address, ...]
+    unsaved: int
+
+
+class KeysDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A roll call. `silent`: some who did not answer; `silent_nodes`: they, and all that live below them."""
+
+    rings: tuple[CountedRing, ...]
+    silent: tuple[Address, ...]
+    silent_nodes: int
+
+
+class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a change of keys. `error`: nothing was changed."""
+
+    error: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+    key: KeyName | None = None
+    revision: int = 0
 
 
 class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):

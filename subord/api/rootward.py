@@ -15,7 +15,7 @@ import trio
 
 from subord.api import documents
 from subord.api.forms import RosterDocument
-from subord.api.shown import AskFailure, Shown
+from subord.api.shown import AskFailure, Question, Shown
 
 HOPS_MAX = 16
 """Nodes asked before we content ourselves with what we know."""
@@ -74,7 +74,7 @@ class _Search:
     async def _ask(self, address: str, timeout_s: float) -> RosterDocument | AskFailure:
         # `ask` keeps to its time by contract; a bug there must not make the command hang.
         with trio.move_on_after(timeout_s):
-            answer = await self._shown.ask(address, "roster", timeout_s)
+            answer = await self._shown.ask(address, Question("roster"), timeout_s)
             if isinstance(answer, AskFailure):
                 return answer
             try:

@@ -10,10 +10,11 @@ from typing import Protocol
 
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why
-from subord.runtime.asking import AskFailure, Topic
+from subord.runtime.asking import AskFailure, Question
 from subord.runtime.counters import Counters
+from subord.runtime.keeping import Keeping
 
-__all__ = ["AskFailure", "Shown", "Topic"]
+__all__ = ["AskFailure", "Question", "Shown"]
 
 
 class Shown(Protocol):
@@ -40,8 +41,12 @@ class Shown(Protocol):
     def roster(self) -> RosterView: ...
     def why(self) -> Why: ...
 
-    async def ask(self, address: str, what: Topic, timeout_s: float) -> bytes | AskFailure:
-        """The JSON document `what` of the node at `address`, as its own `documents.answer` wrote it.
+    @property
+    def keeping(self) -> Keeping | None:
+        """Our key ring; None: nothing is sealed."""
+
+    async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
+        """The JSON document that the node at `address` has for this question, as its own `answers.answer` wrote it.
 
         Takes at most `timeout_s` and a bounded number of bytes; never raises for what a peer does.
         """

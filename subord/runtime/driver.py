@@ -32,36 +32,25 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.messages import Announce, Message
+from subord.core.messages import Announce, Versions
 from subord.core.node import Node
 from subord.runtime.counters import Counters
+from subord.runtime.mail import Mail, kind_of
 from subord.runtime.multicast import Group
-from subord.runtime.udp import Datagram, UdpSocket
-from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
+from subord.runtime.udp import Datagram
+from subord.wire import VERSION, Fault, decode
 
 VERSION_ANSWERS_PER_S = 5.0  # to datagrams of unknown versions: nobody may use us as an echo
 
 
 class Driver:
-    """Runs one node on one socket. `observe` is told every notice that is not merely counted."""
+    """Runs one node on its mail. `observe` is told every notice that is not merely counted."""
 
-    def __init__(
-        self,
-        node: Node,
-        sock: UdpSocket,
-        port: int,
-        counters: Counters,
-        observe: Callable[[Notice], None],
-        *,
-        group: Group | None = None,
-    ) -> None:
-        """`group`: where everybody on the wire is told and heard; None: nobody is."""
+    def __init__(self, node: Node, mail: Mail, counters: Counters, observe: Callable[[Notice], None]) -> None:
         self.node = node
-        self._socket = sock
-        self._port = port
+        self._mail = mail
         self._counters = counters
         self._observe = observe
-        self._group = group
         self._network = node.context.settings.network
         self._alarm = trio.CancelScope(deadline=inf)
         self._version_answers = Admission(VERSION_ANSWERS_PER_S, trio.current_time())
@@ -71,8 +60,8 @@ class Driver:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive_forever)
             nursery.start_soon(self._wake_forever)
-            if self._group is not None:
-                nursery.start_soon(self._hear_forever, self._group)
+            if self._mail.group is not None:
+                nursery.start_soon(self._hear_forever, self._mail.group)
 
     def feed(self, event: Event, sender: Datagram | None = None) -> None:
         """Give the core one event and carry out what it asks for."""
@@ -97,10 +86,10 @@ class Driver:
 
     async def _receive_forever(self) -> NoReturn:
         while True:
-            await self._socket.wait()
-            for datagram in self._socket.received():
+            await self._mail.sock.wait()
+            for datagram in self._mail.sock.received():
                 self._receive(datagram)
-            if self._socket.has_returns:
+            if self._mail.sock.has_returns:
                 self._take_returns()
 
     async def _hear_forever(self, group: Group) -> NoReturn:
@@ -113,15 +102,18 @@ class Driver:
                     self._receive(datagram, by_multicast=True)
 
     def _take_returns(self) -> None:
-        for address in self._socket.returned():
+        for address in self._mail.sock.returned():
             position = self._network.position_of(address)
             if position is not None:
                 self.feed(Unreachable(position))
 
     def _receive(self, datagram: Datagram, *, by_multicast: bool = False) -> None:
-        message = decode(datagram.data)
+        content = self._mail.open(datagram, by_multicast=by_multicast)
+        if content is None:
+            return
+        message = decode(content)
         if isinstance(message, Fault):
-            self._drop(message, datagram, by_multicast)
+            self._drop(message, content, datagram, by_multicast)
             return
         # One datagram to a group must not make all its members do something that only one was asked for.
         if isinstance(message, Announce) != by_multicast:
@@ -133,24 +125,23 @@ class Driver:
         position = self._network.position_of(datagram.address)
         self.feed(Received(position, datagram.address, message), datagram)
 
-    def _drop(self, fault: Fault, datagram: Datagram, by_multicast: bool) -> None:
-        self._counters.dropped[fault.value] += 1
+    def _drop(self, fault: Fault, content: bytes, datagram: Datagram, by_multicast: bool) -> None:
+        self._mail.throw_away(fault.value, datagram)
         if fault is not Fault.VERSION or by_multicast:  # one datagram to a group would be answered by all its members
             return
         if self._version_answers.admit(trio.current_time()):
-            self._socket.send(VERSIONS_DATAGRAM, datagram.address, datagram.port)
-            self.feed(Unreadable(datagram.address, datagram.data[1]))
+            self._mail.send(Versions((VERSION,)), datagram.address, datagram.port)
+            self.feed(Unreadable(datagram.address, content[1]))
 
     def _carry_out(self, action: Action, sender: Datagram | None) -> None:
         match action:
             case Send():
-                self._send(action.message, self._network.address_text_of(action.target), self._port)
+                self._mail.send(action.message, self._network.address_text_of(action.target))
             case Reply():
                 assert sender is not None, "a reply to an event that came from no datagram"
-                self._send(action.message, sender.address, sender.port)
+                self._mail.send(action.message, sender.address, sender.port)
             case Publish():
-                if self._group is not None:
-                    self._send(action.message, self._group.address, self._port)
+                self._mail.publish(action.message)
             case RoundTrip():
                 self._counters.round_trip.observe(action.seconds)
             case Dropped():
@@ -164,15 +155,3 @@ class Driver:
             self._counters.detection.observe(notice.silence_s)
         elif isinstance(notice, Healed):
             self._counters.healing.observe(notice.after_s)
-
-    def _send(self, message: Message, address: str, port: int) -> None:
-        data = encode(message)
-        kind = kind_of(message)
-        self._counters.messages_sent[kind] += 1
-        self._counters.bytes_sent[kind] += len(data)
-        self._socket.send(data, address, port)
-
-
-def kind_of(message: Message) -> str:
-    """The name under which a message is counted."""
-    return type(message).__name__.lower()

@@ -20,7 +20,7 @@ import trio
 
 from subord.runtime.interfaces import Chosen
 from subord.runtime.udp import RECEIVED_AT_ONCE_MAX, Datagram, UdpSocket
-from subord.wire import DATAGRAM_BYTES_MAX
+from subord.sealing.header import SEALED_BYTES_MAX
 
 logger = logging.getLogger("subord")
 
@@ -73,7 +73,7 @@ class Group:
         """What has arrived, at most RECEIVED_AT_ONCE_MAX."""
         for _ in range(RECEIVED_AT_ONCE_MAX):
             try:
-                data, sender = self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
+                data, sender = self._socket.recvfrom(SEALED_BYTES_MAX + 1)
             except BlockingIOError:
                 return
             except OSError:

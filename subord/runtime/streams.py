@@ -4,33 +4,41 @@ Intuition: two children with tin cans and a string. They need not talk: when one
 it. A subordinate holds such a string to its leader; the kernel lets go of it when the process dies, so a crash
 is known at once and costs next to nothing while all is well. Of two strings from the same child the newer counts.
 
-The first frame says what the stream is for: `edge` holds it open, `ask` wants one document and ends.
-Frame: 4 bytes length, big endian, then MessagePack. TLS will wrap the stream below this file.
+The first frame says what the stream is for: `edge` holds it open, `ask` wants one document and ends. Where there is
+a key, TLS comes before the first frame (tls.py), and on edges both sides tell each other their key ring: at first,
+and whenever it changes.
 """
 
 from __future__ import annotations
 
 import resource
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 import msgspec
 import trio
 
-from subord.runtime.asking import AskFailure, Topic
+from subord.runtime.asking import AskFailure, Budget, Question, Topic, Words
 from subord.runtime.counters import Counters
+from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
+from subord.runtime.keeping import Keeping
+from subord.runtime.tls import Tls, TlsError
+from subord.sealing.keys import Keyring, KeyringError, text_of
 
-QUESTION_BYTES_MAX = 64
+QUESTION_BYTES_MAX = 256
+RING_BYTES_MAX = 4096
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 50,000 nodes
 STREAMS_MAX = 2200  # of the largest leader: 1024 home, 1024 guest, and some questions
+STRANGERS_MAX = 256  # connections that have not said what they are for, in all
+STRANGERS_OF_ONE_MAX = 4  # of one address
 ANSWERS_AT_ONCE_MAX = 8  # each may hold ANSWER_BYTES_MAX of memory; more wait for OPENING_S_MAX
 FILES_SPARE = 100  # file descriptors for everything else
 OPENING_S_MAX = 3.0
+TELL_S_MAX = 3.0
 KEEPALIVE_S = 120  # an edge carries nothing, so without this a host that vanished would stay connected for ever
-READ_BYTES = 65536
-LENGTH_BYTES = 4
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -38,6 +46,8 @@ class Opening(msgspec.Struct, frozen=True):
 
     purpose: Literal["edge", "ask"]
     topic: Topic | None = None
+    words: Words = ()
+    budget_s: Budget = 0.0
 
 
 _openings = msgspec.msgpack.Decoder(Opening)
@@ -54,12 +64,17 @@ class Streams:
         *,
         user_timeout_s: float,
         counters: Counters,
-        answer: Callable[[Topic], bytes],
+        answer: Callable[[Question], Awaitable[bytes]],
         is_ours: Callable[[str], bool],
         edge_closed: Callable[[str], None],
         streams_max: int = STREAMS_MAX,
+        keeping: Keeping | None = None,
+        tls: Tls | None = None,
     ) -> None:
-        """`is_ours` says which addresses may speak to us; `edge_closed` hears of the end of edges held to us."""
+        """`is_ours` says which addresses may speak to us; `edge_closed` hears of the end of edges held to us.
+
+        `keeping` and `tls` are both given or both None: then everything is in the clear.
+        """
         self._address = address
         self._port = port
         self._user_timeout_s = user_timeout_s
@@ -68,9 +83,16 @@ class Streams:
         self._is_ours = is_ours
         self._edge_closed = edge_closed
         self._streams_max = streams_max
+        self._keeping = keeping
+        self._tls = tls
         self._open = 0
+        self._strangers: Counter[str] = Counter()
         self._edges: dict[str, trio.CancelScope] = {}  # the last one of each address
+        self._told: set[Stream] = set()  # edges, up and down, whose other end wants to hear of new rings
+        self._news = trio.Event()
         self._answers = trio.Semaphore(ANSWERS_AT_ONCE_MAX)
+        if keeping is not None:
+            keeping.taken.append(self._on_ring)
 
     # -- the side that is called ------------------------------------------------------------------------
 
@@ -78,7 +100,10 @@ class Streams:
         """Attend to streams until cancelled."""
         listening.setblocking(False)
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
-        await trio.serve_listeners(self._attend, [listener])
+        async with trio.open_nursery() as nursery:
+            if self._keeping is not None:
+                nursery.start_soon(self._tell_forever, self._keeping)
+            await trio.serve_listeners(self._attend, [listener])
 
     async def _attend(self, stream: trio.SocketStream) -> None:
         """One stream from its opening to its end; `serve_listeners` closes it. Whatever the caller does, we go on."""
@@ -93,71 +118,153 @@ class Streams:
         finally:
             self._open -= 1
 
-    async def _serve_one(self, stream: trio.SocketStream) -> None:
+    async def _serve_one(self, raw: trio.SocketStream) -> None:
         try:
-            peer: str = stream.socket.getpeername()[0]
-            self._guard(stream.socket)
+            peer: str = raw.socket.getpeername()[0]
+            self._guard(raw.socket)
         except OSError:  # reset before we came to it
             self._counters.dropped["stream_malformed"] += 1
             return
         if not self._is_ours(peer):
             self._counters.dropped["stream_outside_network"] += 1
             return
-        opening: Opening | None = None
-        with trio.move_on_after(OPENING_S_MAX):
-            opening = await _read_opening(stream)
-        if opening is None:
-            self._counters.dropped["stream_malformed"] += 1
-        elif opening.purpose == "edge":
-            await self._hold_for(peer, stream)
+        met = await self._meet(raw, peer)
+        if met is None:
+            return
+        stream, frames, opening = met
+        if opening.purpose == "edge":
+            await self._hold_for(peer, stream, frames)
         elif opening.topic is not None:
-            with trio.move_on_after(OPENING_S_MAX):
+            question = Question(opening.topic, opening.words, opening.budget_s)
+            with trio.move_on_after(OPENING_S_MAX + question.budget_s):
                 async with self._answers:
-                    await stream.send_all(_frame(self._answer(opening.topic)))
+                    await stream.send_all(frame(await self._answer(question)))
 
-    async def _hold_for(self, peer: str, stream: trio.SocketStream) -> None:
+    async def _meet(self, raw: trio.SocketStream, peer: str) -> tuple[Stream, Frames, Opening] | None:
+        """Until we know who it is, and what it wants; None: it did not say, and that is counted."""
+        if self._strangers.total() >= STRANGERS_MAX or self._strangers[peer] >= STRANGERS_OF_ONE_MAX:
+            self._counters.dropped["stream_strangers"] += 1
+            return None
+        self._strangers[peer] += 1
+        reason = "stream_malformed"
+        try:
+            with trio.move_on_after(OPENING_S_MAX):
+                stream = raw if self._tls is None else await self._tls.as_server(raw, peer)
+                frames = Frames(stream)
+                opening = await _read_opening(frames)
+                if opening is not None:
+                    return stream, frames, opening
+        except TlsError as error:
+            reason = str(error)
+        finally:
+            self._strangers[peer] -= 1
+            if not self._strangers[peer]:
+                del self._strangers[peer]
+        self._counters.dropped[reason] += 1
+        return None
+
+    async def _hold_for(self, peer: str, stream: Stream, frames: Frames) -> None:
         """Report the end of an edge, unless a newer one took its place: then its end means nothing."""
         if peer in self._edges:
             self._edges[peer].cancel()
         with trio.CancelScope() as scope:
             self._edges[peer] = scope
-            with suppress(trio.BrokenResourceError):
-                await _hold(stream)
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._hold(stream, frames)
         if self._edges.get(peer) is scope:
             del self._edges[peer]
             self._edge_closed(peer)
+
+    # -- both sides of an edge ----------------------------------------------------------------------------
+
+    async def _hold(self, stream: Stream, frames: Frames) -> None:
+        """Until the other side closes."""
+        if self._keeping is None:
+            while await stream.receive_some(READ_BYTES):
+                pass  # in the clear nothing is said on edges
+            return
+        try:
+            told = None
+            while told is not self._keeping.ring:  # it may change while we tell it
+                told = self._keeping.ring
+                await self._tell(stream, told)
+            self._told.add(stream)
+            while (said := await frames.next(RING_BYTES_MAX)) is not None:
+                try:
+                    self._keeping.offer(said.decode("ascii"))
+                except (KeyringError, UnicodeDecodeError):
+                    self._counters.dropped["key_ring_malformed"] += 1
+                    return
+        finally:
+            self._told.discard(stream)
+
+    def _on_ring(self, _: Keyring) -> None:
+        self._news.set()
+
+    async def _tell_forever(self, keeping: Keeping) -> None:
+        """A new ring goes to everybody at the other end of an edge."""
+        while True:
+            await self._news.wait()
+            self._news = trio.Event()
+            async with trio.open_nursery() as nursery:
+                for stream in self._told:
+                    nursery.start_soon(self._tell, stream, keeping.ring)
+
+    async def _tell(self, stream: Stream, ring: Keyring) -> None:
+        """Who does not take it in time is left: half a sentence cannot be gone on with."""
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            with trio.move_on_after(TELL_S_MAX):
+                await stream.send_all(frame(text_of(ring).encode()))
+                return
+        await trio.aclose_forcefully(stream)
 
     # -- the side that calls ------------------------------------------------------------------------------
 
     async def hold_edge(self, leader: str) -> bool:
         """Hold a stream to `leader` until it closes; False when it could not be opened."""
-        stream = await self._connect(leader, OPENING_S_MAX)
-        if stream is None:
-            return False
-        async with stream:
-            try:
-                await stream.send_all(_frame(_encoder.encode(Opening("edge"))))
-                await _hold(stream)
-            except trio.BrokenResourceError:
-                pass  # the other side went away: that is the news
+        async with self._calling(leader, OPENING_S_MAX) as stream:
+            if stream is None:
+                return False
+            # The other side went away: that is the news.
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await stream.send_all(frame(_encoder.encode(Opening("edge"))))
+                await self._hold(stream, Frames(stream))
         return True
 
-    async def ask(self, address: str, topic: Topic, timeout_s: float) -> bytes | AskFailure:
+    async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         """One document of another node. Addresses come from peers: none outside the network is spoken to."""
         if not self._is_ours(address):
             return AskFailure("is no address of our network")
         with trio.move_on_after(timeout_s):
-            stream = await self._connect(address, timeout_s)
-            if stream is None:
-                return AskFailure("does not answer")
-            async with stream:
+            async with self._calling(address, timeout_s) as stream:
+                if stream is None:
+                    return AskFailure("does not answer")
                 try:
-                    await stream.send_all(_frame(_encoder.encode(Opening("ask", topic))))
-                    answer = await _read_frame(stream, ANSWER_BYTES_MAX)
+                    opening = Opening("ask", question.topic, question.words, question.budget_s)
+                    await stream.send_all(frame(_encoder.encode(opening)))
+                    answer = await Frames(stream).next(ANSWER_BYTES_MAX)
                 except trio.BrokenResourceError:
                     answer = None
             return AskFailure("broke off its answer") if answer is None else answer
         return AskFailure(f"does not answer within {timeout_s:g} s")
+
+    @asynccontextmanager
+    async def _calling(self, address: str, timeout_s: float) -> AsyncIterator[Stream | None]:
+        """Connected, and known to be who it should be; None: not."""
+        names = [""] if self._tls is None else self._tls.names
+        for name in names:  # by another of our keys, when it does not have the first
+            raw = await self._connect(address, timeout_s)
+            if raw is None:
+                break
+            async with raw:
+                try:
+                    stream = raw if self._tls is None else await self._tls.as_client(raw, address, name)
+                except (TlsError, trio.BrokenResourceError) as error:
+                    self._counters.dropped[str(error) if isinstance(error, TlsError) else "tls_broken"] += 1
+                    continue
+                yield stream
+                return
+        yield None
 
     async def _connect(self, address: str, timeout_s: float) -> trio.SocketStream | None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -198,34 +305,9 @@ def streams_allowed() -> int:
     return STREAMS_MAX if soft == resource.RLIM_INFINITY else max(1, min(STREAMS_MAX, soft - FILES_SPARE))
 
 
-async def _hold(stream: trio.SocketStream) -> None:
-    """Until the other side closes. What it says meanwhile is not for this version: thrown away."""
-    while await stream.receive_some(READ_BYTES):
-        pass
-
-
-async def _read_opening(stream: trio.SocketStream) -> Opening | None:
+async def _read_opening(frames: Frames) -> Opening | None:
     try:
-        frame = await _read_frame(stream, QUESTION_BYTES_MAX)
-        return None if frame is None else _openings.decode(frame)
+        said = await frames.next(QUESTION_BYTES_MAX)
+        return None if said is None else _openings.decode(said)
     except (trio.BrokenResourceError, msgspec.DecodeError):
         return None
-
-
-def _frame(data: bytes) -> bytes:
-    return len(data).to_bytes(LENGTH_BYTES, "big") + data
-
-
-async def _read_frame(stream: trio.SocketStream, bytes_max: int) -> bytes | None:
-    """One frame; None when it is too long or cut short."""
-    buffer = bytearray()
-    while len(buffer) < LENGTH_BYTES or len(buffer) < LENGTH_BYTES + int.from_bytes(buffer[:LENGTH_BYTES], "big"):
-        if len(buffer) >= LENGTH_BYTES and int.from_bytes(buffer[:LENGTH_BYTES], "big") > bytes_max:
-            return None
-        chunk = await stream.receive_some(READ_BYTES)
-        if not chunk:
-            return None
-        buffer += chunk
-        if len(buffer) > LENGTH_BYTES + bytes_max:
-            return None
-    return bytes(buffer[LENGTH_BYTES : LENGTH_BYTES + int.from_bytes(buffer[:LENGTH_BYTES], "big")])

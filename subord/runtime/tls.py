@@ -1,23 +1,26 @@
-"""TLS 1.3 on the streams between nodes, both sides with a passport for their address (sealing/authority.py).
+"""TLS 1.3 on the streams between nodes, both sides with papers for their address.
 
 Intuition: two sentries who show each other their papers before a word is said. The paper names an address; who comes
 from another one is sent away, however good the stamp.
 
-While keys are rotated a node may have passports of several authorities. The caller says in the greeting (SNI) which
-key it goes by, `KEY.subord`, and is answered with that one; when the other side does not have it, it tries its next.
+The papers are stamped by ourselves with the key (sealing/authority.py), or by a site's own authority. While keys are
+rotated a node has papers of several authorities. The caller says in the greeting (SNI) which key it goes by,
+`KEY.subord`, and is answered with that one; when the other side does not have it, it tries its next.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import trio
 
 from subord.sealing.authority import authority_of, passport
-from subord.sealing.keys import Key, Keyring
+from subord.sealing.keys import Keyring
 
 SUFFIX = ".subord"
 HANDSHAKE_S_MAX = 3.0
@@ -29,31 +32,54 @@ class TlsError(Exception):
     """The other side is not who it should be. A word for the counter."""
 
 
+class Papers(NamedTuple):
+    """PEM: our private key and certificates; certificates of whose stamps we trust."""
+
+    ours: bytes
+    trusted: str
+
+
+class _Contexts(NamedTuple):
+    """By name, the first one that we go by ourselves in front."""
+
+    servers: dict[str, ssl.SSLContext]
+    clients: dict[str, ssl.SSLContext]
+
+
+def papers_of(ring: Keyring, address: str) -> dict[str, Papers]:
+    """Fresh ones for each key, the primary first."""
+    authorities = {key.name: authority_of(key) for key in (ring.primary, *ring.keys.values())}
+    trusted = "".join(authority.pem for authority in authorities.values())
+    return {name: Papers(passport(authority, address), trusted) for name, authority in authorities.items()}
+
+
 class Tls:
-    """The papers of one node in one life. `take` replaces the key ring while connections go on."""
+    """The papers of one node. `issue` makes them anew; it is called at the first connection, and after `renew`."""
 
-    def __init__(self, keyring: Keyring, address: str) -> None:
-        self._address = address
-        self._servers: dict[str, ssl.SSLContext] = {}
-        self._clients: dict[str, ssl.SSLContext] = {}
-        self.take(keyring)
+    def __init__(self, issue: Callable[[], dict[str, Papers]]) -> None:
+        self._issue = issue
+        self._made: _Contexts | None = None
 
-    def take(self, keyring: Keyring) -> None:
-        """New connections go by this ring."""
-        trusted = "".join(authority_of(key).pem for key in keyring.keys.values())
-        self._primary = keyring.primary.name
-        self._clients, self._servers = {}, {}
-        for key in keyring.keys.values():
-            self._issue(key, trusted)
+    def renew(self) -> None:
+        """Connections from now on go by new papers; those that stand go on. Raises what `issue` raises, and OSError
+        (ssl.SSLError) for papers that are none; then the old ones go on."""
+        self._made = self._make()
 
-    def _issue(self, key: Key, trusted: str) -> None:
-        pem = passport(authority_of(key), self._address)
-        for side, contexts in ((ssl.PROTOCOL_TLS_SERVER, self._servers), (ssl.PROTOCOL_TLS_CLIENT, self._clients)):
-            contexts[key.name] = _context(side, pem, trusted)
-        self._servers[key.name].sni_callback = self._choose
+    def _contexts(self) -> _Contexts:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def _make(self) -> _Contexts:
+        papers = self._issue()
+        servers = {name: _context(ssl.PROTOCOL_TLS_SERVER, each) for name, each in papers.items()}
+        clients = {name: _context(ssl.PROTOCOL_TLS_CLIENT, each) for name, each in papers.items()}
+        for context in servers.values():
+            context.sni_callback = self._choose
+        return _Contexts(servers, clients)
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
-        wanted = self._servers.get((name or "").removesuffix(SUFFIX))
+        wanted = self._contexts().servers.get((name or "").removesuffix(SUFFIX))
         if wanted is None:
             return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
         connection.context = wanted
@@ -61,17 +87,21 @@ class Tls:
 
     @property
     def names(self) -> list[str]:
-        """Of our keys, the primary first."""
-        return sorted(self._clients, key=lambda name: name != self._primary)
+        """What we may go by, best first."""
+        return list(self._contexts().clients)
 
     async def as_server(self, stream: trio.SocketStream, peer: str) -> Secure:
-        """Raises TlsError, and what the stream raises."""
-        return await self._shake_hands(trio.SSLStream(stream, self._servers[self._primary], server_side=True), peer)
+        """Raises TlsError."""
+        context = next(iter(self._contexts().servers.values()))
+        return await self._shake_hands(trio.SSLStream(stream, context, server_side=True, https_compatible=True), peer)
 
     async def as_client(self, stream: trio.SocketStream, peer: str, name: str) -> Secure:
-        """With the key of that name. Raises TlsError, and what the stream raises."""
+        """By one of `names`. Raises TlsError."""
+        context = self._contexts().clients.get(name)
+        if context is None:  # it was taken from us since
+            raise TlsError("tls_refused")
         return await self._shake_hands(
-            trio.SSLStream(stream, self._clients[name], server_hostname=name + SUFFIX), peer
+            trio.SSLStream(stream, context, server_hostname=name + SUFFIX, https_compatible=True), peer
         )
 
     async def _shake_hands(self, stream: Secure, peer: str) -> Secure:
@@ -88,16 +118,20 @@ class Tls:
 
 
 def _addresses(certificate: dict[str, tuple[tuple[str, str], ...]]) -> Iterator[str]:
-    return (value for kind, value in certificate.get("subjectAltName", ()) if kind == "IP Address")
+    return (
+        str(ipaddress.ip_address(value))
+        for kind, value in certificate.get("subjectAltName", ())
+        if kind == "IP Address"
+    )
 
 
-def _context(side: int, pem: bytes, trusted: str) -> ssl.SSLContext:
+def _context(side: int, papers: Papers) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the address is checked instead, on both sides
     context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(cadata=trusted)
-    with _as_file(pem) as path:
+    context.load_verify_locations(cadata=papers.trusted)
+    with _as_file(papers.ours) as path:
         context.load_cert_chain(path)
     if side == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # connections are few and long
@@ -107,9 +141,10 @@ def _context(side: int, pem: bytes, trusted: str) -> ssl.SSLContext:
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
     """The ssl module reads private keys from files only; this one never reaches a disk."""
-    descriptor = os.memfd_create("passport", os.MFD_CLOEXEC)
+    descriptor = os.memfd_create("papers", os.MFD_CLOEXEC)
     try:
-        os.write(descriptor, data)
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(data)
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)

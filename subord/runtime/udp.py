@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from subord.runtime.counters import Counters
-from subord.wire import DATAGRAM_BYTES_MAX
+from subord.sealing.header import SEALED_BYTES_MAX
 
 RECEIVED_AT_ONCE_MAX = 64  # then other tasks get their turn
 RETURNS_AT_ONCE_MAX = 64
@@ -105,7 +105,7 @@ class UdpSocket:
         for count in range(RECEIVED_AT_ONCE_MAX):
             try:
                 # One byte more than allowed shows an oversized datagram without reading all of it.
-                data, sender = self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
+                data, sender = self._socket.recvfrom(SEALED_BYTES_MAX + 1)
             except BlockingIOError:
                 # Woken up, but not for a datagram: then for a return.
                 self.has_returns = self.has_returns or count == 0

@@ -24,7 +24,7 @@ import struct
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from subord.wire import MAGIC
+from subord.wire import DATAGRAM_BYTES_MAX, MAGIC
 
 SEALED_VERSION: Final = 2
 TICKET_BYTES: Final = 8
@@ -33,6 +33,7 @@ NO_TICKET = bytes(TICKET_BYTES)
 _LAYOUT = struct.Struct(">BBBB4sQQ8s")
 HEADER_BYTES: Final = _LAYOUT.size
 OVERHEAD_BYTES: Final = HEADER_BYTES + TAG_BYTES
+SEALED_BYTES_MAX: Final = OVERHEAD_BYTES + TICKET_BYTES + DATAGRAM_BYTES_MAX
 
 
 class What(enum.IntEnum):

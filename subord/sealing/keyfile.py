@@ -2,6 +2,9 @@
 
 Intuition: a safe that refuses to open while its door has been left ajar: then the secret may be out already, and
 whoever finds it open should hear that before the day begins, not after.
+
+There are two files: the operator's, which we never write, and ours in the state directory, which keeps what came by
+rotation, and since which ring of the operator (rotation.at_start).
 """
 
 from __future__ import annotations
@@ -9,30 +12,61 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from subord.sealing.keys import Keyring, KeyringError, parse, text_of
 
 FILE_BYTES_MAX = 65536
 MODE = 0o600
+SINCE = "# since "
+
+
+class Kept(NamedTuple):
+    """What came by rotation. `since`: fingerprint of the operator's ring then."""
+
+    ring: Keyring
+    since: str
 
 
 def read(path: str) -> Keyring:
-    """The ring in the file. Raises KeyringError: one sentence with the file, what is wrong, and what to do."""
+    """The operator's ring. Raises KeyringError: one sentence with the file, what is wrong, and what to do."""
+    return _parsed(path, _text(path))
+
+
+def read_kept(path: str) -> Kept | None:
+    """Ours; None: there is none. Raises KeyringError."""
+    if not os.path.lexists(path):
+        return None
+    text = _text(path)
+    first = text.partition("\n")[0]
+    return Kept(_parsed(path, text), first.removeprefix(SINCE) if first.startswith(SINCE) else "")
+
+
+def _parsed(path: str, text: str) -> Keyring:
     try:
-        with open(path, "rb") as file:
+        return parse(text)
+    except KeyringError as error:
+        raise KeyringError(f"{path}: {error}") from None
+
+
+def _text(path: str) -> str:
+    try:
+        # Not blocking: somebody may have put a pipe there.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             about = os.fstat(file.fileno())
             _refuse_open_doors(path, about)
             text = file.read(FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        hint = "copy it from another node, or make the first one with `subord key generate`"
+        raise KeyringError(f"{path}: there is no such file; {hint}") from None
     except OSError as error:
-        raise KeyringError(f"{path}: {error.strerror}; make it with `subord key generate > {path}`") from None
+        raise KeyringError(f"{path}: {error.strerror}; it must be readable for the daemon's user") from None
     if len(text) > FILE_BYTES_MAX:
         raise KeyringError(f"{path}: larger than {FILE_BYTES_MAX} bytes, so this is no key ring")
     try:
-        return parse(text.decode("ascii"))
+        return text.decode("ascii")
     except UnicodeDecodeError:
         raise KeyringError(f"{path}: not plain text, so this is no key ring") from None
-    except KeyringError as error:
-        raise KeyringError(f"{path}: {error}") from None
 
 
 def _refuse_open_doors(path: str, about: os.stat_result) -> None:
@@ -40,21 +74,21 @@ def _refuse_open_doors(path: str, about: os.stat_result) -> None:
         raise KeyringError(f"{path}: not a regular file, so this is no key ring")
     mode = stat.S_IMODE(about.st_mode)
     if mode & 0o077:
-        raise KeyringError(f"{path}: mode {mode:04o} opens it to others; `chmod 600 {path}`, and rotate the key")
+        raise KeyringError(f"{path}: mode {mode:04o} opens it to others; `chmod 600 {path}`, and change the key")
     if about.st_uid not in (0, os.geteuid()):
         raise KeyringError(
-            f"{path}: belongs to user {about.st_uid}, who could read it; `chown` it to ours or to root"
+            f"{path}: belongs to user {about.st_uid}, who could read it; `chown` it to the daemon's user or to root"
         )
 
 
-def write(path: str, ring: Keyring) -> None:
-    """Replace the file in one step. It blocks. Raises OSError; then the old file is untouched."""
+def write_kept(path: str, kept: Kept) -> None:
+    """Replace our file in one step. It blocks. Raises OSError; then the old file is untouched."""
     fresh = Path(f"{path}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, MODE)
+    fresh.unlink(missing_ok=True)  # of an attempt that was interrupted
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            os.fchmod(file.fileno(), MODE)  # an earlier attempt may have left it with another
-            file.write(text_of(ring))
+            file.write(f"{SINCE}{kept.since}\n{text_of(kept.ring)}")
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)

@@ -5,8 +5,9 @@ key is cut from it, so that a worn lock says nothing about the rest.
 
 A key ring is a text file, one key a line, at most KEYS_MAX; what stands behind # is for people:
 
-    primary iT0zq...=     seals what we begin ourselves
-    key     8Jw1f...=     is understood, and answered with
+    primary  iT0zq...=    seals what we begin ourselves
+    key      8Jw1f...=    is understood, and answered with
+    revision 3            grows with every change; absent: 0 (rotation.py)
 
 Derived with HKDF-SHA256 (RFC 5869), no salt, each from the whole key; `info` says what for. Known answers ship in
 tests/sealing/vectors.json.
@@ -26,6 +27,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 SECRET_BYTES: Final = 32
 ID_BYTES: Final = 4
 KEYS_MAX: Final = 8
+REVISION_MAX: Final = 1 << 62
 INFO_ID, INFO_DATAGRAM, INFO_AUTHORITY = b"subord 1 key id", b"subord 1 datagram", b"subord 1 authority"
 ROLES = ("primary", "key")
 
@@ -50,10 +52,11 @@ class Key(NamedTuple):
 
 
 class Keyring(NamedTuple):
-    """`keys` by identity; `primary` is one of them."""
+    """`keys` by identity; `primary` is one of them. `revision`: which of two rings is newer."""
 
     primary: Key
     keys: dict[bytes, Key]
+    revision: int = 0
 
     def __repr__(self) -> str:
         return f"Keyring({self.primary.name} of {', '.join(key.name for key in self.keys.values())})"
@@ -69,7 +72,7 @@ def new_key() -> Key:
     return key_of(os.urandom(SECRET_BYTES))
 
 
-def keyring_of(primary: Key, others: Iterable[Key] = ()) -> Keyring:
+def keyring_of(primary: Key, others: Iterable[Key] = (), revision: int = 0) -> Keyring:
     """Raises KeyringError when there are too many, or two with one name."""
     keys = {key.id: key for key in (primary, *others)}
     distinct = {key.secret for key in (primary, *others)}
@@ -77,7 +80,7 @@ def keyring_of(primary: Key, others: Iterable[Key] = ()) -> Keyring:
         raise KeyringError("two keys have the same identity: generate one of them anew")
     if len(keys) > KEYS_MAX:
         raise KeyringError(f"{len(keys)} keys are more than the {KEYS_MAX} that a key ring may hold: remove old ones")
-    return Keyring(primary, keys)
+    return Keyring(primary, keys, revision)
 
 
 def derive(secret: bytes, info: bytes, length: int = SECRET_BYTES) -> bytes:
@@ -89,16 +92,26 @@ def parse(text: str) -> Keyring:
     """Raises KeyringError; its sentence names the line, and never what stands there."""
     primary: list[Key] = []
     others: list[Key] = []
+    revision = 0
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if len(words) != 2 or words[0] not in ROLES:
-            raise KeyringError(f"line {number}: a line is `primary KEY` or `key KEY`")
-        (primary if words[0] == "primary" else others).append(_key_in(words[1], number))
+        if len(words) != 2 or words[0] not in (*ROLES, "revision"):
+            raise KeyringError(f"line {number}: a line is `primary KEY`, `key KEY` or `revision NUMBER`")
+        if words[0] == "revision":
+            revision = _revision_in(words[1], number)
+        else:
+            (primary if words[0] == "primary" else others).append(_key_in(words[1], number))
     if len(primary) != 1:
         raise KeyringError(f"{len(primary)} keys are marked primary: exactly one has to be")
-    return keyring_of(primary[0], others)
+    return keyring_of(primary[0], others, revision)
+
+
+def _revision_in(word: str, number: int) -> int:
+    if word.isascii() and word.isdigit() and int(word[:20]) < REVISION_MAX:
+        return int(word[:20])
+    raise KeyringError(f"line {number}: a revision is a whole number below 2^62")
 
 
 def _key_in(word: str, number: int) -> Key:
@@ -117,8 +130,10 @@ def text_of(ring: Keyring) -> str:
     """The file, primary first."""
     others = [key for key in ring.keys.values() if key.id != ring.primary.id]
     lines = ["# subord key ring: keep it secret, the same on all nodes", _line("primary", ring.primary)]
-    return "\n".join([*lines, *(_line("key", key) for key in others)]) + "\n"
+    lines += [_line("key", key) for key in others]
+    lines += [f"revision {ring.revision}"] if ring.revision else []
+    return "\n".join(lines) + "\n"
 
 
 def _line(role: str, key: Key) -> str:
-    return f"{role:7} {base64.b64encode(key.secret).decode()}  # {key.name}"
+    return f"{role:8} {base64.b64encode(key.secret).decode()}  # {key.name}"

@@ -24,6 +24,7 @@ from subord.sealing.header import (
     HEADER_BYTES,
     NO_TICKET,
     OVERHEAD_BYTES,
+    SEALED_BYTES_MAX,
     SEALED_VERSION,
     TICKET_BYTES,
     Header,
@@ -36,14 +37,13 @@ from subord.sealing.keys import INFO_DATAGRAM, Key, Keyring, derive
 from subord.sealing.replay import Window
 from subord.wire import MAGIC
 
-CONTENT_BYTES_MAX: Final = 1200
-SEALED_BYTES_MAX: Final = CONTENT_BYTES_MAX + OVERHEAD_BYTES + TICKET_BYTES
 NUMBER_BYTES: Final = 8
 PEERS_MAX = 8192
 RINGS_MAX = 4096  # seal rings that are kept ready
 SAID_MAX = 2  # to each of the last LISTENERS_MAX whom we spoke to: perhaps it has to be said again
 LISTENERS_MAX = 1024
 CHALLENGES_PER_S = 1000.0
+CUTS_PER_S = 2000.0  # seal rings that are cut for strangers, at 20 us each: a flood costs no more
 BOOT_MAX = 1 << 62
 
 End = tuple[str, int]
@@ -60,6 +60,7 @@ class Broken(enum.Enum):
     VERSION = "unknown_version"
     NO_KEY = "no_key"
     BAD_TAG = "bad_tag"
+    CROWD = "crowd_of_strangers"  # more than CUTS_PER_S
     REPLAY = "replay"
     STALE_BOOT = "stale_boot"
     FIRST_CONTACT = (
@@ -116,6 +117,7 @@ class Sealer:
         self._listeners: OrderedDict[End, _Listener] = OrderedDict()
         self._rings: OrderedDict[tuple[bytes, bytes, int], AESGCM] = OrderedDict()
         self._challenges = Admission(CHALLENGES_PER_S, now)
+        self._cuts = Admission(CUTS_PER_S, now)
 
     def take(self, keyring: Keyring) -> None:
         """Another ring, of which some keys are perhaps the same."""
@@ -126,7 +128,7 @@ class Sealer:
     # -- sending ------------------------------------------------------------------------------------------
 
     def seal(self, content: bytes, target: End) -> bytes:
-        """The datagram for `target`. `content` has at most CONTENT_BYTES_MAX."""
+        """The datagram for `target`. `content` has at most DATAGRAM_BYTES_MAX."""
         listener = self._listener(target)
         data, number = self._say(content, target, listener)
         listener.said.append((number, content))
@@ -145,7 +147,7 @@ class Sealer:
 
     def _key_for(self, peer: _Peer | None, listener: _Listener) -> Key:
         """Our primary; by turns others, while somebody is not known to have that (a rotation is under way)."""
-        primary, keys = self.keyring
+        primary, keys = self.keyring.primary, self.keyring.keys
         if len(keys) == 1 or (peer is not None and peer.key_id == primary.id):
             return primary
         last = None if peer is None else keys.get(peer.key_id)
@@ -173,9 +175,13 @@ class Sealer:
         if key is None:
             return Opened(broken=Broken.NO_KEY)
         target = self._own if group is None else endpoint(*group)
-        told = self._unseal(data, header, key, endpoint(*source), target)
+        ring = self._ring_of(header, key, source, now)
+        if ring is None:
+            return Opened(broken=Broken.CROWD)
+        told = self._unseal(data, header, ring, endpoint(*source), target)
         if told is None:
             return Opened(broken=Broken.BAD_TAG)
+        self._keep((key.id, endpoint(*source), header.boot), ring)  # only now: forgers push out nobody
         theirs, content = (told[:TICKET_BYTES], told[TICKET_BYTES:]) if header.tells else (NO_TICKET, told)
         if group is not None:
             return self._heard_by_all(header, content)
@@ -186,18 +192,25 @@ class Sealer:
             return self._challenge(header, source, theirs, key, now)
         return self._fresh(header, content, theirs, self._peer(source), source)
 
-    def _unseal(self, data: bytes, header: Header, key: Key, source: bytes, target: bytes) -> bytes | None:
-        name = key.id, source, header.boot
-        ring = self._rings.get(name) or _new_ring(key, source, header.boot)
+    def _ring_of(self, header: Header, key: Key, source: End, now: float) -> AESGCM | None:
+        """With what its words were sealed, if they were. None: too many strangers, none of them is tried."""
+        end = endpoint(*source)
+        ring = self._rings.get((key.id, end, header.boot))
+        if ring is None:
+            known = self._peers.get(source)
+            if (known is None or known.boot != header.boot) and not self._cuts.admit(now):
+                return None
+            ring = _new_ring(key, end, header.boot)
+        return ring
+
+    @staticmethod
+    def _unseal(data: bytes, header: Header, ring: AESGCM, source: bytes, target: bytes) -> bytes | None:
         clear, closed = data[:HEADER_BYTES], data[HEADER_BYTES:]
         try:
             told = ring.decrypt(_nonce(header.number), closed, clear + source + target)
         except InvalidTag:
             return None
-        self._keep(name, ring)  # only now: forgers must not push out those who are in use
-        if header.tells and len(told) < TICKET_BYTES:
-            return None
-        return told
+        return None if header.tells and len(told) < TICKET_BYTES else told
 
     def _heard_by_all(self, header: Header, content: bytes) -> Opened:
         """It may be a repetition: what is said to all must not change anything by itself."""

@@ -18,7 +18,8 @@ import trio
 import subord
 from subord.runtime.counters import Counters
 from subord.runtime.udp import RECEIVED_AT_ONCE_MAX, BindError, UdpSocket
-from subord.wire import DATAGRAM_BYTES_MAX, Fault, decode
+from subord.sealing.header import SEALED_BYTES_MAX
+from subord.wire import Fault, decode
 
 WAIT_S_MAX = 10.0
 
@@ -155,12 +156,12 @@ async def test_a_datagram_comes_with_its_sender(
 async def test_an_oversized_datagram_is_known_as_such(
     ours: UdpSocket, peer: socket.socket, address: str, port: int
 ) -> None:
-    peer.sendto(bytes(DATAGRAM_BYTES_MAX), (address, port))
+    peer.sendto(bytes(SEALED_BYTES_MAX), (address, port))
     peer.sendto(bytes(60_000), (address, port))
     await woken(ours)
     largest, oversized = ours.received()
     assert decode(largest.data) is Fault.FOREIGN
-    assert len(oversized.data) == DATAGRAM_BYTES_MAX + 1
+    assert len(oversized.data) == SEALED_BYTES_MAX + 1
     assert decode(oversized.data) is Fault.OVERSIZED
 
 

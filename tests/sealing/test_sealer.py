@@ -9,6 +9,7 @@ import pytest
 from subord.sealing.header import HEADER_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
 from subord.sealing.sealer import Broken, End, Opened, Sealer
+from subord.wire import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
 NOW = 100.0
@@ -51,7 +52,7 @@ def state(sealer: Sealer) -> str:
 def test_a_first_contact_takes_one_round_more_and_then_none() -> None:
     a, b = node(A), node(B)
     met(a, b)
-    for words in (b"", b"one", b"x" * 1200):
+    for words in (b"", b"one", b"x" * DATAGRAM_BYTES_MAX):
         assert b.open(a.seal(words, B), A, NOW) == Opened(words)
         assert a.open(b.seal(words, A), B, NOW) == Opened(words)
 

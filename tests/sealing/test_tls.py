@@ -7,7 +7,7 @@ import socket
 import pytest
 import trio
 
-from subord.runtime.tls import Tls, TlsError
+from subord.runtime.tls import Tls, TlsError, papers_of
 from subord.sealing.authority import authority_of
 from subord.sealing.keys import key_of, keyring_of
 

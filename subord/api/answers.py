@@ -1,0 +1,39 @@
+"""What we say to another node that asks us over a stream: the far end of `Shown.ask`.
+
+Intuition: the telephone in the hall. Most callers want to know how we are; some want to know how all are who live
+below us, and then we go and ask them first.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from subord.api import documents, keys
+from subord.api.shown import AskFailure, Question, Shown
+
+
+async def answer(shown: Shown, question: Question) -> bytes:
+    """The JSON document."""
+    match question.topic:
+        case "status":
+            return msgspec.json.encode(documents.status(shown))
+        case "why":
+            return msgspec.json.encode(documents.why(shown.settings, shown.why()))
+        case "roster":
+            return msgspec.json.encode(documents.roster(shown.settings, shown.roster()))
+        case "keys":
+            return msgspec.json.encode(await keys.coverage(shown, question.budget_s))
+        case "rotate":
+            return msgspec.json.encode(await keys.rotate(shown, question.words, question.budget_s))
+
+
+async def of_root(shown: Shown, question: Question) -> bytes | AskFailure:
+    """What the root of our tree says; it may be us. Takes a second more than the question's budget."""
+    root = shown.snapshot().root
+    if root is None:
+        return AskFailure(f"{shown.address} knows no root just now")
+    address = shown.settings.network.address_text_of(root)
+    if address == shown.address:
+        return await answer(shown, question)
+    found = await shown.ask(address, question, question.budget_s + 1.0)
+    return AskFailure(f"{address} (root) {found.reason}") if isinstance(found, AskFailure) else found

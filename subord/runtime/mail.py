@@ -1,0 +1,96 @@
+"""Letters in and out of one node: sealed where there is a key, counted, and thrown away when they are not right.
+
+Intuition: the post room. What comes in is opened here, what has a broken seal goes into the bin with a stroke on the
+tally sheet, and only what is inside is carried upstairs. What goes out is sealed here; upstairs nobody has a seal.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import trio
+
+from subord.core.messages import Message
+from subord.runtime.counters import Counters
+from subord.runtime.multicast import Group
+from subord.runtime.udp import Datagram, UdpSocket
+from subord.sealing.sealer import Broken, Sealer
+from subord.wire import encode
+
+logger = logging.getLogger("subord")
+
+COMPLAINT_S = 30.0  # one line of the log in this time, however much is thrown away
+ORDINARY = (Broken.FIRST_CONTACT, Broken.REPLAY)  # what nodes do to each other after a restart, and what networks do
+
+
+class Mail:
+    """One socket, its multicast group if there is one, and the seal if there is one."""
+
+    def __init__(
+        self, sock: UdpSocket, port: int, counters: Counters, sealer: Sealer | None = None, group: Group | None = None
+    ) -> None:
+        self.sock = sock
+        self.group = group
+        self.sealer = sealer
+        self._port = port
+        self._counters = counters
+        self._complaints = 0
+        self._complained_at = trio.current_time() - COMPLAINT_S
+
+    def send(self, message: Message, address: str, port: int | None = None) -> None:
+        """`port`: the cluster's, or the one that was asked from."""
+        end = address, port or self._port
+        data = encode(message)
+        self._post(kind_of(message), data if self.sealer is None else self.sealer.seal(data, end), end)
+
+    def publish(self, message: Message) -> None:
+        """To everybody on the wire, if that is possible."""
+        if self.group is None:
+            return
+        end = self.group.address, self._port
+        data = encode(message)
+        self._post(kind_of(message), data if self.sealer is None else self.sealer.seal_for_all(data, end), end)
+
+    def _post(self, kind: str, data: bytes, end: tuple[str, int]) -> None:
+        self._counters.messages_sent[kind] += 1
+        self._counters.bytes_sent[kind] += len(data)
+        self.sock.send(data, *end)
+
+    def open(self, datagram: Datagram, *, by_multicast: bool) -> bytes | None:
+        """What was sealed in it; None: nothing for us."""
+        if self.sealer is None:
+            return datagram.data
+        end = datagram.address, datagram.port
+        group = (self.group.address, self._port) if by_multicast and self.group is not None else None
+        opened = self.sealer.open(datagram.data, end, trio.current_time(), group=group)
+        if opened.broken is not None:
+            self.throw_away(opened.broken.value, datagram, ordinary=opened.broken in ORDINARY)
+        for reply in opened.replies:
+            self._post("seal", reply, end)
+        if opened.lives_again:
+            logger.warning("%s knows a later life of ours: took a higher number than that", datagram.address)
+        return opened.content
+
+    def throw_away(self, reason: str, datagram: Datagram, *, ordinary: bool = False) -> None:
+        """Count it, and say so in the log now and then, with its sender."""
+        self._counters.dropped[reason] += 1
+        if ordinary:
+            return
+        self._complaints += 1
+        now = trio.current_time()
+        if now - self._complained_at >= COMPLAINT_S:
+            self._complained_at = now
+            logger.warning(
+                "datagram from %s port %d thrown away: %s (%d since the last such line; "
+                "subord_input_dropped_total counts them by reason)",
+                datagram.address,
+                datagram.port,
+                reason,
+                self._complaints,
+            )
+            self._complaints = 0
+
+
+def kind_of(message: Message) -> str:
+    """The name under which a message is counted."""
+    return type(message).__name__.lower()
