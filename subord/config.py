@@ -99,6 +99,16 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str = ""
     """`"ADDRESS:PORT"` on which the daemon shows its metrics over HTTP, such as `"127.0.0.1:9717"` or
     `"[::1]:9717"`. Empty: off. The page is open to everybody who reaches this address."""
+    metrics_certificate: str = ""
+    """Path of a PEM file with a private key and its certificate, mode 0600: then the metrics are served over
+    HTTPS. Looked at again every minute. Empty: over HTTP."""
+    certificate: str = ""
+    """Path of a PEM file with this node's private key and its certificate by a site's own authority, mode 0600;
+    the certificate must name the address of this node (subjectAltName) and be good for clients and servers. Streams
+    between nodes then go by it, on all nodes, and not by one that the key of `key_file` stamps, which seals the
+    datagrams as before. Looked at again every minute, so it can be renewed without a restart. Empty: by the key."""
+    authorities: str = ""
+    """Path of a PEM file with the certificates of the site's authorities. Goes with `certificate`."""
     seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=SEEDS_MAX)] = ()
     """Nodes that usually run, such as `["10.0.0.7", "login1", "head.example.org"]`: asked for advice whenever
     this node has no leader, so that it finds the tree quickly in a sparse network. At most 64 addresses
@@ -273,6 +283,12 @@ def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
     """What a type cannot say."""
     if node.address:
         _check_address(given, node.address, network)
+    if node.certificate and not node.authorities:
+        refuse(given, "node", "certificate", "needs node.authorities, which says whose certificates we trust")
+    if node.certificate and not given.document.get("cluster", {}).get("key_file"):
+        refuse(given, "node", "certificate", "needs cluster.key_file, which seals the datagrams")
+    if node.metrics_certificate and not node.metrics:
+        refuse(given, "node", "metrics_certificate", "needs node.metrics, which says where they are served")
     if not 0 < len(os.fsencode(node.control_socket)) <= UNIX_PATH_BYTES_MAX:
         refuse(given, "node", "control_socket", f"must be a path of 1 to {UNIX_PATH_BYTES_MAX} bytes")
     if node.full_scan and network.size > SCAN_MAX:

@@ -7,10 +7,8 @@ one nursery, and at closing time the goodbyes go out while everything still runs
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
-import resource
 import signal
 import sys
 import time
@@ -54,29 +52,22 @@ from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.edge import Edge
 from subord.runtime.eventlog import EventLog
+from subord.runtime.guard import Guard, GuardError, dump_no_core
 from subord.runtime.interfaces import InterfaceError, choose
-from subord.runtime.keeping import Keeping
 from subord.runtime.mail import Mail
 from subord.runtime.seeds import SeedList
 from subord.runtime.store import Store
 from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
 from subord.runtime.telling import Teller
-from subord.runtime.tls import Tls, papers_of
 from subord.sealing.keys import Keyring, KeyringError
-from subord.sealing.sealer import Sealer
 
 logger = logging.getLogger("subord")
 
 TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
 CONFIGURATION = 78  # EX_CONFIG: trying again would not mend it
-SECRET_BYTES = 32
 SAVE_S = 5.0
 SAVE_AT_END_S_MAX = 1.0  # a disk that does not answer must not keep us from leaving
-NO_KEY = (
-    "nothing would be sealed: set cluster.key_file (`subord key generate` makes one, for all nodes), "
-    "or cluster.insecure = true on a network that you trust"
-)
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
@@ -92,7 +83,7 @@ def main(given: Config) -> int:
     """Run until told to stop; the exit code."""
     _set_up_log(given.node.log_level)
     if given.key_file:
-        _dump_no_core()
+        dump_no_core()
     try:
         trio.run(_live_and_live_again, given)
     except StartError as error:
@@ -150,7 +141,6 @@ class Daemon:
         self.counters = Counters()
         self.started_mono = time.monotonic()
         self._streams_max = streams_allowed()
-        self.keeping = _keeping(given)
         network = given.cluster.network
         try:
             chosen = choose(network, given.node.interface or None, given.node.address or None)
@@ -168,8 +158,11 @@ class Daemon:
             self._metrics_listener = doors.enter_context(bind_tcp(*listener)) if listener else None
         except (InterfaceError, udp.BindError, BindError) as error:
             raise StartError(str(error)) from None
-        if self.keeping is None and not given.insecure and not ipaddress.ip_address(self.address).is_loopback:
-            raise StartError(NO_KEY, CONFIGURATION)
+        try:
+            self.guard = Guard(given, self.address)
+        except GuardError as error:
+            raise StartError(str(error), CONFIGURATION) from None
+        self.keeping = self.guard.keeping
         self.position = network.position_of(self.address) or 0
         try:
             self.events = EventLog(given.node.event_log, self.address)
@@ -190,9 +183,7 @@ class Daemon:
         self._incarnation = max(int(time.time() * 1000), lived, self._incarnation)
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
-        sealer = tls = None
-        if self.keeping is not None:
-            sealer, tls = self._seal(self.keeping)
+        sealer = self.guard.sealer(self.port, self._incarnation)
         mail = Mail(self._socket, self.port, self.counters, sealer, self._group)
         self._driver = Driver(node, mail, self.counters, self._observe)
         self._streams = Streams(
@@ -205,7 +196,7 @@ class Daemon:
             edge_closed=self._driver.edge_closed,
             streams_max=self._streams_max,
             keeping=self.keeping,
-            tls=tls,
+            tls=self.guard.tls,
         )
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
@@ -230,10 +221,10 @@ class Daemon:
             nursery.start_soon(self._streams.serve, self._stream_listener)
             control = partial(serve.serve, changes=control_changes(self))
             nursery.start_soon(control, control_app(self), self._control_listener)
-            if self.keeping is not None:
-                nursery.start_soon(self.keeping.save_forever)
+            self.guard.start(nursery)
             if self._metrics_listener is not None:
-                nursery.start_soon(serve.serve, metrics_app(self), self._metrics_listener)
+                metrics = partial(serve.serve, tls=lambda: self.guard.metrics_context)
+                nursery.start_soon(metrics, metrics_app(self), self._metrics_listener)
             nursery.start_soon(self._edge.hold_forever)
             nursery.start_soon(self._systemd.pat_watchdog)
             if self.config.node.state_directory:
@@ -241,15 +232,6 @@ class Daemon:
         await self._save_at_end()
         self.events.write("stopped")
         logger.info("stopped")
-
-    def _seal(self, keeping: Keeping) -> tuple[Sealer, Tls]:
-        """What datagrams and streams go by; both follow the key ring."""
-        sealer = Sealer(
-            keeping.ring, (self.address, self.port), self._incarnation, os.urandom(SECRET_BYTES), trio.current_time()
-        )
-        tls = Tls(lambda: papers_of(keeping.ring, self.address))
-        keeping.taken += [sealer.take, lambda _: tls.renew()]
-        return sealer, tls
 
     @property
     def _network(self) -> str:
@@ -403,21 +385,6 @@ class Daemon:
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         return await self._streams.ask(address, question, timeout_s)
-
-
-def _keeping(given: Config) -> Keeping | None:
-    """Raises StartError."""
-    try:
-        return Keeping(given.key_file, given.node.state_directory) if given.key_file else None
-    except KeyringError as error:
-        raise StartError(str(error), CONFIGURATION) from None
-
-
-def _dump_no_core() -> None:
-    """Our memory holds keys. 1, not 0: then a program that takes dumps gets none either (Linux, fs/coredump.c)."""
-    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    limit = 1 if hard == resource.RLIM_INFINITY or hard >= 1 else 0
-    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 
 
 def _remove(path: str, inode: int) -> None:

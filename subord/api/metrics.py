@@ -69,6 +69,7 @@ class _Node(Collector):
         yield from _gauges(view, self._shown.settings.fanout)
         yield _subordinates(view)
         yield _tables(view)
+        yield from _seal(self._shown)
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
         yield from _counted(self._shown.counters)
@@ -109,6 +110,19 @@ def _subordinates(view: Snapshot) -> Metric:
     for place in (Place.HOME, Place.GUEST):
         family.add_metric((place.value,), places[place])
     return family
+
+
+def _seal(shown: Shown) -> Iterator[Metric]:
+    ring = None if shown.keeping is None else shown.keeping.ring
+    yield _gauge(
+        "sealed", "1 if datagrams are sealed and streams are TLS, 0 if anybody can take part", ring is not None
+    )
+    keys = InfoMetricFamily("subord_key", "Name of the primary key; absent when nothing is sealed")
+    if ring is not None:
+        keys.add_metric((), {"primary": ring.primary.name})
+        yield _gauge("keys", "Keys that this node understands", len(ring.keys))
+        yield _gauge("key_ring_revision", "Grows with every change of the key ring", ring.revision)
+    yield keys
 
 
 def _tables(view: Snapshot) -> Metric:

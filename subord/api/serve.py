@@ -93,19 +93,20 @@ async def serve(
     sock: socket.socket,
     *,
     changes: App | None = None,
-    tls: Callable[[], ssl.SSLContext] | None = None,
+    tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer GET requests on a listening stream socket, until cancelled; then the socket is closed.
 
     `changes` are handlers of POST, for `is_owner` alone: the socket must be a Unix socket. `tls` is called for each
-    connection. A handler that raises is a bug and ends `serve` with that error; whatever a client does is not.
+    connection; None: in the clear. A handler that raises is a bug and ends `serve` with that error; whatever a client
+    does is not.
     """
     listener = _BoundedListener(sock)
 
     async def attend(stream: trio.SocketStream) -> None:
         try:
-            await _Visit(stream if tls is None else _secured(stream, tls())).attend(app, changes or {})
+            await _Visit(_secured(stream, tls())).attend(app, changes or {})
         except trio.BrokenResourceError:
             pass  # the client went away in the middle
         finally:
@@ -115,8 +116,8 @@ async def serve(
     await trio.serve_listeners(attend, [listener])
 
 
-def _secured(stream: trio.SocketStream, context: ssl.SSLContext) -> _Stream:
-    return trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+def _secured(stream: trio.SocketStream, context: ssl.SSLContext | None) -> _Stream:
+    return stream if context is None else trio.SSLStream(stream, context, server_side=True, https_compatible=True)
 
 
 class _Visit:

@@ -28,6 +28,7 @@ COMMANDS = {
     "wait": "subord.cli.wait",
     "position": "subord.cli.position",
     "simulate": "subord.cli.simulate",
+    "key": "subord.cli.key",
     "config": "subord.cli.config_check",
 }
 """The first word of a command line, and the module that knows the rest; in the order of `--help`."""

@@ -21,7 +21,13 @@ from subord.cli.words import printable
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 """A roster row is about 300 bytes, so this is room for some 800,000 nodes."""
 TIMEOUT_S = 5.0
-_EXIT_CODE_BY_STATUS = {404: exit_codes.NO_SUCH_NODE, 502: exit_codes.TRY_AGAIN, 504: exit_codes.TRY_AGAIN}
+_EXIT_CODE_BY_STATUS = {
+    403: exit_codes.PERMISSION,
+    404: exit_codes.NO_SUCH_NODE,
+    409: exit_codes.NOT_REACHED,
+    502: exit_codes.TRY_AGAIN,
+    504: exit_codes.TRY_AGAIN,
+}
 
 Document = dict[str, Any]
 
@@ -49,7 +55,15 @@ def ask(path: str, target: str, timeout_s: float = TIMEOUT_S) -> Document:
 
     Raises `CommandError`: `UnreachableError` if nobody answers there, else with the exit code that fits.
     """
-    status, body = _exchange(path, target, timeout_s)
+    return _document(path, *_exchange(path, "GET", target, timeout_s))
+
+
+def change(path: str, target: str, timeout_s: float = 2 * TIMEOUT_S) -> Document:
+    """Have something changed; otherwise as `ask`."""
+    return _document(path, *_exchange(path, "POST", target, timeout_s))
+
+
+def _document(path: str, status: int, body: bytes) -> Document:
     try:
         document = json.loads(body)
     except ValueError:
@@ -65,21 +79,23 @@ def ask(path: str, target: str, timeout_s: float = TIMEOUT_S) -> Document:
     return document
 
 
-def add_timeout(parser: argparse.ArgumentParser, default_s: float = TIMEOUT_S) -> None:
+def add_timeout(
+    parser: argparse.ArgumentParser, default_s: float = TIMEOUT_S, what: str = "give up after this long"
+) -> None:
     """Give a command the option `--timeout`."""
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
         default=default_s,
-        help=f"give up after this long (default: {default_s:g})",
+        help=f"{what} (default: {default_s:g})",
     )
 
 
-def _exchange(path: str, target: str, timeout_s: float) -> tuple[int, bytes]:
+def _exchange(path: str, method: str, target: str, timeout_s: float) -> tuple[int, bytes]:
     connection = _UnixConnection(path, timeout_s)
     try:
-        connection.request("GET", target)
+        connection.request(method, target)
         response = connection.getresponse()
         return response.status, response.read(ANSWER_BYTES_MAX)
     except TimeoutError:

@@ -40,6 +40,7 @@ def text(status: Document) -> list[str]:
         ("subtree", _subtree(status)),
         ("alternates", " ".join(status["alternates"]) or "none"),
         ("settings", _settings(shared)),
+        ("seal", _seal(status["seal"])),
         ("daemon", _daemon(status)),
     ]
     lines = [f"{status['address']}  position {status['position']} of {shared['positions']}"]
@@ -85,6 +86,16 @@ def _settings(shared: Document) -> str:
         f"{shared['network']}, fan-out {shared['fanout']}, {count(shared['guest_slots'], 'guest slot')}, "
         f"{shared['mapping']} mapping, {shared['numbering']} numbering, {shared['timing']} timing"
     )
+
+
+def _seal(seal: Document | None) -> str:
+    if seal is None:
+        return "none: whoever reaches our port can take part, and whoever listens can read"
+    primary, *others = seal["keys"]
+    words = (
+        f"key {primary}" + (f", {' '.join(others)} understood" if others else "") + f", revision {seal['revision']}"
+    )
+    return words if seal["saved"] else f"{words}, which a restart would forget"
 
 
 def _daemon(status: Document) -> str:

@@ -89,6 +89,7 @@ class Streams:
         self._strangers: Counter[str] = Counter()
         self._edges: dict[str, trio.CancelScope] = {}  # the last one of each address
         self._told: set[Stream] = set()  # edges, up and down, whose other end wants to hear of new rings
+        self._holding: set[trio.CancelScope] = set()  # around each edge
         self._news = trio.Event()
         self._answers = trio.Semaphore(ANSWERS_AT_ONCE_MAX)
         if keeping is not None:
@@ -183,32 +184,45 @@ class Streams:
             while await stream.receive_some(READ_BYTES):
                 pass  # in the clear nothing is said on edges
             return
-        try:
-            told = None
-            while told is not self._keeping.ring:  # it may change while we tell it
-                told = self._keeping.ring
-                await self._tell(stream, told)
-            self._told.add(stream)
-            while (said := await frames.next(RING_BYTES_MAX)) is not None:
-                try:
-                    self._keeping.offer(said.decode("ascii"))
-                except (KeyringError, UnicodeDecodeError):
-                    self._counters.dropped["key_ring_malformed"] += 1
-                    return
-        finally:
-            self._told.discard(stream)
+        with trio.CancelScope() as scope:
+            self._holding.add(scope)
+            try:
+                await self._talk(stream, frames, self._keeping)
+            finally:
+                self._holding.discard(scope)
+                self._told.discard(stream)
+
+    async def _talk(self, stream: Stream, frames: Frames, keeping: Keeping) -> None:
+        """Until the other side closes, or says what is no key ring."""
+        told = None
+        while told is not keeping.ring:  # it may change while we tell it
+            told = keeping.ring
+            await self._tell(stream, told)
+        self._told.add(stream)
+        while (said := await frames.next(RING_BYTES_MAX)) is not None:
+            try:
+                keeping.offer(said.decode("ascii"))
+            except (KeyringError, UnicodeDecodeError):
+                self._counters.dropped["key_ring_malformed"] += 1
+                return
 
     def _on_ring(self, _: Keyring) -> None:
         self._news.set()
 
     async def _tell_forever(self, keeping: Keeping) -> None:
-        """A new ring goes to everybody at the other end of an edge."""
+        """A new ring goes to all at the other end of an edge; who came in by a key that is gone knocks again."""
+        known = keeping.ring.keys.keys()
         while True:
             await self._news.wait()
             self._news = trio.Event()
+            ring, told, holding = keeping.ring, tuple(self._told), tuple(self._holding)
             async with trio.open_nursery() as nursery:
-                for stream in self._told:
-                    nursery.start_soon(self._tell, stream, keeping.ring)
+                for stream in told:
+                    nursery.start_soon(self._tell, stream, ring)
+            if known - ring.keys.keys():
+                for scope in holding:
+                    scope.cancel()
+            known = ring.keys.keys()
 
     async def _tell(self, stream: Stream, ring: Keyring) -> None:
         """Who does not take it in time is left: half a sentence cannot be gone on with."""

@@ -125,6 +125,15 @@ def _addresses(certificate: dict[str, tuple[tuple[str, str], ...]]) -> Iterator[
     )
 
 
+def server_context(papers: Papers) -> ssl.SSLContext:
+    """For callers who need no papers of their own, such as Prometheus. Raises ssl.SSLError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    with _as_file(papers.ours) as path:
+        context.load_cert_chain(path)
+    return context
+
+
 def _context(side: int, papers: Papers) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
     context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -30,14 +30,14 @@ class Kept(NamedTuple):
 
 def read(path: str) -> Keyring:
     """The operator's ring. Raises KeyringError: one sentence with the file, what is wrong, and what to do."""
-    return _parsed(path, _text(path))
+    return _parsed(path, secret(path))
 
 
 def read_kept(path: str) -> Kept | None:
     """Ours; None: there is none. Raises KeyringError."""
     if not os.path.lexists(path):
         return None
-    text = _text(path)
+    text = secret(path)
     first = text.partition("\n")[0]
     return Kept(_parsed(path, text), first.removeprefix(SINCE) if first.startswith(SINCE) else "")
 
@@ -49,7 +49,8 @@ def _parsed(path: str, text: str) -> Keyring:
         raise KeyringError(f"{path}: {error}") from None
 
 
-def _text(path: str) -> str:
+def secret(path: str) -> str:
+    """Text of a file that nobody else may read. Raises KeyringError."""
     try:
         # Not blocking: somebody may have put a pipe there.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -62,16 +63,16 @@ def _text(path: str) -> str:
     except OSError as error:
         raise KeyringError(f"{path}: {error.strerror}; it must be readable for the daemon's user") from None
     if len(text) > FILE_BYTES_MAX:
-        raise KeyringError(f"{path}: larger than {FILE_BYTES_MAX} bytes, so this is no key ring")
+        raise KeyringError(f"{path}: larger than {FILE_BYTES_MAX} bytes, so this is no key")
     try:
         return text.decode("ascii")
     except UnicodeDecodeError:
-        raise KeyringError(f"{path}: not plain text, so this is no key ring") from None
+        raise KeyringError(f"{path}: not plain text, so this is no key") from None
 
 
 def _refuse_open_doors(path: str, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise KeyringError(f"{path}: not a regular file, so this is no key ring")
+        raise KeyringError(f"{path}: not a regular file, so this is no key")
     mode = stat.S_IMODE(about.st_mode)
     if mode & 0o077:
         raise KeyringError(f"{path}: mode {mode:04o} opens it to others; `chmod 600 {path}`, and change the key")

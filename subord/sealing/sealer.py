@@ -77,6 +77,16 @@ class Opened(NamedTuple):
     lives_again: bool = False  # we took a higher number for our life
 
 
+class _Letter(NamedTuple):
+    """A datagram that somebody with the key has sealed. `theirs`: the ticket it has for us."""
+
+    header: Header
+    key: Key
+    source: End
+    theirs: bytes
+    content: bytes
+
+
 class _Peer:
     """Somebody who has shown our ticket."""
 
@@ -168,29 +178,35 @@ class Sealer:
 
     def open(self, data: bytes, source: End, now: float, *, group: End | None = None) -> Opened:
         """What a datagram says. Never raises, whatever comes in. `group`: the multicast group it was sent to."""
+        letter = self._letter(data, source, self._own if group is None else endpoint(*group), now)
+        if isinstance(letter, Broken):
+            return Opened(broken=letter)
+        if group is not None:
+            return self._heard_by_all(letter)
+        known = self._peers.get(source)
+        if known is not None and letter.header.boot < known.boot:
+            return self._too_old(letter, known.boot, now)
+        if not hmac.compare_digest(letter.header.ticket, self._ticket_for(source)):
+            return self._challenge(letter, now)
+        return self._fresh(letter, self._peer(source))
+
+    def _letter(self, data: bytes, source: End, target: bytes, now: float) -> _Letter | Broken:
+        """Authentic, but perhaps not said now."""
         header = _header_of(data)
         if isinstance(header, Broken):
-            return Opened(broken=header)
+            return header
         key = self.keyring.keys.get(header.key_id)
         if key is None:
-            return Opened(broken=Broken.NO_KEY)
-        target = self._own if group is None else endpoint(*group)
+            return Broken.NO_KEY
         ring = self._ring_of(header, key, source, now)
         if ring is None:
-            return Opened(broken=Broken.CROWD)
+            return Broken.CROWD
         told = self._unseal(data, header, ring, endpoint(*source), target)
         if told is None:
-            return Opened(broken=Broken.BAD_TAG)
+            return Broken.BAD_TAG
         self._keep((key.id, endpoint(*source), header.boot), ring)  # only now: forgers push out nobody
-        theirs, content = (told[:TICKET_BYTES], told[TICKET_BYTES:]) if header.tells else (NO_TICKET, told)
-        if group is not None:
-            return self._heard_by_all(header, content)
-        known = self._peers.get(source)
-        if known is not None and header.boot < known.boot:
-            return self._too_old(header, known.boot, source, theirs, key, now)
-        if not hmac.compare_digest(header.ticket, self._ticket_for(source)):
-            return self._challenge(header, source, theirs, key, now)
-        return self._fresh(header, content, theirs, self._peer(source), source)
+        cut = TICKET_BYTES if header.tells else 0
+        return _Letter(header, key, source, told[:cut] or NO_TICKET, told[cut:])
 
     def _ring_of(self, header: Header, key: Key, source: End, now: float) -> AESGCM | None:
         """With what its words were sealed, if they were. None: too many strangers, none of them is tried."""
@@ -212,36 +228,47 @@ class Sealer:
             return None
         return None if header.tells and len(told) < TICKET_BYTES else told
 
-    def _heard_by_all(self, header: Header, content: bytes) -> Opened:
+    @staticmethod
+    def _heard_by_all(letter: _Letter) -> Opened:
         """It may be a repetition: what is said to all must not change anything by itself."""
-        return Opened(content) if header.what is What.MESSAGE and not header.tells else Opened(broken=Broken.REPLAY)
+        to_all = letter.header.what is What.MESSAGE and not letter.header.tells
+        return Opened(letter.content) if to_all else Opened(broken=Broken.REPLAY)
 
-    def _fresh(self, header: Header, content: bytes, theirs: bytes, peer: _Peer, source: End) -> Opened:
+    def _fresh(self, letter: _Letter, peer: _Peer) -> Opened:
+        header = letter.header
         if header.boot > peer.boot:
             peer.boot, peer.window, peer.ticket, peer.keeps_ours = header.boot, Window(), NO_TICKET, False
         if not peer.window.accept(header.number):
             return Opened(broken=Broken.REPLAY)
         peer.key_id = header.key_id
-        if theirs != NO_TICKET:
-            peer.ticket = theirs
+        if letter.theirs != NO_TICKET:
+            peer.ticket = letter.theirs
         match header.what:
             case What.MESSAGE:
                 peer.keeps_ours = True
-                return Opened(content)
+                return Opened(letter.content)
             case What.CHALLENGE:
-                return Opened(replies=tuple(self._again(content, source)))
+                return Opened(replies=tuple(self._again(letter.content, letter.source)))
             case What.NEWER:
-                return self._live_again(content, source)
+                return self._live_again(letter.content, letter.source)
 
     # -- first contact ------------------------------------------------------------------------------------
 
-    def _challenge(self, header: Header, source: End, theirs: bytes, key: Key, now: float) -> Opened:
+    def _challenge(self, letter: _Letter, now: float) -> Opened:
         """Authentic, but said when? Nothing is remembered; the answer is no longer than the question."""
-        if header.what is not What.MESSAGE or theirs == NO_TICKET or not self._challenges.admit(now):
+        if not self._may_answer(letter, now):
             return Opened(broken=Broken.REPLAY)
-        content = header.number.to_bytes(NUMBER_BYTES, "big")
-        answer = self._close(What.CHALLENGE, content, source, key, theirs, tell=True)[0]
+        answer = self._answer(What.CHALLENGE, letter.header.number, letter)
         return Opened(broken=Broken.FIRST_CONTACT, replies=(answer,))
+
+    def _may_answer(self, letter: _Letter, now: float) -> bool:
+        told = letter.header.what is What.MESSAGE and letter.theirs != NO_TICKET
+        return told and self._challenges.admit(now)
+
+    def _answer(self, what: What, number: int, letter: _Letter) -> bytes:
+        """Under the key and with the ticket that it came with."""
+        content = number.to_bytes(NUMBER_BYTES, "big")
+        return self._close(what, content, letter.source, letter.key, letter.theirs, tell=True)[0]
 
     def _again(self, content: bytes, source: End) -> Iterator[bytes]:
         """What it did not believe, with its ticket; each sentence once."""
@@ -251,12 +278,10 @@ class Sealer:
         for each in waiting:
             yield self._say(each, source, listener)[0]
 
-    def _too_old(self, header: Header, boot: int, source: End, theirs: bytes, key: Key, now: float) -> Opened:
+    def _too_old(self, letter: _Letter, boot: int, now: float) -> Opened:
         """A life before the one we know: a repetition; or its clock was set back and it has no disk."""
-        if header.what is not What.MESSAGE or theirs == NO_TICKET or not self._challenges.admit(now):
-            return Opened(broken=Broken.STALE_BOOT)
-        answer = self._close(What.NEWER, boot.to_bytes(NUMBER_BYTES, "big"), source, key, theirs, tell=True)[0]
-        return Opened(broken=Broken.STALE_BOOT, replies=(answer,))
+        replies = (self._answer(What.NEWER, boot, letter),) if self._may_answer(letter, now) else ()
+        return Opened(broken=Broken.STALE_BOOT, replies=replies)
 
     def _live_again(self, content: bytes, source: End) -> Opened:
         later = int.from_bytes(content, "big")

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 import trio
 
-from subord.api import documents
-from subord.api.shown import AskFailure, Topic
+from subord.api import answers
+from subord.api.shown import AskFailure, Question
 from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import Asked, Edge, Place, Refusal, RosterRow, RosterView, Snapshot, Standing, Why
 from subord.runtime.counters import Counters
+from subord.runtime.keeping import Keeping
 
 PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 """Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
@@ -64,6 +65,7 @@ class FakeShown:
         self.world = world
         self.position = position
         self.counters = Counters()
+        self.keeping: Keeping | None = None
         self.started_mono = time.monotonic()
         self.port = 7700
         self.quiet_s = 5.0
@@ -126,7 +128,7 @@ class FakeShown:
             asked=() if leader is None else (Asked(position=leader, answer="accepted", ago_s=3.0),),
         )
 
-    async def ask(self, address: str, what: Topic, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
+    async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
         world = self.world
         position = world.settings.network.position_of(address)
         assert position is not None
@@ -136,7 +138,7 @@ class FakeShown:
         await trio.lowlevel.checkpoint()
         if position in world.gone or position not in world.leaders:
             return AskFailure("does not answer")
-        return world.lying.get(position) or documents.answer(world.node(position), what)
+        return world.lying.get(position) or await answers.answer(world.node(position), question)
 
     def _edge(self, position: int) -> Edge:
         return Edge(

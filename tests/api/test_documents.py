@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from subord.api import documents, forms
-from subord.api.shown import Shown, Topic
+from subord.api import answers, documents, forms
+from subord.api.shown import Question, Shown
 from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import Asked, Place, Refusal, Why
+from subord.runtime.asking import Topic
 from tests.api.fake_shown import SETTINGS, World
 
 
@@ -60,23 +61,23 @@ def test_why_joins_candidates_with_their_newest_answers() -> None:
         ("roster", forms.RosterDocument),
     ],
 )
-def test_an_answer_can_be_read_by_another_node(what: Topic, kind: type[msgspec.Struct]) -> None:
-    answer = documents.answer(World().node(2), what)
+async def test_an_answer_can_be_read_by_another_node(what: Topic, kind: type[msgspec.Struct]) -> None:
+    answer = await answers.answer(World().node(2), Question(what))
     assert msgspec.json.encode(msgspec.json.decode(answer, type=kind)) == answer
 
 
-def test_positions_of_ipv6_networks_are_exact() -> None:
+async def test_positions_of_ipv6_networks_are_exact() -> None:
     shared = Settings(network=Network.parse("fd00::/48"), fanout=2)
     high = 2**79 + 1
     node = World({1: None, high: 1}, shared).node(1)
-    roster = msgspec.json.decode(documents.answer(node, "roster"), type=forms.RosterDocument)
+    roster = msgspec.json.decode(await answers.answer(node, Question("roster")), type=forms.RosterDocument)
     assert roster.rows[1].position == high
     assert roster.rows[1].address == shared.network.address_text_of(high)
 
 
 @pytest.mark.parametrize("address", ["\x1b[31m", "10.0.0.1\n", "", "a" * 46, "example.org"])
-def test_an_address_that_is_none_is_not_read(address: str) -> None:
-    answer = msgspec.json.decode(documents.answer(World().node(2), "roster"))
+async def test_an_address_that_is_none_is_not_read(address: str) -> None:
+    answer = msgspec.json.decode(await answers.answer(World().node(2), Question("roster")))
     answer["rows"][0]["address"] = address
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(msgspec.json.encode(answer), type=forms.RosterDocument)

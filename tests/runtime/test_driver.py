@@ -20,6 +20,7 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import VERSION_ANSWERS_PER_S, Driver
+from subord.runtime.mail import Mail
 from subord.runtime.udp import UdpSocket
 from subord.wire import DATAGRAM_BYTES_MAX, HEADER, MAGIC, VERSIONS_DATAGRAM, decode, encode
 
@@ -40,7 +41,8 @@ class Running:
         self.notices: list[Notice] = []
         self.node = Node(SETTINGS, position, 1000, Random(position), trio.current_time())
         self.socket = UdpSocket(self.address, port, self.counters)
-        self.driver = Driver(self.node, self.socket, port, self.counters, self.notices.append)
+        mail = Mail(self.socket, port, self.counters)
+        self.driver = Driver(self.node, mail, self.counters, self.notices.append)
 
     def state(self) -> bytes:
         """Everything it shows, but for ages and for what its own search keeps: a lone root looks around."""

@@ -29,6 +29,7 @@ from subord.runtime import multicast
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.interfaces import Chosen
+from subord.runtime.mail import Mail
 from subord.runtime.multicast import GROUP_V4, Group
 from subord.runtime.udp import RECEIVED_AT_ONCE_MAX, UdpSocket
 from subord.wire import HEADER, MAGIC, encode
@@ -133,7 +134,8 @@ class Listening:
         sock, group = opened(doors, 1, port)
         self.neighbour, self.ear = opened(doors, 100, port)  # nobody whom a root calls
         node = Node(SETTINGS, 1, 1000, Random(1), trio.current_time())
-        self.driver = Driver(node, sock, port, self.counters, self.notices.append, group=group)
+        mail = Mail(sock, port, self.counters, group=group)
+        self.driver = Driver(node, mail, self.counters, self.notices.append)
 
     def to_all(self, data: bytes) -> None:
         self.neighbour.send(data, GROUP_V4, self.port)
@@ -218,7 +220,8 @@ async def test_without_a_group_nothing_is_published(doors: ExitStack, port: int)
     sock, counters = UdpSocket("127.0.0.1", port, Counters()), Counters()
     doors.callback(sock.close)
     node = Node(SETTINGS, 1, 1000, Random(1), trio.current_time())
-    Driver(node, sock, port, counters, lambda _: None)._carry_out(Publish(Announce(1000, TERMS)), None)
+    driver = Driver(node, Mail(sock, port, counters), counters, lambda _: None)
+    driver._carry_out(Publish(Announce(1000, TERMS)), None)
     assert not counters.messages_sent
 
 

@@ -23,11 +23,13 @@ import trio
 import subord
 from subord.core.network import Network
 from subord.runtime import streams as module
-from subord.runtime.asking import AskFailure, Topic
+from subord.runtime.asking import AskFailure, Question, Topic
 from subord.runtime.counters import Counters
+from subord.runtime.frames import frame
 from subord.runtime.streams import Opening, Streams, streams_allowed
 
 WAIT_S_MAX = 20.0
+STATUS = Question("status")
 LEADER, SUBORDINATE, STRANGER = "127.0.0.1", "127.0.0.2", "127.9.9.9"
 SOURCE = str(Path(subord.__file__).parents[1])
 
@@ -41,14 +43,23 @@ class Served:
         self.closed: list[str] = []
         self.answer = b"{}"
         self.streams = node(
-            LEADER, self.port, self.counters, answer=lambda _: self.answer, edge_closed=self.closed.append, **options
+            LEADER, self.port, self.counters, answer=self.says, edge_closed=self.closed.append, **options
         )
+
+    async def says(self, _: Question) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return self.answer
+
+
+async def nothing(_: Question) -> bytes:
+    await trio.lowlevel.checkpoint()
+    return b""
 
 
 def node(address: str, port: int, counters: Counters | None = None, **options: Any) -> Streams:
     given: dict[str, Any] = {
         "user_timeout_s": 4.0,
-        "answer": lambda _: b"",
+        "answer": nothing,
         "edge_closed": lambda _: None,
         "is_ours": lambda peer: peer != STRANGER,
         **options,
@@ -92,10 +103,6 @@ def calling(port: int, source: str = SUBORDINATE) -> Iterator[socket.socket]:
         yield sock
 
 
-def frame(data: bytes) -> bytes:
-    return len(data).to_bytes(4, "big") + data
-
-
 EDGE = frame(msgspec.msgpack.encode(Opening("edge")))
 
 
@@ -118,11 +125,14 @@ async def is_closed(sock: socket.socket) -> bool:
 HOLDER = """
 import socket, sys, trio
 from subord.runtime.counters import Counters
+from subord.runtime.frames import frame
 from subord.runtime.streams import Streams
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+async def nothing(_):
+    return b""
 streams = Streams(
     address, port, user_timeout_s=4.0, counters=Counters(),
-    answer=lambda _: b"", edge_closed=lambda _: None, is_ours=lambda _: True,
+    answer=nothing, edge_closed=lambda _: None, is_ours=lambda _: True,
 )
 async def lead():
     listener = socket.create_server((address, 0))
@@ -180,7 +190,7 @@ async def test_the_kernel_tells_when_a_leader_is_killed() -> None:
                 held.append(await subordinate.hold_edge(LEADER))
 
             with trio.fail_after(WAIT_S_MAX):
-                assert await subordinate.ask(LEADER, "status", WAIT_S_MAX) == b""  # so the edge is accepted, too
+                assert await subordinate.ask(LEADER, STATUS, WAIT_S_MAX) == b""  # so the edge is accepted, too
             assert held == []
             leader.send_signal(signal.SIGKILL)
             await until(lambda: held == [True], "the end of the edge is noticed")
@@ -249,10 +259,13 @@ lo = ip.link_lookup(ifname="lo")[0]
 ip.link("set", index=lo, state="up")
 ended = []
 
+async def nothing(_):
+    return b""
+
 async def main():
     listener = socket.create_server(("127.0.0.1", 7117))
     make = lambda address: module.Streams(
-        address, 7117, user_timeout_s=0.5, counters=Counters(), answer=lambda _: b"",
+        address, 7117, user_timeout_s=0.5, counters=Counters(), answer=nothing,
         is_ours=lambda _: True, edge_closed=lambda peer: ended.append(peer),
     )
     leader, subordinate = make("127.0.0.1"), make("127.0.0.2")
@@ -303,7 +316,7 @@ def test_a_host_that_vanished_is_noticed_at_both_ends_though_nothing_is_sent() -
     [
         b"GET / HTTP/1.1\r\n\r\n",
         b"\xff\xff\xff\xff",
-        frame(bytes(65)),
+        frame(bytes(module.QUESTION_BYTES_MAX + 1)),
         frame(b""),
         frame(b"\xc1"),
         frame(msgspec.msgpack.encode({"purpose": "steal"})),
@@ -322,7 +335,7 @@ async def test_a_malformed_or_oversized_opening_is_counted_and_dropped(
             await until(lambda: served.counters.dropped["stream_malformed"] == 1, "it is counted")
             assert await is_closed(sock)
         assert served.closed == []
-        assert await node(SUBORDINATE, served.port).ask(LEADER, "status", WAIT_S_MAX) == b"{}"
+        assert await node(SUBORDINATE, served.port).ask(LEADER, STATUS, WAIT_S_MAX) == b"{}"
 
 
 @pytest.mark.parametrize("data", [b"", EDGE[:2], EDGE[:-1]])
@@ -352,7 +365,7 @@ async def test_a_connection_reset_before_we_came_to_it_harms_nobody() -> None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(served.streams.serve, listening)
-            assert await node(SUBORDINATE, served.port).ask(LEADER, "status", WAIT_S_MAX) == b"{}"
+            assert await node(SUBORDINATE, served.port).ask(LEADER, STATUS, WAIT_S_MAX) == b"{}"
             await until(lambda: served.counters.dropped["stream_malformed"] == 20, "all are counted")
             nursery.cancel_scope.cancel()
 
@@ -391,7 +404,7 @@ async def test_an_answer(size: int) -> None:
         served.answer = bytes(size)
         topics: tuple[Topic, ...] = ("roster", "why", "status")
         for topic in topics:
-            assert await node(SUBORDINATE, served.port).ask(LEADER, topic, WAIT_S_MAX) == bytes(size)
+            assert await node(SUBORDINATE, served.port).ask(LEADER, Question(topic), WAIT_S_MAX) == bytes(size)
 
 
 async def test_many_questions_at_once_are_all_answered() -> None:
@@ -403,7 +416,7 @@ async def test_many_questions_at_once_are_all_answered() -> None:
 
                 @nursery.start_soon
                 async def ask() -> None:
-                    answers.append(await node(SUBORDINATE, served.port).ask(LEADER, "roster", WAIT_S_MAX))
+                    answers.append(await node(SUBORDINATE, served.port).ask(LEADER, Question("roster"), WAIT_S_MAX))
 
         assert answers == [bytes(100_000)] * (5 * module.ANSWERS_AT_ONCE_MAX)
 
@@ -412,7 +425,8 @@ async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypa
     monkeypatch.setattr(module, "OPENING_S_MAX", 1.5)
     made: list[int] = []
 
-    def answer(_topic: Topic) -> bytes:
+    async def answer(_: Question) -> bytes:
+        await trio.lowlevel.checkpoint()
         made.append(1)
         return bytes(module.ANSWER_BYTES_MAX)
 
@@ -433,7 +447,7 @@ async def test_a_silent_peer_costs_the_given_time_and_no_more() -> None:
     with listener() as silent:
         asker = node(SUBORDINATE, silent.getsockname()[1])
         began = trio.current_time()
-        answer = await asker.ask(LEADER, "status", 0.2)
+        answer = await asker.ask(LEADER, STATUS, 0.2)
         assert answer == AskFailure("does not answer within 0.2 s")
         assert 0.2 <= trio.current_time() - began < WAIT_S_MAX
 
@@ -445,14 +459,14 @@ async def test_nobody_outside_the_network_is_asked(monkeypatch: pytest.MonkeyPat
     asker = node(SUBORDINATE, 7117, is_ours=lambda each: network.position_of(each) is not None)
     with monkeypatch.context() as patched:
         patched.setattr(trio.socket, "socket", lambda *given: tried.append(given))
-        assert await asker.ask(address, "roster", WAIT_S_MAX) == AskFailure("is no address of our network")
+        assert await asker.ask(address, Question("roster"), WAIT_S_MAX) == AskFailure("is no address of our network")
     assert tried == []
 
 
 async def test_a_refused_connection() -> None:
     with listener() as probe:
         port = probe.getsockname()[1]
-    assert await node(SUBORDINATE, port).ask(LEADER, "status", WAIT_S_MAX) == AskFailure("does not answer")
+    assert await node(SUBORDINATE, port).ask(LEADER, STATUS, WAIT_S_MAX) == AskFailure("does not answer")
 
 
 @pytest.mark.parametrize(
@@ -474,7 +488,7 @@ async def test_a_broken_off_or_impossible_answer(data: bytes) -> None:
                     sock.recv(4096)
                     sock.sendall(data)
 
-            answered = await node(SUBORDINATE, listening.getsockname()[1]).ask(LEADER, "status", WAIT_S_MAX)
+            answered = await node(SUBORDINATE, listening.getsockname()[1]).ask(LEADER, STATUS, WAIT_S_MAX)
             assert answered == AskFailure("broke off its answer")
 
 
@@ -486,7 +500,7 @@ async def test_asking_without_a_file_descriptor_left() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (first_free, hard))
         try:
             asker = node(SUBORDINATE, served.port)
-            assert await asker.ask(LEADER, "status", WAIT_S_MAX) == AskFailure("does not answer")
+            assert await asker.ask(LEADER, STATUS, WAIT_S_MAX) == AskFailure("does not answer")
             assert not await asker.hold_edge(LEADER)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

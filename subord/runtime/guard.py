@@ -1,0 +1,102 @@
+"""Everything of one daemon that goes by keys and papers: made together, renewed together.
+
+Intuition: the guard room. Here hang the keys and the stamps; whoever opens a door of the house asks here what with.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import resource
+import ssl
+
+import trio
+
+from subord.config import Config
+from subord.runtime.keeping import Keeping
+from subord.runtime.papers import PapersError, SitePapers
+from subord.runtime.tls import Tls, papers_of, server_context
+from subord.sealing.keys import KeyringError
+from subord.sealing.sealer import Sealer
+
+SECRET_BYTES = 32
+NO_KEY = (
+    "nothing would be sealed: set cluster.key_file (`subord key generate` makes one, for all nodes), "
+    "or cluster.insecure = true on a network that you trust"
+)
+
+
+class GuardError(Exception):
+    """The daemon must not run like this. One sentence for the operator."""
+
+
+class Guard:
+    """One per life of a daemon. `keeping` is None where nothing is sealed."""
+
+    def __init__(self, given: Config, address: str) -> None:
+        """Raises GuardError."""
+        self._address = address
+        self._site: SitePapers | None = None
+        self._metrics: SitePapers | None = None
+        node = given.node
+        if not given.key_file and not given.insecure and not ipaddress.ip_address(address).is_loopback:
+            raise GuardError(NO_KEY)
+        try:
+            self.keeping = Keeping(given.key_file, node.state_directory) if given.key_file else None
+            if node.certificate:
+                self._site = SitePapers(node.certificate, node.authorities)
+            if node.metrics_certificate:
+                self._metrics = SitePapers(node.metrics_certificate)
+            self.tls = self._tls(self.keeping)
+            self.metrics_context = self._metrics_context()
+        except (KeyringError, PapersError) as error:
+            raise GuardError(str(error)) from None
+        except ssl.SSLError as error:
+            raise GuardError(f"the certificates of this node cannot be used: {error.reason or error}") from None
+
+    def _tls(self, keeping: Keeping | None) -> Tls | None:
+        if keeping is None:
+            return None
+        if self._site is not None:
+            tls = Tls(self._site.issue)
+            tls.renew()  # what is wrong with the files shall be said now
+            return tls
+        tls = Tls(lambda: papers_of(keeping.ring, self._address))
+        keeping.taken.append(lambda _: tls.renew())
+        return tls
+
+    def _metrics_context(self) -> ssl.SSLContext | None:
+        return None if self._metrics is None else server_context(*self._metrics.issue().values())
+
+    def _renew_metrics(self) -> None:
+        self.metrics_context = self._metrics_context()
+
+    def sealer(self, port: int, boot: int) -> Sealer | None:
+        """What the datagrams of this life go by; it follows the key ring."""
+        if self.keeping is None:
+            return None
+        own = self._address, port
+        sealer = Sealer(self.keeping.ring, own, boot, os.urandom(SECRET_BYTES), trio.current_time())
+        self.keeping.taken.append(sealer.take)
+        return sealer
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """What is renewed is watched, what is new is saved."""
+        if self.keeping is not None:
+            nursery.start_soon(self.keeping.save_forever)
+        if self._site is not None and self.tls is not None:
+            nursery.start_soon(self._site.renew_forever, self.tls.renew)
+        if self._metrics is not None:
+            nursery.start_soon(self._metrics.renew_forever, self._renew_metrics)
+
+    @property
+    def expires_at(self) -> float | None:
+        """Of this node's own certificate by the site's authority, seconds since the epoch; None: it has none."""
+        return None if self._site is None else self._site.expires_at
+
+
+def dump_no_core() -> None:
+    """Our memory holds keys. 1, not 0: then a program that takes dumps gets none either (Linux, fs/coredump.c)."""
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    limit = 1 if hard == resource.RLIM_INFINITY or hard >= 1 else 0
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))

@@ -1,0 +1,90 @@
+"""Papers that a site's own authority has stamped: files that somebody renews, and that are read again then.
+
+Intuition: whoever has a passport office in town need not stamp its own. The porter looks into the tray once a minute;
+new papers are shown from then on, and papers that cannot be read are left in the tray while the old ones still do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import trio
+from cryptography import x509
+
+from subord.runtime.tls import Papers
+from subord.sealing import keyfile
+from subord.sealing.keys import KeyringError
+
+logger = logging.getLogger("subord")
+
+SITE = "site"  # what both sides go by in the greeting
+LOOK_S = 60.0
+PEM_BYTES_MAX = 1 << 20
+
+
+class PapersError(Exception):
+    """Papers that cannot be used. One sentence for the operator."""
+
+
+class SitePapers:
+    """`certificate`: PEM file with our private key and our certificate, then those between it and the authority;
+    `authorities`: PEM file of whose stamps we trust, "" for none."""
+
+    def __init__(self, certificate: str, authorities: str = "") -> None:
+        """Raises PapersError when they are unusable now."""
+        self._certificate = certificate
+        self._authorities = authorities
+        self._seen: tuple[int, ...] = ()
+        self.expires_at = 0.0
+        """Seconds since the epoch."""
+        self.issue()
+
+    def issue(self) -> dict[str, Papers]:
+        """As the files are now. Raises PapersError."""
+        seen = self._stamps()
+        try:
+            ours = keyfile.secret(self._certificate)
+            trusted = _public(self._authorities) if self._authorities else ""
+            first = x509.load_pem_x509_certificate(ours.encode())
+        except KeyringError as error:
+            raise PapersError(str(error)) from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "there is no certificate in it"
+            raise PapersError(f"{self._certificate}: {reason}") from None
+        self._seen, self.expires_at = seen, first.not_valid_after_utc.timestamp()
+        return {SITE: Papers(ours.encode(), trusted)}
+
+    def _stamps(self) -> tuple[int, ...]:
+        """When the files were changed; 0: not there just now."""
+        found = []
+        for path in filter(None, (self._certificate, self._authorities)):
+            try:
+                found.append(os.stat(path).st_mtime_ns)
+            except OSError:
+                found.append(0)
+        return tuple(found)
+
+    async def renew_forever(self, renew: Callable[[], None]) -> NoReturn:
+        """`renew` calls `issue`; the files may lie on a slow disk, but they are small and local as a rule."""
+        while True:
+            await trio.sleep(LOOK_S)
+            if self._stamps() == self._seen:
+                continue
+            try:
+                renew()
+            except (PapersError, ssl.SSLError) as error:
+                logger.error("new papers were not taken, the old ones go on: %s", error)
+                self._seen = self._stamps()  # said once
+            else:
+                until = datetime.fromtimestamp(self.expires_at, UTC).isoformat()
+                logger.info("%s was read again: good until %s", self._certificate, until)
+
+
+def _public(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read(PEM_BYTES_MAX)
