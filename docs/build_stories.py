@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
+from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
@@ -39,6 +41,7 @@ class Shown:
         self.address = SETTINGS.network.address_text_of(position)
         self.port = 7117
         self.counters = Counters()
+        self.keeping = SimpleNamespace(ring=keyring_of(key_of(bytes(32))), is_saved=True)
 
     @property
     def started_mono(self) -> float:

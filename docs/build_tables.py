@@ -6,7 +6,7 @@ import argparse
 import enum
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import build_stories
 import msgspec
@@ -30,25 +30,30 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def commands() -> str:
-    """The commands of `subord` with their one line of help."""
-    (sub,) = (each for each in cli.parser()._actions if isinstance(each, argparse._SubParsersAction))
-    rows = (
-        (f"`{' '.join(['subord', each.dest, *_words(sub.choices[each.dest])])}`", each.help or "")
-        for each in sub._choices_actions
-    )
-    return table(("command", "what it does"), rows)
+    """The commands of `subord`, and their actions, with their one line of help."""
+    return table(("command", "what it does"), _commands("subord", cli.parser()))
 
 
-def _words(parser: argparse.ArgumentParser) -> list[str]:
+def _commands(before: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+    (sub,) = _below(parser)
+    for each in sub._choices_actions:
+        chosen = sub.choices[each.dest]
+        words = f"{before} {each.dest}"
+        if _below(chosen):
+            yield from _commands(words, chosen)
+        else:
+            yield f"`{' '.join([words, *_words(chosen)])}`", each.help or ""
+
+
+def _below(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAction[argparse.ArgumentParser]]:
+    return [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+
+
+def _words(parser: argparse.ArgumentParser) -> Iterator[str]:
     """What must or may follow a command besides its options."""
-    words: list[str] = []
     for each in parser._actions:
-        if isinstance(each, argparse._SubParsersAction):
-            ((name, below),) = each.choices.items()
-            words += [name, *_words(below)]
-        elif not each.option_strings:
-            words.append(f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar))
-    return words
+        if not each.option_strings:
+            yield f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar)
 
 
 def messages() -> str:

@@ -55,6 +55,7 @@ def test_the_shortest_file_has_the_documented_defaults() -> None:
     assert (config.cluster.mapping, config.cluster.numbering_name) == ("ip", "complete")
     assert config.cluster.timing_name == "lan"
     assert config.node == NodeConfig()
+    assert (config.key_file, config.insecure) == ("", False)
     assert config.node.control_socket == control_socket.DEFAULT
     assert (config.source, config.assignments) == ("subord.toml", ())
 
@@ -71,11 +72,15 @@ def test_every_key_is_taken_over() -> None:
             numbering = "paper"
             timing = "wan"
             port = 7000
+            key_file = "/etc/cluster.key"
             [node]
             interface = "eth0"
             address = "10.0.7.1"
             control_socket = "/tmp/c.sock"
             metrics = "[::1]:9717"
+            metrics_certificate = "/etc/metrics.pem"
+            certificate = "/etc/node.pem"
+            authorities = "/etc/site.pem"
             seeds = ["10.0.7.1", "login1"]
             announce = true
             full_scan = true
@@ -95,10 +100,15 @@ def test_every_key_is_taken_over() -> None:
         "cluster.numbering": "paper",
         "cluster.timing": "wan",
         "cluster.port": 7000,
+        "cluster.key_file": "/etc/cluster.key",
+        "cluster.insecure": False,
         "node.interface": "eth0",
         "node.address": "10.0.7.1",
         "node.control_socket": "/tmp/c.sock",
         "node.metrics": "[::1]:9717",
+        "node.metrics_certificate": "/etc/metrics.pem",
+        "node.certificate": "/etc/node.pem",
+        "node.authorities": "/etc/site.pem",
         "node.seeds": ("10.0.7.1", "login1"),
         "node.announce": True,
         "node.full_scan": True,
@@ -110,6 +120,17 @@ def test_every_key_is_taken_over() -> None:
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)
     assert list(expected) == [f"{table}.{key}" for table, kind in TABLES.items() for key in keys_of(kind)]
+
+
+def test_a_key_file_lies_beside_the_configuration() -> None:
+    Path("etc").mkdir()
+    Path("etc/subord.toml").write_text(SHORTEST + 'key_file = "cluster.key"')
+    assert load("etc/subord.toml").key_file == "etc/cluster.key"
+    assert load("etc/subord.toml", ["cluster.key_file=/x/cluster.key"]).key_file == "/x/cluster.key"
+
+
+def test_who_wants_no_key_says_so() -> None:
+    assert load(written(SHORTEST + "insecure = true")).insecure
 
 
 def test_guest_slots_follow_the_fanout() -> None:
@@ -136,6 +157,25 @@ def test_guest_slots_follow_the_fanout() -> None:
         ('[cluster]\nnetwork_file = ""', 'subord.toml: key "network" is missing in [cluster]; '),
         (SHORTEST + 'network_file = "x"', ":3: network_file and network are both given; remove one of them"),
         ("[cluster]\nnetwork_file = 3", ":2: network_file must be a string, not 3"),
+        (
+            SHORTEST + 'insecure = true\nkey_file = "x"',
+            "subord.toml:3: insecure and key_file are both given; remove one of them",
+        ),
+        (SHORTEST + "insecure = 1", ":3: insecure must be true or false, not 1"),
+        (SHORTEST + "key_file = 1", ":3: key_file must be a string, not 1"),
+        (SHORTEST + 'key_file = "a\\u0000b"', ":3: key_file must not contain control characters"),
+        (
+            SHORTEST + 'key_file = "x"\n[node]\ncertificate = "x"',
+            ":5: certificate needs node.authorities, which says whose certificates we trust",
+        ),
+        (
+            SHORTEST + '[node]\ncertificate = "x"\nauthorities = "x"',
+            ":4: certificate needs cluster.key_file, which seals the datagrams",
+        ),
+        (
+            SHORTEST + '[node]\nmetrics_certificate = "x"',
+            ":4: metrics_certificate needs node.metrics, which says where they are served",
+        ),
         (SHORTEST + "fanout = 1", f"subord.toml:3: fanout must be {WHOLE}, not 1"),
         (SHORTEST + "fanout = 1025", f":3: fanout must be {WHOLE}, not 1025"),
         (SHORTEST + 'fanout = "two"', f':3: fanout must be {WHOLE}, not the string "two"'),
@@ -254,6 +294,7 @@ def test_a_wrong_metrics_address_is_refused(text: str) -> None:
         ("node.grace_s=1", "node.grace_s", 1.0),
         ('node.seeds=["a", "fd00::1"]', "node.seeds", ("a", "fd00::1")),
         ("node.announce=true", "node.announce", True),
+        ("cluster.insecure=true", "cluster.insecure", True),
     ],
 )
 def test_an_assignment_wins_over_the_file(assignment: str, name: str, value: object) -> None:
@@ -308,6 +349,9 @@ def test_every_setting_takes_part_in_changes() -> None:
         other: object = Network.parse("10.0.0.0/16") if name == "network" else "other"
         both = changes(old, replace(old, cluster=replace(old.cluster, **{name: other})))
         assert (bool(both[0]), bool(both[1])) == (name == "network", name != "network"), name
+    for name in ("port", "key_file", "insecure"):
+        both = changes(old, replace(old, **{name: "other"}))
+        assert both == ((), (f"cluster.{name}",))
     assert changes(old, replace(old, network_file="other")) == (("cluster.network_file",), ())
     for name in msgspec.structs.asdict(old.node):
         both = changes(old, replace(old, node=replace(old.node, **{name: "other"})))
@@ -332,7 +376,10 @@ def test_reload_reads_the_same_sources_again() -> None:
 
 def test_the_example_shows_every_key_with_its_default() -> None:
     path = REPOSITORY / "deploy" / "subord.toml"
-    assert dotted(load(str(path))) == dotted(load(written(SHORTEST)))
+    assert dotted(load(str(path))) == {
+        **dotted(load(written(SHORTEST))),
+        "cluster.key_file": "/etc/subord/cluster.key",  # the only other one that has to be set
+    }
     uncommented = "\n".join(
         line[1:] if line.startswith("#") and line[1:2].isalpha() else line
         for line in path.read_text(encoding="utf-8").splitlines()

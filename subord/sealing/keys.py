@@ -73,13 +73,15 @@ def new_key() -> Key:
 
 
 def keyring_of(primary: Key, others: Iterable[Key] = (), revision: int = 0) -> Keyring:
-    """Raises KeyringError when there are too many, or two with one name."""
+    """Raises KeyringError when there are too many, two with one name, or no revision is left."""
     keys = {key.id: key for key in (primary, *others)}
     distinct = {key.secret for key in (primary, *others)}
     if len(distinct) != len(keys):
         raise KeyringError("two keys have the same identity: generate one of them anew")
     if len(keys) > KEYS_MAX:
         raise KeyringError(f"{len(keys)} keys are more than the {KEYS_MAX} that a key ring may hold: remove old ones")
+    if revision >= REVISION_MAX:
+        raise KeyringError("this key ring has been changed too often: write a new one without a revision")
     return Keyring(primary, keys, revision)
 
 
@@ -109,8 +111,8 @@ def parse(text: str) -> Keyring:
 
 
 def _revision_in(word: str, number: int) -> int:
-    if word.isascii() and word.isdigit() and int(word[:20]) < REVISION_MAX:
-        return int(word[:20])
+    if word.isascii() and word.isdigit() and len(word) <= len(str(REVISION_MAX)) and int(word) < REVISION_MAX:
+        return int(word)
     raise KeyringError(f"line {number}: a revision is a whole number below 2^62")
 
 

@@ -13,6 +13,8 @@ from tests.api.fake_shown import FakeShown, World
 EXPECTED = {
     "subord_build_info": "gauge",
     "subord_leader_info": "gauge",
+    "subord_key_info": "gauge",
+    "subord_sealed": "gauge",
     "subord_level": "gauge",
     "subord_real_level": "gauge",
     "subord_offset": "gauge",
@@ -78,6 +80,7 @@ async def test_names_types_and_help() -> None:
         ("subord_level", {}, 1),
         ("subord_real_level", {}, 1),
         ("subord_is_root", {}, 0),
+        ("subord_sealed", {}, 0),
         ("subord_fanout", {}, 2),
         ("subord_subordinates", {"place": "home"}, 2),
         ("subord_subordinates", {"place": "guest"}, 0),

@@ -22,6 +22,7 @@ PAGE = f"""\
   subtree     7 nodes, all at home
   alternates  none
   settings    10.0.0.0/16, fan-out 2, 2 guest slots, ip mapping, complete numbering, lan timing
+  seal        none: whoever reaches our port can take part, and whoever listens can read
   daemon      version {__version__}, UDP port 7700, up ?, 1 leader change, 2 exchanges
 
 2 subordinates:

@@ -19,7 +19,9 @@ import subord
 from subord.runtime.counters import Counters
 from subord.runtime.udp import RECEIVED_AT_ONCE_MAX, BindError, UdpSocket
 from subord.sealing.header import SEALED_BYTES_MAX
-from subord.wire import Fault, decode
+from subord.sealing.keys import keyring_of, new_key
+from subord.sealing.sealer import Broken, Sealer
+from subord.wire import DATAGRAM_BYTES_MAX, Fault, decode
 
 WAIT_S_MAX = 10.0
 
@@ -156,13 +158,15 @@ async def test_a_datagram_comes_with_its_sender(
 async def test_an_oversized_datagram_is_known_as_such(
     ours: UdpSocket, peer: socket.socket, address: str, port: int
 ) -> None:
-    peer.sendto(bytes(SEALED_BYTES_MAX), (address, port))
-    peer.sendto(bytes(60_000), (address, port))
+    for size in (DATAGRAM_BYTES_MAX, SEALED_BYTES_MAX, 60_000):
+        peer.sendto(bytes(size), (address, port))
     await woken(ours)
-    largest, oversized = ours.received()
-    assert decode(largest.data) is Fault.FOREIGN
-    assert len(oversized.data) == SEALED_BYTES_MAX + 1
-    assert decode(oversized.data) is Fault.OVERSIZED
+    plain, sealed, oversized = ours.received()
+    assert [len(each.data) for each in (sealed, oversized)] == [SEALED_BYTES_MAX, SEALED_BYTES_MAX + 1]
+    assert [decode(each.data) for each in (plain, oversized)] == [Fault.FOREIGN, Fault.OVERSIZED]
+    sealer = Sealer(keyring_of(new_key()), (address, port), 1, bytes(32), 0.0)
+    opened = [sealer.open(each.data, (each.address, each.port), 0.0).broken for each in (sealed, oversized)]
+    assert opened == [Broken.FOREIGN, Broken.OVERSIZED]
 
 
 async def test_a_flood_is_taken_in_portions(ours: UdpSocket, peer: socket.socket, address: str, port: int) -> None:

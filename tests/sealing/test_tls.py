@@ -7,9 +7,9 @@ import socket
 import pytest
 import trio
 
-from subord.runtime.tls import Tls, TlsError, papers_of
+from subord.runtime.tls import Papers, Tls, TlsError, papers_of
 from subord.sealing.authority import authority_of
-from subord.sealing.keys import key_of, keyring_of
+from subord.sealing.keys import Keyring, key_of, keyring_of
 
 ONE, TWO = (key_of(bytes([number]) * 32) for number in (1, 2))
 HERE = "127.0.0.1"
@@ -50,9 +50,13 @@ async def shake(server: Tls, client: Tls, *, name: str | None = None, client_at:
     return said
 
 
-def tls(*keys: int, address: str = HERE) -> Tls:
+def ring_of(*keys: int) -> Keyring:
     ring = [(ONE, TWO)[number - 1] for number in keys]
-    return Tls(keyring_of(ring[0], ring[1:]), address)
+    return keyring_of(ring[0], ring[1:])
+
+
+def tls(*keys: int, address: str = HERE) -> Tls:
+    return Tls(lambda: papers_of(ring_of(*keys), address))
 
 
 async def test_two_with_the_same_key_understand_each_other() -> None:
@@ -90,10 +94,26 @@ async def test_who_has_a_new_primary_tries_the_old_key_next() -> None:
 
 
 async def test_a_ring_is_replaced_while_it_is_used() -> None:
-    server, client = tls(1), tls(1)
-    server.take(keyring_of(TWO))
+    rings = {"server": ring_of(1), "client": ring_of(1)}
+    server = Tls(lambda: papers_of(rings["server"], HERE))
+    client = Tls(lambda: papers_of(rings["client"], HERE))
+    assert await shake(server, client) == ["", ""]
+    rings["server"] = ring_of(2)
+    assert await shake(server, client) == ["", ""], "nobody was told yet"
+    server.renew()
     assert (await shake(server, client))[1]
-    client.take(keyring_of(TWO, [ONE]))
+    rings["client"] = ring_of(2, 1)
+    client.renew()
+    assert await shake(server, client) == ["", ""]
+
+
+async def test_papers_that_cannot_be_made_leave_the_old_ones() -> None:
+    papers = [papers_of(ring_of(1), HERE)]
+    server, client = Tls(lambda: papers[0]), tls(1)
+    assert await shake(server, client) == ["", ""]
+    papers[0] = {"site": Papers(b"no papers", authority_of(ONE).pem)}
+    with pytest.raises(OSError, match="PEM"):
+        server.renew()
     assert await shake(server, client) == ["", ""]
 
 
