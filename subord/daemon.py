@@ -26,7 +26,7 @@ import trio
 from subord import __version__, config
 from subord.api import answers, documents, serve
 from subord.api.control import control_app, control_changes
-from subord.api.metrics import metrics_app
+from subord.api.scrape import metrics_app
 from subord.api.shown import AskFailure, Question
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.config import Config, ConfigError
@@ -184,6 +184,8 @@ class Daemon:
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
         sealer = self.guard.sealer(self.port, self._incarnation)
+        if sealer is not None:
+            self.counters.tables = sealer.sizes
         mail = Mail(self._socket, self.port, self.counters, sealer, self._group)
         self._driver = Driver(node, mail, self.counters, self._observe)
         self._streams = Streams(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Main = Callable[[list[str]], int | None]
 
-WARM_MODULES = ("subord.daemon", "subord.cli", "subord.cli.run", "encodings.utf_8_sig")
+WARM_MODULES = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.metrics", "encodings.utf_8_sig")
 """What a daemon needs, late imports included: whatever is missing here is imported by every copy again."""
 
 

@@ -11,7 +11,7 @@ Names and units follow https://prometheus.io/docs/practices/naming/: seconds and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -22,27 +22,13 @@ from prometheus_client.core import (
     InfoMetricFamily,
     Metric,
 )
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from subord import __version__
-from subord.api.serve import App, Query, Response
 from subord.api.shown import Shown
 from subord.core.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
-
-
-def metrics_app(shown: Shown) -> App:
-    """The handlers of the metrics address: `/metrics`, in the text format that every Prometheus reads."""
-    registry: CollectorRegistry | None = None
-
-    async def metrics(_: Query) -> Response:
-        # Made at the first scrape: in a lab of hundreds most daemons are never scraped.
-        nonlocal registry
-        registry = registry or node_registry(shown)
-        return Response(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
-
-    return {"/metrics": metrics}
 
 
 def node_registry(shown: Shown) -> CollectorRegistry:
@@ -51,6 +37,11 @@ def node_registry(shown: Shown) -> CollectorRegistry:
     registry.register(_Node(shown))
     ProcessCollector(registry=registry)
     return registry
+
+
+def page(registry: CollectorRegistry) -> bytes:
+    """What Prometheus reads, in the text format of scrape.py's content type."""
+    return generate_latest(registry)
 
 
 class _Node(Collector):
@@ -68,7 +59,7 @@ class _Node(Collector):
         yield from self._place(view)
         yield from _gauges(view, self._shown.settings.fanout)
         yield _subordinates(view)
-        yield _tables(view)
+        yield _tables({**view.tables, **self._shown.counters.tables()})
         yield from _seal(self._shown)
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
@@ -125,11 +116,11 @@ def _seal(shown: Shown) -> Iterator[Metric]:
     yield keys
 
 
-def _tables(view: Snapshot) -> Metric:
+def _tables(tables: Mapping[str, int]) -> Metric:
     family = GaugeMetricFamily(
-        "subord_table_entries", "Entries of each table of the protocol core", labels=("table",)
+        "subord_table_entries", "Entries of each table, all of them bounded", labels=("table",)
     )
-    for table, size in view.tables.items():
+    for table, size in tables.items():
         family.add_metric((table,), size)
     return family
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Mapping
 
 
 class Histogram:
@@ -41,3 +42,4 @@ class Counters:
         self.detection = Histogram(HEALING_BOUNDS_S)  # last sign of life of a lost leader to giving it up
         self.healing = Histogram(HEALING_BOUNDS_S)  # giving a leader up to having the next
         self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # how late our own alarm rang
+        self.tables: Callable[[], Mapping[str, int]] = dict  # how full those outside the core are

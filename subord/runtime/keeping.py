@@ -37,7 +37,7 @@ class Keeping:
         self.is_saved = self.ring == (given if kept is None else kept.ring)
         self.taken: list[Callable[[Keyring], None]] = []
         self._changed = trio.Event()
-        if self.ring.revision != given.revision:
+        if not self.is_saved:
             self._changed.set()
 
     def _kept(self) -> Kept | None:

@@ -89,7 +89,6 @@ class Streams:
         self._strangers: Counter[str] = Counter()
         self._edges: dict[str, trio.CancelScope] = {}  # the last one of each address
         self._told: set[Stream] = set()  # edges, up and down, whose other end wants to hear of new rings
-        self._holding: set[trio.CancelScope] = set()  # around each edge
         self._news = trio.Event()
         self._answers = trio.Semaphore(ANSWERS_AT_ONCE_MAX)
         if keeping is not None:
@@ -184,13 +183,10 @@ class Streams:
             while await stream.receive_some(READ_BYTES):
                 pass  # in the clear nothing is said on edges
             return
-        with trio.CancelScope() as scope:
-            self._holding.add(scope)
-            try:
-                await self._talk(stream, frames, self._keeping)
-            finally:
-                self._holding.discard(scope)
-                self._told.discard(stream)
+        try:
+            await self._talk(stream, frames, self._keeping)
+        finally:
+            self._told.discard(stream)
 
     async def _talk(self, stream: Stream, frames: Frames, keeping: Keeping) -> None:
         """Until the other side closes, or says what is no key ring."""
@@ -210,17 +206,20 @@ class Streams:
         self._news.set()
 
     async def _tell_forever(self, keeping: Keeping) -> None:
-        """A new ring goes to all at the other end of an edge; who came in by a key that is gone knocks again."""
+        """A new ring goes to all at the other end of an edge; who came in by a key that is gone knocks again.
+
+        Only those who called us are hung up on: they notice after we do, so their next beat tells us that they live.
+        """
         known = keeping.ring.keys.keys()
         while True:
             await self._news.wait()
             self._news = trio.Event()
-            ring, told, holding = keeping.ring, tuple(self._told), tuple(self._holding)
+            ring, told, callers = keeping.ring, tuple(self._told), tuple(self._edges.values())
             async with trio.open_nursery() as nursery:
                 for stream in told:
                     nursery.start_soon(self._tell, stream, ring)
             if known - ring.keys.keys():
-                for scope in holding:
+                for scope in callers:
                     scope.cancel()
             known = ring.keys.keys()
 

@@ -53,7 +53,7 @@ def secret(path: str) -> str:
     """Text of a file that nobody else may read. Raises KeyringError."""
     try:
         # Not blocking: somebody may have put a pipe there.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
             about = os.fstat(file.fileno())
             _refuse_open_doors(path, about)
             text = file.read(FILE_BYTES_MAX + 1)

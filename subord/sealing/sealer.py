@@ -90,9 +90,10 @@ class _Letter(NamedTuple):
 class _Peer:
     """Somebody who has shown our ticket."""
 
-    __slots__ = ("boot", "keeps_ours", "key_id", "ticket", "window")
+    __slots__ = ("boot", "keeps_ours", "key_id", "ours", "ticket", "window")
 
-    def __init__(self) -> None:
+    def __init__(self, ours: bytes) -> None:
+        self.ours = ours  # the ticket that it has shown
         self.boot = 0
         self.window = Window()
         self.key_id = b""  # under which it spoke last
@@ -186,7 +187,8 @@ class Sealer:
         known = self._peers.get(source)
         if known is not None and letter.header.boot < known.boot:
             return self._too_old(letter, known.boot, now)
-        if not hmac.compare_digest(letter.header.ticket, self._ticket_for(source)):
+        ours = self._ticket_for(source) if known is None else known.ours
+        if not hmac.compare_digest(letter.header.ticket, ours):
             return self._challenge(letter, now)
         return self._fresh(letter, self._peer(source))
 
@@ -305,7 +307,7 @@ class Sealer:
             if len(self._peers) >= PEERS_MAX:
                 self._peers.clear()
                 self._era += 1  # all tickets are void: nobody's old sentences become new
-            peer = self._peers[end] = _Peer()
+            peer = self._peers[end] = _Peer(self._ticket_for(end))
         return peer
 
     def _ticket_for(self, end: End) -> bytes:

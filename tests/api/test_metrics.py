@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from subord import __version__
-from subord.api.metrics import metrics_app
+from subord.api.scrape import metrics_app
 from tests.api.fake_shown import FakeShown, World
 
 EXPECTED = {

@@ -80,10 +80,9 @@ def test_there_are_vectors_for_both_ip_versions() -> None:
     assert {":" in vector["sender"][0] for vector in VECTORS} == {True, False}
 
 
-def _vector(
-    name: str, secret: bytes, sender: Any, receiver: Any, boot: int, number: int, **more: Any
-) -> dict[str, Any]:
+def _vector(name: str, secret: bytes, ends: tuple[Any, Any], boot: int, number: int, **more: Any) -> dict[str, Any]:
     key = key_of(secret)
+    sender, receiver = ends
     ticket, content, tells = more.get("ticket", NO_TICKET), more["content"], more.get("tells", False)
     ring = derive(secret, b"subord 1 datagram" + endpoint(*sender) + boot.to_bytes(8, "big"))
     header = pack(Header(What.MESSAGE, tells, key.id, boot, number, ticket))
@@ -116,7 +115,7 @@ def main() -> None:
         _vector(
             "first words, with a ticket for the receiver",
             first,
-            *four,
+            four,
             1_700_000_000_000,
             1,
             content=b"12345678hello",
@@ -125,14 +124,14 @@ def main() -> None:
         _vector(
             "later, with the ticket of the receiver",
             first,
-            *four,
+            four,
             1_700_000_000_000,
             2,
             content=b"hello",
             ticket=b"abcdefgh",
         ),
         _vector(
-            "IPv6, another key, a long life", second, *six, (1 << 62) - 1, 1 << 40, content=b"", ticket=b"\xff" * 8
+            "IPv6, another key, a long life", second, six, (1 << 62) - 1, 1 << 40, content=b"", ticket=b"\xff" * 8
         ),
     ]
     FILE.write_text(json.dumps(vectors, indent=1) + "\n")

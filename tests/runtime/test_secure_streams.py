@@ -1,0 +1,350 @@
+"""Tin cans with sentries at both ends: who has no papers hears nothing, and new keys go from hand to hand."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+
+from subord.runtime import streams as module
+from subord.runtime import tls as papers
+from subord.runtime.asking import AskFailure, Question
+from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames, frame
+from subord.runtime.keeping import Keeping
+from subord.runtime.streams import Opening, Streams
+from subord.runtime.tls import Tls, papers_of
+from subord.sealing.keys import Key, Keyring, key_of, keyring_of, text_of
+from subord.sealing.rotation import install, remove, use
+
+WAIT_S_MAX = 20.0
+STATUS = Question("status")
+ONE, TWO, THREE = (key_of(bytes([number]) * 32) for number in (1, 2, 3))
+A, B, C, ELSEWHERE = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.77"
+NO_ANSWER = AskFailure("does not answer")
+EDGE = frame(msgspec.msgpack.encode(Opening("edge")))
+
+
+def ring(*keys: Key, revision: int = 0) -> Keyring:
+    return keyring_of(keys[0], keys[1:], revision)
+
+
+class Node:
+    """One node that attends to streams. `given` None: everything is in the clear."""
+
+    def __init__(self, address: str, port: int, given: Keyring | None, top: Path, papers_for: str) -> None:
+        self.address = address
+        self.port = port
+        self.counters = Counters()
+        self.closed: list[str] = []
+        self.keeping = self.tls = None
+        if given is not None:
+            file = top / address
+            file.touch(mode=0o600)
+            file.write_text(text_of(given))
+            self.keeping = keeping = Keeping(str(file), "")
+            self.tls = tls = Tls(lambda: papers_of(keeping.ring, papers_for))
+            keeping.taken.append(lambda _: tls.renew())
+        self.streams = Streams(
+            address,
+            port,
+            user_timeout_s=4.0,
+            counters=self.counters,
+            answer=self.says,
+            is_ours=lambda _: True,
+            edge_closed=self.closed.append,
+            keeping=self.keeping,
+            tls=self.tls,
+        )
+
+    async def says(self, question: Question) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return f"{question.topic} of {self.address}".encode()
+
+    async def ask(self, other: Node) -> bytes | AskFailure:
+        with trio.fail_after(WAIT_S_MAX):
+            return await self.streams.ask(other.address, STATUS, WAIT_S_MAX)
+
+    @property
+    def ring(self) -> Keyring:
+        assert self.keeping is not None
+        return self.keeping.ring
+
+    def take(self, fresh: Keyring) -> None:
+        assert self.keeping is not None
+        self.keeping.take(fresh)
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        return dict(+self.counters.dropped)
+
+
+class Town:
+    """Nodes on one port."""
+
+    def __init__(self, stack: AsyncExitStack, nursery: trio.Nursery, top: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind((A, 0))
+            self.port: int = probe.getsockname()[1]
+        self._stack = stack
+        self._nursery = nursery
+        self._top = top
+
+    def open(self, address: str, given: Keyring | None, *, papers_for: str = "") -> Node:
+        node = Node(address, self.port, given, self._top, papers_for or address)
+        self._nursery.start_soon(node.streams.serve, self.listener(address))
+        return node
+
+    def listener(self, address: str) -> socket.socket:
+        """Of somebody who may accept connections, or not."""
+        listening = self._stack.enter_context(socket.create_server((address, self.port)))
+        listening.setblocking(False)
+        return listening
+
+    async def edge(self, subordinate: Node, leader: Node) -> list[bool]:
+        """It stands, both have told their rings; what it led to will be in the list."""
+        ended: list[bool] = []
+
+        async def hold() -> None:
+            ended.append(await subordinate.streams.hold_edge(leader.address))
+
+        self._nursery.start_soon(hold)
+        await until(lambda: subordinate.address in leader.streams._edges, "the edge is held")
+        if leader.keeping is not None:
+            await until(lambda: leader.streams._told and subordinate.streams._told, "both have told their rings")
+        return ended
+
+
+@pytest.fixture
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
+    async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
+        yield Town(stack, nursery, tmp_path)
+        nursery.cancel_scope.cancel()
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    with trio.move_on_after(WAIT_S_MAX):
+        while not condition():  # noqa: ASYNC110 - we wait for the kernel, which sets no Event
+            await trio.sleep(0.005)
+        return
+    raise AssertionError(f"never happened: {what}")
+
+
+@contextmanager
+def calling(node: Node, sources: Iterable[str]) -> AsyncIterator[list[socket.socket]]:
+    """Connections that say nothing."""
+    callers = [socket.create_connection((node.address, node.port), WAIT_S_MAX, (each, 0)) for each in sources]
+    try:
+        yield callers
+    finally:
+        for each in callers:
+            each.close()
+
+
+@asynccontextmanager
+async def known(node: Node, source: str, given: Keyring) -> AsyncIterator[papers.Secure]:
+    """A stream to `node` by somebody who has a key, and may say anything."""
+    with calling(node, [source]) as (sock,):
+        sock.setblocking(False)
+        raw = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        yield await Tls(lambda: papers_of(given, source)).as_client(raw, node.address, given.primary.name)
+
+
+# -- questions ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_question_and_its_answer(town: Town) -> None:
+    a, b = town.open(A, ring(ONE)), town.open(B, ring(ONE))
+    for _ in range(3):
+        assert await b.ask(a) == b"status of 127.0.0.1"
+        assert await a.ask(b) == b"status of 127.0.0.2"
+    assert (a.dropped, b.dropped) == ({}, {})
+
+
+async def test_nothing_is_said_before_the_other_has_shown_its_papers(town: Town) -> None:
+    listening = town.listener(A)
+    b = town.open(B, ring(ONE))
+    heard = b""
+
+    async def overhear() -> None:
+        nonlocal heard
+        await trio.lowlevel.wait_readable(listening)
+        sock, _ = listening.accept()
+        with sock:
+            sock.setblocking(False)
+            await trio.lowlevel.wait_readable(sock)
+            heard = sock.recv(65536)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(overhear)
+        assert await b.streams.ask(A, STATUS, WAIT_S_MAX) == NO_ANSWER
+    assert heard[:2] == b"\x16\x03", "the greeting of TLS"
+    assert b"status" not in heard
+    assert b.dropped.keys() <= {"tls_refused", "tls_broken"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (ring(ONE), ring(TWO, ONE)),
+        (ring(ONE, TWO), ring(TWO)),
+        (ring(ONE, TWO), ring(TWO, ONE)),
+        (ring(ONE, THREE), ring(TWO, THREE)),
+    ],
+)
+async def test_two_with_a_common_key_understand_each_other(town: Town, ours: Keyring, theirs: Keyring) -> None:
+    a, b = town.open(A, ours), town.open(B, theirs)
+    assert await b.ask(a) == b"status of 127.0.0.1"
+    assert await a.ask(b) == b"status of 127.0.0.2"
+
+
+async def test_who_has_another_key_is_refused_and_counted(town: Town) -> None:
+    a, b = town.open(A, ring(ONE)), town.open(B, ring(TWO, THREE))
+    assert await b.ask(a) == NO_ANSWER
+    assert not await b.streams.hold_edge(A)
+    assert (a.dropped, b.dropped) == ({"tls_refused": 4}, {"tls_refused": 4})
+    assert a.closed == []
+
+
+async def test_who_comes_without_papers_is_refused_and_counted(town: Town) -> None:
+    a, plain = town.open(A, ring(ONE)), town.open(B, None)
+    assert isinstance(await plain.ask(a), AskFailure)
+    await until(lambda: a.dropped == {"tls_refused": 1}, "it is counted")
+
+
+async def test_who_is_called_and_has_no_papers_is_not_believed(town: Town) -> None:
+    plain, b = town.open(A, None), town.open(B, ring(ONE))
+    assert await b.ask(plain) == NO_ANSWER
+    assert not await b.streams.hold_edge(A)
+    assert b.counters.dropped.total() == 2
+    assert plain.dropped == {"stream_malformed": 2}
+
+
+async def test_who_comes_with_the_papers_of_another_address_is_refused(town: Town) -> None:
+    a, b = town.open(A, ring(ONE)), town.open(B, ring(ONE), papers_for=ELSEWHERE)
+    assert isinstance(await b.ask(a), AskFailure)
+    assert a.dropped == {"tls_wrong_address": 1}
+    assert await a.ask(b) == NO_ANSWER
+    assert a.dropped == {"tls_wrong_address": 2}
+
+
+# -- who keeps others waiting ---------------------------------------------------------------------------------------
+
+
+async def test_silent_callers_of_one_address_keep_nobody_else_from_asking(town: Town) -> None:
+    a, c = town.open(A, ring(ONE)), town.open(C, ring(ONE))
+    with calling(a, [B] * 2 * module.STRANGERS_OF_ONE_MAX):
+        await until(lambda: a.dropped == {"stream_strangers": module.STRANGERS_OF_ONE_MAX}, "the others are refused")
+        assert await c.ask(a) == b"status of 127.0.0.1"
+    await until(lambda: a.streams._open == 0, "all went away")
+    assert not a.streams._strangers
+
+
+async def test_silent_callers_of_many_addresses_are_bounded_and_sent_away(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STRANGERS_MAX", 8)
+    monkeypatch.setattr(module, "OPENING_S_MAX", 0.5)
+    a, c = town.open(A, ring(ONE)), town.open(C, ring(ONE))
+    with calling(a, [f"127.0.1.{number}" for number in range(1, 11)]):
+        await until(lambda: a.dropped.get("stream_strangers") == 2, "two are refused")
+        await until(lambda: a.streams._open == 0, "the others are sent away")
+        assert a.counters.dropped.total() == 10
+        assert await c.ask(a) == b"status of 127.0.0.1"
+
+
+async def test_who_is_called_and_says_nothing_is_given_up(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(papers, "HANDSHAKE_S_MAX", 0.2)
+    town.listener(A)
+    b = town.open(B, ring(ONE))
+    with trio.fail_after(WAIT_S_MAX):
+        assert not await b.streams.hold_edge(A)
+    assert b.dropped == {"tls_too_slow": 1}
+
+
+# -- key rings along edges ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (ring(ONE), ring(ONE, TWO, revision=1)),
+        (ring(ONE, TWO, revision=1), ring(ONE)),
+        (ring(ONE, revision=3), ring(TWO, ONE, revision=2)),
+    ],
+)
+async def test_at_the_opening_the_older_ring_gives_way(town: Town, ours: Keyring, theirs: Keyring) -> None:
+    a, b = town.open(A, ours), town.open(B, theirs)
+    newest = max(ours, theirs, key=lambda each: each.revision)
+    await town.edge(b, a)
+    await until(lambda: a.ring == b.ring == newest, "both have the newer one")
+
+
+async def test_rings_of_two_halves_are_joined(town: Town) -> None:
+    a, b = town.open(A, ring(ONE, TWO, revision=1)), town.open(B, ring(ONE, THREE, revision=1))
+    await town.edge(b, a)
+    await until(lambda: a.ring == b.ring == ring(ONE, TWO, THREE, revision=2), "both have all keys")
+
+
+async def test_a_change_goes_up_and_down_standing_edges(town: Town) -> None:
+    a, b, c = (town.open(address, ring(ONE)) for address in (A, B, C))
+    ends = [*await town.edge(b, a), *await town.edge(c, b)]
+    a.take(install(a.ring, TWO))
+    await until(lambda: c.ring == a.ring, "it went down")
+    c.take(use(c.ring, TWO.name))
+    await until(lambda: a.ring == c.ring == b.ring, "it went up")
+    assert a.ring.primary == TWO
+    assert ends == []
+    assert await c.ask(a) == b"status of 127.0.0.1"
+
+
+async def test_who_came_in_by_a_key_that_is_gone_knocks_again(town: Town) -> None:
+    a, b = town.open(A, ring(TWO, ONE)), town.open(B, ring(TWO, ONE))
+    ended = await town.edge(b, a)
+    a.take(remove(a.ring, ONE.name))
+    await until(lambda: ended == [True], "the edge has ended")
+    await until(lambda: a.closed == [B], "and that is reported")
+    assert b.ring == ring(TWO, revision=1)
+    assert await town.edge(b, a) == []
+    assert (a.dropped, b.dropped) == ({}, {})
+
+
+async def test_an_edge_that_is_cut_is_reported(town: Town) -> None:
+    a = town.open(A, ring(ONE))
+    async with known(a, B, ring(ONE)) as stream:
+        await stream.send_all(EDGE)
+        await until(lambda: B in a.streams._edges, "the edge is held")
+        assert await Frames(stream).next(module.RING_BYTES_MAX) == text_of(ring(ONE)).encode()
+        assert a.closed == []
+    await until(lambda: a.closed == [B], "its end is reported")
+    assert a.dropped == {}
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff", b"hello", text_of(ring(ONE)).encode()[:-20], b"primary x"])
+async def test_what_is_no_ring_ends_the_edge_and_is_counted(town: Town, said: bytes) -> None:
+    a = town.open(A, ring(ONE))
+    async with known(a, B, ring(ONE)) as stream:
+        await stream.send_all(EDGE + frame(said))
+        await until(lambda: a.closed == [B], "the edge has ended")
+    assert a.dropped == {"key_ring_malformed": 1}
+    assert a.ring == ring(ONE)
+
+
+async def test_what_is_too_long_for_a_ring_ends_the_edge(town: Town) -> None:
+    a = town.open(A, ring(ONE))
+    async with known(a, B, ring(ONE)) as stream:
+        await stream.send_all(EDGE + frame(bytes(module.RING_BYTES_MAX + 1)))
+        await until(lambda: a.closed == [B], "the edge has ended")
+    assert a.ring == ring(ONE)
+
+
+async def test_in_the_clear_no_ring_is_told(town: Town) -> None:
+    a, b = town.open(A, None), town.open(B, None)
+    ended = await town.edge(b, a)
+    assert ended == []
+    assert not a.streams._told
