@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 PORT = 7117
+READY = "babbling"
 OVERSIZED_BYTES = (1_300, 60_000)
 MALFORMED_BYTES = (1, 1_198)  # behind the two bytes that everybody's datagrams begin with
 
@@ -82,7 +83,7 @@ def babble(text: str) -> int:
     """Say it (a Speech as JSON), and how often it was said. 0, or 1 when not one datagram could be sent."""
     speech = Speech.from_json(text)
     make = datagrams(speech)
-    print("babbling", flush=True)  # whoever started us goes on now
+    print(READY, flush=True)  # whoever started us goes on now
     sent: dict[str, Any] = {"sent": 0, "not_sent": 0}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
         begin = time.monotonic()

@@ -18,6 +18,11 @@ from subord.api.shown import AskFailure, Question, Shown
 ASK_S_MAX = 0.8
 KEYS_S = 3.0
 """For a roll call: half a second is left for the tenth level."""
+ROOTS_ASKED_MAX = 3
+ROOT_CHANGES_S = 0.5
+"""Until we know the next root, as a rule."""
+NOT_NOW = 503
+"""Nothing was changed, and the same may be asked again; after 504 nobody knows."""
 
 
 def control_app(shown: Shown) -> App:
@@ -59,8 +64,12 @@ def control_changes(shown: Shown) -> App:
     """
 
     async def rotate(*words: str) -> Response:
-        found = await answers.of_root(shown, Question("rotate", words, KEYS_S))
-        return _passed_on(found, RotatedDocument)
+        for _ in range(ROOTS_ASKED_MAX):
+            response = _passed_on(await answers.of_root(shown, Question("rotate", words, KEYS_S)), RotatedDocument)
+            if response.status != NOT_NOW:
+                break
+            await trio.sleep(ROOT_CHANGES_S)
+        return response
 
     async def install(_: Query) -> Response:
         return await rotate("install")
@@ -89,7 +98,7 @@ def _passed_on(answer: bytes | AskFailure, form: type[KeysDocument] | type[Rotat
     except msgspec.MsgspecError:
         return failure(502, "the root answers something else than was asked: does it run this version?")
     if isinstance(found, RotatedDocument) and found.error is not None:
-        return failure(409, found.error)
+        return failure(NOT_NOW if found.passing else 409, found.error)
     return Response(msgspec.json.encode(found))
 
 

@@ -111,9 +111,10 @@ class KeysDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a change of keys. `error`: nothing was changed."""
+    """What came of a change of keys. `error`: nothing was changed; `passing`: asked again it may be."""
 
     error: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+    passing: bool = False
     key: KeyName | None = None
     revision: int = 0
 

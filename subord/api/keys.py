@@ -94,7 +94,7 @@ async def rotate(shown: Shown, words: tuple[str, ...], budget_s: float) -> Rotat
     if shown.keeping is None:
         return RotatedDocument(error=NO_KEYS)
     if shown.snapshot().place is not Place.ROOT:
-        return RotatedDocument(error=f"{shown.address} is not the root any more: try again")
+        return RotatedDocument(error=f"{shown.address} is not the root any more: try again", passing=True)
     try:
         if words[:1] == ("remove",) and words[2:] != ("force",):
             await _check_nobody_needs_it(shown, shown.keeping.ring, budget_s)

@@ -26,6 +26,7 @@ _EXIT_CODE_BY_STATUS = {
     404: exit_codes.NO_SUCH_NODE,
     409: exit_codes.NOT_REACHED,
     502: exit_codes.TRY_AGAIN,
+    503: exit_codes.TRY_AGAIN,
     504: exit_codes.TRY_AGAIN,
 }
 
