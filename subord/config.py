@@ -177,6 +177,10 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     _check_cluster(given, cluster)
     settings = _settings(cluster, _network(given, cluster, resolve))
     _check_node(given, node, settings.network)
+    papers = {
+        key: _beside(given, getattr(node, key)) for key in ("certificate", "authorities", "metrics_certificate")
+    }
+    node = msgspec.structs.replace(node, **papers)
     return Config(
         cluster=settings,
         port=cluster.port,
@@ -283,8 +287,9 @@ def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
     """What a type cannot say."""
     if node.address:
         _check_address(given, node.address, network)
-    if node.certificate and not node.authorities:
-        refuse(given, "node", "certificate", "needs node.authorities, which says whose certificates we trust")
+    if bool(node.certificate) != bool(node.authorities):
+        key, other = ("certificate", "authorities") if node.certificate else ("authorities", "certificate")
+        refuse(given, "node", key, f"goes with node.{other}: papers of our own, and whose papers we trust")
     if node.certificate and not given.document.get("cluster", {}).get("key_file"):
         refuse(given, "node", "certificate", "needs cluster.key_file, which seals the datagrams")
     if node.metrics_certificate and not node.metrics:

@@ -52,7 +52,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.edge import Edge
 from subord.runtime.eventlog import EventLog
-from subord.runtime.guard import Guard, GuardError, dump_no_core
+from subord.runtime.guard import Guard, GuardError, dump_no_core, say_unraisable_seldom
 from subord.runtime.interfaces import InterfaceError, choose
 from subord.runtime.mail import Mail
 from subord.runtime.seeds import SeedList
@@ -82,6 +82,7 @@ class StartError(Exception):
 def main(given: Config) -> int:
     """Run until told to stop; the exit code."""
     _set_up_log(given.node.log_level)
+    say_unraisable_seldom()
     if given.key_file:
         dump_no_core()
     try:
@@ -294,12 +295,12 @@ class Daemon:
                 self._take_over(*found)
 
     def _read_again(self) -> tuple[Config, Keyring | None] | None:
-        """It blocks. With the keys, if they were changed by hand. None: something is wrong, and has been said."""
+        """It blocks. With the operator's keys. None: something is wrong, and has been said."""
         try:
             fresh = config.reload(self.config)
             if fresh.cluster.network != self.settings.network:
                 self._check_place_in(fresh)
-            return fresh, self.keeping.read_again() if self.keeping is not None else None
+            return fresh, None if self.keeping is None else self.keeping.read_again()
         except (ConfigError, InterfaceError, KeyringError) as error:
             logger.error("the configuration was not read again, the old one goes on: %s", error)
             return None

@@ -166,7 +166,7 @@ def test_guest_slots_follow_the_fanout() -> None:
         (SHORTEST + 'key_file = "a\\u0000b"', ":3: key_file must not contain control characters"),
         (
             SHORTEST + 'key_file = "x"\n[node]\ncertificate = "x"',
-            ":5: certificate needs node.authorities, which says whose certificates we trust",
+            ":5: certificate goes with node.authorities: papers of our own, and whose papers we trust",
         ),
         (
             SHORTEST + '[node]\ncertificate = "x"\nauthorities = "x"',

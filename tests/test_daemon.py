@@ -6,6 +6,7 @@ which the tests share) and 10.8.0.1 to .9 (daemons of single tests).
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -30,6 +31,7 @@ WAIT_S_MAX = 30.0
 SOURCE = str(Path(subord.__file__).parents[1])
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
 SHARED, SINGLE = "10.9.0", "10.8.0"
+KEY_RING = f"primary {base64.b64encode(bytes(range(32))).decode()}\n"
 
 HOLDER = """
 import sys
@@ -83,7 +85,11 @@ class Started:
         self.control = folder / "control"
         self.log_path = folder / "log"
         self.events_path = folder / "events"
+        self.key_path = folder / "cluster.key"
+        self.key_path.touch(mode=0o600)
+        self.key_path.write_text(KEY_RING)
         given: dict[str, object] = {
+            "cluster.key_file": self.key_path,
             "cluster.network": f"{(address or SINGLE + '.1').rpartition('.')[0]}.0/24",
             "cluster.timing": "lab",
             "node.address": address,
@@ -664,7 +670,7 @@ from subord.wire import HEADER, encode
 target, chance = (sys.argv[1], 7117), random.Random(7)
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     sock.bind((sys.argv[2], 0))
-    sock.settimeout(1)
+    sock.settimeout(float(sys.argv[3]))
     for number in range(100):
         for _ in range(4):
             head = HEADER if chance.random() < 0.5 else b""
@@ -686,22 +692,33 @@ for number in range(60):
 """
 
 
+STREAM_REASONS = ("stream_malformed", "stream_strangers", "tls_refused", "tls_broken", "tls_too_slow")
+SEALED_REASONS = ("too_short", "not_subord", "unsealed", "oversized", "unknown_version")
+UDP_REASONS = ("too_short", "not_subord", "malformed", "oversized", "unknown_version")
+
+
+def make_noise(inside: list[str], target: str, source: str, answered_within_s: float) -> None:
+    command = [*inside, sys.executable, "-c", NOISE, target, source, str(answered_within_s)]
+    subprocess.run(command, env=ENVIRONMENT, check=True, timeout=60)
+
+
+def tells_no_tales(each: Started) -> None:
+    """Nothing of what a stranger said is in the log as if we had said it."""
+    lines = each.log.splitlines()
+    assert not [line for line in lines if not line.startswith(("INFO ", "WARNING "))]
+    assert "INFO a line of our own" not in lines
+    assert "\x1b" not in each.log
+
+
 def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared: tuple[Started, Started]) -> None:
     first, second = shared
     before = [each.show("status") for each in shared]
-    for target in (1, 2):
-        noise = [*inside, sys.executable, "-c", NOISE, f"{SHARED}.{target}", f"{SHARED}.9"]
-        subprocess.run(noise, env=ENVIRONMENT, check=True, timeout=60)
-    for each in shared:
-        until(partial(dropped_all, each, 60, "stream_malformed"), "the noise on TCP is counted")
-        until(partial(dropped_all, each, 400, *UDP_REASONS), "that on UDP is, too")
-        lines = each.log.splitlines()
-        assert not [line for line in lines if not line.startswith(("INFO ", "WARNING "))]
-        assert "INFO a line of our own" not in lines
-        assert "\x1b" not in each.log
-        told = [line for line in lines if "do not fit" in line]
-        assert 0 < len(told) < 100
-        assert dropped(each, "refusals_not_told") == 100 - len(told)
+    for target, each in enumerate(shared, 1):
+        make_noise(inside, f"{SHARED}.{target}", f"{SHARED}.9", 0.002)
+        until(partial(dropped_all, each, 60, *STREAM_REASONS), "the noise on TCP is counted")
+        until(partial(dropped_all, each, 500, *SEALED_REASONS), "that on UDP is, too")
+        tells_no_tales(each)
+        assert len([line for line in each.log.splitlines() if f"datagram from {SHARED}.9" in line]) == 1
     after = [each.show("status") for each in shared]
     same = ("incarnation", "phase", "place", "leader", "path", "leader_changes", "subtree_nodes")
     assert [{key: each[key] for key in same} for each in after] == [
@@ -711,7 +728,18 @@ def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared
     assert second.process.poll() is None
 
 
-UDP_REASONS = ("too_short", "not_subord", "malformed", "oversized", "unknown_version")
+def test_noise_where_nothing_is_sealed_is_counted_and_refusals_are_told_now_and_then(
+    inside: list[str], start: Start
+) -> None:
+    daemon = start(f"{SINGLE}.1", "cluster.key_file=", "cluster.insecure=true")
+    until(daemon.is_ready, "it is ready")
+    make_noise(inside, f"{SINGLE}.1", f"{SINGLE}.9", 1)
+    until(partial(dropped_all, daemon, 60, "stream_malformed"), "the noise on TCP is counted")
+    until(partial(dropped_all, daemon, 400, *UDP_REASONS), "that on UDP is, too")
+    tells_no_tales(daemon)
+    told = [line for line in daemon.log.splitlines() if "do not fit" in line]
+    assert 0 < len(told) < 100
+    assert dropped(daemon, "refusals_not_told") == 100 - len(told)
 
 
 def dropped_all(each: Started, number: int, *reasons: str) -> bool:
@@ -744,6 +772,6 @@ def test_a_crowd_of_streams_leaves_files_for_the_control_socket(inside: list[str
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
         assert crowd.stdout is not None
         assert crowd.stdout.readline() == b"here\n"
-        until(lambda: dropped(daemon, "streams_full") >= 100, "most of them are turned away")
+        until(lambda: dropped(daemon, "stream_strangers") >= 190, "most of them are turned away")
         assert daemon.show("status")["phase"] == "root"
     assert [line for line in daemon.log.splitlines() if not line.startswith("INFO ")] == []

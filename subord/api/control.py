@@ -78,7 +78,7 @@ def control_changes(shown: Shown) -> App:
         return await rotate("use", query.get("key", "")[:32])
 
     async def remove(query: Query) -> Response:
-        return await rotate("remove", query.get("key", "")[:32], *(["force"] if "force" in query else []))
+        return await rotate("remove", query.get("key", "")[:32], *(["force"] if query.get("force") == "1" else []))
 
     if shown.keeping is None:
         return dict.fromkeys(("/v1/keys/install", "/v1/keys/use", "/v1/keys/remove"), _no_keys)

@@ -33,11 +33,14 @@ async def coverage(shown: Shown, budget_s: float) -> KeysDocument:
     own = seal(shown)
     found = [_of_one(shown.address, own)]
     room = trio.Semaphore(ASKED_AT_ONCE_MAX)
+    until = trio.current_time() + budget_s
 
     async def ask(address: str, below: int) -> None:
-        async with room:
-            answer = await shown.ask(address, Question("keys", (), budget_s * SHARE), budget_s)
-        report = _report(answer)
+        report = None
+        with trio.move_on_at(until):  # those before us may have kept the room full
+            async with room:
+                left_s = max(0.0, until - trio.current_time())
+                report = _report(await shown.ask(address, Question("keys", (), left_s * SHARE), left_s))
         found.append(report or KeysDocument(rings=(), silent=(address,), silent_nodes=below))
 
     async with trio.open_nursery() as nursery:

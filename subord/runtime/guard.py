@@ -6,9 +6,13 @@ Intuition: the guard room. Here hang the keys and the stamps; whoever opens a do
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import resource
 import ssl
+import sys
+import time
+from math import inf
 
 import trio
 
@@ -17,9 +21,12 @@ from subord.runtime.keeping import Keeping
 from subord.runtime.papers import PapersError, SitePapers
 from subord.runtime.tls import Tls, papers_of, server_context
 from subord.sealing.keys import KeyringError
-from subord.sealing.sealer import Sealer
+from subord.sealing.sealer import Sealer, boot_of
+
+logger = logging.getLogger("subord")
 
 SECRET_BYTES = 32
+UNRAISABLE_S = 60.0
 NO_KEY = (
     "nothing would be sealed: set cluster.key_file (`subord key generate` makes one, for all nodes), "
     "or cluster.insecure = true on a network that you trust"
@@ -71,12 +78,13 @@ class Guard:
     def _renew_metrics(self) -> None:
         self.metrics_context = self._metrics_context()
 
-    def sealer(self, port: int, boot: int) -> Sealer | None:
-        """What the datagrams of this life go by; it follows the key ring."""
+    def sealer(self, port: int, life: int) -> Sealer | None:
+        """What the datagrams of this life (its number in milliseconds) go by; it follows the key ring."""
         if self.keeping is None:
             return None
         own = self._address, port
-        sealer = Sealer(self.keeping.ring, own, boot, os.urandom(SECRET_BYTES), trio.current_time())
+        secret = os.urandom(SECRET_BYTES)
+        sealer = Sealer(self.keeping.ring, own, boot_of(life, secret), secret, trio.current_time())
         self.keeping.taken.append(sealer.take)
         return sealer
 
@@ -100,3 +108,17 @@ def dump_no_core() -> None:
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     limit = 1 if hard == resource.RLIM_INFINITY or hard >= 1 else 0
     resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
+
+
+def say_unraisable_seldom() -> None:
+    """Strangers can cause errors of which Python can only write to standard error, such as a TLS greeting to a name
+    that is none: one short line in UNRAISABLE_S."""
+    said_at = -inf
+
+    def say(error: sys.UnraisableHookArgs) -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at >= UNRAISABLE_S:
+            said_at = time.monotonic()
+            logger.warning("ignored in %.60s: %.100s", repr(error.object), repr(error.exc_value))
+
+    sys.unraisablehook = say

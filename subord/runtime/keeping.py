@@ -53,16 +53,16 @@ class Keeping:
         """Fingerprint of the operator's ring."""
         return self._since
 
-    def read_again(self) -> Keyring | None:
-        """The operator's file, if it was changed: then it is the newest (SIGHUP). It blocks. Raises KeyringError."""
-        given = keyfile.read(self._file)
-        if rotation.fingerprint(given) == self._since:
-            return None
-        return rotation.at_start(given, self.ring, self._since)
+    def read_again(self) -> Keyring:
+        """The operator's file (SIGHUP). It blocks. Raises KeyringError."""
+        return keyfile.read(self._file)
 
-    def obey(self, ring: Keyring) -> None:
-        """What `read_again` gave."""
-        self._since = rotation.fingerprint(ring)
+    def obey(self, given: Keyring) -> None:
+        """The operator's file may have been changed by hand: then it is the newest. Raises KeyringError."""
+        if rotation.fingerprint(given) == self._since:
+            return
+        ring = rotation.at_start(given, self.ring, self._since)
+        self._since = rotation.fingerprint(given)
         self.take(ring)
 
     def offer(self, text: str) -> None:

@@ -53,9 +53,8 @@ class SitePapers:
             first = x509.load_pem_x509_certificate(ours.encode())
         except KeyringError as error:
             raise PapersError(str(error)) from None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "there is no certificate in it"
-            raise PapersError(f"{self._certificate}: {reason}") from None
+        except ValueError:
+            raise PapersError(f"{self._certificate}: there is no certificate in it") from None
         self._seen, self.expires_at = seen, first.not_valid_after_utc.timestamp()
         return {SITE: Papers(ours.encode(), trusted)}
 
@@ -75,9 +74,11 @@ class SitePapers:
             await trio.sleep(LOOK_S)
             if self._stamps() == self._seen:
                 continue
+            shown = self.expires_at
             try:
                 renew()
             except (PapersError, ssl.SSLError) as error:
+                self.expires_at = shown
                 logger.error("new papers were not taken, the old ones go on: %s", error)
                 self._seen = self._stamps()  # said once
             else:
@@ -86,5 +87,13 @@ class SitePapers:
 
 
 def _public(path: str) -> str:
-    with open(path, encoding="ascii") as file:
-        return file.read(PEM_BYTES_MAX)
+    """Raises PapersError."""
+    try:
+        with open(path, encoding="ascii") as file:
+            text = file.read(PEM_BYTES_MAX)
+        x509.load_pem_x509_certificates(text.encode())
+    except OSError as error:
+        raise PapersError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise PapersError(f"{path}: there is no certificate in it") from None
+    return text

@@ -25,7 +25,7 @@ from subord.runtime.asking import AskFailure, Budget, Question, Topic, Words
 from subord.runtime.counters import Counters
 from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
 from subord.runtime.keeping import Keeping
-from subord.runtime.tls import Tls, TlsError
+from subord.runtime.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
 
 QUESTION_BYTES_MAX = 256
@@ -33,7 +33,7 @@ RING_BYTES_MAX = 4096
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 50,000 nodes
 STREAMS_MAX = 2200  # of the largest leader: 1024 home, 1024 guest, and some questions
 STRANGERS_MAX = 256  # connections that have not said what they are for, in all
-STRANGERS_OF_ONE_MAX = 4  # of one address
+STRANGERS_OF_ONE_MAX = 32  # of one address
 ANSWERS_AT_ONCE_MAX = 8  # each may hold ANSWER_BYTES_MAX of memory; more wait for OPENING_S_MAX
 FILES_SPARE = 100  # file descriptors for everything else
 OPENING_S_MAX = 3.0
@@ -272,8 +272,10 @@ class Streams:
             async with raw:
                 try:
                     stream = raw if self._tls is None else await self._tls.as_client(raw, address, name)
-                except (TlsError, trio.BrokenResourceError) as error:
-                    self._counters.dropped[str(error) if isinstance(error, TlsError) else "tls_broken"] += 1
+                except TlsError as error:
+                    self._counters.dropped[str(error)] += 1
+                    if str(error) == TOO_SLOW:  # it would be with every key
+                        break
                     continue
                 yield stream
                 return

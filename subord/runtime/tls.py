@@ -23,7 +23,8 @@ from subord.sealing.authority import authority_of, passport
 from subord.sealing.keys import Keyring
 
 SUFFIX = ".subord"
-HANDSHAKE_S_MAX = 3.0
+HANDSHAKE_S_MAX = 2.5
+TOO_SLOW = "tls_too_slow"
 
 Secure = trio.SSLStream[trio.SocketStream]
 
@@ -109,7 +110,7 @@ class Tls:
             with trio.fail_after(HANDSHAKE_S_MAX):
                 await stream.do_handshake()
         except trio.TooSlowError:
-            raise TlsError("tls_too_slow") from None
+            raise TlsError(TOO_SLOW) from None
         except trio.BrokenResourceError as error:
             raise TlsError("tls_refused" if isinstance(error.__cause__, ssl.SSLError) else "tls_broken") from None
         if peer.partition("%")[0] not in _addresses(stream.getpeercert()):

@@ -7,7 +7,7 @@ Intuition: the outside of an envelope. Anybody can read it, nobody can change it
     byte  2      what for: 0 message, 1 challenge, 2 newer
     byte  3      1: the content begins with a ticket for the receiver; else 0
     bytes 4-7    which key of the ring
-    bytes 8-15   boot: the life of the sender; a later life has a higher number
+    bytes 8-15   boot: the life of the sender, by when it began (42 bits) and chance (22); a later one is higher
     bytes 16-23  number of this datagram in that life, from 1 on: the nonce
     bytes 24-31  ticket that the receiver gave to the sender, or zeros: proof that this was made for its present life
     rest         AES-256-GCM: the content, and 16 bytes of tag

@@ -89,6 +89,7 @@ def write_kept(path: str, kept: Kept) -> None:
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            os.fchmod(file.fileno(), MODE)  # whatever the umask
             file.write(f"{SINCE}{kept.since}\n{text_of(kept.ring)}")
             file.flush()
             os.fsync(file.fileno())

@@ -61,10 +61,10 @@ def at_start(given: Keyring, kept: Keyring | None, kept_since: str) -> Keyring:
     """`given` by the operator, `kept` from the last life, which had begun with one of fingerprint `kept_since`.
 
     Whoever changes the file by hand is obeyed, and by the whole cluster: it becomes the newest. Otherwise the file is
-    older than what came by rotation. Raises KeyringError: no revision is left.
+    older than what came by rotation, or has caught up with it. Raises KeyringError: no revision is left.
     """
     if kept is None:
         return given
-    if fingerprint(given) == kept_since:
+    if fingerprint(given) in (kept_since, fingerprint(kept)):
         return kept if kept.revision >= given.revision else given
     return keyring_of(given.primary, given.keys.values(), max(given.revision, kept.revision + 1))

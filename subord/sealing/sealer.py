@@ -44,7 +44,9 @@ SAID_MAX = 2  # to each of the last LISTENERS_MAX whom we spoke to: perhaps it h
 LISTENERS_MAX = 1024
 CHALLENGES_PER_S = 1000.0
 CUTS_PER_S = 2000.0  # seal rings that are cut for strangers, at 20 us each: a flood costs no more
-BOOT_MAX = 1 << 62
+LIFE_MAX = 1 << 42  # milliseconds since 1970, until 2109
+CHANCE_BITS = 22
+JUMP_MAX = 1 << 16
 
 End = tuple[str, int]
 """Numeric address and port."""
@@ -66,6 +68,13 @@ class Broken(enum.Enum):
     FIRST_CONTACT = (
         "first_contact"  # authentic, but perhaps said to an earlier life of ours: it was asked to repeat it
     )
+
+
+def boot_of(life: int, secret: bytes, number: int = 0) -> int:
+    """What a life is called: its order, and behind it chance, because two lives of a node without a disk may begin at
+    the same time by its clock, and must not seal with the same keys and numbers. `number`: calls of this life."""
+    chance = hmac.digest(secret, b"boot %d" % number, "sha256")
+    return min(life, LIFE_MAX - 1) << CHANCE_BITS | int.from_bytes(chance[:4], "big") % (1 << CHANCE_BITS)
 
 
 class Opened(NamedTuple):
@@ -114,7 +123,8 @@ class _Listener:
 class Sealer:
     """The seal of one node in one life.
 
-    `boot` is higher in every later life; `secret` are 32 random bytes of this life. What is sent counts up from 1.
+    `boot` (boot_of) is higher in every later life; `secret` are 32 random bytes of this life. What is sent counts up
+    from 1.
     """
 
     def __init__(self, keyring: Keyring, own: End, boot: int, secret: bytes, now: float) -> None:
@@ -124,6 +134,7 @@ class Sealer:
         self._secret = secret
         self._era = 0
         self._number = 0
+        self._lives = 0
         self._peers: dict[End, _Peer] = {}
         self._listeners: OrderedDict[End, _Listener] = OrderedDict()
         self._rings: OrderedDict[tuple[bytes, bytes, int], AESGCM] = OrderedDict()
@@ -286,10 +297,14 @@ class Sealer:
         return Opened(broken=Broken.STALE_BOOT, replies=replies)
 
     def _live_again(self, content: bytes, source: End) -> Opened:
-        later = int.from_bytes(content, "big")
-        if not self.boot <= later < BOOT_MAX:
+        """Farther than one step: another such life may have taken that, and its answer may have been lost."""
+        later = int.from_bytes(content[:NUMBER_BYTES], "big")
+        self._lives += 1
+        jump = int.from_bytes(hmac.digest(self._secret, b"jump %d" % self._lives, "sha256")[:2], "big") % JUMP_MAX
+        life = (later >> CHANCE_BITS) + 1 + jump
+        if later < self.boot or life >= LIFE_MAX:
             return Opened()
-        self.boot, self._number = later + 1, 0
+        self.boot, self._number = boot_of(life, self._secret, self._lives), 0
         return Opened(replies=tuple(self._again(bytes(NUMBER_BYTES), source)), lives_again=True)
 
     # -- what is kept -------------------------------------------------------------------------------------
@@ -345,7 +360,7 @@ def _header_of(data: bytes) -> Header | Broken:
     if len(data) < OVERHEAD_BYTES:
         return Broken.SHORT
     header = unpack(data)
-    return Broken.VERSION if header is None or not 0 < header.boot < BOOT_MAX else header
+    return Broken.VERSION if header is None or header.boot == 0 else header
 
 
 def _new_ring(key: Key, end: bytes, boot: int) -> AESGCM:

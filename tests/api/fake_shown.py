@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import trio
 
@@ -14,11 +15,21 @@ from subord.core.settings import Settings
 from subord.core.view import Asked, Edge, Place, Refusal, RosterRow, RosterView, Snapshot, Standing, Why
 from subord.runtime.counters import Counters
 from subord.runtime.keeping import Keeping
+from subord.sealing.keys import Keyring, text_of
+from subord.sealing.rotation import fingerprint
 
 PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 """Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
+
+
+def keeping_of(top: Path, ring: Keyring, directory: str = "") -> Keeping:
+    """Of an operator's file below `top`; in `directory` what comes by rotation is kept."""
+    file = top / fingerprint(ring)
+    file.touch(mode=0o600)
+    file.write_text(text_of(ring))
+    return Keeping(str(file), directory)
 
 
 class World:
@@ -33,6 +44,7 @@ class World:
         self.standing: dict[int, Standing] = {}
         self.asked: list[int] = []
         self.refusals: tuple[Refusal, ...] = ()
+        self.keepings: dict[int, Keeping] = {}  # of the others nothing is sealed
 
     def node(self, position: int) -> FakeShown:
         return FakeShown(self, position)
@@ -65,7 +77,7 @@ class FakeShown:
         self.world = world
         self.position = position
         self.counters = Counters()
-        self.keeping: Keeping | None = None
+        self.keeping = world.keepings.get(position)
         self.started_mono = time.monotonic()
         self.port = 7700
         self.quiet_s = 5.0

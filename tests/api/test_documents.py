@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -11,7 +13,8 @@ from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import Asked, Place, Refusal, Why
 from subord.runtime.asking import Topic
-from tests.api.fake_shown import SETTINGS, World
+from subord.sealing.keys import key_of, keyring_of
+from tests.api.fake_shown import SETTINGS, World, keeping_of
 
 
 def test_status_speaks_in_addresses() -> None:
@@ -30,6 +33,21 @@ def test_status_speaks_in_addresses() -> None:
     assert [edge.address for edge in status.subordinates] == ["10.0.0.10", "10.0.0.11"]
     assert status.refusals[0].reason == "fan-out 8, we use 4"
     assert (status.settings.network, status.settings.fanout) == ("10.0.0.0/16", 2)
+
+
+@pytest.mark.parametrize(("directory", "saved"), [("", False), ("state", True)])
+async def test_status_tells_the_keys_by_name(tmp_path: Path, directory: str, saved: bool) -> None:
+    old, new = (key_of(bytes([number]) * 32) for number in (1, 2))
+    (tmp_path / "state").mkdir()
+    keeping = keeping_of(tmp_path, keyring_of(old), directory and str(tmp_path / directory))
+    keeping.take(keyring_of(new, [old], revision=3))
+    await keeping.save()
+    world = World()
+    world.keepings = {2: keeping}
+    assert documents.status(world.node(5)).seal is None
+    assert documents.status(world.node(2)).seal == forms.SealDocument(
+        revision=3, keys=(new.name, old.name), saved=saved
+    )
 
 
 def test_why_joins_candidates_with_their_newest_answers() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from subord import __version__
 from subord.api.scrape import metrics_app
-from tests.api.fake_shown import FakeShown, World
+from subord.sealing.keys import key_of, keyring_of
+from tests.api.fake_shown import FakeShown, World, keeping_of
 
 EXPECTED = {
     "subord_build_info": "gauge",
@@ -101,6 +104,18 @@ async def test_names_types_and_help() -> None:
 async def test_values(name: str, labels: dict[str, str], value: float) -> None:
     _, samples = await scraped(busy_node(2))
     assert [sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)] == [value]
+
+
+async def test_keys_are_shown_by_name(tmp_path: Path) -> None:
+    old, new = (key_of(bytes([number]) * 32) for number in (1, 2))
+    world = World()
+    world.keepings = {2: keeping_of(tmp_path, keyring_of(new, [old], revision=3))}
+    text, samples = await scraped(world.node(2))
+    shown = {sample.name: (sample.labels, sample.value) for sample in samples}
+    assert shown["subord_sealed"] == ({}, 1)
+    assert shown["subord_key_info"] == ({"primary": new.name}, 1)
+    assert (shown["subord_keys"], shown["subord_key_ring_revision"]) == (({}, 2), ({}, 3))
+    assert old.name not in text
 
 
 async def test_a_root_has_no_leader_to_show() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from subord.api.serve import CONNECTIONS_MAX, HEADER_BYTES_MAX, REQUEST_S_MAX, Query, Response, failure, serve
-from subord.api.sockets import bind_tcp
+from subord.api.sockets import bind_tcp, bind_unix
 
 
 async def echo(query: Query) -> Response:
@@ -33,8 +37,19 @@ async def serving() -> AsyncIterator[int]:
         socket.create_connection(("127.0.0.1", port))
 
 
+@asynccontextmanager
+async def serving_changes(sock: socket.socket) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(serve, changes={"/change": echo}), {"/echo": echo}, sock)
+        yield
+        nursery.cancel_scope.cancel()
+
+
 async def talk(port: int, data: bytes) -> bytes:
-    stream = await trio.open_tcp_stream("127.0.0.1", port)
+    return await talk_on(await trio.open_tcp_stream("127.0.0.1", port), data)
+
+
+async def talk_on(stream: trio.SocketStream, data: bytes) -> bytes:
     async with stream:
         await stream.send_all(data)
         return await everything(stream)
@@ -99,6 +114,82 @@ async def test_dawdlers_are_sent_away_and_others_wait_for_room(autojump_clock: M
         for each in dawdlers:
             assert await everything(each) == b""
             await each.aclose()
+
+
+# -- what changes something -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "piece"),
+    [
+        (get("/change?key=x", "POST"), 200, b'{"key": "x"}'),
+        (get("/change", "POST", {"Content-Length": "0"}), 200, b"{}"),
+        (get("/change", "POST", {"Content-Length": "1"}) + b"x", 413, b"a body"),
+        (get("/change"), 405, b"allow: POST"),
+        (get("/change", "HEAD"), 405, b"allow: POST"),
+        (get("/change", "PUT"), 405, b"only POST is served here"),
+        (get("/echo", "POST"), 405, b"allow: GET"),
+        (get("/none", "POST"), 404, b"served: /change, /echo"),
+    ],
+)
+async def test_a_change_is_asked_for_by_post_alone(
+    tmp_path: Path, request_bytes: bytes, status: int, piece: bytes
+) -> None:
+    path = tmp_path / "control.sock"
+    async with serving_changes(bind_unix(path)):
+        answer = await talk_on(await trio.open_unix_socket(path), request_bytes)
+    assert answer.startswith(b"HTTP/1.1 %d" % status)
+    assert piece in answer
+
+
+async def test_over_tcp_nobody_is_the_owner() -> None:
+    sock = bind_tcp("127.0.0.1", 0)
+    port: int = sock.getsockname()[1]
+    async with serving_changes(sock):
+        assert (await talk(port, get("/change", "POST"))).startswith(b"HTTP/1.1 403")
+        assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+
+
+async def as_nobody(work: Callable[[], bytes]) -> bytes:
+    """What comes of it in a process of another user."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            os.write(writing, work())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said: bytes = await trio.to_thread.run_sync(pipe.read)
+    await trio.to_thread.run_sync(os.waitpid, child, 0)
+    return said
+
+
+async def test_another_user_may_ask_and_change_nothing() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    with TemporaryDirectory(prefix="s") as folder:
+        path = Path(folder) / "control.sock"
+        sock = bind_unix(path)
+        os.chmod(folder, 0o755)
+        path.chmod(0o666)
+
+        def ask(data: bytes) -> bytes:
+            with socket.socket(socket.AF_UNIX) as stream:
+                stream.settimeout(20.0)
+                stream.connect(str(path))
+                stream.sendall(data)
+                return stream.recv(4096)
+
+        async with serving_changes(sock):
+            assert (await as_nobody(partial(ask, get("/echo")))).startswith(b"HTTP/1.1 200")
+            refused = await as_nobody(partial(ask, get("/change", "POST")))
+        assert refused.startswith(b"HTTP/1.1 403")
+        assert b"only root and the daemon's own user may change something: nothing was changed" in refused
 
 
 def test_a_failure_is_one_sentence_in_json() -> None:

@@ -158,7 +158,11 @@ def test_the_daemon_takes_the_configuration(tmp_path, layout):
     options = netlab("lab").Lab(4, layout=layout, seeds=2, announce=True, arp=True, disk=False).options
     assert netlab("options").Options.from_json(options.to_json()) == options
     file = tmp_path / "config.toml"
-    file.write_text(netlab("options").config_text(options, options.addresses[3], tmp_path, netlab("rundir").RunDirectory(tmp_path)))
+    file.write_text(
+        netlab("options").config_text(
+            options, options.addresses[3], tmp_path, netlab("rundir").RunDirectory(tmp_path)
+        )
+    )
     config = load(str(file))
     assert config.cluster.network.position_of(options.addresses[3]) == {"six": 4, "thirds": 12}[layout]
     assert config.node.metrics_listener == (options.addresses[3], 9717)
@@ -167,6 +171,8 @@ def test_the_daemon_takes_the_configuration(tmp_path, layout):
 
 def test_nothing_of_seeds_is_said_unless_asked_for(tmp_path):
     options = netlab("lab").Lab(4).options
-    text = netlab("options").config_text(options, options.addresses[0], tmp_path, netlab("rundir").RunDirectory(tmp_path))
+    text = netlab("options").config_text(
+        options, options.addresses[0], tmp_path, netlab("rundir").RunDirectory(tmp_path)
+    )
     assert "\nseeds" not in text
     assert "\nannounce" not in text

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import trio
+from ports import free_port
 
 from subord.core.messages import Message, Versions
 from subord.runtime import mail as module
@@ -83,9 +84,7 @@ class Town:
     """Offices on one port."""
 
     def __init__(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.bind((A, 0))
-            self.port: int = sock.getsockname()[1]
+        self.port = free_port(socket.SOCK_DGRAM, A, B, STRANGER)
         self._stack = stack
         self._nursery = nursery
 

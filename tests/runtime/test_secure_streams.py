@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 import trio
+from ports import free_port
 
 from subord.runtime import streams as module
 from subord.runtime import tls as papers
@@ -88,9 +89,7 @@ class Town:
     """Nodes on one port."""
 
     def __init__(self, stack: AsyncExitStack, nursery: trio.Nursery, top: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind((A, 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port(socket.SOCK_STREAM, A, B, C)
         self._stack = stack
         self._nursery = nursery
         self._top = top
@@ -106,14 +105,19 @@ class Town:
         listening.setblocking(False)
         return listening
 
-    async def edge(self, subordinate: Node, leader: Node) -> list[bool]:
-        """It stands, both have told their rings; what it led to will be in the list."""
+    def hold(self, subordinate: Node, leader: Node) -> list[bool]:
+        """An edge; what it led to will be in the list."""
         ended: list[bool] = []
 
         async def hold() -> None:
             ended.append(await subordinate.streams.hold_edge(leader.address))
 
         self._nursery.start_soon(hold)
+        return ended
+
+    async def edge(self, subordinate: Node, leader: Node) -> list[bool]:
+        """The same when it stands, and both have told their rings."""
+        ended = self.hold(subordinate, leader)
         await until(lambda: subordinate.address in leader.streams._edges, "the edge is held")
         if leader.keeping is not None:
             await until(lambda: leader.streams._told and subordinate.streams._told, "both have told their rings")
@@ -136,7 +140,7 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 
 @contextmanager
-def calling(node: Node, sources: Iterable[str]) -> AsyncIterator[list[socket.socket]]:
+def calling(node: Node, sources: Iterable[str]) -> Iterator[list[socket.socket]]:
     """Connections that say nothing."""
     callers = [socket.create_connection((node.address, node.port), WAIT_S_MAX, (each, 0)) for each in sources]
     try:
@@ -281,13 +285,13 @@ async def test_who_is_called_and_says_nothing_is_given_up(town: Town, monkeypatc
 async def test_at_the_opening_the_older_ring_gives_way(town: Town, ours: Keyring, theirs: Keyring) -> None:
     a, b = town.open(A, ours), town.open(B, theirs)
     newest = max(ours, theirs, key=lambda each: each.revision)
-    await town.edge(b, a)
+    town.hold(b, a)
     await until(lambda: a.ring == b.ring == newest, "both have the newer one")
 
 
 async def test_rings_of_two_halves_are_joined(town: Town) -> None:
     a, b = town.open(A, ring(ONE, TWO, revision=1)), town.open(B, ring(ONE, THREE, revision=1))
-    await town.edge(b, a)
+    town.hold(b, a)
     await until(lambda: a.ring == b.ring == ring(ONE, TWO, THREE, revision=2), "both have all keys")
 
 

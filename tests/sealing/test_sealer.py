@@ -158,7 +158,7 @@ def test_an_older_life_is_refused_and_may_take_a_higher_number() -> None:
     assert state(b) == before
     newer = a.open(first.replies[0], B, NOW)
     assert newer.lives_again
-    assert a.boot == 5001
+    assert a.boot > 5000
     (said,) = newer.replies
     assert b.open(said, A, NOW) == Opened(HELLO)
 
