@@ -189,6 +189,19 @@ def fuzz() -> str:
     return about + markdown(columns, [[str(each) for each in (*row, *faults.values(), well_formed)]])
 
 
+def envelopes() -> str:
+    """A million sealed datagrams by somebody without the key: why each was thrown away."""
+    run = _read("envelopes.json")
+    box = run["machine"]
+    columns = ["datagrams", "came to something", "seconds", "memory before, MiB", "after", *run["reasons"]]
+    row = [run["count"], 0, run["seconds"], run["resident_mib_before"], run["resident_mib_after"]]
+    about = (
+        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']};"
+        f" subord {run['version']}, seed {run['seed']}, spoiled in {run['ways']} ways.\n\n"
+    )
+    return about + markdown(columns, [[str(each) for each in (*row, *run["reasons"].values())]])
+
+
 def machine() -> str:
     """What it was measured on."""
     about = _read("start-together.json")[0]
@@ -226,4 +239,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "evaluation-soak": soak,
     "evaluation-campaign": campaign,
     "evaluation-fuzz": fuzz,
+    "evaluation-envelopes": envelopes,
 }

@@ -275,8 +275,9 @@ class Sealer:
         return Opened(broken=Broken.FIRST_CONTACT, replies=(answer,))
 
     def _may_answer(self, letter: _Letter, now: float) -> bool:
+        """Only what tells us a ticket, and is as long as the answer: nobody may use us to make more of little."""
         told = letter.header.what is What.MESSAGE and letter.theirs != NO_TICKET
-        return told and self._challenges.admit(now)
+        return told and len(letter.content) >= NUMBER_BYTES and self._challenges.admit(now)
 
     def _answer(self, what: What, number: int, letter: _Letter) -> bytes:
         """Under the key and with the ticket that it came with."""

@@ -13,7 +13,7 @@ from subord.wire import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
 NOW = 100.0
-HELLO, ANSWER = b"hello", b"answer"
+HELLO, ANSWER = b"hello there", b"answer"
 
 
 def key(number: int) -> Key:
