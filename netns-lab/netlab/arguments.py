@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     found = _command(commands, "tree", "`subord tree` on the first live node")
     found.add_argument("options", nargs=argparse.REMAINDER, help="options of `subord tree`")
     found = _command(commands, "exec", "run a command on a node: exec NODE -- COMMAND...")
-    found.add_argument("node", help="position or address")
+    found.add_argument("node", help="position or address; `wire`: where the bridges are, and all traffic comes by")
     found.add_argument("command", nargs=argparse.REMAINDER)
     found = _command(commands, "kill", "send a signal to a node's daemon")
     found.add_argument("node", help="position or address")
@@ -106,6 +106,11 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
     test = _test(tests, "peers", "Serf and etcd, where they are installed, in the same lab", "20,50,100,200,300")
     test.add_argument("--systems", type=_systems, default=SYSTEMS, metavar="NAME,...", help=", ".join(SYSTEMS))
+
+    test = _test(tests, "siege", "an intruder without the key, who has the lowest address", "100")
+    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    test.add_argument("--per-s", type=float, default=2000.0, metavar="RATE", help="datagrams a second, in all")
+    test.add_argument("--seconds", type=float, default=20.0, help="how long it is attacked")
 
 
 def _test(

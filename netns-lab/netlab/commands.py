@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from netlab import babble, client, enter, figures, keeper, lab, results, scan, stabilise
+from netlab import babble, client, enter, figures, intruder, keeper, lab, recorder, results, scan, stabilise
 from netlab import layout as layouts
 from netlab.arguments import parser
 from netlab.errors import LabError
@@ -30,10 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     """
     if arguments[:1] == ["keep"]:  # the lab calls itself: see launch.py
         return keeper.keep(Options.from_json(arguments[1]))
-    if arguments[:1] == ["babble"]:  # and again, inside a node's namespace: see babblers.py
-        return babble.babble(arguments[1])
-    if arguments[:1] == ["scan-from"]:  # as well: see scan.py
-        return scan.send(arguments[1])
+    if arguments and arguments[0] in INSIDE:
+        return INSIDE[arguments[0]](arguments[1])
     given = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)
@@ -215,10 +213,10 @@ def measured(given: argparse.Namespace) -> int:
 
 def evaluated(given: argparse.Namespace) -> int:
     """Repeat an experiment, print its table."""
-    from netlab import discovery, evaluate, peers, stability
+    from netlab import discovery, evaluate, peers, siege, stability
 
     terminal = Terminal()
-    plan: discovery.Plan | stability.Plan | peers.Plan
+    plan: discovery.Plan | stability.Plan | peers.Plan | siege.Plan
     if given.what == "discovery":
         plan = discovery.Plan(nodes=given.nodes, modes=given.modes, repeat=given.repeat, rootless=given.rootless)
         records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
@@ -231,6 +229,18 @@ def evaluated(given: argparse.Namespace) -> int:
         records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
         terminal.say(peers.table(records))
         return 0 if all(map(peers.is_converged, records)) else 3
+    if given.what == "siege":
+        plan = siege.Plan(
+            nodes=given.nodes,
+            fanout=given.fanout,
+            repeat=given.repeat,
+            per_s=given.per_s,
+            seconds=given.seconds,
+            rootless=given.rootless,
+        )
+        records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
+        terminal.say(siege.table(records))
+        return 0 if all(map(siege.is_whole, records)) else 3
     plan = stability.Plan(
         nodes=given.nodes,
         fanout=given.fanout,
@@ -361,6 +371,14 @@ def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
         daemon=None if given.daemon is None else str(Path(given.daemon).resolve()),
     )
 
+
+INSIDE: dict[str, Callable[[str], int]] = {
+    "babble": babble.babble,
+    "scan-from": scan.send,
+    "record": recorder.record,
+    "intrude": intruder.intrude,
+}
+"""The lab calls itself once more, inside a node's namespace or on the wire: see envoys.py and scan.py."""
 
 CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "up": up,

@@ -1,4 +1,4 @@
-"""Running a command inside one node's network namespace, from the shell.
+"""Running a command inside one node's network namespace, or on the wire between them, from the shell.
 
 Intuition: a visitor's badge. The command sees the node's network and finds its daemon (`SUBORD_SOCKET`); when the lab
 closes, visitors have to leave.
@@ -20,6 +20,7 @@ from netlab.launch import SCRIPT
 from netlab.lines import Message
 
 NOT_FOUND = 127  # as the shell has it
+WIRE = "wire"  # in the place of a node: the namespace of the bridges, where everything comes by
 
 
 def find_node(info: Message, wanted: str) -> Message:
@@ -32,19 +33,23 @@ def find_node(info: Message, wanted: str) -> Message:
 
 
 def command_in(name: str, node: str, command: Sequence[str]) -> list[str]:
-    """The shell command that runs `command` on a node of the lab `name`."""
+    """The shell command that runs `command` on a node of the lab `name`, or on the WIRE."""
     return [sys.executable, str(SCRIPT), "exec", "--name", name, node, "--", *command]
 
 
 def run_in(client: Client, wanted: str, command: Sequence[str]) -> int:
     """Run the command with our terminal; its exit code, or 128 + signal. Ends it when the lab ends."""
     info = client.ask("info")
-    node = find_node(info, wanted)
     environment = {
         **os.environ,
-        "SUBORD_SOCKET": str(client.directory.control_socket(node["position"])),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
+    if wanted == WIRE:
+        node = {"namespace": f"/proc/{info['controller']}/ns/net"}
+        environment.pop("SUBORD_SOCKET", None)  # no daemon lives there
+    else:
+        node = find_node(info, wanted)
+        environment["SUBORD_SOCKET"] = str(client.directory.control_socket(node["position"]))
     linux.adopt_orphans()
     us, command_pid = os.getpid(), os.fork()
     if command_pid == 0:

@@ -175,9 +175,9 @@ class Lab:
         """What the bridge lets pass from now on, as the input of `nft -f`. Raises LabError when it is refused."""
         self.client.ask("filter", rules=rules)
 
-    def run(self, position: int, *command: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
-        """Run a command in the node's namespace and wait for its end; output as text."""
-        whole = command_in(self.options.name, str(position), command)
+    def run(self, place: int | str, *command: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
+        """Run a command in the node's namespace, or on the "wire" (enter.py); wait for its end. Output as text."""
+        whole = command_in(self.options.name, str(place), command)
         return subprocess.run(whole, capture_output=True, text=True, timeout=timeout_s, check=False)
 
     # Looking

@@ -27,6 +27,7 @@ from subord.sim.scenario import Scenario, ScenarioError
 from subord.sim.script_file import load
 
 WARM_NODES_MIN = 100  # with fewer, memory that is touched first does not show
+WORDS_IN_THE_CLEAR = ("terms", "version")  # of `babble`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +127,8 @@ def _play(
         disk=cluster.disk,
         seed_nodes=scenario.seeds_of(cluster),
         announce=cluster.announce,
+        # These words are not sealed: a daemon with a key would throw them away before it could disagree with them.
+        insecure=speaks_in_the_clear(piece.script),
         rootless=rootless,
         progress=progress,
     ) as lab:
@@ -137,6 +140,11 @@ def _play(
         finally:
             if events is not None:
                 _keep(lab.directory.events, events / f"{piece.file.stem}.events")
+
+
+def speaks_in_the_clear(script: Scenario) -> bool:
+    """Whether somebody babbles what only a daemon without a key understands."""
+    return any(isinstance(step, scenario.Babble) and step.what in WORDS_IN_THE_CLEAR for step in script.steps)
 
 
 def _keep(log: Path, copy: Path) -> None:

@@ -4,9 +4,9 @@ Intuition: a tap on every line of the house, and a listener who knows what is ta
 nobody understands; but when he hears one of the words that must have been said, or a line that is not scrambled from
 its first syllable on, the scrambler is broken.
 
-`record` runs on the wire (`netns-lab/lab exec wire`, enter.py) and hears what comes in at every port of the bridges, so
-each frame once: UDP and TCP of the cluster's port. A tape is one frame after the other, four bytes of length before
-each. Source: packet(7), Documentation/networking/filter.rst.
+`record` runs on the wire (`netns-lab/lab exec wire`, enter.py) and hears what comes in at every port of the bridges,
+so each frame once: UDP and TCP of the cluster's port. A tape is one frame after the other, four bytes of length
+before each. Source: packet(7), Documentation/networking/filter.rst.
 """
 
 from __future__ import annotations
@@ -94,17 +94,18 @@ def _heard(tap: socket.socket, frames_max: int) -> Iterator[bytes]:
 
 def _tap() -> socket.socket:
     """Raises OSError."""
-    tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     bridges = [index for index, name in socket.if_nameindex() if name.startswith("br")]
     lines = heard_lines(bridges)
     code = ctypes.create_string_buffer(program(lines))
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))  # of all interfaces, from now on
     tap.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(lines), ctypes.addressof(code)))
     try:
         tap.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
     except OSError:  # without rights outside of the lab: as much as everybody gets
         tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
     tap.setblocking(False)
-    tap.bind(("", _ETH_P_ALL))  # all interfaces
+    for _ in _heard(tap, BUFFER_BYTES):  # that came before the filter
+        pass
     return tap
 
 
@@ -119,7 +120,8 @@ def heard_lines(bridges: Iterable[int]) -> list[Line]:
     header = (_LOAD_HEADER_BYTES, 0, 0, 14)
     v4 = ((_LOAD_BYTE, 0, 0, 23), *either, *begins, header, *_of_port(_LOAD_HALF_BEHIND, 14))
     v6 = ((_LOAD_BYTE, 0, 0, 20), *either, *_of_port(_LOAD_HALF, 54))
-    return [*lines, (_LOAD_HALF, 0, 0, 12), (_JUMP_EQUAL, 0, len(v4), IPV4), *v4, (_JUMP_EQUAL, 1, 0, IPV6), _DROP, *v6]
+    lines += [(_LOAD_HALF, 0, 0, 12), (_JUMP_EQUAL, 0, len(v4), IPV4), *v4]
+    return [*lines, (_JUMP_EQUAL, 1, 0, IPV6), _DROP, *v6]
 
 
 def _of_port(load: int, at: int) -> tuple[Line, ...]:
