@@ -187,7 +187,7 @@ class Daemon:
         sealer = self.guard.sealer(self.port, self._incarnation)
         if sealer is not None:
             self.counters.tables = sealer.sizes
-        mail = Mail(self._socket, self.port, self.counters, sealer, self._group)
+        mail = Mail(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, mail, self.counters, self._observe)
         self._streams = Streams(
             self.address,
@@ -195,11 +195,12 @@ class Daemon:
             user_timeout_s=self.settings.timing.leader_silence_s,
             counters=self.counters,
             answer=lambda question: answers.answer(self, question),
-            is_ours=lambda address: self.settings.network.position_of(address) is not None,
+            is_ours=self._is_ours,
             edge_closed=self._driver.edge_closed,
             streams_max=self._streams_max,
             keeping=self.keeping,
             tls=self.guard.tls,
+            is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
         )
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
@@ -314,8 +315,7 @@ class Daemon:
         choose(network, fresh.node.interface or None, fresh.node.address or None)
 
     def _take_over(self, fresh: Config, ring: Keyring | None) -> None:
-        if ring is not None and self.keeping is not None:
-            self.keeping.obey(ring)
+        keys_changed = ring is not None and self.keeping is not None and self.keeping.obey(ring)
         taken, ignored = config.changes(self.config, fresh)
         if "cluster.network" in taken:
             logger.info("configuration read again, starting again with all of it: %s", ", ".join((*taken, *ignored)))
@@ -327,7 +327,8 @@ class Daemon:
             self._seeds.replace(fresh.node.seeds)
         if ignored:
             logger.warning("changed, but taken over only by a restart: %s", ", ".join(ignored))
-        logger.info("configuration read again: %s", ", ".join(taken) or "nothing changed that can change now")
+        news = (*taken, *(["the key ring"] if keys_changed else []))
+        logger.info("configuration read again: %s", ", ".join(news) or "nothing changed that can change now")
 
     def _observe(self, notice: Notice) -> None:
         self._teller.tell(notice)
@@ -349,6 +350,9 @@ class Daemon:
 
     def _has_leader(self) -> bool:
         return self._driver.node.following.leader is not None
+
+    def _is_ours(self, address: str) -> bool:
+        return self.settings.network.position_of(address) is not None
 
     def _leader_address(self) -> str | None:
         leader = self._driver.node.following.leader

@@ -111,6 +111,7 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     test.add_argument("--per-s", type=float, default=2000.0, metavar="RATE", help="datagrams a second, in all")
     test.add_argument("--seconds", type=float, default=20.0, help="how long it is attacked")
+    test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
 
 
 def _test(

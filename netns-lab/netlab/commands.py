@@ -236,6 +236,7 @@ def evaluated(given: argparse.Namespace) -> int:
             repeat=given.repeat,
             per_s=given.per_s,
             seconds=given.seconds,
+            events=given.events,
             rootless=given.rootless,
         )
         records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)

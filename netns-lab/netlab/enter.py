@@ -45,7 +45,7 @@ def run_in(client: Client, wanted: str, command: Sequence[str]) -> int:
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
     if wanted == WIRE:
-        node = {"namespace": f"/proc/{info['controller']}/ns/net"}
+        node: Message = {"namespace": f"/proc/{info['controller']}/ns/net"}
         environment.pop("SUBORD_SOCKET", None)  # no daemon lives there
     else:
         node = find_node(info, wanted)

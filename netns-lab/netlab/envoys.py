@@ -17,7 +17,7 @@ from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.launch import SCRIPT
 
-BEGIN_S_MAX = 30.0
+BEGIN_S_MAX = 60.0
 END_S_MAX = 30.0  # beyond the time that was asked for
 
 

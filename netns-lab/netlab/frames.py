@@ -104,7 +104,7 @@ def checksum(data: bytes) -> int:
     """Of the internet: the ones' complement of the ones' complement sum of all 16-bit words (RFC 1071)."""
     if len(data) % 2:
         data += b"\0"
-    found = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    found: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while found >> 16:
         found = (found & 0xFFFF) + (found >> 16)
     return ~found & 0xFFFF

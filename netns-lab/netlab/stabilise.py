@@ -152,6 +152,7 @@ def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
         "announce": campaign.announce,
         "arp": campaign.arp,
         "disk": campaign.disk,
+        "sealed": not campaign.insecure,
         "quiet_s": campaign.quiet_s,
         "neighbours": info["neighbours"],
         "requests_for_nobody": info["requests_for_nobody"],

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from netlab import linux
+from netlab import linux, rehearsal
 from netlab.events import append_event
 from netlab.lines import Lines, Message
 from netlab.options import Options, config_text
@@ -110,6 +110,7 @@ class Zygote:
         """Let the daemon read a configuration once: what it compiles and caches for that, no copy has to (20 ms)."""
         if self._options.daemon is not None:
             return
+        rehearsal.seal()
         file = self._directory.path / "rehearsal.toml"
         file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):

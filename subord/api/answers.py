@@ -22,7 +22,8 @@ async def answer(shown: Shown, question: Question) -> bytes:
         case "roster":
             return msgspec.json.encode(documents.roster(shown.settings, shown.roster()))
         case "keys":
-            return msgspec.json.encode(await keys.coverage(shown, question.budget_s))
+            ask = keys.roll_call if question.words == keys.EVERYBODY else keys.coverage
+            return msgspec.json.encode(await ask(shown, question.budget_s))
         case "rotate":
             return msgspec.json.encode(await keys.rotate(shown, question.words, question.budget_s))
 

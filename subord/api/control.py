@@ -51,7 +51,7 @@ def control_app(shown: Shown) -> App:
         return await _why(shown, query.get("address", shown.address))
 
     async def all_keys(_: Query) -> Response:
-        return _passed_on(await answers.of_root(shown, Question("keys", (), KEYS_S)), KeysDocument)
+        return _passed_on(await answers.of_root(shown, Question("keys", keys.EVERYBODY, KEYS_S)), KeysDocument)
 
     served = {"/v1/status": status, "/v1/counters": counters, "/v1/tree": tree, "/v1/why": why}
     return {**served, "/v1/keys": all_keys if shown.keeping is not None else _no_keys}

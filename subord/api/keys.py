@@ -17,7 +17,7 @@ import trio
 from subord.api.documents import seal
 from subord.api.forms import CountedRing, KeysDocument, RotatedDocument, SealDocument
 from subord.api.shown import AskFailure, Question, Shown
-from subord.core.view import Place
+from subord.core.view import Place, Standing
 from subord.sealing import rotation
 from subord.sealing.keys import Keyring, KeyringError, new_key
 
@@ -25,6 +25,7 @@ NAMED_MAX = 32  # addresses in one report, of each kind
 ASKED_AT_ONCE_MAX = 32
 SHARE = 0.8  # of our time for those below us
 BUDGET_S_MAX = 30.0
+EVERYBODY = ("everybody",)  # words of the question "keys" to the root
 NO_KEYS = "nothing is sealed here: there is no cluster.key_file"
 
 
@@ -47,6 +48,13 @@ async def coverage(shown: Shown, budget_s: float) -> KeysDocument:
         for edge in shown.snapshot().subordinates:
             nursery.start_soon(ask, shown.settings.network.address_text_of(edge.position), edge.below)
     return fold(found)
+
+
+async def roll_call(shown: Shown, budget_s: float) -> KeysDocument:
+    """Of the whole tree, at its root: besides our subtree those who are missing, and may come back."""
+    missing = [row.position for row in shown.roster().rows if row.standing is Standing.MISSING]
+    away = tuple(map(shown.settings.network.address_text_of, missing))
+    return fold([await coverage(shown, budget_s), KeysDocument(rings=(), silent=away, silent_nodes=len(away))])
 
 
 def _of_one(address: str, own: SealDocument | None) -> KeysDocument:
@@ -79,6 +87,7 @@ def fold(reports: Iterable[KeysDocument]) -> KeysDocument:
             name = ring.revision, ring.keys
             rings[name] = _sum(rings[name], ring) if name in rings else ring
     ranked = sorted(rings.values(), key=lambda ring: (-ring.revision, -ring.nodes, ring.keys))
+    silent_nodes += sum(ring.nodes for ring in ranked[NAMED_MAX:])  # of whom nobody could be told apart
     return KeysDocument(rings=tuple(ranked[:NAMED_MAX]), silent=tuple(silent[:NAMED_MAX]), silent_nodes=silent_nodes)
 
 
@@ -98,10 +107,13 @@ async def rotate(shown: Shown, words: tuple[str, ...], budget_s: float) -> Rotat
         return RotatedDocument(error=NO_KEYS)
     if shown.snapshot().place is not Place.ROOT:
         return RotatedDocument(error=f"{shown.address} is not the root any more: try again", passing=True)
+    before = shown.keeping.ring
     try:
         if words[:1] == ("remove",) and words[2:] != ("force",):
-            await _check_nobody_needs_it(shown, shown.keeping.ring, budget_s)
-        ring, name = _changed(shown.keeping.ring, words)
+            await _check_nobody_needs_it(shown, before, budget_s)
+        if shown.keeping.ring is not before:
+            return RotatedDocument(error="the key ring was changed meanwhile: try again", passing=True)
+        ring, name = _changed(before, words)
     except KeyringError as error:
         return RotatedDocument(error=str(error))
     shown.keeping.take(ring)
@@ -122,7 +134,7 @@ def _changed(ring: Keyring, words: tuple[str, ...]) -> tuple[Keyring, str]:
 
 async def _check_nobody_needs_it(shown: Shown, ring: Keyring, budget_s: float) -> None:
     """Raises KeyringError: who may still depend on the old ring is named."""
-    found = await coverage(shown, min(budget_s, BUDGET_S_MAX))
+    found = await roll_call(shown, min(budget_s, BUDGET_S_MAX))
     behind = [each for each in found.rings if each.revision != ring.revision]
     behind += [each for each in found.rings if each.revision == ring.revision and each is not found.rings[0]]
     names = [address for each in behind for address in each.addresses] + list(found.silent)

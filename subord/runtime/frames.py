@@ -42,5 +42,10 @@ class Frames:
         del buffer[:end]
         return found
 
+    @property
+    def rest(self) -> bool:
+        """Whether something has come already that belongs to the next frame."""
+        return bool(self._buffer)
+
     def _length(self) -> int:
         return int.from_bytes(self._buffer[:LENGTH_BYTES], "big")

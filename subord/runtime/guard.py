@@ -12,14 +12,16 @@ import resource
 import ssl
 import sys
 import time
+from functools import partial
 from math import inf
 
 import trio
 
 from subord.config import Config
+from subord.runtime import proof
 from subord.runtime.keeping import Keeping
 from subord.runtime.papers import PapersError, SitePapers
-from subord.runtime.tls import Tls, papers_of, server_context
+from subord.runtime.tls import Secure, Tls, papers_of, server_context
 from subord.sealing.keys import KeyringError
 from subord.sealing.sealer import Sealer, boot_of
 
@@ -51,26 +53,31 @@ class Guard:
         try:
             self.keeping = Keeping(given.key_file, node.state_directory) if given.key_file else None
             if node.certificate:
-                self._site = SitePapers(node.certificate, node.authorities)
+                self._site = SitePapers(node.certificate, node.authorities, address)
             if node.metrics_certificate:
                 self._metrics = SitePapers(node.metrics_certificate)
             self.tls = self._tls(self.keeping)
             self.metrics_context = self._metrics_context()
         except (KeyringError, PapersError) as error:
             raise GuardError(str(error)) from None
-        except ssl.SSLError as error:
-            raise GuardError(f"the certificates of this node cannot be used: {error.reason or error}") from None
+        except OSError as error:  # ssl.SSLError is one
+            reason = getattr(error, "reason", None) or error.strerror or error
+            raise GuardError(f"the certificates of this node cannot be used: {reason}") from None
 
     def _tls(self, keeping: Keeping | None) -> Tls | None:
         if keeping is None:
             return None
         if self._site is not None:
-            tls = Tls(self._site.issue)
+            tls = Tls(self._site.issue, partial(self._prove, keeping))
             tls.renew()  # what is wrong with the files shall be said now
             return tls
         tls = Tls(lambda: papers_of(keeping.ring, self._address))
-        keeping.taken.append(lambda _: tls.renew())
+        keeping.taken.append(lambda _: tls.forget())
         return tls
+
+    async def _prove(self, keeping: Keeping, stream: Secure, peer: str, calling: bool) -> bool:
+        caller, called = (self._address, peer) if calling else (peer, self._address)
+        return await proof.shown(stream, keeping.ring, caller, called, calling=calling)
 
     def _metrics_context(self) -> ssl.SSLContext | None:
         return None if self._metrics is None else server_context(*self._metrics.issue().values())

@@ -34,6 +34,7 @@ class Keeping:
         self._since = rotation.fingerprint(given)
         kept = self._kept()
         self.ring: Keyring = rotation.at_start(given, *(kept or (None, "")))
+        self._say_if_old(given)
         self.is_saved = self.ring == (given if kept is None else kept.ring)
         self.taken: list[Callable[[Keyring], None]] = []
         self._changed = trio.Event()
@@ -48,6 +49,11 @@ class Keeping:
             logger.error("the keys that came by rotation cannot be used, going on with %s: %s", self._file, error)
             return None
 
+    def _say_if_old(self, given: Keyring) -> None:
+        if 0 < given.revision < self.ring.revision:
+            words = "%s has revision %d and is not used, because we have %d: delete that line if the file shall win"
+            logger.warning(words, self._file, given.revision, self.ring.revision)
+
     @property
     def since(self) -> str:
         """Fingerprint of the operator's ring."""
@@ -57,18 +63,24 @@ class Keeping:
         """The operator's file (SIGHUP). It blocks. Raises KeyringError."""
         return keyfile.read(self._file)
 
-    def obey(self, given: Keyring) -> None:
-        """The operator's file may have been changed by hand: then it is the newest. Raises KeyringError."""
+    def obey(self, given: Keyring) -> bool:
+        """The operator's file may have been changed by hand: then it is the newest. Was it?"""
         if rotation.fingerprint(given) == self._since:
-            return
+            return False
         ring = rotation.at_start(given, self.ring, self._since)
         self._since = rotation.fingerprint(given)
-        self.take(ring)
+        self._say_if_old(given)
+        if ring != self.ring or not self.is_saved:
+            self.take(ring)
+        return True
 
     def offer(self, text: str) -> None:
         """A neighbour's ring; ours may be newer. Raises KeyringError."""
-        found = rotation.newer(self.ring, parse(text))
+        theirs = parse(text)
+        found = rotation.newer(self.ring, theirs)
         if found is not None:
+            if found is not theirs:
+                logger.warning("two key rings of revision %d became one: see `subord key list`", theirs.revision)
             self.take(found)
 
     def take(self, ring: Keyring) -> None:
@@ -90,13 +102,15 @@ class Keeping:
     async def save(self) -> None:
         """What is not written down yet. A disk that does not answer keeps nobody from leaving."""
         if self._path and not self.is_saved and self.ring.revision:
-            await trio.to_thread.run_sync(self._save, Kept(self.ring, self._since), abandon_on_cancel=True)
+            kept = Kept(self.ring, self._since)
+            if await trio.to_thread.run_sync(self._save, kept, abandon_on_cancel=True):
+                self.is_saved = kept.ring == self.ring  # perhaps it was replaced meanwhile
 
-    def _save(self, kept: Kept) -> None:
+    def _save(self, kept: Kept) -> bool:
         try:
             with WRITING:
                 keyfile.write_kept(self._path, kept)
         except OSError as error:
             logger.error("%s: %s; new keys are lost when this daemon ends", self._path, error.strerror)
-            return
-        self.is_saved = kept.ring == self.ring
+            return False
+        return True

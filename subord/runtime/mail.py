@@ -7,9 +7,11 @@ tally sheet, and only what is inside is carried upstairs. What goes out is seale
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import trio
 
+from subord.core.admission import Admission
 from subord.core.messages import Message
 from subord.runtime.counters import Counters
 from subord.runtime.multicast import Group
@@ -19,6 +21,7 @@ from subord.wire import encode
 
 logger = logging.getLogger("subord")
 
+OUTSIDERS_PER_S = 20.0  # so that somebody with the key and another network hears why it does not fit
 COMPLAINT_S = 30.0  # one line of the log in this time, however much is thrown away
 ORDINARY = (Broken.FIRST_CONTACT, Broken.REPLAY)  # what nodes do to each other after a restart, and what networks do
 
@@ -27,15 +30,25 @@ class Mail:
     """One socket, its multicast group if there is one, and the seal if there is one."""
 
     def __init__(
-        self, sock: UdpSocket, port: int, counters: Counters, sealer: Sealer | None = None, group: Group | None = None
+        self,
+        sock: UdpSocket,
+        port: int,
+        counters: Counters,
+        sealer: Sealer | None = None,
+        group: Group | None = None,
+        *,
+        is_ours: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        """`is_ours` says which addresses lie in our network."""
         self.sock = sock
         self.group = group
         self.sealer = sealer
         self._port = port
         self._counters = counters
+        self._is_ours = is_ours
+        self._outsiders = Admission(OUTSIDERS_PER_S, trio.current_time())
         self._complaints = 0
-        self._complained_at = trio.current_time() - COMPLAINT_S
+        self._complained_at = self._lived_again_at = trio.current_time() - COMPLAINT_S
 
     def send(self, message: Message, address: str, port: int | None = None) -> None:
         """`port`: the cluster's, or the one that was asked from."""
@@ -60,6 +73,9 @@ class Mail:
         """What was sealed in it; None: nothing for us."""
         if self.sealer is None:
             return datagram.data
+        if not self._is_ours(datagram.address) and not self._outsiders.admit(trio.current_time()):
+            self.throw_away("outside_network", datagram)
+            return None
         end = datagram.address, datagram.port
         group = (self.group.address, self._port) if by_multicast and self.group is not None else None
         opened = self.sealer.open(datagram.data, end, trio.current_time(), group=group)
@@ -67,7 +83,8 @@ class Mail:
             self.throw_away(opened.broken.value, datagram, ordinary=opened.broken in ORDINARY)
         for reply in opened.replies:
             self._post("seal", reply, end)
-        if opened.lives_again:
+        if opened.lives_again and trio.current_time() - self._lived_again_at >= COMPLAINT_S:
+            self._lived_again_at = trio.current_time()
             logger.warning("%s knows a later life of ours: took a higher number than that", datagram.address)
         return opened.content
 

@@ -6,9 +6,9 @@ new papers are shown from then on, and papers that cannot be read are left in th
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
-import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -35,8 +35,9 @@ class SitePapers:
     """`certificate`: PEM file with our private key and our certificate, then those between it and the authority;
     `authorities`: PEM file of whose stamps we trust, "" for none."""
 
-    def __init__(self, certificate: str, authorities: str = "") -> None:
-        """Raises PapersError when they are unusable now."""
+    def __init__(self, certificate: str, authorities: str = "", address: str = "") -> None:
+        """`address`: what they must be for; "" for anything. Raises PapersError when they are unusable now."""
+        self._address = address
         self._certificate = certificate
         self._authorities = authorities
         self._seen: tuple[int, ...] = ()
@@ -51,10 +52,13 @@ class SitePapers:
             ours = keyfile.secret(self._certificate)
             trusted = _public(self._authorities) if self._authorities else ""
             first = x509.load_pem_x509_certificate(ours.encode())
+            complaint = _complaint(first, self._address)
         except KeyringError as error:
             raise PapersError(str(error)) from None
         except ValueError:
             raise PapersError(f"{self._certificate}: there is no certificate in it") from None
+        if complaint:
+            raise PapersError(f"{self._certificate}: {complaint}")
         self._seen, self.expires_at = seen, first.not_valid_after_utc.timestamp()
         return {SITE: Papers(ours.encode(), trusted)}
 
@@ -72,18 +76,33 @@ class SitePapers:
         """`renew` calls `issue`; the files may lie on a slow disk, but they are small and local as a rule."""
         while True:
             await trio.sleep(LOOK_S)
-            if self._stamps() == self._seen:
+            stamps = self._stamps()  # before reading: who writes meanwhile is read again
+            if stamps == self._seen:
                 continue
             shown = self.expires_at
             try:
                 renew()
-            except (PapersError, ssl.SSLError) as error:
+            except (PapersError, OSError) as error:  # ssl.SSLError is one
                 self.expires_at = shown
                 logger.error("new papers were not taken, the old ones go on: %s", error)
-                self._seen = self._stamps()  # said once
+                self._seen = stamps  # said once
             else:
                 until = datetime.fromtimestamp(self.expires_at, UTC).isoformat()
                 logger.info("%s was read again: good until %s", self._certificate, until)
+
+
+def _complaint(certificate: x509.Certificate, address: str) -> str:
+    """What is wrong with it now; "": nothing."""
+    if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
+        return f"good from {certificate.not_valid_before_utc} to {certificate.not_valid_after_utc} only"
+    if not address:
+        return ""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        is_ours = ipaddress.ip_address(address.partition("%")[0]) in names.get_values_for_type(x509.IPAddress)
+    except x509.ExtensionNotFound:
+        is_ours = False
+    return "" if is_ours else f"it does not name the address {address} (subjectAltName)"
 
 
 def _public(path: str) -> str:

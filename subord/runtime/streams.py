@@ -11,16 +11,19 @@ and whenever it changes.
 
 from __future__ import annotations
 
+import logging
 import resource
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from math import inf
 from typing import Literal
 
 import msgspec
 import trio
 
+from subord.core.admission import Admission
 from subord.runtime.asking import AskFailure, Budget, Question, Topic, Words
 from subord.runtime.counters import Counters
 from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
@@ -28,12 +31,16 @@ from subord.runtime.keeping import Keeping
 from subord.runtime.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
 
+logger = logging.getLogger("subord")
+
+COMPLAINT_S = 30.0
 QUESTION_BYTES_MAX = 256
 RING_BYTES_MAX = 4096
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 50,000 nodes
 STREAMS_MAX = 2200  # of the largest leader: 1024 home, 1024 guest, and some questions
 STRANGERS_MAX = 256  # connections that have not said what they are for, in all
 STRANGERS_OF_ONE_MAX = 32  # of one address
+GREETINGS_PER_S = 100.0  # handshakes with those whose datagrams have not shown the key: 1 ms of processor time each
 ANSWERS_AT_ONCE_MAX = 8  # each may hold ANSWER_BYTES_MAX of memory; more wait for OPENING_S_MAX
 FILES_SPARE = 100  # file descriptors for everything else
 OPENING_S_MAX = 3.0
@@ -70,10 +77,12 @@ class Streams:
         streams_max: int = STREAMS_MAX,
         keeping: Keeping | None = None,
         tls: Tls | None = None,
+        is_known: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`is_ours` says which addresses may speak to us; `edge_closed` hears of the end of edges held to us.
 
-        `keeping` and `tls` are both given or both None: then everything is in the clear.
+        `keeping` and `tls` are both given or both None: then everything is in the clear. `is_known` says whose
+        datagrams have shown the key.
         """
         self._address = address
         self._port = port
@@ -85,6 +94,9 @@ class Streams:
         self._streams_max = streams_max
         self._keeping = keeping
         self._tls = tls
+        self._is_known = is_known
+        self._greetings = Admission(GREETINGS_PER_S, trio.current_time())
+        self._complained_at = -inf
         self._open = 0
         self._strangers: Counter[str] = Counter()
         self._edges: dict[str, trio.CancelScope] = {}  # the last one of each address
@@ -142,7 +154,7 @@ class Streams:
 
     async def _meet(self, raw: trio.SocketStream, peer: str) -> tuple[Stream, Frames, Opening] | None:
         """Until we know who it is, and what it wants; None: it did not say, and that is counted."""
-        if self._strangers.total() >= STRANGERS_MAX or self._strangers[peer] >= STRANGERS_OF_ONE_MAX:
+        if not self._may_greet(peer):
             self._counters.dropped["stream_strangers"] += 1
             return None
         self._strangers[peer] += 1
@@ -156,12 +168,24 @@ class Streams:
                     return stream, frames, opening
         except TlsError as error:
             reason = str(error)
+            self._complain(peer, reason)
         finally:
             self._strangers[peer] -= 1
             if not self._strangers[peer]:
                 del self._strangers[peer]
         self._counters.dropped[reason] += 1
         return None
+
+    def _complain(self, peer: str, reason: str) -> None:
+        """One line in COMPLAINT_S: whose papers have expired, or who goes by another key."""
+        if trio.current_time() - self._complained_at >= COMPLAINT_S:
+            self._complained_at = trio.current_time()
+            logger.warning("no TLS with %s: %s (subord_input_dropped_total counts them)", peer, reason)
+
+    def _may_greet(self, peer: str) -> bool:
+        if self._strangers.total() >= STRANGERS_MAX or self._strangers[peer] >= STRANGERS_OF_ONE_MAX:
+            return False
+        return self._tls is None or self._is_known(peer) or self._greetings.admit(trio.current_time())
 
     async def _hold_for(self, peer: str, stream: Stream, frames: Frames) -> None:
         """Report the end of an edge, unless a newer one took its place: then its end means nothing."""
@@ -274,6 +298,7 @@ class Streams:
                     stream = raw if self._tls is None else await self._tls.as_client(raw, address, name)
                 except TlsError as error:
                     self._counters.dropped[str(error)] += 1
+                    self._complain(address, str(error))
                     if str(error) == TOO_SLOW:  # it would be with every key
                         break
                     continue

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ HANDSHAKE_S_MAX = 2.5
 TOO_SLOW = "tls_too_slow"
 
 Secure = trio.SSLStream[trio.SocketStream]
+Prove = Callable[[Secure, str, bool], Awaitable[bool]]
+"""(stream, address of the other side, whether we called) -> whether it has a key of ours."""
 
 
 class TlsError(Exception):
@@ -38,6 +40,9 @@ class Papers(NamedTuple):
 
     ours: bytes
     trusted: str
+
+    def __repr__(self) -> str:
+        return f"Papers({len(self.ours)} bytes)"
 
 
 class _Contexts(NamedTuple):
@@ -57,16 +62,22 @@ def papers_of(ring: Keyring, address: str) -> dict[str, Papers]:
 class Tls:
     """The papers of one node. `issue` makes them anew; it is called at the first connection, and after `renew`."""
 
-    def __init__(self, issue: Callable[[], dict[str, Papers]]) -> None:
+    def __init__(self, issue: Callable[[], dict[str, Papers]], prove: Prove | None = None) -> None:
+        """`prove` is asked when papers alone do not say that their bearer has the cluster's key."""
         self._issue = issue
+        self._prove = prove
         self._made: _Contexts | None = None
+
+    def forget(self) -> None:
+        """The next connection makes new papers."""
+        self._made = None
 
     def renew(self) -> None:
         """Connections from now on go by new papers; those that stand go on. Raises what `issue` raises, and OSError
         (ssl.SSLError) for papers that are none; then the old ones go on."""
         self._made = self._make()
 
-    def _contexts(self) -> _Contexts:
+    def contexts(self) -> _Contexts:
         if self._made is None:
             self._made = self._make()
         return self._made
@@ -80,7 +91,7 @@ class Tls:
         return _Contexts(servers, clients)
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
-        wanted = self._contexts().servers.get((name or "").removesuffix(SUFFIX))
+        wanted = self.contexts().servers.get((name or "").removesuffix(SUFFIX))
         if wanted is None:
             return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
         connection.context = wanted
@@ -89,41 +100,50 @@ class Tls:
     @property
     def names(self) -> list[str]:
         """What we may go by, best first."""
-        return list(self._contexts().clients)
+        return list(self.contexts().clients)
 
     async def as_server(self, stream: trio.SocketStream, peer: str) -> Secure:
         """Raises TlsError."""
-        context = next(iter(self._contexts().servers.values()))
-        return await self._shake_hands(trio.SSLStream(stream, context, server_side=True, https_compatible=True), peer)
+        context = next(iter(self._usable().servers.values()))
+        secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+        return await self._shake_hands(secured, peer, calling=False)
 
     async def as_client(self, stream: trio.SocketStream, peer: str, name: str) -> Secure:
         """By one of `names`. Raises TlsError."""
-        context = self._contexts().clients.get(name)
+        context = self._usable().clients.get(name)
         if context is None:  # it was taken from us since
             raise TlsError("tls_refused")
-        return await self._shake_hands(
-            trio.SSLStream(stream, context, server_hostname=name + SUFFIX, https_compatible=True), peer
-        )
+        secured = trio.SSLStream(stream, context, server_hostname=name + SUFFIX, https_compatible=True)
+        return await self._shake_hands(secured, peer, calling=True)
 
-    async def _shake_hands(self, stream: Secure, peer: str) -> Secure:
+    def _usable(self) -> _Contexts:
+        try:
+            return self.contexts()
+        except (OSError, ValueError):  # no file descriptor, no /proc
+            raise TlsError("tls_no_papers") from None
+
+    async def _shake_hands(self, stream: Secure, peer: str, *, calling: bool) -> Secure:
         try:
             with trio.fail_after(HANDSHAKE_S_MAX):
                 await stream.do_handshake()
+                if peer.partition("%")[0] not in _addresses(stream):
+                    raise TlsError("tls_wrong_address")
+                if self._prove is not None and not await self._prove(stream, peer, calling):
+                    raise TlsError("tls_without_key")
         except trio.TooSlowError:
             raise TlsError(TOO_SLOW) from None
         except trio.BrokenResourceError as error:
             raise TlsError("tls_refused" if isinstance(error.__cause__, ssl.SSLError) else "tls_broken") from None
-        if peer.partition("%")[0] not in _addresses(stream.getpeercert()):
-            raise TlsError("tls_wrong_address")
         return stream
 
 
-def _addresses(certificate: dict[str, tuple[tuple[str, str], ...]]) -> Iterator[str]:
-    return (
-        str(ipaddress.ip_address(value))
-        for kind, value in certificate.get("subjectAltName", ())
-        if kind == "IP Address"
-    )
+def _addresses(stream: Secure) -> list[str]:
+    """For which its papers are. Raises TlsError: whoever stamped them may have written anything."""
+    try:
+        names = stream.getpeercert().get("subjectAltName", ())
+        return [str(ipaddress.ip_address(value)) for kind, value in names if kind == "IP Address"]
+    except (ValueError, AttributeError):
+        raise TlsError("tls_malformed") from None
 
 
 def server_context(papers: Papers) -> ssl.SSLContext:
@@ -131,8 +151,13 @@ def server_context(papers: Papers) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     with _as_file(papers.ours) as path:
-        context.load_cert_chain(path)
+        context.load_cert_chain(path, password=_no_password)
     return context
+
+
+def _no_password() -> str:
+    """Without it OpenSSL would ask the terminal."""
+    return ""
 
 
 def _context(side: int, papers: Papers) -> ssl.SSLContext:
@@ -142,7 +167,7 @@ def _context(side: int, papers: Papers) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=papers.trusted)
     with _as_file(papers.ours) as path:
-        context.load_cert_chain(path)
+        context.load_cert_chain(path, password=_no_password)
     if side == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # connections are few and long
     return context

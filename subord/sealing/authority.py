@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 from subord.sealing.keys import INFO_AUTHORITY, Key, derive
 
-SINCE, UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+SINCE, UNTIL = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 
 class Authority(NamedTuple):

@@ -29,6 +29,7 @@ ID_BYTES: Final = 4
 KEYS_MAX: Final = 8
 REVISION_MAX: Final = 1 << 62
 INFO_ID, INFO_DATAGRAM, INFO_AUTHORITY = b"subord 1 key id", b"subord 1 datagram", b"subord 1 authority"
+INFO_PROOF = b"subord 1 proof"
 ROLES = ("primary", "key")
 
 
@@ -74,9 +75,9 @@ def new_key() -> Key:
 
 def keyring_of(primary: Key, others: Iterable[Key] = (), revision: int = 0) -> Keyring:
     """Raises KeyringError when there are too many, two with one name, or no revision is left."""
-    keys = {key.id: key for key in (primary, *others)}
-    distinct = {key.secret for key in (primary, *others)}
-    if len(distinct) != len(keys):
+    every = (primary, *others)
+    keys = {key.id: key for key in every}
+    if len({key.secret for key in every}) != len(keys):
         raise KeyringError("two keys have the same identity: generate one of them anew")
     if len(keys) > KEYS_MAX:
         raise KeyringError(f"{len(keys)} keys are more than the {KEYS_MAX} that a key ring may hold: remove old ones")

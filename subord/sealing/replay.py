@@ -18,6 +18,10 @@ class Window:
         self._highest = 0
         self._seen = 0  # bit i: highest - i was seen
 
+    def is_ahead(self, number: int) -> bool:
+        """Higher than all that were seen."""
+        return number > self._highest
+
     def accept(self, number: int) -> bool:
         """Is it new? It is not any more afterwards."""
         ahead = number - self._highest

@@ -7,7 +7,9 @@ three makes a ring with a higher revision, and of two rings that meet the higher
 
 from __future__ import annotations
 
-from subord.sealing.keys import KEYS_MAX, Key, Keyring, KeyringError, keyring_of
+from subord.sealing.keys import KEYS_MAX, REVISION_MAX, Key, Keyring, KeyringError, keyring_of
+
+STEP_MAX = 1 << 20  # nobody may use up all revisions at once
 
 
 def install(ring: Keyring, key: Key) -> Keyring:
@@ -36,11 +38,13 @@ def _named(ring: Keyring, name: str) -> Key:
 
 
 def newer(ours: Keyring, theirs: Keyring) -> Keyring | None:
-    """What we hold after we have seen theirs; None: what we had.
+    """What we hold after we have seen theirs; None: what we had. Raises KeyringError.
 
     Two rings of one revision that differ were made in two halves of a cluster: no key of either is lost (but the
     lowest, where there are more than KEYS_MAX), and the union has the next revision, the same wherever it is made.
     """
+    if theirs.revision > ours.revision + STEP_MAX:
+        raise KeyringError(f"a ring of revision {theirs.revision} cannot follow ours of revision {ours.revision}")
     if theirs.revision != ours.revision:
         return theirs if theirs.revision > ours.revision else None
     if fingerprint(theirs) == fingerprint(ours):
@@ -60,11 +64,12 @@ def fingerprint(ring: Keyring) -> str:
 def at_start(given: Keyring, kept: Keyring | None, kept_since: str) -> Keyring:
     """`given` by the operator, `kept` from the last life, which had begun with one of fingerprint `kept_since`.
 
-    Whoever changes the file by hand is obeyed, and by the whole cluster: it becomes the newest. Otherwise the file is
-    older than what came by rotation, or has caught up with it. Raises KeyringError: no revision is left.
+    Whoever writes a file by hand, which has no revision, is obeyed, and by the whole cluster: it becomes the newest.
+    A file with a revision is a copy of somebody's ring, and counts as such. One that was not touched is older than
+    what came by rotation.
     """
     if kept is None:
         return given
-    if fingerprint(given) in (kept_since, fingerprint(kept)):
+    if given.revision or fingerprint(given) in (kept_since, fingerprint(kept)):
         return kept if kept.revision >= given.revision else given
-    return keyring_of(given.primary, given.keys.values(), max(given.revision, kept.revision + 1))
+    return given._replace(revision=min(kept.revision + 1, REVISION_MAX - 1))

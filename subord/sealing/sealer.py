@@ -193,14 +193,16 @@ class Sealer:
         letter = self._letter(data, source, self._own if group is None else endpoint(*group), now)
         if isinstance(letter, Broken):
             return Opened(broken=letter)
-        if group is not None:
-            return self._heard_by_all(letter)
         known = self._peers.get(source)
-        if known is not None and letter.header.boot < known.boot:
+        is_old = known is not None and letter.header.boot < known.boot
+        if group is not None:
+            return Opened(broken=Broken.STALE_BOOT) if is_old else self._heard_by_all(letter)
+        if known is not None and is_old:
             return self._too_old(letter, known.boot, now)
         ours = self._ticket_for(source) if known is None else known.ours
         if not hmac.compare_digest(letter.header.ticket, ours):
-            return self._challenge(letter, now)
+            is_new = known is None or letter.header.boot > known.boot or known.window.is_ahead(letter.header.number)
+            return self._challenge(letter, now) if is_new else Opened(broken=Broken.REPLAY)
         return self._fresh(letter, self._peer(source))
 
     def _letter(self, data: bytes, source: End, target: bytes, now: float) -> _Letter | Broken:
@@ -227,7 +229,8 @@ class Sealer:
         ring = self._rings.get((key.id, end, header.boot))
         if ring is None:
             known = self._peers.get(source)
-            if (known is None or known.boot != header.boot) and not self._cuts.admit(now):
+            is_kept = known is not None and (known.boot, known.key_id) == (header.boot, header.key_id)
+            if not is_kept and not self._cuts.admit(now):
                 return None
             ring = _new_ring(key, end, header.boot)
         return ring
@@ -259,6 +262,7 @@ class Sealer:
         match header.what:
             case What.MESSAGE:
                 peer.keeps_ours = True
+                self._forget_said(letter.source)  # it answers, so it has heard
                 return Opened(letter.content)
             case What.CHALLENGE:
                 return Opened(replies=tuple(self._again(letter.content, letter.source)))
@@ -303,12 +307,17 @@ class Sealer:
         self._lives += 1
         jump = int.from_bytes(hmac.digest(self._secret, b"jump %d" % self._lives, "sha256")[:2], "big") % JUMP_MAX
         life = (later >> CHANCE_BITS) + 1 + jump
-        if later < self.boot or life >= LIFE_MAX:
+        if later <= self.boot or life >= LIFE_MAX:
             return Opened()
         self.boot, self._number = boot_of(life, self._secret, self._lives), 0
         return Opened(replies=tuple(self._again(bytes(NUMBER_BYTES), source)), lives_again=True)
 
     # -- what is kept -------------------------------------------------------------------------------------
+
+    def _forget_said(self, end: End) -> None:
+        listener = self._listeners.get(end)
+        if listener is not None:
+            listener.said.clear()
 
     def _listener(self, end: End) -> _Listener:
         listener = self._listeners.setdefault(end, _Listener())
@@ -341,6 +350,10 @@ class Sealer:
         self._rings.move_to_end(name)
         if len(self._rings) > RINGS_MAX:
             self._rings.popitem(last=False)
+
+    def has_met(self, end: End) -> bool:
+        """Whether its datagrams have shown our ticket, hence the key."""
+        return end in self._peers
 
     def sizes(self) -> dict[str, int]:
         """How full our tables are."""

@@ -10,7 +10,7 @@ import pytest
 import trio
 from ports import free_port
 
-from subord.core.messages import Message, Versions
+from subord.core.messages import Message, Stranger
 from subord.runtime import mail as module
 from subord.runtime import multicast
 from subord.runtime.counters import Counters
@@ -32,7 +32,7 @@ BOOT = 1000
 
 
 def words(number: int) -> Message:
-    return Versions((number,))
+    return Stranger(1 << 60, number)
 
 
 class Office:
@@ -136,7 +136,7 @@ async def test_the_first_words_are_asked_for_again_and_arrive_once(warnings: lis
         assert b.dropped == {"first_contact": 1}
         assert a.dropped == {}
         assert b.counters.messages_sent == {"seal": 1}
-        assert a.counters.messages_sent == {"versions": 1, "seal": 1}
+        assert a.counters.messages_sent == {"stranger": 1, "seal": 1}
         assert warnings == []
 
 
@@ -369,7 +369,7 @@ async def test_without_a_seal_all_is_plain() -> None:
         a.mail.send(words(1), B)
         await heard(b, words(1))
         assert (a.dropped, b.dropped) == ({}, {})
-        assert a.counters.bytes_sent == {"versions": len(encode(words(1)))}
+        assert a.counters.bytes_sent == {"stranger": len(encode(words(1)))}
         datagram = Datagram(b"anything", A, 1)
         assert b.mail.open(datagram, by_multicast=False) == b"anything"
 
@@ -389,4 +389,4 @@ async def test_what_is_sent_is_counted_as_it_goes_over_the_wire() -> None:
     async with building() as town:
         a = town.open(A)
         a.mail.send(words(1), B)
-        assert a.counters.bytes_sent == {"versions": OVERHEAD_BYTES + TICKET_BYTES + len(encode(words(1)))}
+        assert a.counters.bytes_sent == {"stranger": OVERHEAD_BYTES + TICKET_BYTES + len(encode(words(1)))}

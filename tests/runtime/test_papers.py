@@ -19,10 +19,11 @@ from cryptography.x509.oid import NameOID
 
 from subord.config import load
 from subord.runtime import papers as module
+from subord.runtime import proof
 from subord.runtime.guard import NO_KEY, Guard, GuardError
 from subord.runtime.papers import PapersError, SitePapers
-from subord.runtime.tls import Tls, TlsError
-from subord.sealing.keys import keyring_of, new_key, text_of
+from subord.runtime.tls import Papers, Secure, Tls, TlsError
+from subord.sealing.keys import Keyring, keyring_of, new_key, text_of
 
 HERE = "127.0.0.1"
 NOW = datetime.now(UTC)
@@ -108,11 +109,40 @@ async def test_papers_for_another_address_are_refused_by_both_sides(office: Offi
     assert (await shake(bad, good))[1] == "tls_wrong_address"
 
 
+def read(ours: str, trusted: str) -> Papers:
+    """Whatever they are worth."""
+    return Papers(Path(ours).read_bytes(), Path(trusted).read_text())
+
+
 async def test_papers_that_have_expired_are_refused(office: Office) -> None:
     good = Tls(SitePapers(office.stamp("good"), office.trusted).issue)
-    late = Tls(SitePapers(office.stamp("late", days=-1), office.trusted).issue)
-    assert (await shake(good, late))[0]
-    assert (await shake(late, good))[1]
+    late = office.stamp("late", days=-1)
+    papers = read(late, office.trusted)
+    assert (await shake(good, Tls(lambda: {module.SITE: papers})))[0]
+    assert (await shake(Tls(lambda: {module.SITE: papers}), good))[1]
+    with pytest.raises(PapersError, match="good from .* only"):
+        SitePapers(late, office.trusted)
+
+
+def test_papers_for_somebody_else_are_not_taken(office: Office) -> None:
+    with pytest.raises(PapersError, match="does not name the address 10.0.0.1"):
+        SitePapers(office.stamp("papers"), office.trusted, "10.0.0.1")
+
+
+async def test_papers_alone_open_no_door_where_the_key_is_asked_for(office: Office) -> None:
+    """The office stamps for the whole town."""
+    rings = {"one": keyring_of(new_key()), "other": keyring_of(new_key())}
+
+    def node(name: str, ring: Keyring) -> Tls:
+        async def prove(stream: Secure, peer: str, calling: bool) -> bool:
+            return await proof.shown(stream, ring, HERE, HERE, calling=calling)
+
+        return Tls(SitePapers(office.stamp(name), office.trusted).issue, prove)
+
+    assert await shake(node("a", rings["one"]), node("b", rings["one"])) == ["", ""]
+    assert await shake(node("a", rings["one"]), node("b", rings["other"])) == ["tls_without_key", "tls_without_key"]
+    without = Tls(SitePapers(office.stamp("c"), office.trusted).issue)
+    assert (await shake(node("a", rings["one"]), without))[0] in ("tls_without_key", "tls_broken", "tls_too_slow")
 
 
 @pytest.mark.parametrize(
@@ -162,10 +192,10 @@ async def test_new_papers_are_shown_without_a_restart_and_bad_ones_are_left(
         os.utime(path, ns=(1, 1))
         await trio.sleep(module.LOOK_S * 1.5)
         assert papers.expires_at - first == pytest.approx(2 * 86400, abs=2)
-        kept = tls._contexts()
+        kept = tls.contexts()
         spoil(path)
         await trio.sleep(module.LOOK_S * 3)
-        assert tls._contexts() is kept
+        assert tls.contexts() is kept
         nursery.cancel_scope.cancel()
     errors = [record.message for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 1, "said once"
@@ -194,7 +224,7 @@ async def test_what_is_wrong_with_keys_or_papers_is_said_at_once(tmp_path: Path,
     ring.write_text(text_of(keyring_of(new_key())))
     key = f"cluster.key_file={ring}"
     assert guard(tmp_path, "10.0.0.1", key).tls is not None
-    papers = f"node.certificate={office.stamp('papers')}"
+    papers = f"node.certificate={office.stamp('papers', '10.0.0.1')}"
     assert guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={office.trusted}").expires_at is not None
     with pytest.raises(GuardError, match="there is no certificate in it"):
         guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={ring}")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subord.sealing.keys import KEYS_MAX, REVISION_MAX, Key, Keyring, KeyringError, key_of, keyring_of, parse, text_of
-from subord.sealing.rotation import at_start, fingerprint, install, newer, remove, use
+from subord.sealing.rotation import STEP_MAX, at_start, fingerprint, install, newer, remove, use
 
 KEYS = [key_of(bytes([number]) * 32) for number in range(1, 2 * KEYS_MAX + 1)]
 ONE, TWO, THREE, *_ = KEYS
@@ -175,3 +175,27 @@ def test_whoever_changes_the_file_is_obeyed_by_the_others() -> None:
     kept = ring(TWO, ONE, revision=7)
     found = at_start(ring(THREE), kept, fingerprint(ring(ONE)))
     assert newer(kept, found) is found
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_one_of_many_is_removed(count: int) -> None:
+    keys = [key_of(bytes([number]) * 32) for number in range(count)]
+    ring = keyring_of(keys[0], keys[1:], 5)
+    left = remove(ring, keys[-1].name)
+    assert (left.primary, list(left.keys.values()), left.revision) == (keys[0], keys[:-1], 6)
+
+
+def test_nobody_uses_up_all_revisions_at_once() -> None:
+    ours = keyring_of(key_of(bytes(32)), (), 1)
+    with pytest.raises(KeyringError, match="cannot follow"):
+        newer(ours, ours._replace(revision=ours.revision + STEP_MAX + 1))
+
+
+def test_a_copy_of_an_older_ring_does_not_win_over_what_came_since() -> None:
+    """Whoever lays the ring out for new nodes, and forgets it there, must not roll the cluster back."""
+    first, second, third = (key_of(bytes([number]) * 32) for number in range(3))
+    copied = keyring_of(second, (first,), 2)
+    kept = keyring_of(third, (second,), 4)
+    assert at_start(copied, kept, "the one before") == kept
+    assert at_start(copied._replace(revision=0), kept, "the one before").revision == 5, "written by hand"
+    assert at_start(copied._replace(revision=9), kept, "the one before").revision == 9

@@ -210,3 +210,44 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (again,) = a.open(challenge, B, NOW).replies
         assert b.open(again, end, NOW) == Opened(HELLO)
     assert b.sizes()["sealed_peers"] <= 8
+
+
+def test_a_first_word_that_is_repeated_later_makes_nobody_say_it_again() -> None:
+    a, b = node(A), node(B)
+    first = a.seal(HELLO, B)
+    (challenge,) = b.open(first, A, NOW).replies
+    (again,) = a.open(challenge, B, NOW).replies
+    assert b.open(again, A, NOW).content == HELLO
+    assert b.open(first, A, NOW + 86400) == Opened(broken=Broken.REPLAY)
+
+
+def test_who_has_lost_our_ticket_is_asked_again() -> None:
+    """It forgot us when its guest book was full."""
+    a, b = node(A), node(B)
+    met(a, b)
+    a._peers.clear()
+    first = b.open(a.seal(HELLO, B), A, NOW)
+    assert first.broken is Broken.FIRST_CONTACT
+    (again,) = a.open(first.replies[0], B, NOW).replies
+    assert b.open(again, A, NOW) == Opened(HELLO)
+
+
+def test_the_number_of_a_life_is_raised_once_by_each_word_of_a_later_one() -> None:
+    """Whoever repeats what made a neighbour say so does not raise it again."""
+    b = node(B)
+    met(node(A, boot=5000 << 22), b)
+    a = node(A)
+    met_by_hand = b.open(a.seal(HELLO, B), A, NOW)
+    assert met_by_hand.broken is Broken.STALE_BOOT
+    raised = a.open(met_by_hand.replies[0], B, NOW)
+    known = a.boot
+    for reply in raised.replies:
+        for answer in b.open(reply, A, NOW).replies:
+            for last in a.open(answer, B, NOW).replies:
+                b.open(last, A, NOW)
+    assert b._peers[A].boot == known
+    first = node(A).seal(HELLO, B)  # of the life before
+    for _ in range(3):
+        for reply in b.open(first, A, NOW).replies:
+            a.open(reply, B, NOW)
+    assert a.boot == known

@@ -1,0 +1,317 @@
+"""An intruder without the key: what it makes and hears, bit by bit, and a small siege of real daemons."""
+
+import ipaddress
+import json
+import os
+import random
+import struct
+
+import pytest
+
+from .lab_helpers import netlab, run_lab
+
+pytestmark = pytest.mark.lab
+
+KEY = bytes(range(32))
+HOME, AWAY = "10.0.0.4", "10.0.0.9"
+TLS_HELLO = b"\x16\x03\x01\x00\x05hello" + b"\x17\x03\x03\x00\x04data"
+
+
+def packed(address):
+    return ipaddress.ip_address(address).packed
+
+
+def datagram(payload, source=AWAY, target=HOME):
+    frames, layout = netlab("frames"), netlab("layout")
+    macs = layout.hardware_address(target), layout.hardware_address(source)
+    return frames.Packet(*macs, frames.UDP, packed(source), packed(target), 7117, 7117, payload)
+
+
+def segment(payload, number, flags=0, source_port=40000):
+    """A frame of TCP, as short as it may be."""
+    tcp = struct.pack("!HHIIBBHHH", source_port, 7117, number % (1 << 32), 0, 5 << 4, flags, 0, 0, 0) + payload
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, packed(AWAY), packed(HOME))
+    return bytes(12) + b"\x08\x00" + ip + tcp
+
+
+def options(nodes=12):
+    addresses = tuple(f"10.0.0.{number}" for number in range(1, nodes + 1))
+    return netlab("options").Options(name="none", addresses=addresses, network="10.0.0.0/24")
+
+
+# -- frames -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (bytes.fromhex("0001f203f4f5f6f7"), 0x220D),  # RFC 1071, section 3
+        (bytes.fromhex("4500007300004000401100 00c0a80001c0a800c7".replace(" ", "")), 0xB861),
+        (b"\x01", 0xFEFF),  # of an odd length: as though a zero followed
+        (b"", 0xFFFF),
+    ],
+)
+def test_checksums(data, expected):
+    assert netlab("frames").checksum(data) == expected
+
+
+@pytest.mark.parametrize(("source", "target"), [(AWAY, HOME), ("fd00::9", "fd00::4")])
+@pytest.mark.parametrize("payload", [b"", b"odd", bytes(1200)])
+def test_what_is_put_together_is_taken_apart_as_it_was(source, target, payload):
+    frames = netlab("frames")
+    packet = datagram(payload, source, target)
+    frame = frames.put_together(packet)
+    assert frames.taken_apart(frame) == packet
+    assert frames.taken_apart(frame + b"padding") == packet
+    for length in range(len(frame) - 1):
+        assert frames.taken_apart(frame[:length]) is None
+    if ":" not in source:
+        assert frames.checksum(frame[14:34]) == 0  # with its own sum in it a header adds up to nothing
+        assert frame[40:42] == b"\0\0"
+    else:
+        pseudo = frame[22:54] + struct.pack("!IHBB", len(frame) - 54, 0, 0, 17)
+        assert frames.checksum(pseudo + frame[54:]) == 0
+
+
+def test_noise_and_later_fragments_are_nothing():
+    frames, chance = netlab("frames"), random.Random(1)
+    for _ in range(2000):
+        frames.taken_apart(chance.randbytes(12) + b"\x08\x00" + chance.randbytes(chance.randint(0, 60)))
+    frame = bytearray(frames.put_together(datagram(b"hello")))
+    frame[20:22] = b"\x00\x10"
+    assert frames.taken_apart(bytes(frame)) is None
+
+
+# -- forgeries --------------------------------------------------------------------------------------------
+
+
+def conversation():
+    """Three nodes that have talked to each other, and all that was on the wire."""
+    from subord.sealing.keys import key_of, keyring_of
+    from subord.sealing.sealer import Sealer
+
+    ends = [(address, 7117) for address in (HOME, AWAY, "10.0.0.7")]
+    ring = keyring_of(key_of(KEY))
+    sealers = {end: Sealer(ring, end, 1000 + number, bytes(32), 0.0) for number, end in enumerate(ends)}
+    letters = []
+
+    def deliver(data, source, target):
+        letters.append(datagram(data, source[0], target[0]))
+        for reply in sealers[target].open(data, source, 0.0).replies:
+            deliver(reply, target, source)
+
+    for turn in range(6):
+        for source in ends:
+            for target in ends:
+                if source != target:
+                    deliver(sealers[source].seal(b"%d, hello" % turn, target), source, target)
+    return sealers, letters
+
+
+def test_no_forgery_is_believed():
+    sealers, letters = conversation()
+    forger = netlab("forging").Forger(letters, "10.0.0.1", options(), "seed")
+    genuine, seen = set(letters), set()
+    for number in range(4000):
+        way, forged = forger.forge()
+        target = str(ipaddress.ip_address(forged.target)), forged.target_port
+        source = str(ipaddress.ip_address(forged.source)), forged.source_port
+        assert len(netlab("frames").put_together(forged)) <= netlab("frames").FRAME_BYTES_MAX
+        if target in sealers:
+            opened = sealers[target].open(forged.payload, source, float(number))
+            assert opened.content is None, (way, forged)
+        if forged not in genuine:
+            seen.add(way)
+    assert seen == set(forger.ways)
+
+
+def test_the_same_chance_makes_the_same_forgeries():
+    _, letters = conversation()
+    ones, others = ([forger.forge() for _ in range(200)] for forger in two_forgers(letters))
+    assert ones == others
+
+
+def two_forgers(letters):
+    return [netlab("forging").Forger(letters, "10.0.0.1", options(), "seed") for _ in range(2)]
+
+
+def test_ways_of_forging():
+    from subord import wire
+
+    _, letters = conversation()
+    forger = netlab("forging").Forger(letters, "10.0.0.1", options(), "seed")
+    letter = letters[0]
+    made = {way: make(letter) for way, make in forger.ways.items()}
+    assert len(made["truncated"].payload) < len(letter.payload)
+    assert len(made["oversized"].payload) > 1232
+    assert made["unknown_key"].payload[8:] == letter.payload[8:]
+    for way, (begin, end) in {"other_boot": (8, 16), "other_number": (16, 24), "other_ticket": (24, 32)}.items():
+        payload = made[way].payload
+        assert (payload[:begin], payload[end:]) == (letter.payload[:begin], letter.payload[end:])
+    assert made["redirected"].target_mac == netlab("layout").hardware_address(
+        str(ipaddress.ip_address(made["redirected"].target))
+    )
+    assert made["redirected"].target != letter.target
+    assert (made["reflected"].source, made["reflected"].target) == (letter.target, letter.source)
+    said = {type(wire.decode(forger.ways["clear"](letter).payload)).__name__ for _ in range(200)}
+    assert said == {"Propose", "Accept", "Advice", "Back", "Meet", "Announce", "Goodbye"}
+
+
+# -- the tape ---------------------------------------------------------------------------------------------
+
+
+def test_a_tape_ends_with_its_last_whole_frame(tmp_path):
+    tape = tmp_path / "tape"
+    tape.write_bytes(b"\0\0\0\3one" + b"\0\0\0\0" + b"\0\0\0\5thr")
+    assert netlab("recorder").read(tape) == [b"one", b""]
+    tape.write_bytes(b"\0\0\0\3one\0\0")
+    assert netlab("recorder").read(tape) == [b"one"]
+
+
+def plain(*frames_of_tape, words=()):
+    return [finding.why for finding in netlab("recorder").plain(frames_of_tape, words)]
+
+
+def udp(payload):
+    return netlab("frames").put_together(datagram(payload))
+
+
+def test_sealed_datagrams_are_not_plain():
+    assert plain(udp(b"s\x02" + bytes(60))) == []
+    assert plain(udp(b"s\x01" + bytes(60))) == ["a datagram that begins with 73010000"]
+    assert plain(udp(b"")) == ["a datagram that begins with nothing"]
+    words = netlab("recorder").known_words([AWAY], KEY)
+    assert plain(udp(b"s\x02...\xa810.0.0.9"), words=words) == ["the word b'\\xa810.0.0.9' in the clear"]
+    for word in (b"\xa6roster", b"\xa4edge", b"\xa6status", KEY):
+        assert word in words
+        assert len(plain(udp(b"s\x02" + word), words=words)) == 1
+
+
+@pytest.mark.parametrize("begin", [7, (1 << 32) - 6])  # numbers go round
+def test_streams_are_tls_wherever_they_are_cut(begin):
+    for cut in range(1, len(TLS_HELLO)):
+        pieces = [
+            segment(b"", begin, flags=2),
+            segment(TLS_HELLO[cut:], begin + 1 + cut),  # the second piece overtakes the first
+            segment(TLS_HELLO[:cut], begin + 1),
+            segment(TLS_HELLO[: cut // 2], begin + 1),  # and a part of that is said again
+        ]
+        assert plain(*pieces) == []
+        assert plain(*pieces, words=[b"lo\x17\x03"]) == ["the word b'lo\\x17\\x03' in the clear"]
+
+
+def test_what_is_not_tls_is_found_where_it_begins():
+    opening = segment(b"", 1, flags=2)
+    assert plain(opening, segment(b"\0\0\0\x0e\x81\xa7purpose", 2)) == [
+        "a stream that is not TLS at byte 0: 0000000e81"
+    ]
+    assert plain(opening, segment(b"\0", 2)) == ["a stream that is not TLS: 00"]
+    assert plain(opening, segment(TLS_HELLO + b"and now in the clear", 2)) == [
+        "a stream that is not TLS at byte 19: 616e64206e"
+    ]
+    assert plain(opening, segment(b"\x17\x03\x03\x00\x01x", 2)) == ["a stream that is not TLS at byte 0: 1703030001"]
+    assert plain(opening) == []
+    assert plain(opening, segment(b"\x15\x03\x03\x00\x02\x02\x50", 2)) == []  # turned away
+
+
+def test_of_a_stream_that_was_there_before_only_words_are_found():
+    said = segment(b"the middle of a record, ros", 77), segment(b"ter and so on", 77 + 27)
+    assert plain(*said) == []
+    assert plain(*said, words=[b"roster"]) == ["the word b'roster' in the clear"]
+    gap = segment(b"ros", 77), segment(b"ter", 81)
+    assert plain(*gap, words=[b"roster"]) == []
+
+
+def test_a_port_that_is_used_again_is_another_stream():
+    recorder = netlab("recorder")
+    first = [segment(b"", 1, flags=2), segment(TLS_HELLO, 2)]
+    second = [segment(b"", 900, flags=2), segment(TLS_HELLO, 901)]
+    assert plain(*first, *second) == []
+    assert recorder.handshakes(first) == 0  # only one side of it was heard
+    assert recorder.handshakes([*first, *second]) == 1
+
+
+# -- words ------------------------------------------------------------------------------------------------
+
+
+def test_an_intruder_does_nothing_outside_of_a_lab():
+    intruder = netlab("intruder")
+    for kind in intruder.KINDS:
+        assault = intruder.Assault(
+            kind=kind, own="192.0.2.1", options=options().to_json(), per_s=1, for_s=0, tape="none"
+        )
+        result = run_lab("intrude", assault.to_json())
+        assert result.returncode == 1
+        assert "Nothing was sent." in result.stderr
+
+
+def test_only_words_in_the_clear_need_a_lab_without_a_key():
+    from netlab.programme import speaks_in_the_clear
+
+    from subord.sim.scenario import Babble, Cluster, Scenario, Start
+
+    def script(what):
+        steps = (Start(), Babble(source="1", target="2", what=what))
+        return Scenario(title="a test", cluster=Cluster(nodes=3), steps=steps)
+
+    found = {what: speaks_in_the_clear(script(what)) for what in ("malformed", "oversized", "version", "terms")}
+    assert found == {"malformed": False, "oversized": False, "version": True, "terms": True}
+
+
+def test_a_siege_needs_some_nodes():
+    result = run_lab("evaluate", "siege", "--nodes", "11")
+    assert result.returncode == 1
+    assert "12 nodes or more: correct --nodes. Nothing was done." in result.stderr
+
+
+def test_the_wire_is_where_all_cables_end():
+    Lab = netlab("lab").Lab  # noqa: N806
+    with Lab(3) as lab:
+        seen = lab.run("wire", "cat", "/proc/net/dev").stdout
+        names = {line.split(":")[0].strip() for line in seen.splitlines()[2:]}
+        assert names == {"lo", "br0", "n1", "n2", "n3"}
+        assert lab.run("wire", "sh", "-c", "echo $SUBORD_SOCKET").stdout == "\n"
+        assert "neither position nor address" in lab.run("bridge", "true").stderr
+
+
+# -- sieges -----------------------------------------------------------------------------------------------
+
+
+def test_a_small_siege():
+    """Nothing is understood, nobody moves but the orphans, they are healed, and all that was tried is counted."""
+    siege = netlab("siege")
+    plan = siege.Plan(nodes=(12,), fanout=2, repeat=1, per_s=600, seconds=12, rest_s=2)
+    (run,) = plan.runs(lambda *_: None)
+    found = {**run.about, "fault": None, **run.measure()}
+    assert siege.faults_of(found) == []
+    assert found["recorded_frames"] > 100
+    assert min(found["sent"].values()) > 0
+    assert found["root_addresses"] == ["10.0.0.2"]
+    assert found["siege_orphans"] > 0
+    assert 0 < found["siege_orphans_p50_s"] <= found["siege_orphans_max_s"] < siege.HEAL_S_MAX
+    assert found["resident_mib_max_after"] < found["resident_mib_max_before"] + 20
+    assert found["log_lines_max"] < 30
+    expected = {
+        *("replay", "bad_tag", "no_key", "unsealed", "oversized", "too_short", "stale_boot", "not_subord"),
+        *("tls_refused", "stream_malformed"),
+    }
+    assert {reason for reason in expected if found["dropped"].get(reason, 0) == 0} == set()
+    assert "1 of 1 runs held" in siege.table([json.loads(json.dumps(found))])
+
+
+def test_in_a_lab_without_a_key_the_recorder_finds_what_is_said():
+    """So that the finding of nothing means something."""
+    lab_module, siege, recorder = netlab("lab"), netlab("siege"), netlab("recorder")
+    with lab_module.Lab(7, 2, insecure=True, name=f"plain-{os.getpid()}") as lab:
+        lab.events = []
+        lab.start_all()
+        lab.wait_stable(siege.STABLE_S_MAX)
+        tape = lab.directory.path / "tape"
+        found = siege.listen(lab, tape, lab.address(2))
+        words = recorder.known_words(lab.options.addresses, siege.secret_of(lab))
+        why = [finding.why for finding in recorder.plain(recorder.read(tape), words)]
+    assert found["plain"] == len(why) > 10
+    assert found["recorded_lost"] == 0
+    assert sum(each.startswith("a datagram that begins with 7301") for each in why) > 10
+    assert "the word b'\\xa4edge' in the clear" in why
+    assert "the word b'\\xa6roster' in the clear" in why
