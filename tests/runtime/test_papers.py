@@ -120,12 +120,12 @@ async def test_papers_that_have_expired_are_refused(office: Office) -> None:
     papers = read(late, office.trusted)
     assert (await shake(good, Tls(lambda: {module.SITE: papers})))[0]
     assert (await shake(Tls(lambda: {module.SITE: papers}), good))[1]
-    with pytest.raises(PapersError, match="good from .* only"):
+    with pytest.raises(PapersError, match=r"good from .* only"):
         SitePapers(late, office.trusted)
 
 
 def test_papers_for_somebody_else_are_not_taken(office: Office) -> None:
-    with pytest.raises(PapersError, match="does not name the address 10.0.0.1"):
+    with pytest.raises(PapersError, match=r"does not name the address 10\.0\.0\.1"):
         SitePapers(office.stamp("papers"), office.trusted, "10.0.0.1")
 
 
