@@ -174,11 +174,14 @@ def disaster(lab: Lab, victim: str) -> Record:
     losses = counting.Losses()
     lab.kill(position)
     lab.look()
-    losses.leader_fell(victim, orphans, _at(events[mark:], victim, "lab_signalled"))
+    struck_at = _at(events[mark:], victim, "lab_signalled")
+    losses.leader_fell(victim, orphans, struck_at)
     _holds(lab, lambda _: not losses.attached_s(events[mark:])[1], HEAL_S_MAX)
     attached, never = losses.attached_s(events[mark:])
     _holds(lab, lambda cluster: cluster.settled_at() is not None, HEAL_S_MAX)
     lab.start(position)
+    # A start returns before the copy has written its first line: until then the picture is that of the life before.
+    _holds(lab, lambda cluster: (cluster.nodes[victim].forked_at or 0.0) > struck_at, HOME_S_MAX)
     home = _holds(lab, lambda cluster: cluster.nodes[victim].leader == leader, HOME_S_MAX)
     node = lab.look().nodes[victim]
     back = _holds(lab, lambda cluster: set(orphans) <= set(cluster.subordinates().get(victim, ())), HOME_S_MAX)
