@@ -14,6 +14,7 @@ from subord.api.forms import WhyDocument
 from subord.api.rootward import find_roster
 from subord.api.serve import App, Query, Response, failure
 from subord.api.shown import AskFailure, Shown
+from subord.wire import UNREADABLE
 
 ASK_S_MAX = 0.8
 
@@ -59,6 +60,6 @@ async def _why(shown: Shown, address: str) -> Response:
             return failure(504, f"{address} {answer.reason}")
         try:
             return Response(msgspec.json.encode(msgspec.json.decode(answer, type=WhyDocument)))
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return failure(502, f"{address} answers something else than its reasons: does it run this version?")
     return failure(504, f"{address} does not answer")

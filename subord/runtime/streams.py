@@ -21,6 +21,7 @@ import trio
 
 from subord.runtime.asking import AskFailure, Topic
 from subord.runtime.counters import Counters
+from subord.wire import UNREADABLE
 
 QUESTION_BYTES_MAX = 64
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 50,000 nodes
@@ -208,7 +209,7 @@ async def _read_opening(stream: trio.SocketStream) -> Opening | None:
     try:
         frame = await _read_frame(stream, QUESTION_BYTES_MAX)
         return None if frame is None else _openings.decode(frame)
-    except (trio.BrokenResourceError, msgspec.DecodeError):
+    except (trio.BrokenResourceError, *UNREADABLE):
         return None
 
 
