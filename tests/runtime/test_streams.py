@@ -333,14 +333,14 @@ async def test_no_opening_at_all_ends_the_node() -> None:
     chance = Random(1)
     real = msgspec.msgpack.encode({"purpose": "ask", "topic": "status"})
     async with serving() as served:
-        for _ in range(500):
+        for number in range(500):
             said = bytearray(real if chance.random() < 0.7 else chance.randbytes(chance.randrange(1, 64)))
             for _ in range(chance.randrange(4)):
                 said[chance.randrange(len(said))] = chance.randrange(256)
             with calling(served.port) as sock:
                 sock.sendall(frame(bytes(said)))
-            await until(lambda: served.streams._open < 16, "it keeps up")
-        assert await node(SUBORDINATE, served.port).ask(LEADER, "status", WAIT_S_MAX) == b"{}"
+            if number % 20 == 0:
+                assert await node(SUBORDINATE, served.port).ask(LEADER, "status", WAIT_S_MAX) == b"{}"
 
 
 @pytest.mark.parametrize("data", [b"", EDGE[:2], EDGE[:-1]])
