@@ -24,8 +24,10 @@ sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
 import build_evaluation  # noqa: E402
 import build_growth  # noqa: E402
+import build_growth_daemons  # noqa: E402
 import build_moves  # noqa: E402
 import build_paper  # noqa: E402
+import build_peers  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_scenarios  # noqa: E402
 import build_sparse  # noqa: E402
@@ -46,7 +48,9 @@ PAGES = (
 PICTURES: dict[str, Callable[[], str]] = {
     "docs/tree.svg": build_picture.svg,
     **build_growth.PICTURES,
+    **build_growth_daemons.PICTURES,
     **build_paper.PICTURES,
+    **build_peers.PICTURES,
 }
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTALL)
 
@@ -89,8 +93,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "why-healed": build_stories.why_healed,
     **build_evaluation.PARTS,
     **build_growth.PARTS,
+    **build_growth_daemons.PARTS,
     **build_moves.PARTS,
     **build_paper.PARTS,
+    **build_peers.PARTS,
     **build_scenarios.PARTS,
     **build_sparse.PARTS,
     **build_targets.PARTS,

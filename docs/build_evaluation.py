@@ -69,7 +69,7 @@ def start() -> str:
 
 def sizes() -> str:
     """Smaller and larger clusters."""
-    return _start_table("start-100-400.json", "start-1000.json")
+    return _start_table("start-100-400.json", "growth-daemons.json")
 
 
 def _start_table(*names: str) -> str:
@@ -79,16 +79,6 @@ def _start_table(*names: str) -> str:
     ]
     titles = (title for title, _, _ in START_COLUMNS)
     return markdown(["nodes", "p", "order", "one root, all at home", *titles], rows)
-
-
-def rest() -> str:
-    """What a node costs while nothing happens."""
-    runs = [run for run in _runs("rest.json", "start-1000.json") if run["rest_s"] is not None]
-    rows = [
-        [str(nodes), str(fanout), str(len(group)), *_cells(group, REST_COLUMNS)]
-        for (nodes, fanout, _), group in _grouped(runs).items()
-    ]
-    return markdown(["nodes", "p", "runs", *(title for title, _, _ in REST_COLUMNS)], rows)
 
 
 def healing() -> str:
@@ -233,7 +223,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "evaluation-machine": machine,
     "evaluation-start": start,
     "evaluation-sizes": sizes,
-    "evaluation-rest": rest,
     "evaluation-healing": healing,
     "evaluation-scenarios": scenarios,
     "evaluation-soak": soak,

@@ -20,10 +20,11 @@ COLUMNS = (
     ("frames/s at rest", "rest_packets_per_s", 3),
     ("bytes/s at rest", "rest_bytes_per_s", 0),
     ("CPU at rest, %", "rest_cpu_percent", 3),
+    ("memory, MiB PSS", "pss_mib_per_node", 1),
     ("root: frames/s, both ways", "rest_root_packets_per_s", 1),
     ("root: CPU, %", "rest_root_cpu_percent", 2),
 )
-FITTED = COLUMNS[:1] + COLUMNS[2:3] + COLUMNS[4:]
+FITTED = COLUMNS[:1] + COLUMNS[2:3] + COLUMNS[4:5] + COLUMNS[6:]
 
 
 def _runs() -> list[Run]:

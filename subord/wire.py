@@ -29,6 +29,10 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
+UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
+"""What decoders raise for what peers say: besides their own errors those of bad UTF-8, depth and large numbers."""
+
+
 class Fault(enum.Enum):
     """Why a datagram was not understood. Nothing was changed by it."""
 
@@ -61,7 +65,7 @@ def decode(data: bytes) -> Message | Fault:
         return Fault.VERSION
     try:
         return _decoder.decode(data[len(HEADER) :])
-    except (msgspec.DecodeError, RecursionError, ValueError, OverflowError):
+    except UNREADABLE:
         return Fault.MALFORMED  # also what is out of bounds: core/messages.py sets them
 
 
@@ -69,5 +73,5 @@ def _is_versions(data: bytes) -> bool:
     """A `Versions` datagram is read in any version, and never answered: two strangers must not chat for ever."""
     try:
         return isinstance(_decoder.decode(data[len(HEADER) :]), Versions)
-    except (msgspec.DecodeError, RecursionError, ValueError, OverflowError):
+    except UNREADABLE:
         return False

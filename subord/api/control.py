@@ -14,6 +14,7 @@ from subord.api.forms import KeysDocument, RotatedDocument, WhyDocument
 from subord.api.rootward import find_roster
 from subord.api.serve import App, Query, Response, failure
 from subord.api.shown import AskFailure, Question, Shown
+from subord.wire import UNREADABLE
 
 ASK_S_MAX = 0.8
 KEYS_S = 3.0
@@ -95,7 +96,7 @@ def _passed_on(answer: bytes | AskFailure, form: type[KeysDocument] | type[Rotat
         return failure(504, answer.reason)
     try:
         found = msgspec.json.decode(answer, type=form)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return failure(502, "the root answers something else than was asked: does it run this version?")
     if isinstance(found, RotatedDocument) and found.error is not None:
         return failure(NOT_NOW if found.passing else 409, found.error)
@@ -116,6 +117,6 @@ async def _why(shown: Shown, address: str) -> Response:
             return failure(504, f"{address} {answer.reason}")
         try:
             return Response(msgspec.json.encode(msgspec.json.decode(answer, type=WhyDocument)))
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return failure(502, f"{address} answers something else than its reasons: does it run this version?")
     return failure(504, f"{address} does not answer")

@@ -20,6 +20,7 @@ from subord.api.shown import AskFailure, Question, Shown
 from subord.core.view import Place, Standing
 from subord.sealing import rotation
 from subord.sealing.keys import Keyring, KeyringError, new_key
+from subord.wire import UNREADABLE
 
 NAMED_MAX = 32  # addresses in one report, of each kind
 ASKED_AT_ONCE_MAX = 32
@@ -71,7 +72,7 @@ def _report(answer: bytes | AskFailure) -> KeysDocument | None:
         return None
     try:
         return msgspec.json.decode(answer, type=KeysDocument)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return None
 
 

@@ -16,6 +16,7 @@ import trio
 from subord.api import documents
 from subord.api.forms import RosterDocument
 from subord.api.shown import AskFailure, Question, Shown
+from subord.wire import UNREADABLE
 
 HOPS_MAX = 16
 """Nodes asked before we content ourselves with what we know."""
@@ -79,7 +80,7 @@ class _Search:
                 return answer
             try:
                 return msgspec.json.decode(answer, type=RosterDocument)
-            except msgspec.MsgspecError:
+            except UNREADABLE:
                 return AskFailure("answers something else than a roster")
         return AskFailure("does not answer")
 

@@ -16,6 +16,7 @@ import msgspec
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
 from subord.core.view import Position
+from subord.wire import UNREADABLE
 
 logger = logging.getLogger("subord")
 
@@ -59,7 +60,7 @@ class Store:
             if not os.path.isdir(path.parent):
                 self._warn(f"the directory {path.parent} does not exist; create it or correct node.state_directory")
             return None
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (OSError, *UNREADABLE) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             logger.warning("%s is not usable and is ignored: %s", path, reason)
             return None

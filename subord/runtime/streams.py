@@ -30,6 +30,7 @@ from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
 from subord.runtime.keeping import Keeping
 from subord.runtime.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
+from subord.wire import UNREADABLE
 
 logger = logging.getLogger("subord")
 
@@ -349,5 +350,5 @@ async def _read_opening(frames: Frames) -> Opening | None:
     try:
         said = await frames.next(QUESTION_BYTES_MAX)
         return None if said is None else _openings.decode(said)
-    except (trio.BrokenResourceError, msgspec.DecodeError):
+    except (trio.BrokenResourceError, *UNREADABLE):
         return None

@@ -44,6 +44,16 @@ async def test_why_of_any_node(address: str | None, status: int, owner: str) -> 
     assert (got, document["address"]) == (status, owner)
 
 
+@pytest.mark.parametrize("answer", [b'{"address": "\xff"}', b"[" * 200_000, b'{"position": 1e999}'])
+async def test_no_answer_of_another_node_ends_ours(answer: bytes) -> None:
+    world = World()
+    world.lying |= {1: answer, 9: answer}
+    status, _ = await ask(world, 5, "/v1/why", address="10.0.0.9")
+    assert status == 502
+    status, tree = await ask(world, 5, "/v1/tree")
+    assert (status, tree["complete"]) == (200, False)
+
+
 @pytest.mark.parametrize(
     ("address", "how", "status", "sentence"),
     [

@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -319,6 +320,8 @@ def test_a_host_that_vanished_is_noticed_at_both_ends_though_nothing_is_sent() -
         frame(bytes(module.QUESTION_BYTES_MAX + 1)),
         frame(b""),
         frame(b"\xc1"),
+        frame(b"\x81\xa7purpose\xa2\xff\xfe"),  # no UTF-8, of which the decoder says so in an error of its own
+        frame(b"\x91" * 60),
         frame(msgspec.msgpack.encode({"purpose": "steal"})),
         frame(msgspec.msgpack.encode({"purpose": "ask", "topic": "passwords"})),
         bytes(200_000),
@@ -335,6 +338,21 @@ async def test_a_malformed_or_oversized_opening_is_counted_and_dropped(
             assert await is_closed(sock)
         assert served.closed == []
         assert await node(SUBORDINATE, served.port).ask(LEADER, STATUS, WAIT_S_MAX) == b"{}"
+
+
+async def test_no_opening_at_all_ends_the_node() -> None:
+    """Random changes of a real one, and random words of the same format."""
+    chance = Random(1)
+    real = msgspec.msgpack.encode({"purpose": "ask", "topic": "status"})
+    async with serving() as served:
+        for number in range(500):
+            said = bytearray(real if chance.random() < 0.7 else chance.randbytes(chance.randrange(1, 64)))
+            for _ in range(chance.randrange(4)):
+                said[chance.randrange(len(said))] = chance.randrange(256)
+            with calling(served.port) as sock:
+                sock.sendall(frame(bytes(said)))
+            if number % 20 == 0:
+                assert await node(SUBORDINATE, served.port).ask(LEADER, STATUS, WAIT_S_MAX) == b"{}"
 
 
 @pytest.mark.parametrize("data", [b"", EDGE[:2], EDGE[:-1]])
