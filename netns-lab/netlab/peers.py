@@ -6,11 +6,12 @@ the same watch: until everybody is on board, at rest, when one falls out, when t
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from netlab.visitors import Visitors, version_of
 
 CONVERGED_S_MAX = 180.0
 KNOWN_S_MAX = 60.0
+REFEREE_NICE = -10
 LOOK_S = 0.05  # so late may be what others have said
 FANOUT = 8
 _ETCD = (etcd.PROGRAM, etcd.CLIENT)
@@ -90,6 +92,7 @@ def measure_one(plan: Plan, name: str, nodes: int, progress: Progress) -> Record
     with (
         Lab(nodes, FANOUT, execute=True, rootless=plan.rootless, progress=progress) as lab,
         tempfile.TemporaryDirectory(prefix="peers-") as directory,
+        _before_all_others(),
         _rival(name, lab, Path(directory)) as rival,
     ):
         progress(f"starting {name}", 0, 0)
@@ -105,6 +108,19 @@ def measure_one(plan: Plan, name: str, nodes: int, progress: Progress) -> Record
         except LabError as reason:  # what was found until then is worth keeping, but no figure
             found["fault"] = str(reason)
         return found
+
+
+@contextmanager
+def _before_all_others() -> Iterator[None]:
+    """Who holds the watch must not wait for the runners: 200 busy agents kept us from starting the rest."""
+    old = os.getpriority(os.PRIO_PROCESS, 0)
+    with suppress(PermissionError):  # without rights outside of the lab: as everybody else
+        os.setpriority(os.PRIO_PROCESS, 0, REFEREE_NICE)
+    try:
+        yield
+    finally:
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, old)
 
 
 @contextmanager

@@ -36,6 +36,9 @@ class Visitors:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for some in self._running.values():  # first all, so that none of them is busy with the others' deaths
+            for process in some:
+                process.kill()
         for position in list(self._running):
             self.end(position)
 
@@ -48,6 +51,7 @@ class Visitors:
         def become_a_visitor() -> None:
             enter.enter(self._info, node)
             linux.die_with(us, signal.SIGKILL)
+            os.setpriority(os.PRIO_PROCESS, 0, 0)  # whoever measures may come first (peers.py)
 
         with path.open("ab") as log:
             process = subprocess.Popen(
