@@ -30,6 +30,7 @@ import build_paper  # noqa: E402
 import build_peers  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_scenarios  # noqa: E402
+import build_sealing  # noqa: E402
 import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
@@ -98,6 +99,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_paper.PARTS,
     **build_peers.PARTS,
     **build_scenarios.PARTS,
+    **build_sealing.PARTS,
     **build_sparse.PARTS,
     **build_targets.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},

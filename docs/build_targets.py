@@ -14,6 +14,7 @@ import records
 from build_evaluation import markdown
 from build_paper import TIME, is_built, is_whole
 from build_peers import is_converged
+from build_sealing import cpu_ratios, is_held, sieges
 from records import Run, groups, kept, one, ratios, values
 
 WARM_AND_SCAN_NODES = 50
@@ -174,6 +175,22 @@ def rest() -> Iterator[Row]:
     yield row._replace(runs=1)
 
 
+def sealing() -> Iterator[Row]:
+    """What the seal costs, and what it is good for."""
+    found = cpu_ratios()
+    said = f"{statistics.median(found):.2f} in the median, {max(found):.2f} at most" if found else "nothing"
+    enough = bool(found) and statistics.median(found) <= 1.2
+    yield Row("CPU of a node at rest, sealed : in the clear", "1.2 times", said, len(found), enough)
+    runs = sieges()
+    held = [run for run in runs if is_held(run)]
+    title = "an intruder without the key is understood, answered, or followed by nobody"
+    yield Row(title, "never", f"{len(held)} of {len(runs)} sieges held", len(runs), len(held) == len(runs))
+    slowest = values(held, "siege_orphans_max_s")
+    said = f"{max(slowest):.2f} s" if slowest else "nothing"
+    title = "orphans of a killed node have a leader again, under attack"
+    yield Row(title, "1.5 s", said, len(slowest), len(slowest) == len(runs) and max(slowest) <= 1.5)
+
+
 def commands() -> Iterator[Row]:
     """What an administrator waits for: whole processes."""
     for (name,), runs in groups(records.read("cli"), "command").items():
@@ -199,7 +216,7 @@ def simulated() -> Iterator[Row]:
     yield Row("campaign", "10,000 seeds, none fails", said, 1, holds)
 
 
-GROUPS = (starts, sparse, paper, healing, rest, commands, simulated)
+GROUPS = (starts, sparse, paper, healing, rest, sealing, commands, simulated)
 
 
 def targets() -> str:

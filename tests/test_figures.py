@@ -17,6 +17,7 @@ records = imported("records")
 build_growth_daemons = imported("build_growth_daemons")
 build_paper = imported("build_paper")
 build_peers = imported("build_peers")
+build_sealing = imported("build_sealing")
 build_targets = imported("build_targets")
 
 
@@ -202,3 +203,72 @@ def test_clients_stand_for_a_system_without_equal_nodes(given: Given) -> None:
     (clients,) = [row for row in rows(build_peers.cost()) if row[1] == "etcd-3"]
     assert clients == ["20", "etcd-3", "1 of 2", "each client", "1.00", "60", "0.040", "7.0"]
     assert {line.name for line in build_peers._lines("bytes_per_s")} == {"subord", "serf", "etcd-3"}
+
+
+# -- the seal -----------------------------------------------------------------------------------------------------
+
+
+def rested(way: str, number: int, percent: float) -> Run:
+    costs = dict.fromkeys((key for _, key, _ in build_sealing.COSTS), 1.0)
+    run = {**costs, "nodes": 40, "way": way, "stable": True, "roots": 1, "cpu_s_per_node": 0.001}
+    return measured(number, **{**run, "rest_cpu_percent": percent})
+
+
+SIEGE = {
+    **dict.fromkeys(("plain", "others_moved", "led_by_intruder", "knocks_answered", "ended"), 0),
+    **dict.fromkeys(("peace_orphans_never", "siege_orphans_never"), 0),
+    "nodes": 100,
+    "roots": 1,
+    "pretender_tree_nodes": 1,
+    "siege_orphans_max_s": 0.5,
+    "sent": {"replay": 5, "forge": 0},
+    "forged": {"flipped": 3},
+    "dropped": {"bad_tag": 7},
+}
+
+
+def test_a_seal_is_compared_with_the_run_beside_it(given: Given) -> None:
+    given(
+        sealing=[rested("sealed", 0, 0.06), rested("in the clear", 0, 0.05), rested("sealed", 1, 0.03)],
+        siege=[measured(**SIEGE)],
+    )
+    table = rows(build_sealing.cost())
+    assert [row[:3] for row in table] == [
+        ["40", "sealed", "2 of 2"],
+        ["40", "in the clear", "1 of 1"],
+        ["40", "times as much", ""],
+    ]
+    assert table[-1][7] == "1.20"
+    cpu, held, healed = build_targets.sealing()
+    assert (cpu.found, cpu.runs, cpu.holds) == ("1.20 in the median, 1.20 at most", 1, True)
+    assert held.holds
+    assert healed.holds
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [
+        {"plain": 1},
+        {"roots": 2},
+        {"others_moved": 1},
+        {"led_by_intruder": 1},
+        {"pretender_tree_nodes": 2},
+        {"knocks_answered": 1},
+        {"ended": 1},
+        {"siege_orphans_never": 1},
+        {"fault": "the lab fell over"},
+    ],
+)
+def test_a_castle_that_fell_did_not_hold(given: Given, worse: Run) -> None:
+    given(
+        sealing=[rested("sealed", 0, 0.07), rested("in the clear", 0, 0.05)],
+        siege=[measured(**SIEGE), {**measured(1, **SIEGE), **worse}],
+    )
+    cpu, held, healed = build_targets.sealing()
+    assert (held.found, held.holds) == ("1 of 2 sieges held", False)
+    assert not healed.holds
+    assert not cpu.holds
+    if "fault" not in worse:
+        assert "1" in {row[1] for row in rows(build_sealing.faults())}
+        assert "`bad_tag` 7" in build_sealing.thrown_away()
+        assert "forge" not in build_sealing.thrown_away().splitlines()[0]

@@ -106,7 +106,7 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
     test = _test(tests, "peers", "Serf and etcd, where they are installed, in the same lab", "20,50,100,200,300")
     test.add_argument("--systems", type=_systems, default=SYSTEMS, metavar="NAME,...", help=", ".join(SYSTEMS))
-
+    _test(tests, "sealing", "what the seal costs: sealed, and in the clear", "40,100")
     test = _test(tests, "siege", "an intruder without the key, who has the lowest address", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     test.add_argument("--per-s", type=float, default=2000.0, metavar="RATE", help="datagrams a second, in all")

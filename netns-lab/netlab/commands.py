@@ -9,6 +9,8 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TextIO
 
@@ -212,47 +214,17 @@ def measured(given: argparse.Namespace) -> int:
 
 
 def evaluated(given: argparse.Namespace) -> int:
-    """Repeat an experiment, print its table."""
-    from netlab import discovery, evaluate, peers, siege, stability
+    """Repeat an experiment, print its table. Each is a module whose name is the word of the command."""
+    from netlab import evaluate
 
-    terminal = Terminal()
-    plan: discovery.Plan | stability.Plan | peers.Plan | siege.Plan
-    if given.what == "discovery":
-        plan = discovery.Plan(nodes=given.nodes, modes=given.modes, repeat=given.repeat, rootless=given.rootless)
-        records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
-        terminal.say(discovery.table(records))
-        return 0 if all(map(discovery.is_whole, records)) else 3
-    if given.what == "peers":
-        plan = peers.Plan(nodes=given.nodes, systems=given.systems, repeat=given.repeat, rootless=given.rootless)
-        for sentence in plan.missing():
-            terminal.say(sentence)
-        records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
-        terminal.say(peers.table(records))
-        return 0 if all(map(peers.is_converged, records)) else 3
-    if given.what == "siege":
-        plan = siege.Plan(
-            nodes=given.nodes,
-            fanout=given.fanout,
-            repeat=given.repeat,
-            per_s=given.per_s,
-            seconds=given.seconds,
-            events=given.events,
-            rootless=given.rootless,
-        )
-        records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
-        terminal.say(siege.table(records))
-        return 0 if all(map(siege.is_whole, records)) else 3
-    plan = stability.Plan(
-        nodes=given.nodes,
-        fanout=given.fanout,
-        repeat=given.repeat,
-        seconds=given.seconds,
-        events=given.events,
-        rootless=given.rootless,
-    )
+    terminal, experiment = Terminal(), import_module(f"netlab.{given.what}")
+    options = {field.name: getattr(given, field.name) for field in fields(experiment.Plan) if field.name in given}
+    plan: evaluate.Plan = experiment.Plan(**options)
+    for sentence in plan.missing():
+        terminal.say(sentence)
     records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
-    terminal.say(stability.table(records))
-    return 0 if all(map(stability.is_whole, records)) else 3
+    terminal.say(experiment.table(records))
+    return 0 if all(map(experiment.is_whole, records)) else 3
 
 
 def healed(given: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from netlab import measure
+from netlab import evaluate, measure
 from netlab.errors import LabError
 from netlab.evaluate import Run
 from netlab.figures import spread_text
@@ -36,13 +36,10 @@ LEAVE_S_MAX = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(evaluate.Plan):
     """Modes take turns, so that what happens on the machine meanwhile happens to all of them."""
 
-    nodes: tuple[int, ...]
     modes: tuple[str, ...] = MODES
-    repeat: int = 5
-    rootless: bool = False
 
     def runs(self, progress: Progress) -> Iterator[Run]:
         for nodes in self.nodes:

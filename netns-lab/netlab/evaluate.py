@@ -6,12 +6,14 @@ line but the last. An experiment that failed is a line, too: who only repeats un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from netlab import measure
 from netlab.errors import LabError
+from netlab.launch import Progress
 from netlab.results import Record, check_pair, write_pair
 
 
@@ -21,6 +23,23 @@ class Run(NamedTuple):
     title: str
     about: Record
     measure: Callable[[], Record]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is repeated how often; fields are options of the command. Its module has `table` and `is_whole` beside."""
+
+    nodes: tuple[int, ...]
+    repeat: int = 5
+    rootless: bool = False
+
+    def missing(self) -> list[str]:
+        """Sentences about what is left out on this machine."""
+        return []
+
+    def runs(self, progress: Progress) -> Iterator[Run]:
+        """Raises LabError, before the first run, when the plan cannot be carried out."""
+        raise NotImplementedError
 
 
 def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) -> list[Record]:

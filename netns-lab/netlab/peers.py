@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from netlab import etcd, serf
+from netlab import etcd, evaluate, serf
 from netlab.errors import LabError
 from netlab.etcd import Etcd
 from netlab.evaluate import Run
@@ -46,15 +46,12 @@ NOT_COMPARED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(evaluate.Plan):
     """Systems take turns, so that what happens on the machine meanwhile happens to all of them."""
 
-    nodes: tuple[int, ...]
     systems: tuple[str, ...] = SYSTEMS
-    repeat: int = 5
     settle_s: float = 12.0  # before the measurement at rest
     rest_s: float = 15.0
-    rootless: bool = False
 
     def missing(self) -> list[str]:
         """Sentences about systems that are not installed here, and are left out."""
@@ -225,7 +222,7 @@ def _wait(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(LOOK_S)
 
 
-def is_converged(record: Record) -> bool:
+def is_whole(record: Record) -> bool:
     """Everybody knew of everybody in time."""
     return record["fault"] is None and bool(record["converged"])
 
@@ -249,7 +246,7 @@ def table(records: list[Record]) -> str:
     for nodes in dict.fromkeys(record["nodes"] for record in records):
         for name in dict.fromkeys(record["system"] for record in records):
             some = [each for each in records if (each["nodes"], each["system"]) == (nodes, name)]
-            good = [each for each in some if is_converged(each)]
+            good = [each for each in some if is_whole(each)]
             cells = [f"{len(good)} of {len(some)}", *(_cell(good, key, digits) for key, _, digits in COLUMNS)]
             lines.append(f"{nodes:5}  {name:6}  " + "  ".join(f"{cell:>20}" for cell in cells))
     return "\n".join([*lines, NOT_COMPARED])

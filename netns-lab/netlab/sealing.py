@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from netlab import evaluate
 from netlab.evaluate import Run, sound
 from netlab.figures import spread_text
 from netlab.launch import Progress
@@ -29,13 +30,10 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(evaluate.Plan):
     """Ways take turns, so that what happens on the machine meanwhile happens to both."""
 
-    nodes: tuple[int, ...]
-    repeat: int = 5
     rest_s: float = 30.0
-    rootless: bool = False
 
     def runs(self, progress: Progress) -> Iterator[Run]:
         for nodes in self.nodes:
@@ -51,9 +49,14 @@ class Plan:
                     start = Start(nodes=nodes, fanout=FANOUT, start="together", number=number)
                     yield Run(
                         f"{nodes} nodes, {way}, run {number + 1} of {self.repeat}",
-                        {"way": way},
+                        {"nodes": nodes, "way": way, "repeat": number},
                         partial(measure_one, campaign, start, progress),
                     )
+
+
+def is_whole(record: Record) -> bool:
+    """One stable tree of all nodes."""
+    return record["fault"] is None and bool(record["stable"])
 
 
 def table(records: list[Record]) -> str:

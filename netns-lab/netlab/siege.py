@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from netlab import counting, intruder, measure, recorder
+from netlab import counting, evaluate, intruder, measure, recorder
 from netlab.enter import WIRE
 from netlab.envoys import Envoy
 from netlab.errors import LabError
@@ -50,17 +50,14 @@ FINDINGS_MAX = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(evaluate.Plan):
     """`nodes` run, and one more address is the intruder's. `per_s`: datagrams, of all kinds together."""
 
-    nodes: tuple[int, ...]
     fanout: int = 8
-    repeat: int = 5
     per_s: float = 2000.0
     seconds: float = 20.0
     rest_s: float = 6.0  # how long processor time is measured, in peace and under attack
     events: Path | None = None  # a directory for the event log of each run
-    rootless: bool = False
 
     def runs(self, progress: Progress) -> Iterator[Run]:
         """Raises LabError for sizes that are too small, and when the event logs cannot be kept."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from netlab import figures
+from netlab import evaluate, figures
 from netlab.errors import LabError
 from netlab.evaluate import Run, sound
 from netlab.figures import spread_text
@@ -27,15 +27,12 @@ FIRST_START_S_MAX = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(evaluate.Plan):
     """All sizes with all fan-outs; each run is filmed for `seconds` from the first start."""
 
-    nodes: tuple[int, ...]
     fanout: tuple[int, ...]
-    repeat: int = 5
     seconds: float = 30.0
     events: Path | None = None  # a directory for the whole film of each run
-    rootless: bool = False
 
     def runs(self, progress: Progress) -> Iterator[Run]:
         """Raises LabError when the films cannot be kept."""

@@ -73,6 +73,20 @@ def test_stability(tmp_path):
     assert "one root" in result.stdout
 
 
+def test_sealed_and_in_the_clear():
+    """Both at rest; the same words are longer when they are sealed."""
+    sealing = netlab("sealing")
+    plan = sealing.Plan(nodes=(4,), repeat=1, rest_s=3.0)
+    found = {run.about["way"]: {**run.about, "fault": None, **run.measure()} for run in plan.runs(lambda *_: None)}
+    assert list(found) == ["sealed", "in the clear"]
+    assert all(map(sealing.is_whole, found.values()))
+    sealed, clear = found.values()
+    assert sealed["rest_bytes_per_s"] / sealed["rest_packets_per_s"] > 32 + (
+        clear["rest_bytes_per_s"] / clear["rest_packets_per_s"]
+    )
+    assert "in the clear" in sealing.table(list(found.values()))
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
