@@ -39,7 +39,7 @@ QUESTION_BYTES_MAX = 256
 RING_BYTES_MAX = 4096
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 50,000 nodes
 STREAMS_MAX = 2200  # of the largest leader: 1024 home, 1024 guest, and some questions
-STRANGERS_MAX = 256  # connections that have not said what they are for, in all
+STRANGERS_MAX = 256  # connections that have not said what they are for: more only of those who have shown the key
 STRANGERS_OF_ONE_MAX = 32  # of one address
 GREETINGS_PER_S = 100.0  # handshakes with those whose datagrams have not shown the key: 1 ms of processor time each
 ANSWERS_AT_ONCE_MAX = 8  # each may hold ANSWER_BYTES_MAX of memory; more wait for OPENING_S_MAX
@@ -184,9 +184,13 @@ class Streams:
             logger.warning("no TLS with %s: %s (subord_input_dropped_total counts them)", peer, reason)
 
     def _may_greet(self, peer: str) -> bool:
-        if self._strangers.total() >= STRANGERS_MAX or self._strangers[peer] >= STRANGERS_OF_ONE_MAX:
+        """A crowd of those who have not shown the key keeps nobody out who has: a thousand may come back at once."""
+        if self._strangers[peer] >= STRANGERS_OF_ONE_MAX:
             return False
-        return self._tls is None or self._is_known(peer) or self._greetings.admit(trio.current_time())
+        if self._is_known(peer):
+            return True
+        few = self._strangers.total() < STRANGERS_MAX
+        return few and (self._tls is None or self._greetings.admit(trio.current_time()))
 
     async def _hold_for(self, peer: str, stream: Stream, frames: Frames) -> None:
         """Report the end of an edge, unless a newer one took its place: then its end means nothing."""

@@ -262,6 +262,20 @@ async def test_silent_callers_of_many_addresses_are_bounded_and_sent_away(
         assert await c.ask(a) == b"status of 127.0.0.1"
 
 
+async def test_a_crowd_of_callers_keeps_nobody_out_who_has_shown_the_key(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STRANGERS_MAX", 8)
+    monkeypatch.setattr(module, "OPENING_S_MAX", 10 * WAIT_S_MAX)
+    a, b, c = town.open(A, ring(ONE)), town.open(B, ring(ONE)), town.open(C, ring(ONE))
+    monkeypatch.setattr(a.streams, "_is_known", lambda address: address == C)
+    with calling(a, [f"127.0.1.{number}" for number in range(1, 9)]):
+        await until(lambda: a.streams._strangers.total() == 8, "all wait")
+        assert await b.ask(a) == NO_ANSWER
+        assert await c.ask(a) == b"status of 127.0.0.1"
+    assert a.dropped["stream_strangers"] == 1
+
+
 async def test_who_is_called_and_says_nothing_is_given_up(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(papers, "HANDSHAKE_S_MAX", 0.2)
     town.listener(A)
