@@ -5,12 +5,18 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import settings
 
 
 def pytest_configure() -> None:
     """Who is started in the background has SIGINT ignored, and so has what it starts; but Ctrl-C is tested, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# The same examples on every machine, and none fails because others keep the machine busy.
+settings.register_profile("subord", derandomize=True, deadline=None)
+settings.load_profile("subord")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -111,7 +111,7 @@ def test_every_message_type_is_tried() -> None:
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
 def test_what_goes_out_comes_in_again(kind: type[msgspec.Struct]) -> None:
-    @settings(derandomize=True, max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(STRATEGIES[kind])
     def survives(message: Message) -> None:
         data = encode(message)
@@ -313,13 +313,13 @@ def within_bounds(message: Message | Fault) -> bool:
     return all(within_bounds(getattr(message, name)) for name in message.__struct_fields__)
 
 
-@settings(derandomize=True, max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(st.binary(max_size=1300))
 def test_random_bytes(data: bytes) -> None:
     assert within_bounds(decode(data))
 
 
-@settings(derandomize=True, max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(st.binary(max_size=200))
 def test_random_bytes_behind_a_good_header(data: bytes) -> None:
     assert within_bounds(decode(HEADER + data))
@@ -332,13 +332,13 @@ PLAIN = st.recursive(
 )
 
 
-@settings(derandomize=True, max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.integers(0, 13), st.lists(PLAIN, max_size=8))
 def test_good_messagepack_of_any_shape(tag: int, fields: list[object]) -> None:
     assert within_bounds(decode(packed(tag, *fields)))
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(ANY_MESSAGE)
 def test_truncated_messages(message: Message) -> None:
     data = encode(message)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import trio
 
 from subord.core.admission import Admission
-from subord.core.messages import Message
+from subord.core.messages import Beat, Echo, Message
 from subord.runtime.counters import Counters
 from subord.runtime.multicast import Group
 from subord.runtime.udp import Datagram, UdpSocket
@@ -23,6 +23,7 @@ logger = logging.getLogger("subord")
 
 OUTSIDERS_PER_S = 20.0  # so that somebody with the key and another network hears why it does not fit
 COMPLAINT_S = 30.0  # one line of the log in this time, however much is thrown away
+ROUTINE = (Beat, Echo)
 ORDINARY = (Broken.FIRST_CONTACT, Broken.REPLAY)  # what nodes do to each other after a restart, and what networks do
 
 
@@ -54,7 +55,9 @@ class Mail:
         """`port`: the cluster's, or the one that was asked from."""
         end = address, port or self._port
         data = encode(message)
-        self._post(kind_of(message), data if self.sealer is None else self.sealer.seal(data, end), end)
+        if self.sealer is not None:
+            data = self.sealer.seal(data, end, is_routine=isinstance(message, ROUTINE))
+        self._post(kind_of(message), data, end)
 
     def publish(self, message: Message) -> None:
         """To everybody on the wire, if that is possible."""

@@ -149,10 +149,14 @@ class Sealer:
 
     # -- sending ------------------------------------------------------------------------------------------
 
-    def seal(self, content: bytes, target: End) -> bytes:
-        """The datagram for `target`. `content` has at most DATAGRAM_BYTES_MAX."""
+    def seal(self, content: bytes, target: End, *, is_routine: bool = False) -> bytes:
+        """The datagram for `target`. `content` has at most DATAGRAM_BYTES_MAX.
+
+        `is_routine`: what is said again and again on an edge goes without our ticket while it is answered. Everything
+        else may reach a new life of somebody we know, who cannot ask us to repeat it without that.
+        """
         listener = self._listener(target)
-        data, number = self._say(content, target, listener)
+        data, number = self._say(content, target, listener, tell=not is_routine or bool(listener.said))
         listener.said.append((number, content))
         return data
 
@@ -160,12 +164,13 @@ class Sealer:
         """For a multicast group: nobody there has given us a ticket, and each hears it once."""
         return self._close(What.MESSAGE, content, group, self.keyring.primary, NO_TICKET, tell=False)[0]
 
-    def _say(self, content: bytes, target: End, listener: _Listener) -> tuple[bytes, int]:
-        """(datagram, number)."""
+    def _say(self, content: bytes, target: End, listener: _Listener, *, tell: bool) -> tuple[bytes, int]:
+        """(datagram, number). It tells our ticket in any case to who does not keep it."""
         peer = self._peers.get(target)
         key = self._key_for(peer, listener)
         ticket = NO_TICKET if peer is None else peer.ticket
-        return self._close(What.MESSAGE, content, target, key, ticket, tell=peer is None or not peer.keeps_ours)
+        tell = tell or peer is None or not peer.keeps_ours
+        return self._close(What.MESSAGE, content, target, key, ticket, tell=tell)
 
     def _key_for(self, peer: _Peer | None, listener: _Listener) -> Key:
         """Our primary; by turns others, while somebody is not known to have that (a rotation is under way)."""
@@ -294,7 +299,7 @@ class Sealer:
         waiting = [each for number, each in listener.said if number >= refused]
         listener.said.clear()
         for each in waiting:
-            yield self._say(each, source, listener)[0]
+            yield self._say(each, source, listener, tell=True)[0]
 
     def _too_old(self, letter: _Letter, boot: int, now: float) -> Opened:
         """A life before the one we know: a repetition; or its clock was set back and it has no disk."""

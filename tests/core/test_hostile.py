@@ -64,7 +64,7 @@ WORDS = st.one_of(
 PAUSE_S = st.sampled_from([0.0, 0.0, 0.1, 0.5, 3.0, 70.0])
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.lists(st.tuples(st.sampled_from(NEIGHBOURS), WORDS, PAUSE_S), min_size=3, max_size=25))
 def test_false_words_break_nothing(words: list[tuple[int, Message, float]]) -> None:
     world = SmallWorld.dense(7, 2, "10.0.0.0/24")

@@ -61,8 +61,6 @@ def scenarios(draw: st.DrawFn, *, dense: bool) -> Scenario:
 
 
 WORLDS = settings(
-    derandomize=True,
-    deadline=None,
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from subord.sealing.header import HEADER_BYTES
+from subord.sealing.header import HEADER_BYTES, TICKET_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
 from subord.sealing.sealer import Broken, End, Opened, Sealer
 from subord.wire import DATAGRAM_BYTES_MAX
@@ -55,6 +55,36 @@ def test_a_first_contact_takes_one_round_more_and_then_none() -> None:
     for words in (b"", b"one", b"x" * DATAGRAM_BYTES_MAX):
         assert b.open(a.seal(words, B), A, NOW) == Opened(words)
         assert a.open(b.seal(words, A), B, NOW) == Opened(words)
+
+
+def repeated(a: Sealer, b: Sealer, data: bytes) -> list[bytes]:
+    """What B, who does not believe it, gets to hear when A says again what it is asked for."""
+    first = b.open(data, A, NOW)
+    assert first.broken is Broken.FIRST_CONTACT
+    (challenge,) = first.replies
+    return [opened.content or b"" for again in a.open(challenge, B, NOW).replies if (opened := b.open(again, A, NOW))]
+
+
+def test_who_was_started_again_hears_us_after_one_round_more() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    for _ in range(2):
+        assert b.open(a.seal(HELLO, B, is_routine=True), A, NOW) == Opened(HELLO)
+        assert a.open(b.seal(ANSWER, A, is_routine=True), B, NOW) == Opened(ANSWER)
+    b = node(B, boot=2000, secret=1)
+    assert repeated(a, b, a.seal(HELLO, B)) == [HELLO]
+    assert a.open(b.seal(ANSWER, A), B, NOW) == Opened(ANSWER)
+
+
+def test_routine_that_is_not_answered_tells_our_ticket_again() -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    b = node(B, boot=2000, secret=1)
+    unheard = a.seal(b"beat one", B, is_routine=True)
+    assert b.open(unheard, A, NOW) == Opened(broken=Broken.REPLAY)
+    heard = a.seal(b"beat two", B, is_routine=True)
+    assert len(heard) == len(unheard) + TICKET_BYTES
+    assert repeated(a, b, heard) == [b"beat two"]
 
 
 def test_nothing_is_remembered_of_who_has_no_ticket() -> None:
