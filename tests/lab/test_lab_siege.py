@@ -293,7 +293,7 @@ def test_a_small_siege():
     assert found["log_lines_max"] < 30
     expected = {
         *("replay", "bad_tag", "no_key", "unsealed", "oversized", "too_short", "stale_boot", "not_subord"),
-        *("tls_refused", "stream_malformed"),
+        *("tls_refused", "tls_too_slow"),
     }
     assert {reason for reason in expected if found["dropped"].get(reason, 0) == 0} == set()
     assert "1 of 1 runs held" in siege.table([json.loads(json.dumps(found))])
