@@ -202,3 +202,11 @@ def test_clients_stand_for_a_system_without_equal_nodes(given: Given) -> None:
     (clients,) = [row for row in rows(build_peers.cost()) if row[1] == "etcd-3"]
     assert clients == ["20", "etcd-3", "1 of 2", "each client", "1.00", "60", "0.040", "7.0"]
     assert {line.name for line in build_peers._lines("bytes_per_s")} == {"subord", "serf", "etcd-3"}
+
+
+def test_the_headline_compares_where_all_have_converged(given: Given) -> None:
+    larger = [{**run, "nodes": 30} for run in RACES if run["system"] != "serf"]
+    etcd = {**RACES[-1], "member_packets_per_s": 9.0, "member_bytes_per_s": 90.0}
+    given(peers=[*RACES[:-1], etcd, *larger])
+    assert "20 nodes" in build_targets.headline()
+    assert "30 nodes" not in build_targets.headline()
