@@ -231,9 +231,7 @@ def targets() -> str:
 def headline() -> str:
     """The three figures that matter most to whoever decides."""
     start = kept(one(records.read("stability"), nodes=500, fanout=8), is_whole)[0]
-    runs = records.read("peers")
-    nodes = max(run["nodes"] for run in runs)
-    some = {name: kept(one(runs, nodes=nodes, system=name), is_converged)[0] for name in ("subord", "serf", "etcd-3")}
+    nodes, some = _race()
     known = [f"{_median(each, 'known_kill_all_s'):.1f} s" for each in some.values()]
     stands = f"{_median(start, 'last_change_after_last_start_s'):.2f} s"
     member = f", each member {_sent(some['etcd-3'], 'member')}"
@@ -246,6 +244,15 @@ def headline() -> str:
             [f"packets and bytes a second that a node sends at rest, {nodes} nodes", *sent],
         ],
     )
+
+
+def _race() -> tuple[int, dict[str, list[Run]]]:
+    """The largest size at which each of them has converged, and those runs."""
+    runs = [run for run in records.read("peers") if is_converged(run)]
+    names = ("subord", "serf", "etcd-3")
+    sizes = [{run["nodes"] for run in runs if run["system"] == name} for name in names]
+    nodes = max(set.intersection(*sizes))
+    return nodes, {name: one(runs, nodes=nodes, system=name) for name in names}
 
 
 def _sent(runs: list[Run], kind: str) -> str:

@@ -272,3 +272,11 @@ def test_a_castle_that_fell_did_not_hold(given: Given, worse: Run) -> None:
         assert "1" in {row[1] for row in rows(build_sealing.faults())}
         assert "`bad_tag` 7" in build_sealing.thrown_away()
         assert "forge" not in build_sealing.thrown_away().splitlines()[0]
+
+
+def test_the_headline_compares_where_all_have_converged(given: Given) -> None:
+    larger = [{**run, "nodes": 30} for run in RACES if run["system"] != "serf"]
+    etcd = {**RACES[-1], "member_packets_per_s": 9.0, "member_bytes_per_s": 90.0}
+    given(peers=[*RACES[:-1], etcd, *larger])
+    assert "20 nodes" in build_targets.headline()
+    assert "30 nodes" not in build_targets.headline()
