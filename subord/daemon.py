@@ -61,6 +61,7 @@ from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
 from subord.runtime.telling import Teller
 from subord.sealing.keys import Keyring, KeyringError
+from subord.sealing.sealer import Sealer
 
 logger = logging.getLogger("subord")
 
@@ -189,19 +190,7 @@ class Daemon:
             self.counters.tables = sealer.sizes
         mail = Mail(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, mail, self.counters, self._observe)
-        self._streams = Streams(
-            self.address,
-            self.port,
-            user_timeout_s=self.settings.timing.leader_silence_s,
-            counters=self.counters,
-            answer=lambda question: answers.answer(self, question),
-            is_ours=self._is_ours,
-            edge_closed=self._driver.edge_closed,
-            streams_max=self._streams_max,
-            keeping=self.keeping,
-            tls=self.guard.tls,
-            is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
-        )
+        self._streams = self._streams_beside(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._teller = Teller(node, self.events, self._systemd, self.counters)
@@ -236,6 +225,21 @@ class Daemon:
         await self._save_at_end()
         self.events.write("stopped")
         logger.info("stopped")
+
+    def _streams_beside(self, driver: Driver, sealer: Sealer | None) -> Streams:
+        return Streams(
+            self.address,
+            self.port,
+            user_timeout_s=self.settings.timing.leader_silence_s,
+            counters=self.counters,
+            answer=lambda question: answers.answer(self, question),
+            is_ours=self._is_ours,
+            edge_closed=driver.edge_closed,
+            streams_max=self._streams_max,
+            keeping=self.keeping,
+            tls=self.guard.tls,
+            is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
+        )
 
     @property
     def _network(self) -> str:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -139,12 +140,19 @@ Start = Callable[..., Started]
 @pytest.fixture(scope="module")
 def shared(inside: list[str]) -> Iterator[tuple[Started, Started]]:
     """A root and its subordinate, settled; tests leave them so."""
+    with settled(inside) as pair:
+        yield pair
+
+
+@contextmanager
+def settled(inside: list[str], *assignments: str) -> Iterator[tuple[Started, Started]]:
+    """A root and its subordinate."""
     with TemporaryDirectory(prefix="s") as name:
         pair = []
         for number in (1, 2):
             folder = Path(name) / str(number)
             folder.mkdir()
-            pair.append(Started(inside, folder, f"{SHARED}.{number}"))
+            pair.append(Started(inside, folder, f"{SHARED}.{number}", *assignments))
         first, second = pair
         try:
             until(lambda: first.is_ready() and second.is_ready(), "both are ready")
@@ -766,12 +774,12 @@ sys.stdin.read()
 
 
 def test_a_crowd_of_streams_leaves_files_for_the_control_socket(inside: list[str], start: Start) -> None:
-    daemon = start(f"{SINGLE}.1", files_max=150)
+    daemon = start(f"{SINGLE}.1", files_max=125)  # 25 streams: fewer than one address may have open
     until(daemon.is_ready, "it is ready")
     command = [*inside, sys.executable, "-c", CROWD, f"{SINGLE}.1", f"{SINGLE}.9"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
         assert crowd.stdout is not None
         assert crowd.stdout.readline() == b"here\n"
-        until(lambda: dropped(daemon, "stream_strangers") >= 190, "most of them are turned away")
+        until(lambda: dropped(daemon, "streams_full") >= 150, "most of them are turned away")
         assert daemon.show("status")["phase"] == "root"
-    assert [line for line in daemon.log.splitlines() if not line.startswith("INFO ")] == []
+    assert [line for line in daemon.log.splitlines() if not line.startswith(("INFO ", "WARNING no TLS with"))] == []

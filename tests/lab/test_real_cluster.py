@@ -192,14 +192,15 @@ except OSError:
 """
 
 
-def test_random_bytes_change_nothing_and_are_counted(raise_lab):
-    lab = raise_lab(nodes=7, fanout=2)
+@pytest.mark.parametrize("way", ["malformed", "unsealed"])
+def test_random_bytes_change_nothing_and_are_counted(raise_lab, way):
+    lab = raise_lab(nodes=7, fanout=2, insecure=way == "malformed")
     lab.start_all()
     wait_for(lab, computed(7, 2))
     before = {p: ask(lab, p, "status")["leader_changes"] for p in range(1, 8)}
     assert lab.run(5, sys.executable, "-c", NOISE, lab.address(2)).returncode == 0
     dropped = ask_counters(lab, 2)["dropped_by_reason"]
-    assert {"malformed", "not_subord", "unknown_version", "oversized"} <= set(dropped)
+    assert {way, "not_subord", "unknown_version", "oversized"} <= set(dropped)
     assert sum(dropped.values()) >= 250
     assert {p: ask(lab, p, "status")["leader_changes"] for p in range(1, 8)} == before
     assert edges(ask(lab, 7, "tree")) == computed(7, 2)

@@ -131,15 +131,17 @@ from subord.runtime.streams import Streams
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 async def nothing(_):
     return b""
-streams = Streams(
-    address, port, user_timeout_s=4.0, counters=Counters(),
-    answer=nothing, edge_closed=lambda _: None, is_ours=lambda _: True,
-)
-async def lead():
+async def hold():
+    streams = Streams(
+        address, port, user_timeout_s=4.0, counters=Counters(),
+        answer=nothing, edge_closed=lambda _: None, is_ours=lambda _: True,
+    )
+    if role == "subordinate":
+        return await streams.hold_edge("127.0.0.1")
     listener = socket.create_server((address, 0))
     print(listener.getsockname()[1], flush=True)
     await streams.serve(listener)
-trio.run(lead) if role == "leader" else trio.run(streams.hold_edge, "127.0.0.1")
+trio.run(hold)
 """
 
 
