@@ -136,32 +136,18 @@ def healing() -> Iterator[Row]:
 
 
 def rest() -> Iterator[Row]:
-    """Costs."""
-    runs = [run for run in records.read("growth-daemons") if run["nodes"] >= REST_NODES_MIN]
-    yield _most(
-        "packets of a node at rest, 100 nodes and more", "1.1 a second", runs, "rest_packets_per_s", bound=1.1
-    )
-    yield _most(
-        "bytes of a node at rest, 100 nodes and more", "150 a second", runs, "rest_bytes_per_s", bound=150, digits=0
-    )
-    yield _most(
-        "CPU of a node at rest, 100 nodes and more",
-        "0.05 % of a core",
-        runs,
-        "rest_cpu_percent",
-        bound=0.05,
-        unit=" %",
-        digits=3,
-    )
-    yield _most(
-        "memory of a node in the lab, shared pages divided, 100 nodes and more",
-        "6 MiB",
-        runs,
-        "pss_mib_per_node",
-        bound=6,
-        unit=" MiB",
-        digits=1,
-    )
+    """Costs, in the clear and sealed."""
+    clear = [run for run in records.read("growth-daemons") if run["nodes"] >= REST_NODES_MIN]
+    sealed = [run for run in one(records.read("sealing"), way="sealed") if run["nodes"] >= REST_NODES_MIN]
+    for way, runs in (("in the clear", clear), ("sealed", sealed)):
+        for what, aim, key, bound, unit, digits in (
+            ("packets", "1.1 a second", "rest_packets_per_s", 1.1, "", 2),
+            ("bytes", "150 a second", "rest_bytes_per_s", 150, "", 0),
+            ("CPU", "0.05 % of a core", "rest_cpu_percent", 0.05, " %", 3),
+            ("memory, shared pages divided,", "6 MiB", "pss_mib_per_node", 6, " MiB", 1),
+        ):
+            title = f"{what} of a node at rest, {way}, {REST_NODES_MIN} nodes and more"
+            yield _most(title, aim, runs, key, bound=bound, unit=unit, digits=digits)
     samples = records.read("soak")["samples"]
     row = _most(
         "resident memory of a daemon, half an hour",

@@ -280,3 +280,14 @@ def test_the_headline_compares_where_all_have_converged(given: Given) -> None:
     given(peers=[*RACES[:-1], etcd, *larger])
     assert "20 nodes" in build_targets.headline()
     assert "30 nodes" not in build_targets.headline()
+
+
+def test_sealed_nodes_are_judged_beside_those_in_the_clear(given: Given) -> None:
+    costs = {"rest_packets_per_s": 1.0, "rest_bytes_per_s": 60, "rest_cpu_percent": 0.04, "pss_mib_per_node": 5.0}
+    given(
+        growth_daemons=[measured(nodes=100, **costs), measured(nodes=10, **{**costs, "rest_cpu_percent": 1.0})],
+        sealing=[measured(nodes=100, way="sealed", **{**costs, "rest_cpu_percent": 0.06})],
+    )
+    holds = {row.what: row.holds for row in build_targets.rest() if "resident" not in row.what}
+    assert [what for what, held in holds.items() if not held] == ["CPU of a node at rest, sealed, 100 nodes and more"]
+    assert len(holds) == 8
