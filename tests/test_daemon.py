@@ -774,12 +774,12 @@ sys.stdin.read()
 
 
 def test_a_crowd_of_streams_leaves_files_for_the_control_socket(inside: list[str], start: Start) -> None:
-    daemon = start(f"{SINGLE}.1", files_max=125)  # 25 streams: fewer than one address may have open
+    daemon = start(f"{SINGLE}.1", files_max=125)  # 25 streams, 12 of them for strangers
     until(daemon.is_ready, "it is ready")
     command = [*inside, sys.executable, "-c", CROWD, f"{SINGLE}.1", f"{SINGLE}.9"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
         assert crowd.stdout is not None
         assert crowd.stdout.readline() == b"here\n"
-        until(lambda: dropped(daemon, "streams_full") >= 150, "most of them are turned away")
+        until(lambda: dropped(daemon, "stream_strangers") >= 150, "most of them are turned away")
         assert daemon.show("status")["phase"] == "root"
     assert [line for line in daemon.log.splitlines() if not line.startswith(("INFO ", "WARNING no TLS with"))] == []

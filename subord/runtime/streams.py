@@ -93,6 +93,7 @@ class Streams:
         self._is_ours = is_ours
         self._edge_closed = edge_closed
         self._streams_max = streams_max
+        self._strangers_max = min(STRANGERS_MAX, max(1, streams_max // 2))
         self._keeping = keeping
         self._tls = tls
         self._is_known = is_known
@@ -189,7 +190,7 @@ class Streams:
             return False
         if self._is_known(peer):
             return True
-        few = self._strangers.total() < STRANGERS_MAX
+        few = self._strangers.total() < self._strangers_max
         return few and (self._tls is None or self._greetings.admit(trio.current_time()))
 
     async def _hold_for(self, peer: str, stream: Stream, frames: Frames) -> None:

@@ -35,6 +35,7 @@ from subord.sealing.header import (
 )
 from subord.sealing.keys import INFO_DATAGRAM, Key, Keyring, derive
 from subord.sealing.replay import Window
+from subord.sealing.shares import Shares
 from subord.wire import MAGIC
 
 NUMBER_BYTES: Final = 8
@@ -43,6 +44,7 @@ RINGS_MAX = 4096  # seal rings that are kept ready
 SAID_MAX = 2  # to each of the last LISTENERS_MAX whom we spoke to: perhaps it has to be said again
 LISTENERS_MAX = 1024
 CHALLENGES_PER_S = 1000.0
+CHALLENGES_OF_ONE_PER_S = 50.0  # whoever repeats what one sender once said does not use up those of the others
 CUTS_PER_S = 2000.0  # seal rings that are cut for strangers, at 20 us each: a flood costs no more
 LIFE_MAX = 1 << 42  # milliseconds since 1970, until 2109
 CHANCE_BITS = 22
@@ -138,7 +140,7 @@ class Sealer:
         self._peers: dict[End, _Peer] = {}
         self._listeners: OrderedDict[End, _Listener] = OrderedDict()
         self._rings: OrderedDict[tuple[bytes, bytes, int], AESGCM] = OrderedDict()
-        self._challenges = Admission(CHALLENGES_PER_S, now)
+        self._challenges = Shares(secret, CHALLENGES_PER_S, CHALLENGES_OF_ONE_PER_S, now)
         self._cuts = Admission(CUTS_PER_S, now)
 
     def take(self, keyring: Keyring) -> None:
@@ -179,8 +181,10 @@ class Sealer:
             return primary
         last = None if peer is None else keys.get(peer.key_id)
         choice = list(keys.values()) if last is None else [primary, last]
-        listener.vain += 1
-        return choice[(listener.vain - 1) % len(choice)]
+        turn, listener.vain = listener.vain, listener.vain + 1
+        return choice[
+            (turn + turn // len(choice)) % len(choice)
+        ]  # shifted: pairs meet all keys, too
 
     def _close(
         self, what: What, content: bytes, target: End, key: Key, ticket: bytes, *, tell: bool
@@ -207,7 +211,8 @@ class Sealer:
         ours = self._ticket_for(source) if known is None else known.ours
         if not hmac.compare_digest(letter.header.ticket, ours):
             is_new = known is None or letter.header.boot > known.boot or known.window.is_ahead(letter.header.number)
-            return self._challenge(letter, now) if is_new else Opened(broken=Broken.REPLAY)
+            asks = letter.header.what is What.MESSAGE  # what only answers is not worth a question
+            return self._challenge(letter, now) if is_new and asks else Opened(broken=Broken.REPLAY)
         return self._fresh(letter, self._peer(source))
 
     def _letter(self, data: bytes, source: End, target: bytes, now: float) -> _Letter | Broken:
@@ -259,11 +264,12 @@ class Sealer:
         header = letter.header
         if header.boot > peer.boot:
             peer.boot, peer.window, peer.ticket, peer.keeps_ours = header.boot, Window(), NO_TICKET, False
+        is_latest = peer.window.is_ahead(header.number)
         if not peer.window.accept(header.number):
             return Opened(broken=Broken.REPLAY)
-        peer.key_id = header.key_id
-        if letter.theirs != NO_TICKET:
-            peer.ticket = letter.theirs
+        if is_latest:  # what was overtaken may know less than what overtook it
+            peer.key_id = header.key_id
+            peer.ticket = letter.theirs if letter.theirs != NO_TICKET else peer.ticket
         match header.what:
             case What.MESSAGE:
                 peer.keeps_ours = True
@@ -284,9 +290,12 @@ class Sealer:
         return Opened(broken=Broken.FIRST_CONTACT, replies=(answer,))
 
     def _may_answer(self, letter: _Letter, now: float) -> bool:
-        """Only what tells us a ticket, and is as long as the answer: nobody may use us to make more of little."""
-        told = letter.header.what is What.MESSAGE and letter.theirs != NO_TICKET
-        return told and len(letter.content) >= NUMBER_BYTES and self._challenges.admit(now)
+        """Only what tells us a ticket, and is as long as the answer: nobody may use us to make more of little.
+
+        A challenge of a life that we think is over is answered, too: it may never say anything else to us.
+        """
+        told = letter.header.what is not What.NEWER and letter.theirs != NO_TICKET
+        return told and len(letter.content) >= NUMBER_BYTES and self._challenges.admit(endpoint(*letter.source), now)
 
     def _answer(self, what: What, number: int, letter: _Letter) -> bytes:
         """Under the key and with the ticket that it came with."""

@@ -8,7 +8,7 @@ import pytest
 
 from subord.sealing.header import HEADER_BYTES, TICKET_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
-from subord.sealing.sealer import Broken, End, Opened, Sealer
+from subord.sealing.sealer import CHALLENGES_OF_ONE_PER_S, Broken, End, Opened, Sealer
 from subord.wire import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
@@ -85,6 +85,54 @@ def test_routine_that_is_not_answered_tells_our_ticket_again() -> None:
     heard = a.seal(b"beat two", B, is_routine=True)
     assert len(heard) == len(unheard) + TICKET_BYTES
     assert repeated(a, b, heard) == [b"beat two"]
+
+
+def test_whose_clock_was_set_back_is_told_also_when_it_only_listens() -> None:
+    """It cannot open what it hears, asks for it again in a life that is thought to be over, and is told so."""
+    a, b = node(A), node(B, boot=2000 << 22)
+    met(a, b)
+    b = node(B, boot=1000 << 22, secret=1)
+    heard: list[bytes] = []
+    for _ in range(4):
+        post = [(B, a.seal(HELLO, B))]
+        while post:
+            target, data = post.pop(0)
+            source, reader = (A, b) if target == B else (B, a)
+            opened = reader.open(data, source, NOW)
+            heard += [opened.content] if opened.content is not None and target == B else []
+            post += [(source, reply) for reply in opened.replies]
+    assert HELLO in heard
+    assert b.boot > 2000 << 22
+
+
+def test_what_was_overtaken_does_not_bring_back_an_old_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = node(A), node(B)
+    met(a, b)
+    late = b.seal(ANSWER, A)  # with the ticket of now
+    before = a._peers[B].ticket
+    assert a.open(b.seal(ANSWER, A), B, NOW) == Opened(ANSWER)
+    a._peers[B].ticket = b"a newer1"
+    assert a.open(late, B, NOW) == Opened(ANSWER)
+    assert a._peers[B].ticket == b"a newer1" != before
+
+
+def test_who_repeats_one_recording_uses_up_no_other_question() -> None:
+    b = node(B)
+    recorded = node(A).seal(HELLO, B)
+    asked = sum(bool(b.open(recorded, A, NOW).replies) for _ in range(5000))
+    assert asked == CHALLENGES_OF_ONE_PER_S
+    others = [(f"10.0.7.{number}", 7117) for number in range(1, 21)]
+    heard = [bool(b.open(node(end).seal(HELLO, B), end, NOW).replies) for end in others]
+    assert sum(heard) >= 18  # two might share with the flood, by chance
+
+
+def test_pairs_of_words_meet_all_keys() -> None:
+    """Whoever hears only one key hears each of them, however many are said at once."""
+    ring = keyring_of(key_of(b"1" * 32), [key_of(b"2" * 32)])
+    a, b = node(A, ring=ring), node(B, ring=keyring_of(key_of(b"2" * 32)))
+    heard = [[b.open(a.seal(HELLO, B), A, NOW).broken is Broken.FIRST_CONTACT for _ in range(2)] for _ in range(8)]
+    assert any(first for first, _ in heard)
+    assert any(second for _, second in heard)
 
 
 def test_nothing_is_remembered_of_who_has_no_ticket() -> None:
@@ -224,7 +272,7 @@ def test_a_rotation_reaches_who_has_only_the_old_key() -> None:
     met(a, b)
     a.take(keyring_of(new, [old]))
     heard = [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(4)]
-    assert heard == [None, HELLO, None, HELLO]  # under the new key, under the one that it used
+    assert heard == [None, HELLO, HELLO, None]  # under the new key, under the one that it used, and turned round
     b.take(keyring_of(new, [old]))
     assert a.open(b.seal(ANSWER, A), B, NOW).content == ANSWER
     assert [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(3)] == [HELLO] * 3
