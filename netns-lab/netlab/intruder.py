@@ -21,6 +21,7 @@ import base64
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -56,7 +57,10 @@ Brought = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Assault:
-    """What one intruder does: `per_s` datagrams or connections in all. `options`: those of the lab, as JSON."""
+    """What one intruder does until standard input ends, `for_s` at most: `per_s` datagrams or connections in all.
+
+    `options`: those of the lab, as JSON.
+    """
 
     kind: Kind
     own: str
@@ -73,14 +77,14 @@ class Assault:
 def intrude(text: str) -> int:
     """Do it (an Assault as JSON), and say what was done. 0, or 1 with a sentence why not."""
     assault = Assault(**json.loads(text))
-    options = Options.from_json(assault.options)
+    options, began = Options.from_json(assault.options), time.monotonic()
     try:
         _check_place(assault.own)
         brought = _DOING[assault.kind](assault, options)
     except LabError as reason:
         print(reason, file=sys.stderr)
         return 1
-    print(json.dumps(brought), flush=True)
+    print(json.dumps({**brought, "lasted_s": time.monotonic() - began}), flush=True)
     return 0
 
 
@@ -141,14 +145,18 @@ def _send(assault: Assault, make: Callable[[], tuple[str, Packet]]) -> Brought:
 
 
 def _due(per_s: float, for_s: float) -> Iterator[int]:
-    """How many now; again and again until the time is over."""
+    """How many now; again and again until we are told to end, or the time is over."""
     begin, done = time.monotonic(), 0.0
-    while (passed := time.monotonic() - begin) < for_s:
+    while (passed := time.monotonic() - begin) < for_s and not _told_to_end(0):
         done = max(done, (passed - BEHIND_S_MAX) * per_s)
         due = int(passed * per_s - done)
         yield due
         done += due
         time.sleep(TURN_S)
+
+
+def _told_to_end(wait_s: float) -> bool:
+    return bool(select.select([sys.stdin], [], [], wait_s)[0])
 
 
 def _knock(assault: Assault, options: Options) -> Brought:
@@ -182,11 +190,12 @@ def _pretend(assault: Assault, options: Options) -> Brought:
                 preexec_fn=lambda: linux.die_with(us, signal.SIGKILL),  # noqa: PLW1509 - we have one thread
             )
         print(READY, flush=True)
-        try:
-            process.wait(assault.for_s)
+        until = time.monotonic() + assault.for_s
+        while time.monotonic() < until and not _told_to_end(TURN_S) and process.poll() is None:
+            pass
+        if process.poll() is not None:
             raise LabError(f"The daemon of the intruder ended by itself: {_last_line(directory.path / 'log')}")
-        except subprocess.TimeoutExpired:
-            counted = measure.counters_of(directory.path / "control.sock") or {}
+        counted = measure.counters_of(directory.path / "control.sock") or {}
         process.terminate()
         try:
             process.wait(LEAVE_S_MAX)

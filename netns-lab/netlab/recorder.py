@@ -55,7 +55,7 @@ class Order:
 
     path: str
     frames_max: int = 200_000
-    seconds_max: float = 120.0
+    seconds_max: float = 300.0
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -66,13 +66,14 @@ def record(text: str) -> int:
     order = Order(**json.loads(text))
     with _tap() as tap, Path(order.path).open("wb") as tape:
         print(READY, flush=True)
-        frames = _write(tap, tape, order)
-        heard = {"frames": frames, "lost": _lost(tap), "full": frames >= order.frames_max}
+        frames, was_asked = _write(tap, tape, order)
+        heard = {"frames": frames, "lost": _lost(tap), "cut": not was_asked}
     print(json.dumps(heard), flush=True)
     return 0
 
 
-def _write(tap: socket.socket, tape: BinaryIO, order: Order) -> int:
+def _write(tap: socket.socket, tape: BinaryIO, order: Order) -> tuple[int, bool]:
+    """(frames, whether we were asked to end, rather than by a bound)."""
     frames, until, asked_to_end = 0, time.monotonic() + order.seconds_max, False
     while frames < order.frames_max and not asked_to_end and (left := until - time.monotonic()) > 0:
         ready = select.select([tap, sys.stdin], [], [], left)[0]
@@ -81,7 +82,7 @@ def _write(tap: socket.socket, tape: BinaryIO, order: Order) -> int:
             tape.write(_LENGTH.pack(len(frame)) + frame)
             frames += 1
         tape.flush()  # somebody may look while we write
-    return frames
+    return frames, asked_to_end
 
 
 def _heard(tap: socket.socket, frames_max: int) -> Iterator[bytes]:
@@ -168,8 +169,8 @@ def known_words(addresses: Iterable[str], secret: bytes) -> list[bytes]:
     return [*map(msgspec.msgpack.encode, texts), secret, base64.b64encode(secret)]
 
 
-def plain(frames: Iterable[bytes], words: Iterable[bytes]) -> list[Finding]:
-    """Datagrams that are not sealed, streams that are not TLS from their first byte on, and any of `words`."""
+def plain(frames: Iterable[bytes], words: Iterable[bytes], secret: bytes) -> list[Finding]:
+    """Datagrams that `secret` does not open, streams that are not TLS from their first byte on, any of `words`."""
     wanted, found, streams = list(words), [], _Streams()
     for number, frame in enumerate(frames):
         packet = taken_apart(frame)
@@ -177,7 +178,7 @@ def plain(frames: Iterable[bytes], words: Iterable[bytes]) -> list[Finding]:
             continue
         if packet.protocol == TCP:
             streams.add(number, packet)
-        elif why := _not_sealed(packet.payload) or _spoken((packet.payload,), wanted):
+        elif why := _not_sealed(packet, secret) or _spoken((packet.payload,), wanted):
             found.append(Finding(number, _between(packet), why))
     return sorted([*found, *streams.findings(wanted)])
 
@@ -255,8 +256,29 @@ class _Streams:
                 yield Finding(stream.frame, stream.between, why)
 
 
-def _not_sealed(payload: bytes) -> str:
-    return "" if payload.startswith(SEALED) else f"a datagram that begins with {payload[:4].hex() or 'nothing'}"
+def _not_sealed(packet: Packet, secret: bytes) -> str:
+    """Whatever the tag of AES-GCM fits is no plain text: so a seal that only pretends is found."""
+    from cryptography.exceptions import InvalidTag  # here, because each start of the lab would pay for it
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    from subord.sealing.header import HEADER_BYTES, OVERHEAD_BYTES, endpoint, unpack
+    from subord.sealing.keys import INFO_DATAGRAM, derive
+
+    payload = packet.payload
+    header = unpack(payload) if payload.startswith(SEALED) and len(payload) >= OVERHEAD_BYTES else None
+    if header is None:
+        return f"a datagram that begins with {payload[:4].hex() or 'nothing'}"
+    source, target = (
+        endpoint(str(ipaddress.ip_address(address)), port)
+        for address, port in ((packet.source, packet.source_port), (packet.target, packet.target_port))
+    )
+    ring = AESGCM(derive(secret, INFO_DATAGRAM + source + header.boot.to_bytes(8, "big")))
+    try:
+        clear = payload[:HEADER_BYTES] + source + target
+        ring.decrypt(bytes(4) + header.number.to_bytes(8, "big"), payload[HEADER_BYTES:], clear)
+    except InvalidTag:
+        return "a datagram that looks sealed, and is not"
+    return ""
 
 
 def _not_tls(data: bytes) -> str:

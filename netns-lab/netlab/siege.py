@@ -46,7 +46,15 @@ HEARD_S_MAX = 20.0
 ANSWER_S_MAX = 15.0  # of a daemon on a busy machine
 SHARES = {"replay": 0.5, "forge": 0.5}  # of `per_s`
 KNOCKS_PER_S = 50.0
+ATTACK_S_MAX = 300.0  # longer than all that is waited for in a disaster
+SENT_LEAST = 0.5  # of what was wanted: else the siege was none
+ORPHAN_MOVES_MAX = 2  # to another leader, and back home
 FINDINGS_MAX = 20
+REASONS = (
+    *("replay", "bad_tag", "no_key", "unsealed", "oversized", "too_short", "stale_boot", "not_subord"),
+    *("tls_refused", "tls_too_slow"),
+)
+"""Why daemons throw away what this intruder sends, all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +63,7 @@ class Plan(evaluate.Plan):
 
     fanout: int = 8
     per_s: float = 2000.0
-    seconds: float = 20.0
+    seconds: float = 20.0  # or longer, until all are back in their places
     rest_s: float = 6.0  # how long processor time is measured, in peace and under attack
     events: Path | None = None  # a directory for the event log of each run
 
@@ -89,7 +97,7 @@ def measure_one(plan: Plan, nodes: int, number: int, progress: Progress) -> Reco
         progress("recording", 0, 0)
         found = listen(lab, lab.directory.path / "tape", peace)
         lab.wait_stable(STABLE_S_MAX)
-        progress(f"attacking for {plan.seconds:g} s", 0, 0)
+        progress(f"attacking for {plan.seconds:g} s or more", 0, 0)
         try:
             return {**found, **attack(lab, lab.directory.path / "tape", plan, siege, seed=f"{number}")}
         finally:
@@ -125,7 +133,8 @@ def listen(lab: Lab, tape: Path, victim: str) -> Record:
     finally:
         spy.end()
     frames = recorder.read(tape)
-    findings = recorder.plain(frames, recorder.known_words(lab.options.addresses, secret_of(lab)))
+    secret = secret_of(lab)
+    findings = recorder.plain(frames, recorder.known_words(lab.options.addresses, secret), secret)
     return {
         **found,
         **{f"recorded_{name}": value for name, value in heard.items()},
@@ -226,8 +235,12 @@ def attack(lab: Lab, tape: Path, plan: Plan, victim: str, seed: str) -> Record:
     try:
         for envoy in army.values():
             envoy.await_word(intruder.READY)
+        until = time.monotonic() + plan.seconds
         siege = _cpu_percent(lab, plan.rest_s)
+        moved_before = sum(counting.moves(lab.look(), since).values())
         fallen = disaster(lab, victim)
+        over = time.monotonic()
+        time.sleep(max(0.0, until - over))
         brought = {kind: envoy.finish() for kind, envoy in army.items()}
     finally:
         for envoy in army.values():
@@ -237,12 +250,15 @@ def attack(lab: Lab, tape: Path, plan: Plan, victim: str, seed: str) -> Record:
     after = _figures(lab, victim)
     ended = [node.address for node in cluster.nodes.values() if not node.alive]
     return {
-        "attacked_s": plan.seconds,
+        "attacked_s": min(each["lasted_s"] for each in brought.values()),
         **_named("siege", fallen),
+        "moved_before_kill": moved_before,
+        "orphan_moves_max": max((moved.get(node, 0) for node in fallen["concerned"][1:]), default=0),
         "others_moved": sum(times for node, times in moved.items() if node not in fallen["concerned"]),
         **_power(events[mark:], roots, lab.address(INTRUDER)),
         "ended": len(ended),
         **_of_intruders(brought),
+        "wanted": {kind: _per_s(plan, kind) * brought[kind]["lasted_s"] for kind in (*SHARES, "knock")},
         "dropped": {name: after.dropped[name] - before.dropped[name] for name in sorted(after.dropped)},
         "dropped_before": dict(before.dropped),
         "cpu_percent_peace": statistics.mean(peace),
@@ -264,13 +280,17 @@ def _army(lab: Lab, tape: Path, plan: Plan, seed: str) -> dict[str, Envoy]:
             kind=kind,
             own=own,
             options=options,
-            per_s=plan.per_s * SHARES[kind] if kind in SHARES else KNOCKS_PER_S,
-            for_s=plan.seconds,
+            per_s=_per_s(plan, kind),
+            for_s=ATTACK_S_MAX,
             seed=f"{seed}/{kind}",
             tape=str(tape),
         )
-        army[kind] = Envoy(lab, INTRUDER, "intrude", assault.to_json(), plan.seconds)
+        army[kind] = Envoy(lab, INTRUDER, "intrude", assault.to_json(), ATTACK_S_MAX)
     return army
+
+
+def _per_s(plan: Plan, kind: str) -> float:
+    return plan.per_s * SHARES[kind] if kind in SHARES else KNOCKS_PER_S
 
 
 def _power(events: Iterable[Event], roots: set[str], own: str) -> Record:
@@ -280,7 +300,6 @@ def _power(events: Iterable[Event], roots: set[str], own: str) -> Record:
     return {
         "roots": len(ruled),
         "root_addresses": sorted(ruled),
-        "intruder_was_root": own in ruled,
         "led_by_intruder": sum(event.get("leader") == own for event in places),
     }
 
@@ -290,6 +309,7 @@ def _of_intruders(brought: dict[str, dict[str, Any]]) -> Record:
         "sent": {kind: told["sent"] for kind, told in brought.items()},
         "forged": brought["forge"]["ways"],
         "knocked": brought["knock"]["ways"],
+        "knocks_skipped": brought["knock"]["skipped"],
         "knocks_ended": brought["knock"]["ends"],
         "knocks_answered": brought["knock"]["answered"],
         "pretender_tree_nodes": brought["pretend"]["tree_nodes"],
@@ -341,9 +361,14 @@ def faults_of(record: Record) -> list[str]:
     bad = {
         f"{record['plain']} findings in the clear": record["plain"],
         "no handshake was recorded": record["recorded_handshakes"] == 0,
+        f"{record['recorded_lost']} frames are not on the tape": record["recorded_lost"],
+        "the tape was too short": record["recorded_cut"],
+        **{f"only {record['sent'][kind]} sent of {kind}": True for kind in _too_few(record)},
+        **{f"nothing was thrown away as {reason}": True for reason in _not_counted(record)},
+        f"{record['moved_before_kill']} moves before anybody was killed": record["moved_before_kill"],
+        f"an orphan moved {record['orphan_moves_max']} times": record["orphan_moves_max"] > ORPHAN_MOVES_MAX,
         f"{record['others_moved']} moves of others": record["others_moved"],
         f"{record['roots']} roots": record["roots"] != 1,
-        "the intruder was root": record["intruder_was_root"],
         f"{record['led_by_intruder']} were led by the intruder": record["led_by_intruder"],
         f"the intruder's tree had {record['pretender_tree_nodes']} nodes": record["pretender_tree_nodes"] != 1,
         "the intruder had a leader": record["pretender_led"],
@@ -354,6 +379,16 @@ def faults_of(record: Record) -> list[str]:
         "its orphans did not come back": None in (record["peace_back_s"], record["siege_back_s"]),
     }
     return [words for words, holds in bad.items() if holds]
+
+
+def _too_few(record: Record) -> list[str]:
+    wanted = {**record["wanted"], "pretend": 1 / SENT_LEAST}
+    return [kind for kind, least in wanted.items() if record["sent"][kind] < SENT_LEAST * least]
+
+
+def _not_counted(record: Record) -> list[str]:
+    """Reasons for which nothing was thrown away, though the intruder gave cause."""
+    return [reason for reason in REASONS if not record["dropped"].get(reason)]
 
 
 def is_whole(record: Record) -> bool:
