@@ -45,7 +45,8 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault("findings in the clear on the tape", lambda run: run["plain"]),
     Fault("roots besides the true one", lambda run: run["roots"] - 1),
-    Fault("changes of leader of nodes that had not lost theirs", lambda run: run["others_moved"]),
+    Fault("changes of leader before anybody was killed", lambda run: run["moved_before_kill"]),
+    Fault("of nodes that had not lost theirs, afterwards", lambda run: run["others_moved"]),
     Fault("nodes that followed the intruder", lambda run: run["led_by_intruder"]),
     Fault("nodes in the intruder's tree besides itself", lambda run: run["pretender_tree_nodes"] - 1),
     Fault("connections that were answered", lambda run: run["knocks_answered"]),
@@ -76,8 +77,8 @@ def is_sound(run: Run) -> bool:
 
 
 def is_held(run: Run) -> bool:
-    """Nothing of what must not happen did."""
-    return is_sound(run) and not any(fault.count(run) for fault in FAULTS)
+    """Nothing of what must not happen did, and all that was to be tried was (netns-lab/netlab/siege.py)."""
+    return is_sound(run) and not run["faults"]
 
 
 def cost() -> str:

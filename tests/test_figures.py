@@ -215,7 +215,8 @@ def rested(way: str, number: int, percent: float) -> Run:
 
 
 SIEGE = {
-    **dict.fromkeys(("plain", "others_moved", "led_by_intruder", "knocks_answered", "ended"), 0),
+    **dict.fromkeys(("plain", "moved_before_kill", "others_moved", "led_by_intruder", "knocks_answered", "ended"), 0),
+    "faults": [],
     **dict.fromkeys(("peace_orphans_never", "siege_orphans_never"), 0),
     "nodes": 100,
     "roots": 1,
@@ -262,7 +263,7 @@ def test_a_seal_is_compared_with_the_run_beside_it(given: Given) -> None:
 def test_a_castle_that_fell_did_not_hold(given: Given, worse: Run) -> None:
     given(
         sealing=[rested("sealed", 0, 0.07), rested("in the clear", 0, 0.05)],
-        siege=[measured(**SIEGE), {**measured(1, **SIEGE), **worse}],
+        siege=[measured(**SIEGE), {**measured(1, **SIEGE), "faults": ["in words"], **worse}],
     )
     cpu, held, healed = build_targets.sealing()
     assert (held.found, held.holds) == ("1 of 2 sieges held", False)

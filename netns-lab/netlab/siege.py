@@ -99,7 +99,8 @@ def measure_one(plan: Plan, nodes: int, number: int, progress: Progress) -> Reco
         lab.wait_stable(STABLE_S_MAX)
         progress(f"attacking for {plan.seconds:g} s or more", 0, 0)
         try:
-            return {**found, **attack(lab, lab.directory.path / "tape", plan, siege, seed=f"{number}")}
+            found |= attack(lab, lab.directory.path / "tape", plan, siege, seed=f"{number}")
+            return {**found, "faults": faults_of(found)}
         finally:
             if plan.events is not None:
                 shutil.copy(lab.directory.events, plan.events / f"siege-{nodes}-{plan.fanout}-{number}.jsonl")
@@ -355,7 +356,7 @@ def _cpu_percent(lab: Lab, seconds: float) -> list[float]:
 
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words; nothing when the castle held."""
-    if record["fault"] is not None:
+    if record.get("fault") is not None:
         return [str(record["fault"])]
     never = record["peace_orphans_never"] + record["siege_orphans_never"]
     bad = {
