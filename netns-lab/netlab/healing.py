@@ -24,7 +24,8 @@ from subord.sim.seen import percentile
 
 HEAL_S_MAX = 30.0
 STABLE_S_MAX = 60.0
-EDGES_S = 3.0  # after a change of place; the streams of a first start need more: it waits for 3 s of quiet besides
+EDGES_S = 3.0  # after a change of place, until the streams along the edges are open again
+FIRST_EDGES_S = 7.0  # after a first start that has been stable for 3 s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +108,7 @@ def measure(lab: Lab, *, ways: Iterable[str], times: int, seed: int, say: Callab
     """Start all nodes, then kill (or cut) and revive: `times` interior nodes, the root and a leaf, each way."""
     lab.start_all()
     lab.wait_stable(STABLE_S_MAX)
+    time.sleep(FIRST_EDGES_S)
     chance = random.Random(seed)
     found = []
     for way in ways:

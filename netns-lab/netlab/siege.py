@@ -29,6 +29,7 @@ from netlab.errors import LabError
 from netlab.evaluate import Run
 from netlab.events import Cluster, Event
 from netlab.figures import spread_text
+from netlab.healing import FIRST_EDGES_S
 from netlab.intruder import Assault
 from netlab.lab import Condition, Lab, LabTimeout
 from netlab.launch import Progress
@@ -41,7 +42,6 @@ NODES_MIN = 12  # two interior nodes besides the root
 STABLE_S_MAX = 120.0
 HEAL_S_MAX = 30.0
 HOME_S_MAX = 60.0
-EDGES_S = 6.0  # after a start: until the streams along the edges are open
 HEARD_S_MAX = 20.0
 ANSWER_S_MAX = 15.0  # of a daemon on a busy machine
 SHARES = {"replay": 0.5, "forge": 0.5}  # of `per_s`
@@ -92,7 +92,7 @@ def measure_one(plan: Plan, nodes: int, number: int, progress: Progress) -> Reco
         lab.events = []
         lab.start(*(position for position in lab.positions if position != INTRUDER))
         lab.wait_stable(STABLE_S_MAX)
-        time.sleep(EDGES_S)
+        time.sleep(FIRST_EDGES_S)
         peace, siege = victims_of(lab.look())
         progress("recording", 0, 0)
         found = listen(lab, lab.directory.path / "tape", peace)

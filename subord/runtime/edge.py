@@ -1,7 +1,7 @@
 """The stream along the edge to our leader: opened when the edge has settled, and its end is news for the core.
 
 Intuition: after moving house one puts the telephone in last, when it is clear that one stays. While a whole
-cluster starts there are better things to do, so the first one waits a little longer.
+cluster starts there are better things to do than 500 TLS handshakes, so the first one waits longer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import trio
 
 from subord.runtime.streams import Streams
 
-FIRST_DELAY_S = (3.0, 5.0)
+FIRST_DELAY_S = (5.0, 9.0)
 DELAY_S = (0.5, 1.5)
 RETRY_S_MAX = 30.0
 
