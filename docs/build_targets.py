@@ -144,7 +144,7 @@ def rest() -> Iterator[Row]:
             ("packets", "1.1 a second", "rest_packets_per_s", 1.1, "", 2),
             ("bytes", "150 a second", "rest_bytes_per_s", 150, "", 0),
             ("CPU", "0.05 % of a core", "rest_cpu_percent", 0.05, " %", 3),
-            ("memory, shared pages divided,", "6 MiB", "pss_mib_per_node", 6, " MiB", 1),
+            ("memory (PSS)", "6 MiB", "pss_mib_per_node", 6, " MiB", 1),
         ):
             title = f"{what} of a node at rest, {way}, {REST_NODES_MIN} nodes and more"
             yield _most(title, aim, runs, key, bound=bound, unit=unit, digits=digits)

@@ -182,9 +182,7 @@ class Sealer:
         last = None if peer is None else keys.get(peer.key_id)
         choice = list(keys.values()) if last is None else [primary, last]
         turn, listener.vain = listener.vain, listener.vain + 1
-        return choice[
-            (turn + turn // len(choice)) % len(choice)
-        ]  # shifted: pairs meet all keys, too
+        return choice[(turn + turn // len(choice)) % len(choice)]  # shifted: pairs meet all keys, too
 
     def _close(
         self, what: What, content: bytes, target: End, key: Key, ticket: bytes, *, tell: bool
