@@ -40,6 +40,7 @@ RING_BYTES_MAX = 4096
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 50,000 nodes
 STREAMS_MAX = 2200  # of the largest leader: 1024 home, 1024 guest, and some questions
 STRANGERS_MAX = 256  # connections that have not said what they are for: more only of those who have shown the key
+STRANGERS_LEAST = 8  # where files are few half of the streams, but not fewer
 STRANGERS_OF_ONE_MAX = 32  # of one address
 GREETINGS_PER_S = 100.0  # handshakes with those whose datagrams have not shown the key: 1 ms of processor time each
 ANSWERS_AT_ONCE_MAX = 8  # each may hold ANSWER_BYTES_MAX of memory; more wait for OPENING_S_MAX
@@ -93,7 +94,7 @@ class Streams:
         self._is_ours = is_ours
         self._edge_closed = edge_closed
         self._streams_max = streams_max
-        self._strangers_max = min(STRANGERS_MAX, max(1, streams_max // 2))
+        self._strangers_max = min(STRANGERS_MAX, max(STRANGERS_LEAST, streams_max // 2))
         self._keeping = keeping
         self._tls = tls
         self._is_known = is_known
