@@ -222,7 +222,7 @@ def headline() -> str:
     stands = f"{_median(start, 'last_change_after_last_start_s'):.2f} s"
     member = f", each member {_sent(some['etcd-3'], 'member')}"
     sent = [_sent(some["subord"], "node"), _sent(some["serf"], "node"), _sent(some["etcd-3"], "client") + member]
-    return markdown(
+    table = markdown(
         ["medians, real daemons on one machine of two cores", "subord", "Serf", "etcd, three members"],
         [
             ["500 nodes are one tree, after the last start", stands, "-", "-"],
@@ -230,6 +230,9 @@ def headline() -> str:
             [f"packets and bytes a second that a node sends at rest, {nodes} nodes", *sent],
         ],
     )
+    sealed = one(records.read("sealing"), way="sealed")
+    costs = f"{_median(sealed, 'rest_packets_per_s'):.1f} and {_median(sealed, 'rest_bytes_per_s'):,.0f}"
+    return table + f"\nAll in the clear; a sealed node of subord sends {costs} ({sealed[0]['nodes']} nodes).\n"
 
 
 def _race() -> tuple[int, dict[str, list[Run]]]:

@@ -27,6 +27,7 @@ COMMANDS = {
     "why": "subord.cli.why",
     "wait": "subord.cli.wait",
     "position": "subord.cli.position",
+    "speedup": "subord.cli.speedup",
     "simulate": "subord.cli.simulate",
     "key": "subord.cli.key",
     "config": "subord.cli.config_check",

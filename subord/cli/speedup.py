@@ -1,0 +1,104 @@
+"""`subord speedup`: how many nodes one program should be spread over. Arithmetic only; no daemon is asked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TypedDict
+
+from subord.cli import exit_codes
+from subord.cli.errors import CommandError
+from subord.speedup import NODES_MAX, Program, best_nodes, fault_of, speedup
+
+SOURCE = "Gankevich, Tipikin, Gaiduchok, HPCS 2015, section Node mapping"
+SHOWN_AROUND = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the best number
+SHOWN_WITHOUT = (1, 10, 100, 1000, 10_000)
+
+
+class Point(TypedDict):
+    nodes: int
+    speedup: float
+
+
+class Answer(TypedDict):
+    """The JSON object of `--json`. `best`: null when further nodes never make it slower."""
+
+    alpha: float
+    beta: float
+    gamma: float
+    best: Point | None
+    points: list[Point]
+    source: str
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "speedup",
+        help="compute the best number of nodes for one program",
+        description="Print the number of nodes on which a program runs fastest: the maximum of "
+        f"N / (1 - a + a N + b g N^3). No daemon is asked. Source: {SOURCE}.",
+    )
+    parser.add_argument("--alpha", type=float, required=True, metavar="A", help="serial portion of the work, 0 to 1")
+    parser.add_argument(
+        "--beta",
+        type=float,
+        required=True,
+        metavar="B",
+        help="diameter: the most nodes that a message passes through",
+    )
+    parser.add_argument(
+        "--gamma", type=float, required=True, metavar="G", help="performance of a node to that of a link"
+    )
+    parser.add_argument("--nodes", type=int, action="append", metavar="N", help="also the speedup on N nodes")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the best number of nodes, and the speedup there and around."""
+    program = Program(arguments.alpha, arguments.beta, arguments.gamma)
+    fault = fault_of(program)
+    if fault is not None:
+        raise CommandError(fault, exit_codes.USAGE)
+    for nodes in arguments.nodes or ():
+        if not 1 <= nodes <= NODES_MAX:
+            raise CommandError(f"argument --nodes: from 1 to {NODES_MAX}, not {nodes}", exit_codes.USAGE)
+    answer = _answer(program, arguments.nodes or [])
+    print(json.dumps(answer) if arguments.json else _human(answer))
+    return exit_codes.OK
+
+
+def _answer(program: Program, nodes: list[int]) -> Answer:
+    best = best_nodes(program)
+    around = SHOWN_WITHOUT if best is None else [max(1, round(best * times)) for times in SHOWN_AROUND]
+    shown = sorted({*around, *nodes} if best is None else {*around, *nodes, best})
+    return {
+        "alpha": program.alpha,
+        "beta": program.beta,
+        "gamma": program.gamma,
+        "best": None if best is None else _point(program, best),
+        "points": [_point(program, each) for each in shown],
+        "source": SOURCE,
+    }
+
+
+def _point(program: Program, nodes: int) -> Point:
+    return {"nodes": nodes, "speedup": speedup(program, nodes)}
+
+
+def _human(answer: Answer) -> str:
+    best, alpha = answer["best"], answer["alpha"]
+    if best is not None:
+        nodes = "1 node" if best["nodes"] == 1 else f"{best['nodes']} nodes"
+        head = f"best on {nodes}: {best['speedup']:.4g} times as fast"
+    elif alpha == 0:
+        head = "no further node hurts: talking costs next to nothing, and all of the work can be shared"
+    else:
+        head = f"no further node hurts: talking costs next to nothing; never more than {1 / alpha:.4g} times as fast"
+    rows = [
+        ("nodes", "times as fast"),
+        *((str(each["nodes"]), f"{each['speedup']:.4g}") for each in answer["points"]),
+    ]
+    width = max(len(nodes) for nodes, _ in rows)
+    table = [f"  {nodes:>{width}}  {times}" for nodes, times in rows]
+    return "\n".join([head, "", *table, "", f"source: {answer['source']}"])
