@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from random import Random
@@ -11,6 +11,7 @@ from random import Random
 import msgspec
 import pytest
 import trio
+from conditions import WAIT_S_MAX, until
 
 from subord.core import showing
 from subord.core.events import Notice, Refused, Start
@@ -24,7 +25,6 @@ from subord.runtime.mail import Mail
 from subord.runtime.udp import UdpSocket
 from subord.wire import DATAGRAM_BYTES_MAX, HEADER, MAGIC, VERSIONS_DATAGRAM, decode, encode
 
-WAIT_S_MAX = 20.0
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), timing_name="lab")
 TERMS = Terms.of(SETTINGS)
 ROOT, SECOND = "127.0.0.1", "127.0.0.2"
@@ -72,14 +72,6 @@ def caller(address: str = SECOND, port: int = 0) -> Iterator[socket.socket]:
         sock.bind((address, port))
         sock.setblocking(False)
         yield sock
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    with trio.move_on_after(WAIT_S_MAX):
-        while not condition():  # noqa: ASYNC110 - we wait for the kernel, which sets no Event
-            await trio.sleep(0.005)
-        return
-    raise AssertionError(f"never happened: {what}")
 
 
 async def received(sock: socket.socket) -> bytes:

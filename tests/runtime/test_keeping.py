@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trio
+from conditions import until
 
 from subord.runtime.keeping import FILE_NAME, Keeping
 from subord.sealing import keyfile
@@ -14,7 +14,6 @@ from subord.sealing.keyfile import Kept
 from subord.sealing.keys import Key, Keyring, KeyringError, key_of, keyring_of, text_of
 from subord.sealing.rotation import fingerprint, install
 
-WAIT_S_MAX = 20.0
 ONE, TWO, THREE = (key_of(bytes([number]) * 32) for number in (1, 2, 3))
 
 
@@ -44,14 +43,6 @@ class Cabinet:
 @pytest.fixture
 def cabinet(tmp_path: Path) -> Cabinet:
     return Cabinet(tmp_path, ring(ONE))
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    with trio.move_on_after(WAIT_S_MAX):
-        while not condition():  # noqa: ASYNC110 - a thread writes, which sets no Event
-            await trio.sleep(0.005)
-        return
-    raise AssertionError(f"never happened: {what}")
 
 
 async def saved(keeping: Keeping) -> None:

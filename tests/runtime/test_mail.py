@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import trio
+from conditions import WAIT_S_MAX, until
 from ports import free_port
 
 from subord.core.messages import Message, Stranger
@@ -24,7 +25,6 @@ from subord.sealing.keys import Keyring, key_of, keyring_of
 from subord.sealing.sealer import Broken, Sealer
 from subord.wire import MAGIC, Fault, decode, encode
 
-WAIT_S_MAX = 20.0
 ONE, TWO = (key_of(bytes([number]) * 32) for number in (1, 2))
 RING = keyring_of(ONE)
 A, B, STRANGER = "127.0.0.1", "127.0.0.2", "127.0.0.3"
@@ -110,14 +110,6 @@ async def building() -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
         yield Town(stack, nursery)
         nursery.cancel_scope.cancel()
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    with trio.move_on_after(WAIT_S_MAX):
-        while not condition():  # noqa: ASYNC110 - we wait for the kernel, which sets no Event
-            await trio.sleep(0.005)
-        return
-    raise AssertionError(f"never happened: {what}")
 
 
 async def heard(office: Office, *expected: Message) -> None:

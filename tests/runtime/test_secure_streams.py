@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 import trio
+from conditions import WAIT_S_MAX, until
 from ports import free_port
 
 from subord.runtime import streams as module
@@ -23,7 +24,6 @@ from subord.runtime.tls import Tls, papers_of
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of, text_of
 from subord.sealing.rotation import install, remove, use
 
-WAIT_S_MAX = 20.0
 STATUS = Question("status")
 ONE, TWO, THREE = (key_of(bytes([number]) * 32) for number in (1, 2, 3))
 A, B, C, ELSEWHERE = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.77"
@@ -129,14 +129,6 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
         yield Town(stack, nursery, tmp_path)
         nursery.cancel_scope.cancel()
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    with trio.move_on_after(WAIT_S_MAX):
-        while not condition():  # noqa: ASYNC110 - we wait for the kernel, which sets no Event
-            await trio.sleep(0.005)
-        return
-    raise AssertionError(f"never happened: {what}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+from conditions import WAIT_S_MAX, until
 
 import subord
 from subord.core.network import Network
@@ -29,7 +30,6 @@ from subord.runtime.counters import Counters
 from subord.runtime.frames import frame
 from subord.runtime.streams import Opening, Streams, streams_allowed
 
-WAIT_S_MAX = 20.0
 STATUS = Question("status")
 LEADER, SUBORDINATE, STRANGER = "127.0.0.1", "127.0.0.2", "127.9.9.9"
 SOURCE = str(Path(subord.__file__).parents[1])
@@ -87,14 +87,6 @@ async def serving(**options: Any) -> AsyncIterator[Served]:
             nursery.start_soon(attend)
             yield served
             nursery.cancel_scope.cancel()
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    with trio.move_on_after(WAIT_S_MAX):
-        while not condition():  # noqa: ASYNC110 - we wait for the kernel, which sets no Event
-            await trio.sleep(0.005)
-        return
-    raise AssertionError(f"never happened: {what}")
 
 
 @contextmanager
