@@ -6,6 +6,7 @@ line but the last. An experiment that failed is a line, too: who only repeats un
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(ABC):
     """What is repeated how often; fields are options of the command. Its module has `table` and `is_whole` beside."""
 
     nodes: tuple[int, ...]
@@ -37,9 +38,9 @@ class Plan:
         """Sentences about what is left out on this machine."""
         return []
 
+    @abstractmethod
     def runs(self, progress: Progress) -> Iterator[Run]:
         """Raises LabError, before the first run, when the plan cannot be carried out."""
-        raise NotImplementedError
 
 
 def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) -> list[Record]:

@@ -67,9 +67,7 @@ class Broken(enum.Enum):
     CROWD = "crowd_of_strangers"  # more than CUTS_PER_S
     REPLAY = "replay"
     STALE_BOOT = "stale_boot"
-    FIRST_CONTACT = (
-        "first_contact"  # authentic, but perhaps said to an earlier life of ours: it was asked to repeat it
-    )
+    FIRST_CONTACT = "first_contact"  # authentic, but perhaps not said now: it was asked to repeat it
 
 
 def boot_of(life: int, secret: bytes, number: int = 0) -> int:
