@@ -167,6 +167,19 @@ async def test_who_was_restarted_is_heard_and_hears() -> None:
         await heard(a, words(3))
 
 
+async def test_what_is_no_routine_reaches_who_was_restarted_at_once() -> None:
+    """It could not ask for more: only a word that tells a ticket can be asked for again."""
+    async with building() as town:
+        a, b = town.open(A), town.open(B)
+        a.mail.send(words(1), B)
+        await heard(b, words(1))
+        b.mail.send(words(2), A)
+        await heard(a, words(2))
+        b.live(boot=BOOT + (1 << 22))
+        a.mail.send(words(3), B)
+        await heard(b, words(1), words(3))
+
+
 async def test_who_was_restarted_with_its_clock_set_back_says_so(warnings: list[str]) -> None:
     async with building() as town:
         a, b = town.open(A), town.open(B)

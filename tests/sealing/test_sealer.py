@@ -8,7 +8,7 @@ import pytest
 
 from subord.sealing.header import HEADER_BYTES, TICKET_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
-from subord.sealing.sealer import CHALLENGES_OF_ONE_PER_S, Broken, End, Opened, Sealer
+from subord.sealing.sealer import CHALLENGES_OF_ONE_PER_S, CHALLENGES_PER_S, Broken, End, Opened, Sealer
 from subord.wire import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
@@ -124,6 +124,14 @@ def test_who_repeats_one_recording_uses_up_no_other_question() -> None:
     others = [(f"10.0.7.{number}", 7117) for number in range(1, 21)]
     heard = [bool(b.open(node(end).seal(HELLO, B), end, NOW).replies) for end in others]
     assert sum(heard) >= 18  # two might share with the flood, by chance
+
+
+def test_many_who_come_at_once_are_asked_so_many_a_second() -> None:
+    b = node(B)
+    ends = [(f"10.{number >> 8}.{number & 255}.9", 7117) for number in range(1, 3001)]
+    heard = [bool(b.open(node(end).seal(HELLO, B), end, NOW).replies) for end in ends]
+    assert sum(heard) == CHALLENGES_PER_S
+    assert b.open(node(A).seal(HELLO, B), A, NOW + 1).replies
 
 
 def test_pairs_of_words_meet_all_keys() -> None:
