@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from subord.core.classes import CLASS_MAX
 from subord.core.messages import (
     ALTERNATES_MAX,
     CHANGES_MAX,
@@ -35,6 +36,8 @@ from subord.core.messages import (
     Meet,
     Message,
     No,
+    Pong,
+    Probe,
     Propose,
     Refuse,
     Stranger,
@@ -60,6 +63,7 @@ CEILING_BYTES = (
 NATURAL = st.integers(0, TOP)
 COUNT = st.integers(0, COUNT_TOP)
 MILLISECONDS = st.integers(0, MILLISECONDS_TOP)
+CLASS = st.integers(0, CLASS_MAX)
 TEXT = st.text(max_size=60)
 
 
@@ -73,11 +77,11 @@ GUIDANCE = st.builds(
     Guidance, NATURAL, positions(32), positions(ALTERNATES_MAX), positions(ALTERNATES_MAX), st.booleans()
 )
 CHANGE = st.builds(
-    Change, st.integers(1, TOP), NATURAL, st.integers(0, 2), NATURAL, COUNT, COUNT, missing=st.booleans()
+    Change, st.integers(1, TOP), NATURAL, st.integers(0, 2), NATURAL, COUNT, COUNT, st.booleans(), CLASS, CLASS, CLASS
 )
 CHANGES = st.lists(CHANGE, max_size=12).map(tuple)
 STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
-    Propose: st.builds(Propose, NATURAL, NATURAL, TERMS, st.sampled_from(Wish)),
+    Propose: st.builds(Propose, NATURAL, NATURAL, TERMS, st.sampled_from(Wish), COUNT, CLASS),
     Accept: st.builds(Accept, NATURAL, NATURAL, GUIDANCE),
     Refuse: st.builds(
         Refuse,
@@ -89,7 +93,7 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
         positions(HINTS_MAX),
         NATURAL,
     ),
-    Ask: st.builds(Ask, NATURAL, NATURAL, TERMS, NATURAL),
+    Ask: st.builds(Ask, NATURAL, NATURAL, TERMS, NATURAL, CLASS, CLASS),
     Advice: st.builds(Advice, NATURAL, NATURAL, st.booleans(), NATURAL, positions(HINTS_MAX), NATURAL),
     Back: st.builds(Back, NATURAL, st.integers(1, TOP)),
     Beat: st.builds(Beat, NATURAL, NATURAL, NATURAL, MILLISECONDS, NATURAL, CHANGES, positions(12), st.booleans()),
@@ -97,9 +101,11 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
     Stranger: st.builds(Stranger, NATURAL, NATURAL),
     Guide: st.builds(Guide, NATURAL, GUIDANCE),
     Goodbye: st.builds(Goodbye, NATURAL, st.sampled_from(Why), positions(ALTERNATES_MAX)),
-    Announce: st.builds(Announce, NATURAL, TERMS),
-    Errand: st.builds(Errand, NATURAL, st.integers(0, (1 << 62) - 1), positions(HINTS_MAX)),
-    Meet: st.builds(Meet, NATURAL, st.integers(1, TOP)),
+    Announce: st.builds(Announce, NATURAL, TERMS, CLASS),
+    Errand: st.builds(Errand, NATURAL, st.integers(0, (1 << 62) - 1), positions(HINTS_MAX), CLASS),
+    Meet: st.builds(Meet, NATURAL, st.integers(1, TOP), CLASS),
+    Probe: st.builds(Probe, NATURAL, NATURAL),
+    Pong: st.builds(Pong, NATURAL, NATURAL, COUNT, CLASS),
     Versions: st.builds(Versions, st.lists(st.integers(0, 255), max_size=HINTS_MAX).map(tuple)),
 }
 ANY_MESSAGE = st.one_of(*STRATEGIES.values())
@@ -131,13 +137,29 @@ def tops(count: int) -> tuple[int, ...]:
 LONGEST_TERMS = Terms("x" * TERM_CHARACTERS_MAX, COUNT_TOP, COUNT_TOP, "performance", "complete", "lan")
 LONGEST_GUIDANCE = Guidance(TOP, tops(PATH_POSITIONS_MAX), tops(ALTERNATES_MAX), tops(ALTERNATES_MAX), adrift=True)
 # A node states a row or says that it is gone, at most CHANGES_MAX of both together (roster.py, `batch`).
-LONGEST_CHANGES = tuple(Change(p, TOP, 2, TOP, COUNT_TOP, COUNT_TOP, missing=True) for p in tops(CHANGES_MAX))
+LONGEST_CHANGES = tuple(
+    Change(p, TOP, 2, TOP, COUNT_TOP, COUNT_TOP, True, *[CLASS_MAX] * 3) for p in tops(CHANGES_MAX)
+)
 LONGEST: list[Message] = [
-    Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE),
+    Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE, COUNT_TOP, CLASS_MAX),
     Accept(TOP, TOP, LONGEST_GUIDANCE),
     Refuse(TOP, TOP, No.LEAVING, "x" * REASON_CHARACTERS_MAX, RETRY_MS_MAX, tops(HINTS_MAX), TOP),
-    Ask(TOP, TOP, LONGEST_TERMS, TOP),
-    Advice(TOP, TOP, room=True, root=TOP, hints=tops(HINTS_MAX), highest_guest=TOP),
+    Ask(TOP, TOP, LONGEST_TERMS, TOP, CLASS_MAX, CLASS_MAX),
+    Advice(
+        TOP,
+        TOP,
+        True,
+        TOP,
+        tops(HINTS_MAX),
+        TOP,
+        (COUNT_TOP,) * HINTS_MAX,
+        COUNT_TOP,
+        TOP,
+        COUNT_TOP,
+        CLASS_MAX,
+        CLASS_MAX,
+        tops(HINTS_MAX),
+    ),
     Back(TOP, TOP),
     Beat(TOP, TOP, TOP, MILLISECONDS_TOP, TOP, LONGEST_CHANGES, (), more=True),
     Beat(TOP, TOP, TOP, MILLISECONDS_TOP, TOP, (), tops(CHANGES_MAX), more=True),
@@ -146,9 +168,11 @@ LONGEST: list[Message] = [
     Guide(TOP, LONGEST_GUIDANCE),
     Goodbye(TOP, Why.DISPLACED, tops(ALTERNATES_MAX)),
     Versions(tuple(range(HINTS_MAX))),
-    Announce(TOP, LONGEST_TERMS),
-    Errand(TOP, (1 << 62) - 1, tops(HINTS_MAX)),
-    Meet(TOP, TOP),
+    Announce(TOP, LONGEST_TERMS, CLASS_MAX),
+    Errand(TOP, (1 << 62) - 1, tops(HINTS_MAX), CLASS_MAX),
+    Meet(TOP, TOP, CLASS_MAX),
+    Probe(TOP, TOP),
+    Pong(TOP, TOP, COUNT_TOP, CLASS_MAX),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from subord.core.agenda import Agenda
+from subord.core.classes import UNKNOWN
 from subord.core.events import Action, Notice, Publish, Reply, Send
 from subord.core.mapping import IpMapping
 from subord.core.messages import Message, Terms
@@ -26,6 +27,7 @@ class Context:
         self.incarnation = incarnation
         self.chance = chance
         self.now = now
+        self.performance = UNKNOWN  # class of our own, as measured here
         self.heard_at = now  # when anybody of our network last spoke to us
         self.agenda = Agenda()
         self.actions: list[Action] = []

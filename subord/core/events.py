@@ -62,6 +62,21 @@ class Seeds(msgspec.Struct, frozen=True):
     positions: tuple[Position, ...]
 
 
+class Performance(msgspec.Struct, frozen=True):
+    """How many jobs this machine completes in a unit of time that all nodes share, smoothed; above 0."""
+
+    jobs: float
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """An answer to `Measure`: a round trip as seen on the wire, and the class of that node's performance."""
+
+    position: Position
+    number: int
+    seconds: float
+    performance: int
+
+
 class Start(msgspec.Struct, frozen=True):
     """Begin: look for the first place; `full_scan`: ask everybody first (scan.py)."""
 
@@ -78,7 +93,9 @@ class Leave(msgspec.Struct, frozen=True):
     grace_s: float
 
 
-Event: TypeAlias = Received | Unreadable | Unreachable | EdgeClosed | Known | Seeds | Start | Wakeup | Leave
+Event: TypeAlias = (
+    Received | Unreadable | Unreachable | EdgeClosed | Known | Seeds | Performance | Measured | Start | Wakeup | Leave
+)
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -96,6 +113,13 @@ class Publish(msgspec.Struct, frozen=True):
     """To everybody on the wire at once, where that is possible and wanted (multicast)."""
 
     message: Message
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """Find out how long a round trip to `target` takes. It may stay without answer."""
+
+    target: Position
+    number: int
 
 
 class PlaceChanged(msgspec.Struct, frozen=True):
@@ -180,4 +204,4 @@ Notice: TypeAlias = (
     | Dropped
     | Gone
 )
-Action: TypeAlias = Send | Reply | Publish | Notice
+Action: TypeAlias = Send | Reply | Publish | Measure | Notice

@@ -6,6 +6,7 @@ Finding a leader      Propose -> Accept | Refuse      "may I be your subordinate
                       Announce (multicast)            "here is a root"
                       Errand                          "ask there in my name"
                       Meet                            "there is a lower root"
+                      Probe   -> Pong                 "how far are you away?"
 Staying attached      Beat    -> Echo | Stranger      "I am here, this changed below me"
                       Guide                           "our way to the root changed"
 Leaving               Goodbye
@@ -24,6 +25,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from subord.core.classes import CLASS_MAX, UNKNOWN
 from subord.core.settings import Settings
 
 PATH_POSITIONS_MAX = 64
@@ -47,6 +49,7 @@ Path = Annotated[tuple[Position, ...], msgspec.Meta(max_length=PATH_POSITIONS_MA
 Alternates = Annotated[tuple[Position, ...], msgspec.Meta(max_length=ALTERNATES_MAX)]
 Hints = Annotated[tuple[Position, ...], msgspec.Meta(max_length=HINTS_MAX)]
 Levels = Annotated[tuple[Count, ...], msgspec.Meta(max_length=HINTS_MAX)]
+Class = Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]  # of a measured quantity (classes.py)
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
@@ -135,6 +138,9 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     moves: Count  # leader changes of that node in this incarnation
     age_s: Count  # in its place
     missing: bool = False
+    performance: Class = UNKNOWN  # as that node measures it
+    standing: Class = UNKNOWN  # the performance by which it ranks
+    round_trip: Class = UNKNOWN  # to its leader
 
 
 class Propose(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -143,6 +149,7 @@ class Propose(msgspec.Struct, frozen=True, array_like=True, tag=1):
     terms: Terms
     wish: Wish
     nodes: Count = 1  # that the proposer brings along, itself included
+    standing: Class = UNKNOWN  # by which the proposer will rank
 
 
 class Accept(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -166,6 +173,8 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):
     exchange: Number
     terms: Terms
     asker: Number = 0  # who wants to know, when the sender runs an errand for it; 0: the sender
+    standing: Class = UNKNOWN  # of who wants to know
+    performance: Class = UNKNOWN
 
 
 class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -179,6 +188,9 @@ class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
     wanted: Count = 0  # the level on which the asker belongs, by its rank among the living; 0: not known
     swap: Number = 0  # somebody who is full, but has a guest that would have to give way to a SWAP; 0: none
     swap_level: Count = 0
+    standing: Class = UNKNOWN  # of the answering node
+    root_standing: Class = UNKNOWN
+    others: Hints = ()  # some live ones that may lead the asker, by chance: perhaps one of them is near
 
 
 class Back(msgspec.Struct, frozen=True, array_like=True, tag=6):
@@ -233,6 +245,7 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
     incarnation: Number
     terms: Terms
+    standing: Class = UNKNOWN
 
 
 class Errand(msgspec.Struct, frozen=True, array_like=True, tag=14):
@@ -241,6 +254,7 @@ class Errand(msgspec.Struct, frozen=True, array_like=True, tag=14):
     incarnation: Number
     exchange: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]  # of the first door; the others' follow
     doors: Hints
+    standing: Class = UNKNOWN
 
 
 class Meet(msgspec.Struct, frozen=True, array_like=True, tag=15):
@@ -248,6 +262,19 @@ class Meet(msgspec.Struct, frozen=True, array_like=True, tag=15):
 
     incarnation: Number
     root: Position
+    standing: Class = UNKNOWN  # of that root
+
+
+class Probe(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    incarnation: Number
+    number: Number
+
+
+class Pong(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    incarnation: Number
+    number: Number
+    held_us: Count  # between the arrival of the probe and this answer
+    performance: Class = UNKNOWN
 
 
 Message: TypeAlias = (
@@ -266,6 +293,8 @@ Message: TypeAlias = (
     | Announce
     | Errand
     | Meet
+    | Probe
+    | Pong
 )
 
 
@@ -281,7 +310,7 @@ def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one r
         case Refuse():
             return chain(message.hints, (message.highest_guest,))
         case Advice():
-            return chain(message.hints, (message.highest_guest, message.root, message.swap))
+            return chain(message.hints, message.others, (message.highest_guest, message.root, message.swap))
         case Goodbye():
             return iter(message.alternates)
         case Back():

@@ -31,6 +31,8 @@ from subord.core.events import (
     LeaderLost,
     Leave,
     LostCause,
+    Measured,
+    Performance,
     PlaceChanged,
     Received,
     RosterChanged,
@@ -61,6 +63,8 @@ from subord.core.messages import (
     Meet,
     Message,
     No,
+    Pong,
+    Probe,
     Propose,
     Refuse,
     Stranger,
@@ -153,6 +157,8 @@ class Node:
                 self.joining.peers.remember(event)
             case Seeds():
                 self.joining.on_seeds(event.positions)
+            case Performance() | Measured():
+                pass
             case Start():
                 self.herald.alone()
                 self.scan.begin() if event.full_scan else self.joining.start_first()
@@ -230,8 +236,8 @@ class Node:
             case Announce():
                 self.herald.on_announce(source)
                 self.joining.on_announce(source)
-            case Versions():
-                pass
+            case Versions() | Probe() | Pong():
+                pass  # the driver has seen to these
             case _:
                 assert_never(message)
 

@@ -13,7 +13,7 @@ import msgspec
 from subord.core.network import Network
 from subord.core.numbering import Numbering, numbering
 
-MappingName = Literal["ip"]
+MappingName = Literal["ip", "performance", "latency"]
 NumberingName = Literal["complete", "paper"]
 TimingName = Literal["lan", "wan", "lab"]
 
@@ -109,6 +109,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mapping: MappingName = "ip"
     numbering_name: NumberingName = "complete"
     timing_name: TimingName = "lan"
+
+    @property
+    def has_homes(self) -> bool:
+        """Has every node one leader at whose side a place is kept for it? Only where ranks never change."""
+        return self.mapping == "ip"
+
+    @property
+    def guest_places(self) -> int:
+        """How many guests a leader takes in: without homes all its places are for guests."""
+        return self.guest_slots if self.has_homes else self.fanout + self.guest_slots
 
     @property
     def numbering(self) -> Numbering:

@@ -71,6 +71,31 @@ class RosterRow(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: Incarnation
     since_s: float
     standing: Standing
+    performance: float | None = None  # the middle of its class: jobs in the unit of time of this cluster
+    round_trip_s: float | None = None  # to its leader, the middle of its class
+
+
+class Near(msgspec.Struct, frozen=True, kw_only=True):
+    """How far away somebody is, as last measured."""
+
+    position: Position
+    round_trip_s: float  # the least of some samples
+    performance: float | None
+    ago_s: float
+
+
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node measures, and what follows from it (docs/mappings.md)."""
+
+    mapping: str
+    performance: float | None = None  # as given to us, smoothed
+    performance_class: int = 0  # 0: unknown
+    standing_class: int = 0  # by which the node ranks; 0: unknown, after all that are known
+    wanted_level: int | None = None  # by its rank, as the root last said
+    level: int = 0  # in the real tree: how many are above
+    near: tuple[Near, ...] = ()  # nearest first
+    moves: int = 0  # made for a better rank or for a nearer leader
+    moves_held: int = 0  # not made, because there were too many in this hour
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +121,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: int  # proposals that were answered
     refusals: tuple[Refusal, ...]
     tables: dict[str, int]  # entries of everything that could grow (docs/protocol.md, S5)
+    ranking: Ranking = Ranking(mapping="ip")
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +133,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     reason: str  # one plain sentence
     ranked: tuple[Position, ...]  # the first candidates, best first
     asked: tuple[Asked, ...]  # what candidates last answered, newest first
+    ranking: Ranking = Ranking(mapping="ip")
 
 
 class RosterView(msgspec.Struct, frozen=True, kw_only=True):

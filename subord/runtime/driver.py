@@ -22,6 +22,7 @@ from subord.core.events import (
     Event,
     Healed,
     LeaderLost,
+    Measure,
     Notice,
     Publish,
     Received,
@@ -142,6 +143,8 @@ class Driver:
                 self._mail.send(action.message, sender.address, sender.port)
             case Publish():
                 self._mail.publish(action.message)
+            case Measure():
+                pass
             case RoundTrip():
                 self._counters.round_trip.observe(action.seconds)
             case Dropped():

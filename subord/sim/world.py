@@ -25,6 +25,8 @@ from subord.core.events import (
     Known,
     LeaderLost,
     Leave,
+    Measure,
+    Measured,
     Neighbourhood,
     Notice,
     PlaceChanged,
@@ -38,7 +40,7 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.messages import Message
+from subord.core.messages import Message, Probe
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.showing import is_memorable, neighbourhood
@@ -279,7 +281,10 @@ class World:
         if watcher is not None:
             watcher.after_event(self, position, event, actions, token)
 
-    def _carry_out(self, position: Position, event: Event, action: Reply | Publish | Notice) -> None:
+    def _carry_out(self, position: Position, event: Event, action: Reply | Publish | Measure | Notice) -> None:
+        if isinstance(action, Measure):
+            self._measure(position, action)
+            return
         if isinstance(action, Publish):
             self._publish(position, action.message)
             return
@@ -289,6 +294,18 @@ class World:
         assert isinstance(event, Received)
         if event.source is not None:
             self._post(position, event.source, action.message)
+
+    def _measure(self, position: Position, measure: Measure) -> None:
+        """A probe goes there and an answer comes back, as the driver of a daemon sees to it."""
+        probe = Probe(0, measure.number)
+        for there_s in self.fate(position, measure.target, probe)[:1]:
+            for back_s in self.fate(measure.target, position, probe)[:1]:
+                self.after(there_s + back_s, self._answer_probe, position, measure, there_s + back_s)
+
+    def _answer_probe(self, position: Position, measure: Measure, seconds: float) -> None:
+        there = self.nodes.get(measure.target)
+        if there is not None and measure.target not in self.paused:
+            self.feed(position, Measured(measure.target, measure.number, seconds, there.context.performance))
 
     def _note(self, position: Position, notice: Notice) -> None:
         node = self.nodes.get(position)  # None: it has just left

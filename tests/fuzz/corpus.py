@@ -36,6 +36,8 @@ from subord.core.messages import (
     Meet,
     Message,
     No,
+    Pong,
+    Probe,
     Propose,
     Refuse,
     Stranger,
@@ -80,7 +82,10 @@ class Pen:
 
     def changes(self) -> tuple[Change, ...]:
         draw = self.chance.randrange
-        return tuple(Change(p, self.one(), draw(3), 1000, draw(4), 0, self.maybe()) for p in self.some(11))
+        return tuple(
+            Change(p, self.one(), draw(3), 1000, draw(4), 0, self.maybe(), draw(256), draw(256), draw(256))
+            for p in self.some(11)
+        )
 
 
 REAL: tuple[Callable[[Pen], Message], ...] = (
@@ -100,6 +105,8 @@ REAL: tuple[Callable[[Pen], Message], ...] = (
     lambda pen: Announce(pen.life, TERMS),
     lambda pen: Errand(pen.life, pen.number, pen.some()),
     lambda pen: Meet(pen.life, pen.one()),
+    lambda pen: Probe(pen.life, pen.one()),
+    lambda pen: Pong(pen.life, pen.one(), pen.one(), 7),
     lambda pen: Versions((1, pen.chance.randrange(256))),
 )
 
