@@ -23,6 +23,8 @@ class Alarm(enum.IntEnum):
     GUIDE = enum.auto()  # our subordinates should hear that the way to the root changed
     ANNOUNCE = enum.auto()  # everybody on the wire should hear that we are root
     EXPIRY = enum.auto()  # a missing node has been shown long enough
+    SINK = enum.auto()  # those who outrank us should have left, or are told so again
+    MEASURE = enum.auto()  # probes have been answered, or are to be sent again
     LEAVE = enum.auto()  # a goodbye should be repeated, or the time for goodbyes is over
 
 

@@ -6,8 +6,8 @@ from random import Random
 
 from subord.core.agenda import Agenda
 from subord.core.classes import UNKNOWN
-from subord.core.events import Action, Notice, Publish, Reply, Send
-from subord.core.mapping import IpMapping
+from subord.core.events import Action, Measure, Notice, Publish, Reply, Send
+from subord.core.mapping import Mapping
 from subord.core.messages import Message, Terms
 from subord.core.settings import Settings
 from subord.core.view import Incarnation, Position
@@ -22,7 +22,7 @@ class Context:
         self.settings = settings
         self.timing = settings.timing
         self.terms = Terms.of(settings)
-        self.mapping = IpMapping(settings)
+        self.mapping = Mapping(settings, position)
         self.position = position
         self.incarnation = incarnation
         self.chance = chance
@@ -41,6 +41,9 @@ class Context:
 
     def publish(self, message: Message) -> None:
         self.actions.append(Publish(message))
+
+    def measure(self, target: Position, number: int) -> None:
+        self.actions.append(Measure(target, number))
 
     def note(self, notice: Notice) -> None:
         self.actions.append(notice)

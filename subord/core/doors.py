@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain, islice, zip_longest
 
-from subord.core.mapping import IpMapping
+from subord.core.mapping import Mapping
 from subord.core.view import Position
 
 NEIGHBOURS = 4
@@ -26,7 +26,7 @@ LOWEST: Position = 1  # where a root may well live; the first of the common list
 NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS + 1
 
 
-def near_doors(node: Position, mapping: IpMapping) -> list[Position]:
+def near_doors(node: Position, mapping: Mapping) -> list[Position]:
     """At most NEAR_MAX positions: by turns neighbours, the best candidates, the line from home to the top; LOWEST."""
     candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # home, the first, is asked anyway
     turns = zip_longest(islice(mapping.neighbours(node), NEIGHBOURS), candidates, _ancestors(node, mapping))
@@ -34,9 +34,9 @@ def near_doors(node: Position, mapping: IpMapping) -> list[Position]:
     return [p for p in doors if p is not None and p != node]
 
 
-def likely_doors(node: Position, mapping: IpMapping) -> list[Position]:
+def likely_doors(node: Position, mapping: Mapping) -> list[Position]:
     """At most 1 + LIKELY positions that may lead us and start later than we: our home, our lower neighbours."""
-    home = mapping.home_of(node)
+    home = mapping.first_of(node)
     lower = (p for p in islice(mapping.neighbours(node), NEIGHBOURS) if mapping.may_lead(p, node))
     return list(dict.fromkeys((*(() if home is None else (home,)), *islice(lower, LIKELY))))
 
@@ -50,7 +50,7 @@ def common_doors(size: int) -> Iterator[Position]:
             yield position
 
 
-def all_doors(node: Position, mapping: IpMapping, size: int) -> Iterator[Position]:
+def all_doors(node: Position, mapping: Mapping, size: int) -> Iterator[Position]:
     """For ever, by turns: a candidate in ranked order, and one from the common list; never ourselves.
 
     Whoever ranks below us is reached by both, which is what makes two trees one in the end.
@@ -70,10 +70,10 @@ def _again_and_again(doors: Callable[[], Iterator[Position]]) -> Iterator[Positi
         yield from chain((next(first := doors(), None),), first)
 
 
-def _ancestors(node: Position, mapping: IpMapping) -> Iterator[Position]:
-    above = mapping.home_of(node)
+def _ancestors(node: Position, mapping: Mapping) -> Iterator[Position]:
+    above = mapping.first_of(node)
     for _ in range(ANCESTORS):
-        above = mapping.home_of(above) if above is not None else None
+        above = mapping.first_of(above) if above is not None else None
         if above is None:
             return
         yield above

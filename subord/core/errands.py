@@ -51,7 +51,9 @@ class Errands:
         doors = tuple(door for door in row if self._is_worth_asking(door))
         if doors:
             exchange = self._questions.expect(doors)
-            self._context.send(runner, Errand(self._context.incarnation, exchange, doors))
+            self._context.send(
+                runner, Errand(self._context.incarnation, exchange, doors, self._context.mapping.standings.own)
+            )
 
     def _is_worth_asking(self, door: Position) -> bool:
         """Neither one of ours, nor asked just now."""
@@ -71,4 +73,5 @@ class Errands:
             for number, door in enumerate(errand.doors[:ROW]):
                 if door != context.position and door not in errand.doors[:number]:
                     exchange = errand.exchange + number
-                    context.send(door, Ask(errand.incarnation, exchange, context.terms, asker=source))
+                    ask = Ask(errand.incarnation, exchange, context.terms, source, errand.standing)
+                    context.send(door, ask)

@@ -10,6 +10,7 @@ First suspicion is of myself: if my own alarm rang late I slept, and all vain ca
 
 from __future__ import annotations
 
+from collections import deque
 from math import inf
 
 import msgspec
@@ -24,6 +25,7 @@ from subord.core.view import Incarnation, Position
 
 NO_GUIDANCE = Guidance(0, (), (), (), adrift=False)
 GRACE_BEATS = 4  # vain beats during the restart grace
+ROUND_TRIPS = 8  # of which the least is taken
 
 
 class Call(msgspec.Struct):
@@ -58,6 +60,12 @@ class Following:
         self._context = context
         self._roster = roster
         self.leader: Leader | None = None
+        self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
+
+    @property
+    def round_trip_s(self) -> float:
+        """The least of our leader's last echoes; 0: none yet."""
+        return min(self._round_trips, default=0.0)
 
     @property
     def path(self) -> tuple[Position, ...]:
@@ -70,6 +78,8 @@ class Following:
         if old is not None and old.position != position:
             context.send(old.position, Goodbye(context.incarnation, Why.MOVED))
         same = old is not None and old.position == position
+        if not same:
+            self._round_trips.clear()
         self.leader = Leader(
             position=position,
             incarnation=incarnation,
@@ -148,6 +158,7 @@ class Following:
         call = leader.calls.get(echo.number)
         if call is None:
             return False
+        self._round_trips.append(context.now - call.sent_at)
         context.note(RoundTrip(context.now - call.sent_at))
         self._roster.confirm(call.revisions)
         leader.calls.clear()

@@ -20,13 +20,14 @@ def reason_to_drop(context: Context, event: Received) -> str | None:
         return "outside_network"
     if event.source == context.position:
         return "own_address"
-    if isinstance(message, Ask) and message.asker and not _may_run_for(context, event.source, message.asker):
+    if isinstance(message, Ask) and message.asker and not _may_run_for(context, event.source, message):
         return "false_errand"
     if any(position > context.settings.network.size for position in positions_named(message)):
         return "names_outside_network"
     return None
 
 
-def _may_run_for(context: Context, runner: Position, asker: Position) -> bool:
+def _may_run_for(context: Context, runner: Position, ask: Ask) -> bool:
     """A root ranks below all whom it may send; and it never sends anybody to itself."""
-    return asker != context.position and context.mapping.may_lead(asker, runner)
+    mapping = context.mapping
+    return ask.asker != context.position and mapping.rank(ask.asker, ask.standing) < mapping.rank(runner)

@@ -49,6 +49,6 @@ class Herald:
         """Announce, unless a lower one was heard, and rest."""
         context = self._context
         if not silent:
-            context.publish(Announce(context.incarnation, context.terms))
+            context.publish(Announce(context.incarnation, context.terms, context.mapping.standings.own))
         context.agenda.plan(Alarm.ANNOUNCE, context.now + context.jittered(self._rest_s))
         self._rest_s = min(2 * self._rest_s, context.timing.home_interval_s_max)

@@ -38,12 +38,18 @@ class Introductions:
             return False
         root = path[0]
         lower, higher = (other, root) if may_lead(other, root) else (root, other)
-        self._context.send(higher, Meet(self._context.incarnation, lower))
+        self._context.send(higher, self._meet(lower))
+        standings = self._context.mapping.standings
+        if self._context.mapping.by_performance and not (standings.knows(root) and standings.knows(other)):
+            self._context.send(lower, self._meet(higher))  # it may be the other way round
         return True
+
+    def _meet(self, root: Position) -> Meet:
+        return Meet(self._context.incarnation, root, self._context.mapping.standings.of(root))
 
     def on_meet(self, root: Position) -> None:
         """Somebody told us of a root. Whether it is root still, and suits us, it says itself."""
-        if not self._context.mapping.may_lead(root, self._context.position):
+        if not self._context.mapping.might_lead(root):
             self._context.note(Dropped("unexpected"))
         elif not self._admission.admit(self._context.now):
             self._context.note(Dropped("meet_too_soon"))  # each may cost an ARP request

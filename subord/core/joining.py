@@ -14,7 +14,7 @@ from math import inf
 
 from subord.core.agenda import Alarm
 from subord.core.answers import Answers
-from subord.core.climbing import VAIN_LOOKS_MAX, better_place, is_too_deep
+from subord.core.bettering import Bettering
 from subord.core.context import Context
 from subord.core.damping import Damping
 from subord.core.errands import Errands
@@ -26,6 +26,7 @@ from subord.core.patience import HOME_RETRY_S_MAX, HOME_TRIES, Patience
 from subord.core.pause import Pause
 from subord.core.peers import Peers
 from subord.core.questions import QUESTIONS_MAX, Aim, Question, Questions
+from subord.core.rising import Move
 from subord.core.roster import Roster
 from subord.core.rounds import Round
 from subord.core.view import Incarnation, Position
@@ -42,13 +43,20 @@ class Joining:
     """The search of one node. `attached` and `alone` are told how it ended."""
 
     def __init__(
-        self, context: Context, roster: Roster, following: Following, attached: Attached, alone: Callable[[], None]
+        self,
+        context: Context,
+        roster: Roster,
+        following: Following,
+        bettering: Bettering,
+        attached: Attached,
+        alone: Callable[[], None],
     ) -> None:
         self._context = context
         self._roster = roster
         self._following = following
+        self.bettering = bettering
         self._attached = attached
-        self._home = context.mapping.home_of(context.position)  # None: no position is lower than ours
+        self._home = context.mapping.first_of(context.position)  # None: no position is lower than ours
         self.damping = Damping(context.timing)
         self._alone = alone
         self.aim = Aim.NOTHING
@@ -64,7 +72,6 @@ class Joining:
         self.errands = Errands(context, roster, self._questions, self._walk)
         self._round = Round(context)
         self._rounds = 0  # repeated because all who answered were full
-        self._vain_looks = 0  # for a better place, in haste
         self._pause = Pause(context)
 
     def start_first(self, known: tuple[Position, ...] = ()) -> None:
@@ -76,7 +83,7 @@ class Joining:
             self._end_alone()
             return
         self._patience.begin(self.peers, self._home)
-        self._questions.propose(self._home, Wish.HOME, patient=True)
+        self._questions.propose(self._home, self._wish_for(self._home), patient=True)
 
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
         """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
@@ -110,9 +117,9 @@ class Joining:
         """We have a place; a guest looks for a better one now and then."""
         self._questions.clear()
         self._walk.stop(greet=self.aim is Aim.FIRST and not home)
+        self.bettering.settle()
         self._round = Round(self._context)
         self.aim = Aim.NOTHING if home else Aim.BETTER
-        self._vain_looks = 0
         self._pause.end()
         if not home:
             self._pause.shorten(self._context.timing.search_interval_s / 2)
@@ -121,6 +128,11 @@ class Joining:
         """Something changed: who looks for this, and rests, looks soon."""
         if self.aim is aim:
             self._pause.shorten(self._context.timing.search_interval_s)
+
+    def look_now(self) -> None:
+        """What a better place waited for may have happened."""
+        if self.aim is Aim.BETTER and not self._questions:
+            self._look_again()
 
     def told_home(self) -> None:
         """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently."""
@@ -134,9 +146,9 @@ class Joining:
             self._propose(home, tries=tries)
 
     def _home_elsewhere(self) -> Position | None:
-        """Our computed leader, unless we follow it already."""
-        leader = self._following.leader
-        return None if leader is not None and leader.position == self._home else self._home
+        """Our computed leader, if it keeps a place for us and we do not follow it already."""
+        home, leader = self._context.mapping.home_of(self._context.position), self._following.leader
+        return None if leader is not None and leader.position == home else home
 
     def _may_move_home(self, home: Position) -> bool:
         """Not a guest whose home was lost again and again; it rests until it may."""
@@ -203,7 +215,7 @@ class Joining:
         """Propose to the next who may have room, or see whether the search has ended."""
         if self.aim in (Aim.NOTHING, Aim.BETTER):
             if not self._questions and self.aim is Aim.BETTER and self._pause.until == inf:
-                self._pause.begin_longer(self._context.timing.home_interval_s_max)
+                self._pause.begin_longer(self.bettering.rest_s_max)
             return
         if self._is_waiting():
             return
@@ -278,11 +290,20 @@ class Joining:
                 self._questions.ask(root)
 
     def _propose(
-        self, position: Position, wish: Wish | None = None, *, tries: int = 1, patient: bool = False
+        self,
+        position: Position,
+        wish: Wish | None = None,
+        *,
+        tries: int = 1,
+        patient: bool = False,
+        standing: int | None = None,
     ) -> None:
-        fitting = Wish.HOME if position == self._home else Wish.GUEST
         self._round.visited.add(position)
-        self._questions.propose(position, fitting if wish is None else wish, tries=tries, patient=patient)
+        fitting = self._wish_for(position) if wish is None else wish
+        self._questions.propose(position, fitting, tries=tries, patient=patient, standing=standing)
+
+    def _wish_for(self, position: Position) -> Wish:
+        return Wish.HOME if position == self._home and self._context.mapping.has_homes else Wish.GUEST
 
     def on_alarm(self) -> None:
         """Questions may be overdue, a rest or our patience over, or the next door reached."""
@@ -358,6 +379,7 @@ class Joining:
             return
         self.answers.mark(self._context.now, source, "accepted")
         self._questions.clear()
+        self.bettering.rising.stand(question.standing)
         self.peers.know(accept.guidance.path)
         self._attached(source, accept.incarnation, accept.guidance)
 
@@ -375,6 +397,9 @@ class Joining:
             return True
         if refuse.no is No.FULL:
             self._round.note_full(source, refuse.highest_guest)
+            if self.aim is Aim.BETTER and self._context.mapping.by_latency:
+                self.bettering.nearness.was_full(source, refuse.hints)
+                self.look_soon(Aim.BETTER)
         if self.aim not in (Aim.NOTHING, Aim.BETTER):
             self._round.consider(refuse.hints, first=refuse.no is not No.FULL or not self._round.is_advised)
             if self._round.may_advise(self._round.root):
@@ -423,14 +448,29 @@ class Joining:
         elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, source):
             self._questions.ask(advice.root)  # our root is none any more
         elif not (self._walk.is_beside(source) and self.introductions.introduce(advice.root)):
-            level = len(self._following.path)
-            found = better_place(advice, level)
-            if found is not None:
-                self._propose(*found)
-            elif is_too_deep(advice, level) and self._vain_looks < VAIN_LOOKS_MAX:
-                self._vain_looks += 1
+            move = self.bettering.choose(advice)
+            if move is not None:
+                self._move(move)
+            elif self.bettering.is_in_haste(advice):
                 self._pause.length_s = self._context.timing.search_interval_s
         self._advance()
+
+    def _move(self, move: Move) -> None:
+        """By choice; the old place is kept until the new one is sure."""
+        if move.leader:
+            self._propose(move.leader, move.wish, standing=move.standing)
+            return
+        root = self._following.path[0]
+        self.bettering.rising.stand(move.standing)
+        self._questions.clear()
+        self._end_alone()
+        self._ask_soon(root)
+
+    def on_measured(self) -> None:
+        """The measuring of distances may have found somebody nearer."""
+        move = self.bettering.take_chosen()
+        if move is not None and self.aim is Aim.BETTER and not any(each.wish is not None for each in self._questions):
+            self._move(move)
 
     def sizes(self) -> dict[str, int]:
         """How full our tables are."""

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from math import inf
 from typing import assert_never
 
+import msgspec
+
 from subord.core.admission import Admission
 from subord.core.agenda import Alarm
 from subord.core.bulletin import Bulletin
@@ -62,7 +64,7 @@ class Leading:
         self._context = context
         self._roster = roster
         self._following = following
-        self.slots = Slots(context.position, context.mapping, context.settings.guest_slots)
+        self.slots = Slots(context.position, context.mapping, context.settings.guest_places)
         self.openings = Openings(context, roster)
         self.led: deque[Position] = deque(maxlen=LED_MAX)  # whom we accepted, the last ones; also those who left
         self.adrift = False  # we have lost our leader, or somebody above has
@@ -92,7 +94,9 @@ class Leading:
             self._context.note(Dropped("older_proposal"))
             return
         verdict = (
-            No.LEAVING if self.leaving else self.slots.judge(source, propose.wish, propose.nodes, self._roster.below)
+            No.LEAVING
+            if self.leaving
+            else self.slots.judge(source, propose.wish, propose.nodes, self._roster.below, propose.standing)
         )
         match verdict:
             case Granted():
@@ -122,8 +126,10 @@ class Leading:
                 heard_at=context.now,
                 due_at=context.now + context.timing.answer_s,
                 number=propose.exchange,  # beats from before the proposal are of the old session
+                standing=propose.standing,
             )
-            change = Change(source, context.position, 1 if place is Place.HOME else 2, propose.incarnation, 0, 0)
+            code = 1 if place is Place.HOME else 2
+            change = Change(source, context.position, code, propose.incarnation, 0, 0, standing=propose.standing)
             if not self._roster.is_live(source):
                 self._roster.state(source, change, context.now)
             self._watch()
@@ -141,6 +147,7 @@ class Leading:
                 retry_ms,
                 () if no is No.BUSY else self.hints(source),
                 self.slots.highest_guest,
+                context.mapping.standings.own,
             ),
         )
 
@@ -159,24 +166,37 @@ class Leading:
             context.note(Dropped("errand_busy"))  # nobody may use us as an echo
             return
         if not settled:
+            standings = context.mapping.standings
+            unsettled = Advice(context.incarnation, ask.exchange, room=False, root=root, hints=(), highest_guest=0)
             context.send(
-                source, Advice(context.incarnation, ask.exchange, room=False, root=root, hints=(), highest_guest=0)
+                source,
+                msgspec.structs.replace(unsettled, standing=standings.own, root_standing=standings.of(root)),
             )
             return
         if not ask.asker and not self.admits():
             self._refuse(source, ask.exchange, No.BUSY, self._later_ms())
             return
-        places = self.openings.suggest(source, len(above), HINTS_MAX - 2, promise=not ask.asker)
+        mapping = context.mapping
+        places = self.openings.suggest(
+            source,
+            len(above),
+            HINTS_MAX - 2,
+            promise=not ask.asker,
+            standing=ask.standing,
+            performance=ask.performance,
+        )
         # Only who has nobody above knows how many rank below the asker, and so where it belongs.
         wanted = 0 if above else places.wanted
         level = self.openings.level_of(source)
-        swap = 0 if places.is_gain(level) or above else self.openings.swap(source, level - GAIN_MIN)
+        swap = places.swap
+        if not (mapping.by_performance or places.is_gain(level) or above):
+            swap = self.openings.swap(source, level - GAIN_MIN)
         context.send(
             source,
             Advice(
                 context.incarnation,
                 ask.exchange,
-                not self.leaving and self.slots.has_room_for(source),
+                not self.leaving and self.slots.has_room_for(source, ask.standing),
                 root,
                 self._with_path(places.hints or self._displaceable(source)),
                 self.slots.highest_guest,
@@ -184,6 +204,9 @@ class Leading:
                 wanted,
                 swap,
                 self.openings.level_of(swap) if swap else 0,
+                mapping.standings.own,
+                mapping.standings.of(root),
+                self.openings.some_for(source) if mapping.by_latency and not above else (),
             ),
         )
 
@@ -206,7 +229,7 @@ class Leading:
             if claim.change.place == GUEST and not claim.change.missing
         )
         above = [(p, leader) for p, leader in guests if mapping.may_lead(node, p) and mapping.may_lead(leader, node)]
-        return (max(above)[1],) if above else ()
+        return (max(above, key=lambda pair: mapping.rank(pair[0]))[1],) if above else ()
 
     # -- beats --------------------------------------------------------------------------------------------
 
@@ -238,12 +261,14 @@ class Leading:
     def _take_changes(self, known: Subordinate, beat: Beat) -> None:
         now = self._context.now
         for change in beat.changes:
-            if not self._context.mapping.may_lead(self._context.position, change.position):
+            if not self._is_below(change):
                 continue  # nobody below may speak about ourselves, or about those above us
             if len(self._roster.rows) >= ROWS_MAX and change.position not in self._roster.rows:
                 self._context.note(Dropped("roster_full"))
                 continue
             self._roster.state(known.position, change, now)
+            if change.position == known.position:
+                known.standing = min(known.standing, change.standing)  # it sank; to rise it proposes anew
         for position in beat.gone:
             self._roster.retract(known.position, position, now)
         # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
@@ -251,6 +276,12 @@ class Leading:
         if settled and not known.swept and not beat.more:
             known.swept = True
             self._roster.sweep(known.position, now)
+
+    def _is_below(self, change: Change) -> bool:
+        mapping, own = self._context.mapping, self._context.position
+        if mapping.by_performance:  # what is reported of ranks may be a moment old
+            return change.position != own and change.position not in self._following.path
+        return mapping.may_lead(own, change.position)
 
     def _lacks_rows(self, known: Subordinate, beat: Beat) -> bool:
         """Do our lists differ in length, though all was reported?
@@ -350,7 +381,7 @@ class Leading:
         above = leader.guidance if leader is not None else NO_GUIDANCE
         spare = [p for p in above.siblings if p != context.position]
         alternates = dict.fromkeys((*spare, *reversed(self._following.path)))
-        room = (p for p in sorted(self.slots.taken) if self._roster.guests[p] < context.settings.guest_slots)
+        room = (p for p in sorted(self.slots.taken) if self._roster.guests[p] < context.settings.guest_places)
         fresh = Guidance(
             self._guidance.version,
             path if len(path) <= PATH_POSITIONS_MAX else path[:1] + path[1 - PATH_POSITIONS_MAX :],

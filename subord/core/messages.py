@@ -166,6 +166,7 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):
     retry_ms: Annotated[int, msgspec.Meta(ge=0, le=RETRY_MS_MAX)]
     hints: Hints
     highest_guest: Number  # of the refuser; 0: none. Who ranks below it may displace it
+    standing: Class = UNKNOWN  # of the refuser
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):

@@ -17,6 +17,8 @@ from typing import assert_never
 import msgspec
 
 from subord.core.agenda import Alarm
+from subord.core.bettering import Bettering
+from subord.core.classes import UNKNOWN, steady_class
 from subord.core.context import Context
 from subord.core.events import (
     FAILURES,
@@ -78,6 +80,7 @@ from subord.core.refusals import Refusals
 from subord.core.roster import OWN, Roster
 from subord.core.scan import Scan
 from subord.core.settings import Settings
+from subord.core.standings import learn
 from subord.core.view import Incarnation, Place, Position
 
 SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
@@ -94,9 +97,11 @@ class Node:
         assert 0 < position <= settings.network.size < 1 << SHARED_POSITION_BITS
         self.context = Context(settings, position, incarnation, chance, now)
         self.roster = Roster(position)
+        self.context.mapping.standings.rows = self.roster.rows
         self.following = Following(self.context, self.roster)
         self.leading = Leading(self.context, self.roster, self.following)
-        self.joining = Joining(self.context, self.roster, self.following, self._attach, self._be_root)
+        self.bettering = Bettering(self.context, self.following, self.leading.slots)
+        self.joining = Joining(self.context, self.roster, self.following, self.bettering, self._attach, self._be_root)
         self.scan = Scan(self.context, self.joining.start_first)
         self.herald = Herald(self.context)
         self.refusals = Refusals(self.context)
@@ -106,6 +111,7 @@ class Node:
         self.reason = "just started"
         self.leader_changes = 0
         self._path: tuple[Position, ...] = ()
+        self._round_trip = UNKNOWN  # class, to our leader
         self._met = False  # somebody has spoken to us
         self._lost_at: float | None = None
         self._shown = (0, 0)
@@ -157,8 +163,12 @@ class Node:
                 self.joining.peers.remember(event)
             case Seeds():
                 self.joining.on_seeds(event.positions)
-            case Performance() | Measured():
-                pass
+            case Performance():
+                if self.bettering.rising.measured(event.jobs):
+                    self._state_own_row()
+                    self.joining.look_soon(Aim.BETTER)
+            case Measured():
+                self.bettering.nearness.on_measured(event.position, event.number, event.seconds, event.performance)
             case Start():
                 self.herald.alone()
                 self.scan.begin() if event.full_scan else self.joining.start_first()
@@ -172,6 +182,7 @@ class Node:
         if self.roster.news:
             self.leading.bring_home()
         if self.phase is not Phase.GONE:
+            self._follow_rank()
             self.following.report_soon()
         shown = (self.roster.live, self.roster.not_home)
         if shown != self._shown:
@@ -193,6 +204,8 @@ class Node:
             self.context.note(Dropped(reason))
         elif event.source is not None:
             self.context.heard_at = self.context.now
+            if self.context.mapping.by_performance:
+                learn(self.context.mapping.standings, event.source, message)
             if not self._met:
                 self._met = True
                 self.context.note(FirstContact(event.source))
@@ -223,6 +236,7 @@ class Node:
                 self._on_back(message)
             case Echo():
                 self._on_guided(self.following.on_echo(source, message))
+                self._on_round_trip()
             case Guide():
                 self._on_guided(self.following.on_guidance(source, message.incarnation, message.guidance))
             case Stranger():
@@ -288,6 +302,18 @@ class Node:
         if self._path != old:
             self.leading.tell_soon()
 
+    def _on_round_trip(self) -> None:
+        """Where distances count they are shown; and a leader that has become farther is a reason to look around."""
+        if self.context.mapping.has_homes or self.following.leader is None:
+            return
+        seconds = self.bettering.nearness.of(self.following.leader.position) or self.following.round_trip_s
+        fresh = steady_class(seconds, self._round_trip)
+        if fresh != self._round_trip:
+            self._round_trip = fresh
+            self._state_own_row()
+        if self.bettering.nearness.is_leader_farther:
+            self.joining.look_soon(Aim.BETTER)
+
     def _on_stranger(self, source: Position, stranger: Stranger) -> None:
         leader = self.following.leader
         if leader is None or leader.position != source or stranger.number not in leader.calls:
@@ -342,6 +368,11 @@ class Node:
                     self.leading.tell_subordinates()
                 case Alarm.ANNOUNCE:
                     self.herald.on_alarm(silent=self.joining.hearsay.knows_lower)
+                case Alarm.MEASURE:
+                    self.bettering.nearness.on_alarm()
+                    self.joining.on_measured()
+                case Alarm.SINK:
+                    self._sink()
                 case Alarm.LEAVE:
                     self._go_on_leaving()
                 case _:
@@ -362,6 +393,8 @@ class Node:
         left = self.following.leader
         if left is not None and left.leaving and left.position == home:
             self.joining.damping.lost(self.context.now, left.since)
+        if self.following.leader is None or self.following.leader.position != leader:
+            self._round_trip = UNKNOWN
         self.following.attach(leader, incarnation, guidance)
         self.herald.led()
         self._on_path()
@@ -418,15 +451,39 @@ class Node:
     def _alternates(self) -> tuple[Position, ...]:
         guidance = self.following.leader.guidance if self.following.leader else None
         known = (*guidance.alternates, *guidance.siblings) if guidance else ()
-        return (*known, *self.joining.peers)
+        return tuple(self.bettering.nearness.in_order((*known, *self.joining.peers)))
 
     def _state_own_row(self) -> None:
         context, leader = self.context, self.following.leader
         position = leader.position if leader else 0
         place = PLACE_CODES[self.place or Place.ROOT] if leader else 0
         age_s = int(context.now - self.placed_at)
-        change = Change(context.position, position, place, context.incarnation, self.leader_changes, age_s)
+        classes = context.performance, context.mapping.standings.own, self._round_trip
+        change = Change(
+            context.position, position, place, context.incarnation, self.leader_changes, age_s, False, *classes
+        )
         self.roster.state(OWN, change, context.now)
+
+    def _follow_rank(self) -> None:
+        """Without a leader a better rank counts at once; a worse one when nobody is left who outranks it."""
+        rising = self.bettering.rising
+        if self.phase is Phase.LEAVING:
+            return
+        if rising.must_sink:
+            if self.context.agenda.at(Alarm.SINK) == inf or not self.leading.slots.outranking(rising.target):
+                self._sink()
+        elif self.phase is Phase.ROOT and rising.is_due:
+            rising.stand(rising.target)
+            self._state_own_row()
+
+    def _sink(self) -> None:
+        rising = self.bettering.rising
+        self.context.agenda.plan(Alarm.SINK, inf)
+        if not rising.must_sink:
+            self.joining.look_now()  # those whom we left behind have had time to leave
+        elif rising.sink(self.leading.guidance().alternates):
+            self._state_own_row()
+            self.joining.look_soon(Aim.BETTER if self.following.leader is not None else Aim.LOWER)
 
     # -- leaving -------------------------------------------------------------------------------------------------
 

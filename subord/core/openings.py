@@ -15,13 +15,15 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from heapq import merge
+from itertools import islice
 
 import msgspec
 
 from subord.core.climbing import GAIN_MIN, is_light
 from subord.core.context import Context
-from subord.core.messages import Change
+from subord.core.messages import HINTS_MAX, Change
 from subord.core.roster import GUEST, Roster
+from subord.core.seating import Seating
 from subord.core.view import Position
 
 LOW_FANOUT = 4  # below it a level holds so few that two more are no matter
@@ -30,6 +32,7 @@ PROMISES_MAX = 1024
 PROMISE_ANSWERS = 2.0  # it holds for so many waits for an answer
 LOOKED_AT_MAX = 64  # places of one floor
 CHOICE = 8  # places of one floor that are compared
+BESIDE, PICKED_MAX = 2, 6  # of those who may be near the asker
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -38,6 +41,7 @@ class Places(msgspec.Struct, frozen=True):
     hints: tuple[Position, ...]
     levels: tuple[int, ...]
     wanted: int  # the level on which the node belongs, as far as we know
+    swap: Position = 0  # who is full, and has somebody who should give way
 
     def is_gain(self, level: int) -> bool:
         """Does the best of them pay for one who stands on `level`?"""
@@ -59,15 +63,21 @@ class Openings:
         self._nodes: Counter[Position] = Counter()  # of each subtree
         self._heights: dict[Position, int] = {}  # levels below, where there are any
         self._free: dict[Position, int] = {}  # guest slots
+        self._seating = Seating(context, lambda p: self._free.get(p, 0) - self._promised[p])
         # Of full leaders, by their level: the leader, and one of its guests.
         self._guests: list[list[tuple[Position, Position]]] = []
         self._promises: dict[Position, tuple[Position, float]] = {}  # node -> place, until when
         self._promised: Counter[Position] = Counter()
 
-    def suggest(self, node: Position, top: int, limit: int, *, promise: bool = True) -> Places:
+    def suggest(
+        self, node: Position, top: int, limit: int, *, promise: bool = True, standing: int = 0, performance: int = 0
+    ) -> Places:
         """At most `limit` places for `node`; `top` is the level of the owner in the real tree."""
         self._refresh(top)
         self._forget(node)  # whoever asks again may be sent to the same place again
+        if self._context.mapping.by_performance and top == 0:
+            wish = max(standing, performance) if node in self._levels else standing
+            return self._seat(node, wish, limit, promise=promise)
         wanted = self._wanted(node)
         home = self._context.mapping.home_of(node)
         chosen = self._fitting(node, wanted)[:limit] or self._higher(node, wanted)[:limit]
@@ -77,6 +87,28 @@ class Openings:
         if promise and chosen and (level is None or level > wanted >= self._levels[chosen[0]] + 1):
             self._promise(node, chosen[0])
         return Places(tuple(chosen), tuple(self._levels[p] for p in chosen), wanted)
+
+    def _seat(self, node: Position, standing: int, limit: int, *, promise: bool) -> Places:
+        """By performance; `standing`: the class by which the node wants to stand."""
+        if self._seating.is_best(node, standing):
+            return Places((node,), (0,), 0)
+        wanted = max(1, self._seating.wanted(node, standing))
+        chosen = tuple(islice(self._seating.places(node, standing, wanted), limit))
+        exact = bool(chosen) and self._levels[chosen[0]] + 1 == wanted
+        if promise and exact:
+            self._promise(node, chosen[0])
+        swap = 0 if exact else self._seating.giving_way(node, standing, wanted)
+        return Places(chosen, tuple(self._levels[p] for p in chosen), wanted, swap)
+
+    def some_for(self, node: Position) -> tuple[Position, ...]:
+        """Live ones with room that may lead the node: the nearest by number, and some by chance."""
+        may_lead, living = self._context.mapping.may_lead, self._living
+        at = bisect_left(living, node)
+        beside = islice((p for p in reversed(living[max(0, at - LOOKED_AT_MAX) : at]) if self._free[p] > 0), BESIDE)
+        below = range(at)  # lower positions, which is all who may lead where this is asked for
+        drawn = (living[n] for n in self._context.chance.sample(below, min(PICKED_MAX, len(below))))
+        found = dict.fromkeys((*beside, *(p for p in drawn if self._free[p] > 0)))
+        return tuple(p for p in found if may_lead(p, node))[:HINTS_MAX]
 
     def swap(self, node: Position, level: int) -> Position:
         """A full leader above `level` who could take `node` in the place of a light guest (climbing.py); 0: none."""
@@ -102,7 +134,7 @@ class Openings:
     def _fitting(self, node: Position, wanted: int) -> list[Position]:
         """Nearest first: places that leave the node on its level, or higher."""
         mapping = self._context.mapping
-        near = mapping.home_of(node) or node
+        near = mapping.first_of(node) or node
         found: list[Position] = []
         for level in range(min(wanted, len(self._vacant))):
             found += self._around(self._vacant[level], near, node)
@@ -139,20 +171,22 @@ class Openings:
             self._drawn_at, self._revision, self._top = now, roster.revision, top
 
     def _draw(self, top: int) -> None:
-        roster, slots = self._roster, self._context.settings.guest_slots
+        roster, slots = self._roster, self._context.settings.guest_places
         owner = roster.owner
         rows = {p: claim.change for p, (_, claim) in roster.rows.items() if not claim.change.missing}
         self._living = sorted(rows)
+        mapping = self._context.mapping
+        by_rank = sorted(rows, key=mapping.rank) if mapping.by_performance else self._living
         self._levels = levels = {owner: top}
         self._nodes = nodes = Counter(self._living)
         heights: dict[Position, int] = {}
         self._heights = heights
         # Leaders rank below their subordinates: when a node's turn comes its leader has had it. Whose leader we do
         # not list is just moving with its branch; nobody is sent there before we know how deep that is.
-        for position in self._living:
+        for position in by_rank:
             if position != owner and rows[position].leader in levels:
                 levels[position] = levels[rows[position].leader] + 1
-        for position in reversed(self._living):
+        for position in reversed(by_rank):
             if position != owner:
                 leader = rows[position].leader
                 nodes[leader] += nodes[position]
@@ -167,6 +201,8 @@ class Openings:
                 self._vacant[levels[position]].append(position)
             if rows[position].place == GUEST and self._free.get(leader, 1) <= 0:
                 self._guests[levels[leader]].append((leader, position))
+        if mapping.by_performance and top == 0:
+            self._seating.draw(rows, levels)
 
     # -- promises -------------------------------------------------------------------------------------------
 

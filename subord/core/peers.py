@@ -34,7 +34,7 @@ class Peers(list[Position]):
 
     def know(self, positions: Iterable[Position]) -> None:
         """These may be alive."""
-        may_lead, own = self._context.mapping.may_lead, self._context.position
+        mapping, own = self._context.mapping, self._context.position
         met = dict.fromkeys((*positions, *self, *self.others))
-        self[:] = [p for p in met if may_lead(p, own)][:PEERS_MAX]
-        self.others = [p for p in met if may_lead(own, p)][:OTHERS_MAX]
+        self[:] = [p for p in met if mapping.might_lead(p)][:PEERS_MAX]
+        self.others = [p for p in met if mapping.may_lead(own, p)][:OTHERS_MAX]

@@ -12,6 +12,7 @@ from math import inf
 
 import msgspec
 
+from subord.core.classes import UNKNOWN
 from subord.core.context import Context
 from subord.core.messages import Ask, Propose, Wish
 from subord.core.roster import Roster
@@ -40,6 +41,7 @@ class Question(msgspec.Struct, kw_only=True):
     next_at: float
     wait_s: float
     tries: int  # repetitions left
+    standing: int = UNKNOWN  # by which we propose to stand
     patient: bool = False  # our home at first start: it may be a moment late
     busy: int = 0
     awaited: bool = True  # False: asked on the off chance, and forgotten when we are awake for something else
@@ -82,10 +84,14 @@ class Questions:
     def _free_at(self) -> float:
         return self._proposed_at[0] + 1.0 if len(self._proposed_at) == PROPOSALS_MAX else -inf
 
-    def propose(self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False) -> None:
+    def propose(
+        self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False, standing: int | None = None
+    ) -> None:
+        """`standing`: the class by which we want to stand there; without, as we stand."""
         wait_s = self._context.timing.answer_s / (4 if patient else 2)
         self._proposed_at.append(self._context.now)
-        self._begin(position, wish, wait_s, tries, patient)
+        own = self._context.mapping.standings.own
+        self._begin(position, wish, wait_s, tries, patient, own if standing is None else standing)
 
     def ask(self, position: Position, *, awaited: bool = True) -> None:
         """For advice."""
@@ -100,8 +106,17 @@ class Questions:
             question.next_at = self._context.now + wait_s
         return questions[0].exchange
 
-    def _begin(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Question:
+    def _begin(
+        self,
+        position: Position,
+        wish: Wish | None,
+        wait_s: float,
+        tries: int,
+        patient: bool,
+        standing: int = UNKNOWN,
+    ) -> Question:
         question = self._open_one(position, wish, wait_s, tries, patient)
+        question.standing = standing
         self.put(question)
         return question
 
@@ -122,10 +137,15 @@ class Questions:
         """Send it, again if it was sent before."""
         context = self._context
         if question.wish is None:
-            message: Ask | Propose = Ask(context.incarnation, question.exchange, context.terms)
+            own = context.mapping.standings.own
+            message: Ask | Propose = Ask(
+                context.incarnation, question.exchange, context.terms, 0, own, context.performance
+            )
         else:
             nodes = self._roster.live
-            message = Propose(context.incarnation, question.exchange, context.terms, question.wish, nodes)
+            message = Propose(
+                context.incarnation, question.exchange, context.terms, question.wish, nodes, question.standing
+            )
         context.send(question.position, message)
         question.next_at = context.now + context.jittered(question.wait_s)
 

@@ -35,6 +35,9 @@ class Claim(msgspec.Struct):
         if other is None:
             return False
         mine, its = self.change, other.change
+        classes = mine.performance, mine.standing, mine.round_trip
+        if classes != (its.performance, its.standing, its.round_trip):
+            return False
         return (mine.leader, mine.place, mine.incarnation, mine.moves, mine.missing) == (
             its.leader,
             its.place,

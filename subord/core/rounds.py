@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from subord.core.context import Context
+from subord.core.mapping import Rank
 from subord.core.view import Position
 
 ADVISERS_MAX = 8  # of one round, each lower than the one before
@@ -32,9 +33,9 @@ class Round:
 
     def consider(self, positions: Iterable[Position], *, first: bool = True) -> None:
         """In the order in which it was said; `first`: before what was heard earlier."""
-        may_lead, own = self._context.mapping.may_lead, self._context.position
+        might_lead = self._context.mapping.might_lead
         heard = (*positions, *self.offers) if first else (*self.offers, *positions)
-        self.offers = [p for p in dict.fromkeys(heard) if may_lead(p, own)]
+        self.offers = [p for p in dict.fromkeys(heard) if might_lead(p)]
 
     def next_offer(self) -> Position | None:
         """Whom to propose to next."""
@@ -62,7 +63,10 @@ class Round:
     def note_full(self, leader: Position, highest_guest: Position) -> None:
         """`leader` has no room; 0: and no guest."""
         if self._context.mapping.may_lead(self._context.position, highest_guest):
-            self._crowded = max(self._crowded, (highest_guest, leader))
+            self._crowded = max(self._crowded, (highest_guest, leader), key=self._rank_of_guest)
+
+    def _rank_of_guest(self, crowded: tuple[Position, Position]) -> tuple[bool, Rank]:
+        return crowded[0] > 0, self._context.mapping.rank(crowded[0])
 
     def take_displacement(self) -> Position | None:
         """The leader of the highest guest that we have heard of, if it ranks above us: it must make room."""

@@ -81,7 +81,9 @@ class Scan:
     def _ask(self) -> None:
         context = self._context
         for position, exchange in self._asked.items():
-            context.send(position, Ask(context.incarnation, exchange, context.terms))
+            context.send(
+                position, Ask(context.incarnation, exchange, context.terms, 0, context.mapping.standings.own)
+            )
         context.agenda.plan(Alarm.SCAN, min(self._until, context.now + context.jittered(self._wait_s)))
 
     def _end(self) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from subord.core.classes import UNKNOWN
 from subord.core.climbing import is_light
-from subord.core.mapping import IpMapping
+from subord.core.mapping import Mapping, Rank
 from subord.core.messages import No, Wish
 from subord.core.view import Incarnation, Place, Position
 
@@ -29,6 +30,7 @@ class Subordinate(msgspec.Struct, kw_only=True):
     heard_at: float
     due_at: float  # promised time of its next beat
     number: int = 0  # of its last beat
+    standing: int = UNKNOWN  # by its own word when it came
     cut: bool = False  # its stream closed, and it has not called since
     spared: bool = False  # overdue, but so was everybody: given one more silence
     swept: bool = False  # it has reported its whole subtree in this session
@@ -43,17 +45,27 @@ Verdict = Granted | No
 
 
 class Slots:
-    """The subordinates of one node: at most its home slots plus `guest_slots`."""
+    """The subordinates of one node: at most its home slots plus `guest_places`."""
 
-    def __init__(self, owner: Position, mapping: IpMapping, guest_slots: int) -> None:
+    def __init__(self, owner: Position, mapping: Mapping, guest_places: int) -> None:
         self._owner = owner
         self._mapping = mapping
-        self._guest_slots = guest_slots
+        self._guest_places = guest_places
         self.taken: dict[Position, Subordinate] = {}
 
     def guests(self) -> list[Position]:
-        """Positions of our guests, lowest first."""
-        return sorted(p for p, each in self.taken.items() if each.place is Place.GUEST)
+        """Positions of our guests, lowest rank first."""
+        guests = (each for each in self.taken.values() if each.place is Place.GUEST)
+        return [each.position for each in sorted(guests, key=self.rank_of)]
+
+    def rank_of(self, each: Subordinate) -> Rank:
+        """By its own word."""
+        return self._mapping.rank(each.position, each.standing)
+
+    def outranking(self, standing: int) -> list[Position]:
+        """Who would have to go if we stood by that class."""
+        own = self._mapping.rank(self._owner, standing)
+        return [position for position, each in self.taken.items() if self.rank_of(each) < own]
 
     @property
     def highest_guest(self) -> Position:
@@ -61,29 +73,36 @@ class Slots:
         guests = self.guests()
         return guests[-1] if guests else 0
 
-    def has_room_for(self, node: Position) -> bool:
-        return isinstance(self.judge(node, Wish.GUEST), Granted)
+    def has_room_for(self, node: Position, standing: int | None = None) -> bool:
+        return isinstance(self.judge(node, Wish.GUEST, standing=standing), Granted)
 
     def judge(
-        self, node: Position, wish: Wish, nodes: int = 1, nodes_of: Callable[[Position], int] = lambda _guest: 1
+        self,
+        node: Position,
+        wish: Wish,
+        nodes: int = 1,
+        nodes_of: Callable[[Position], int] = lambda _guest: 1,
+        standing: int | None = None,
     ) -> Verdict:
-        """May `node`, which brings `nodes` along, be our subordinate? `nodes_of` tells how many a guest brings."""
-        if not self._mapping.may_lead(self._owner, node):
+        """May `node`, which brings `nodes` along, be our subordinate? `nodes_of` tells how many a guest brings.
+
+        `standing` is its own word; without, what we know.
+        """
+        rank = self._mapping.rank(node, standing)
+        if not self._mapping.leading_rank() < rank:
             return No.RANK
         if self._mapping.home_of(node) == self._owner:
             return Granted(Place.HOME)
         if node in self.taken:
             return Granted(Place.GUEST)
         guests = self.guests()
-        if len(guests) < self._guest_slots:
+        if len(guests) < self._guest_places:
             return Granted(Place.GUEST)
-        evicted = self._giving_way(node, wish, nodes, nodes_of)
+        evicted = self._giving_way(rank, wish, nodes, nodes_of)
         return No.FULL if evicted is None else Granted(Place.GUEST, evicted)
 
-    def _giving_way(
-        self, node: Position, wish: Wish, nodes: int, nodes_of: Callable[[Position], int]
-    ) -> Position | None:
-        above = [guest for guest in self.guests() if self._mapping.may_lead(node, guest)]
+    def _giving_way(self, rank: Rank, wish: Wish, nodes: int, nodes_of: Callable[[Position], int]) -> Position | None:
+        above = [guest for guest in self.guests() if rank < self.rank_of(self.taken[guest])]
         if wish is Wish.DISPLACE and above:
             return above[-1]
         if wish is Wish.SWAP and above:

@@ -92,7 +92,7 @@ class Walk:
         context = self._context
         doors = near_doors(context.position, context.mapping)
         self._known = []
-        self._near = [p for p in doors if context.mapping.may_lead(p, context.position) and p != avoid]
+        self._near = [p for p in doors if context.mapping.might_lead(p) and p != avoid]
         self._far_at, self._may_rest = -inf, True
         self._brisk_left = min(self._brisk_left, BRISK_AGAIN_MAX)
         self.pause()

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subord.core.doors import NEAR_MAX, all_doors, common_doors, near_doors
-from subord.core.mapping import IpMapping
+from subord.core.mapping import Mapping
 from subord.core.network import Network
 from subord.core.settings import Settings
 
 SIZES = [*range(1, 35), 63, 64, 65, 100, 254, 255, 256, 257, 1000, 65534]
 
 
-def mapping(size: int, fanout: int = 2, **options: object) -> IpMapping:
+def mapping(size: int, fanout: int = 2, **options: object) -> Mapping:
     """A network of `size` addresses, from 10.0.0.1 on."""
     last = ".".join(str(byte) for byte in ((10 << 24) + size).to_bytes(4, "big"))
     network = Network.parse(f"10.0.0.1-{last}")
     assert network.size == size
-    return IpMapping(Settings(network=network, fanout=fanout, guest_slots=fanout, **options))  # type: ignore[arg-type]
+    return Mapping(Settings(network=network, fanout=fanout, guest_slots=fanout, **options), 1)  # type: ignore[arg-type]
 
 
 # -- the common list --------------------------------------------------------------------------------------------

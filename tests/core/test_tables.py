@@ -11,7 +11,7 @@ from subord.core.admission import Admission
 from subord.core.agenda import Agenda, Alarm
 from subord.core.context import Context
 from subord.core.events import Refused
-from subord.core.mapping import IpMapping
+from subord.core.mapping import Mapping
 from subord.core.messages import No, Wish
 from subord.core.network import Network
 from subord.core.phases import NEXT, Cue, Phase, follow, mermaid
@@ -136,7 +136,7 @@ def test_judge(taken: tuple[int, ...], node: int, wish: Wish, verdict: Verdict) 
 
 def full_of(taken: tuple[int, ...], guest_slots: int = 2) -> Slots:
     settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=guest_slots)
-    slots = Slots(3, IpMapping(settings), guest_slots)
+    slots = Slots(3, Mapping(settings, 3), guest_slots)
     for node in taken:
         place = Place.HOME if node in (6, 7) else Place.GUEST
         slots.taken[node] = Subordinate(

@@ -10,7 +10,7 @@ import statistics
 import pytest
 
 from subord.cli import main
-from subord.core.mapping import IpMapping
+from subord.core.mapping import Mapping
 from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.slots import Granted, Slots
@@ -61,7 +61,7 @@ def test_seeds_differ_and_repeat() -> None:
 def test_a_failure_names_the_invariant_and_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Slots, "judge", lambda _self, *_: Granted(Place.GUEST))
+    monkeypatch.setattr(Slots, "judge", lambda _self, *_, **_more: Granted(Place.GUEST))
     code = main(["simulate", "--seeds", "40", "--jobs", "1"])
     told = capsys.readouterr().out
     assert code == 1
@@ -75,7 +75,7 @@ def test_a_mistake_of_our_own_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object) -> bool:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(IpMapping, "may_lead", broken)
+    monkeypatch.setattr(Mapping, "may_lead", broken)
     verdict = campaign.try_seed(3)
     assert (verdict.broken, "planted" in verdict.text) == ("error", True)
 

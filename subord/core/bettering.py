@@ -1,0 +1,76 @@
+"""A guest looks for a better place, by what the root advises (protocol sections 2 and 7).
+
+Intuition: somebody who has a seat, and now and then asks the usher whether there is a better one. What is better is
+another matter in each house: further in front (climbing.py), where one's rank belongs (rising.py), or nearer
+(nearness.py).
+"""
+
+from __future__ import annotations
+
+from subord.core.budget import Budget
+from subord.core.climbing import VAIN_LOOKS_MAX, better_place, is_too_deep
+from subord.core.context import Context
+from subord.core.following import Following
+from subord.core.messages import Advice, Wish
+from subord.core.nearness import Nearness
+from subord.core.rising import HASTE_MAX, Move, Rising
+from subord.core.slots import Slots
+from subord.core.view import Position
+
+RARER = 4  # times, where every look costs a dozen probes
+
+
+class Bettering:
+    """What one node makes of advice."""
+
+    def __init__(self, context: Context, following: Following, slots: Slots) -> None:
+        self._context = context
+        self._following = following
+        self.budget = Budget()
+        self.rising = Rising(context, slots)
+        self.chosen: Position | None = None  # by distance, and not yet proposed to
+        self.nearness = Nearness(context, following, self._on_nearest)
+        self._vain_looks = 0
+        timing = context.timing
+        self.rest_s_max = timing.home_interval_s_max * (RARER if context.mapping.by_latency else 1)
+
+    def settle(self) -> None:
+        """We have a new leader."""
+        self._vain_looks = self.rising.looks = 0
+        self.chosen = None
+        self.nearness.stop()
+
+    def choose(self, advice: Advice) -> Move | None:
+        """What to do at once; None: stay, or wait for what is being measured."""
+        level = len(self._following.path)
+        if self._context.mapping.by_performance:
+            move = self.rising.choose(advice, level, self._siblings())
+            return move if move is None or self.budget.spend(self._context.now) else None
+        if self._context.mapping.by_latency:
+            self.nearness.look(advice)
+            return None
+        found = better_place(advice, level)
+        return None if found is None else Move(*found, self._context.mapping.standings.own)
+
+    def _siblings(self) -> tuple[Position, ...]:
+        """Who stand beside us and have room: for those whom we leave behind."""
+        leader = self._following.leader
+        return () if leader is None else tuple(p for p in leader.guidance.siblings if p != self._context.position)
+
+    def is_in_haste(self, advice: Advice) -> bool:
+        """Should we look again soon, because there was no better place yet?"""
+        if self._context.mapping.by_performance:
+            return self.rising.is_due and self.rising.looks < HASTE_MAX
+        if not is_too_deep(advice, len(self._following.path)) or self._vain_looks >= VAIN_LOOKS_MAX:
+            return False
+        self._vain_looks += 1
+        return True
+
+    def _on_nearest(self, position: Position) -> None:
+        if self.budget.spend(self._context.now):
+            self.chosen = position
+
+    def take_chosen(self) -> Move | None:
+        """What was found by measuring, once."""
+        position, self.chosen = self.chosen, None
+        return None if position is None else Move(position, Wish.GUEST, self._context.mapping.standings.own)

@@ -1,0 +1,30 @@
+"""How often may a node move because of what it measures? (protocol section 7)
+
+Intuition: pocket money. Whoever has moved for better company too often in the last hour stays where he is, however
+green the grass elsewhere looks. Losing a leader is no choice, and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+MOVES_PER_HOUR_MAX = 24
+HOUR_S = 3600.0
+
+
+class Budget:
+    """Moves of one node by choice. Times are seconds of its clock."""
+
+    def __init__(self) -> None:
+        self.moves = 0
+        self.held = 0  # that were not made
+        self._at: deque[float] = deque(maxlen=MOVES_PER_HOUR_MAX)
+
+    def spend(self, now: float) -> bool:
+        """May we move now? Then it counts as done."""
+        if len(self._at) == MOVES_PER_HOUR_MAX and now - self._at[0] < HOUR_S:
+            self.held += 1
+            return False
+        self._at.append(now)
+        self.moves += 1
+        return True

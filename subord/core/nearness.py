@@ -1,0 +1,183 @@
+"""Who is nearest? The second phase of the search (HPCS 2015, section "subordination tree"; protocol section 7).
+
+Intuition: a newcomer follows whoever takes him in. Then he looks around, a few faces at a time: those beside him, the
+one above his leader, those whom his leader's leader thinks live in his street, and a few picked by chance, because
+whoever only ever asks people of the wrong town never hears of his own. He shouts a few times to each and notes the
+quickest answer. Only somebody at half the distance is worth a move; and the rarer he finds one, the rarer he looks.
+
+The least of some round trips is compared, because what is added to the true one (queues, a busy machine) is never
+negative. A factor of two is more than two round trips can differ that tremble by 30 % around the same value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+
+import msgspec
+
+from subord.core.agenda import Alarm
+from subord.core.classes import quantity_of
+from subord.core.climbing import better_place
+from subord.core.context import Context
+from subord.core.following import Following
+from subord.core.messages import Advice
+from subord.core.view import Position
+
+CANDIDATES_MAX = 12  # of one look, our leader among them
+SAMPLES = 4
+SAMPLES_MIN = 2  # answered
+PAUSE_ANSWERS = 0.125  # between two samples, in waits for an answer
+NEARER = 2.0  # times must somebody be to be worth a move
+GAIN_S_MIN = 0.001
+KNOWN_MAX = 64
+TIPS_MAX = 8
+
+Decided = Callable[[Position], None]
+
+
+class Reading(msgspec.Struct):
+    """The least round trip of the last look, and when that was."""
+
+    seconds: float
+    performance: int
+    at: float
+    samples: int = 1
+
+
+class Nearness:
+    """What one node knows of distances. `decided` is told whom to propose to."""
+
+    def __init__(self, context: Context, following: Following, decided: Decided) -> None:
+        self._context = context
+        self._following = following
+        self._decided = decided
+        self.known: dict[Position, Reading] = {}  # at most KNOWN_MAX, the oldest out
+        self._fresh: dict[Position, Reading] = {}  # of the look that is under way
+        self._asked: dict[int, Position] = {}
+        self._to_ask: tuple[Position, ...] = ()
+        self._samples_left = 0
+        self._advice: Advice | None = None
+        self._tips: list[Position] = []  # near those who were near, but full
+        self._full: dict[Position, float] = {}  # until when they are not proposed to
+        self._round_trip_s = 0.0  # to our leader by its echoes, when we last looked
+
+    def __len__(self) -> int:
+        return len(self.known) + len(self._asked) + len(self._tips) + len(self._full)
+
+    # -- a look -----------------------------------------------------------------------------------------------
+
+    def look(self, advice: Advice) -> None:
+        """Measure those who come into question. The root has just given this advice."""
+        leader = self._following.leader
+        if leader is None or self._samples_left:
+            return
+        path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
+        near = sorted(self.known, key=lambda p: self.known[p].seconds)[:2]
+        siblings = [p for p in leader.guidance.siblings if may_lead(p, own)]
+        found = (*self._tips, *path[-2:-1], *advice.others, *advice.hints[:2], *near, *siblings)
+        others = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
+        self._to_ask = (leader.position, *others[: CANDIDATES_MAX - 1])
+        self._tips, self._fresh, self._asked = [], {}, {}
+        self._advice, self._samples_left = advice, SAMPLES
+        self._round_trip_s = self._following.round_trip_s
+        self._ask()
+
+    def stop(self) -> None:
+        self._samples_left, self._asked, self._to_ask = 0, {}, ()
+        self._context.agenda.plan(Alarm.MEASURE, inf)
+
+    def _ask(self) -> None:
+        context = self._context
+        for position in self._to_ask:
+            number = context.next_number()
+            self._asked[number] = position
+            context.measure(position, number)
+        self._samples_left -= 1
+        wait_s = context.timing.answer_s * (PAUSE_ANSWERS if self._samples_left else 1.0)
+        context.agenda.plan(Alarm.MEASURE, context.now + context.jittered(wait_s))
+
+    def on_measured(self, position: Position, number: int, seconds: float, performance: int) -> None:
+        """One answer."""
+        if self._asked.pop(number, None) != position:
+            return
+        reading = self._fresh.get(position)
+        if reading is None:
+            self._fresh[position] = Reading(seconds, performance, self._context.now)
+        else:
+            reading.seconds = min(reading.seconds, seconds)
+            reading.performance = performance
+            reading.samples += 1
+
+    def on_alarm(self) -> None:
+        """Ask once more, or decide."""
+        if self._samples_left:
+            self._ask()
+            return
+        self.stop()
+        readings = {p: each for p, each in self._fresh.items() if each.samples >= SAMPLES_MIN}
+        for position, reading in readings.items():
+            self.known.pop(position, None)
+            self.known[position] = reading
+        for oldest in list(self.known)[: max(0, len(self.known) - KNOWN_MAX)]:
+            del self.known[oldest]
+        found = self._best(readings)
+        if found is not None:
+            self._decided(found)
+
+    # -- the choice ---------------------------------------------------------------------------------------------
+
+    def _best(self, readings: dict[Position, Reading]) -> Position | None:
+        leader = self._following.leader
+        if leader is None or leader.position not in readings:
+            return None
+        now = self._context.now
+        here = readings[leader.position]
+        costs = {
+            p: cost(each, here)
+            for p, each in readings.items()
+            if p != leader.position and self._full.get(p, -inf) <= now
+        }
+        near = {p: each for p, each in costs.items() if is_nearer(each, here.seconds)}
+        if near:
+            least = min(near.values())
+            # Of those about as near the lowest rank: there everybody looks first, and the tree stays flat.
+            return min((p for p, each in near.items() if not is_nearer(least, each)), key=self._context.mapping.rank)
+        higher = better_place(self._advice, len(self._following.path)) if self._advice is not None else None
+        if higher is not None and higher[0] in costs and not is_nearer(here.seconds, costs[higher[0]]):
+            return higher[0]
+        return None
+
+    def was_full(self, position: Position, hints: Iterable[Position]) -> None:
+        """Somebody near has no room, but knows who has: probably near as well."""
+        context = self._context
+        self._full = {p: until for p, until in self._full.items() if until > context.now}
+        if len(self._full) < KNOWN_MAX:
+            self._full[position] = context.now + context.timing.home_interval_s_max
+        self._tips = list(dict.fromkeys((*self._tips, *hints)))[:TIPS_MAX]
+
+    @property
+    def is_leader_farther(self) -> bool:
+        """Do our leader's echoes take much longer than when we last looked around?"""
+        before_s = self._round_trip_s
+        return before_s > 0 and is_nearer(before_s, self._following.round_trip_s)
+
+    def of(self, position: Position) -> float | None:
+        """The last round trip to somebody, in seconds."""
+        reading = self.known.get(position)
+        return None if reading is None else reading.seconds
+
+    def in_order(self, positions: Iterable[Position]) -> list[Position]:
+        """Those who were measured first, nearest first; the others as they come."""
+        return sorted(positions, key=lambda p: self.known[p].seconds if p in self.known else inf)
+
+
+def cost(reading: Reading, standard: Reading) -> float:
+    """The paper's latency by performance, in seconds; where performance is not known, latency."""
+    own, its = quantity_of(standard.performance), quantity_of(reading.performance)
+    return reading.seconds if own is None or its is None else reading.seconds * own / its
+
+
+def is_nearer(one_s: float, other_s: float) -> bool:
+    """Is the first so much nearer that it is worth a move?"""
+    return one_s * NEARER <= other_s and other_s - one_s >= GAIN_S_MIN

@@ -1,0 +1,103 @@
+"""Where does a node belong when ranks go by performance? (protocol section 7)
+
+Intuition: an usher in a theatre where the best players sit in front. He counts how many of those present play better
+than the newcomer; that tells him the row, as in a full tree, and he looks for a seat in that row. Nobody who sits
+within a row of where he belongs is asked to get up because of a newcomer: so only who became better or worse moves.
+
+The count goes by what everybody has measured. Who may sit behind whom goes by the standings (standings.py), which
+follow row by row from the front: the best of all is told first that the top is his, then those who belong behind him.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+
+from subord.core.context import Context
+from subord.core.mapping import Rank
+from subord.core.messages import Change
+from subord.core.view import Position
+
+LOOKED_AT_MAX = 256  # places of one level
+CHOICE = 8
+
+
+class Seating:
+    """The advice of a root. Drawn anew with the plan of vacant places (openings.py)."""
+
+    def __init__(self, context: Context, free: Callable[[Position], int]) -> None:
+        """`free`: how many places of a leader are neither taken nor promised."""
+        self._context = context
+        self._free = free
+        self._rows: Mapping[Position, Change] = {}
+        self._levels: Mapping[Position, int] = {}
+        self._order: list[Rank] = []  # of all, by what they measure
+        self._on_level: list[list[Position]] = []
+
+    def draw(self, rows: Mapping[Position, Change], levels: Mapping[Position, int]) -> None:
+        """`rows` of the living; real `levels` of those whose way to the top is known."""
+        self._rows, self._levels = rows, levels
+        self._order = sorted(self._measured(each) for each in rows.values())
+        self._on_level = [[] for _ in range(max(levels.values(), default=0) + 1)]
+        for position, level in levels.items():
+            self._on_level[level].append(position)
+
+    def _measured(self, change: Change) -> Rank:
+        return self._context.mapping.rank(change.position, change.performance or change.standing)
+
+    def wanted(self, node: Position, performance: int) -> int:
+        """The level on which a node with this class belongs; 0: it is the best of all."""
+        rank = self._context.mapping.rank(node, performance)
+        better = bisect_left(self._order, rank)
+        row = self._rows.get(node)
+        if row is not None and self._measured(row) < rank:
+            better -= 1  # itself, as it was
+        return self._context.settings.numbering.level_and_offset(better + 1)[0]
+
+    def is_best(self, node: Position, performance: int) -> bool:
+        """Does the top belong to a node with this class? Not while somebody better has not come down from it."""
+        mapping = self._context.mapping
+        above_us = mapping.rank(node, performance) < mapping.rank(self._context.position)
+        return above_us and self.wanted(node, performance) == 0
+
+    def places(self, node: Position, performance: int, wanted: int) -> Iterator[Position]:
+        """Leaders with room, best first: on the level above the wanted one; its own, if that may stay; others."""
+        rank = self._context.mapping.rank(node, performance)
+        row = self._rows.get(node)
+        present = row.leader if row is not None else 0
+        may_stay = present in self._levels and self._context.mapping.rank(present) < rank
+        right = wanted - 1
+        if may_stay and self._levels[present] == right:
+            yield present
+        yield from self._with_room(right, node, rank)
+        if may_stay and self._levels[present] != right:
+            yield present
+        if row is None or not may_stay:
+            for level in sorted(range(len(self._on_level)), key=lambda level: abs(level - right)):
+                if level != right:
+                    yield from self._with_room(level, node, rank)
+
+    def giving_way(self, node: Position, performance: int, wanted: int) -> Position:
+        """A full leader on the right level, one of whose subordinates stands too high and ranks above; 0: none."""
+        mapping = self._context.mapping
+        rank = mapping.rank(node, performance)
+        for position, change in self._rows.items():
+            leader = change.leader
+            if self._levels.get(leader) != wanted - 1 or leader == node or position == node:
+                continue
+            ranks_above = rank < mapping.rank(position, change.standing) and mapping.rank(leader) < rank
+            if ranks_above and self.wanted(position, change.performance or change.standing) > wanted:
+                return leader
+        return 0
+
+    def _with_room(self, level: int, node: Position, rank: Rank) -> list[Position]:
+        """Those who have fewer than p subordinates first, then the nearest."""
+        if not 0 <= level < len(self._on_level):
+            return []
+        mapping, spare = self._context.mapping, self._context.settings.guest_slots
+        good = [
+            p
+            for p in self._on_level[level][:LOOKED_AT_MAX]
+            if p != node and self._free(p) > 0 and mapping.rank(p) < rank
+        ]
+        return sorted(good, key=lambda p: (self._free(p) <= spare, abs(p - node), p))[:CHOICE]
