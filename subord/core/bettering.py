@@ -28,7 +28,7 @@ class Bettering:
         self._following = following
         self.budget = Budget()
         self.rising = Rising(context, slots)
-        self.chosen: Position | None = None  # by distance, and not yet proposed to
+        self.chosen: tuple[Position, Wish] | None = None  # by distance, and not yet proposed to
         self.nearness = Nearness(context, following, self._on_nearest)
         self._vain_looks = 0
         timing = context.timing
@@ -38,14 +38,14 @@ class Bettering:
         """We have a new leader."""
         self._vain_looks = self.rising.looks = 0
         self.chosen = None
-        self.nearness.stop()
+        self.nearness.settle()
 
     def choose(self, advice: Advice) -> Move | None:
         """What to do at once; None: stay, or wait for what is being measured."""
         level = len(self._following.path)
         if self._context.mapping.by_performance:
             move = self.rising.choose(advice, level, self._siblings())
-            return move if move is None or self.budget.spend(self._context.now) else None
+            return move if move is None or self.budget.allows(self._context.now) else None
         if self._context.mapping.by_latency:
             self.nearness.look(advice)
             return None
@@ -66,11 +66,11 @@ class Bettering:
         self._vain_looks += 1
         return True
 
-    def _on_nearest(self, position: Position) -> None:
-        if self.budget.spend(self._context.now):
-            self.chosen = position
+    def _on_nearest(self, position: Position, wish: Wish) -> None:
+        if self.budget.allows(self._context.now):
+            self.chosen = position, wish
 
     def take_chosen(self) -> Move | None:
         """What was found by measuring, once."""
-        position, self.chosen = self.chosen, None
-        return None if position is None else Move(position, Wish.GUEST, self._context.mapping.standings.own)
+        chosen, self.chosen = self.chosen, None
+        return None if chosen is None else Move(*chosen, self._context.mapping.standings.own)

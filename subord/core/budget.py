@@ -20,11 +20,14 @@ class Budget:
         self.held = 0  # that were not made
         self._at: deque[float] = deque(maxlen=MOVES_PER_HOUR_MAX)
 
-    def spend(self, now: float) -> bool:
-        """May we move now? Then it counts as done."""
+    def allows(self, now: float) -> bool:
+        """May we look for another leader now? If not, that is counted."""
         if len(self._at) == MOVES_PER_HOUR_MAX and now - self._at[0] < HOUR_S:
             self.held += 1
             return False
+        return True
+
+    def spend(self, now: float) -> None:
+        """We have moved."""
         self._at.append(now)
         self.moves += 1
-        return True

@@ -380,6 +380,8 @@ class Joining:
         self.answers.mark(self._context.now, source, "accepted")
         self._questions.clear()
         self.bettering.rising.stand(question.standing)
+        if self.aim is Aim.BETTER and not self._context.mapping.has_homes:
+            self.bettering.budget.spend(self._context.now)
         self.peers.know(accept.guidance.path)
         self._attached(source, accept.incarnation, accept.guidance)
 
@@ -398,7 +400,7 @@ class Joining:
         if refuse.no is No.FULL:
             self._round.note_full(source, refuse.highest_guest)
             if self.aim is Aim.BETTER and self._context.mapping.by_latency:
-                self.bettering.nearness.was_full(source, refuse.hints)
+                self.bettering.nearness.was_full(source, refuse.highest_guest, refuse.hints)
                 self.look_soon(Aim.BETTER)
         if self.aim not in (Aim.NOTHING, Aim.BETTER):
             self._round.consider(refuse.hints, first=refuse.no is not No.FULL or not self._round.is_advised)

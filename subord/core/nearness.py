@@ -21,7 +21,7 @@ from subord.core.classes import quantity_of
 from subord.core.climbing import better_place
 from subord.core.context import Context
 from subord.core.following import Following
-from subord.core.messages import Advice
+from subord.core.messages import Advice, Wish
 from subord.core.view import Position
 
 CANDIDATES_MAX = 12  # of one look, our leader among them
@@ -33,7 +33,7 @@ GAIN_S_MIN = 0.001
 KNOWN_MAX = 64
 TIPS_MAX = 8
 
-Decided = Callable[[Position], None]
+Decided = Callable[[Position, Wish], None]
 
 
 class Reading(msgspec.Struct):
@@ -59,7 +59,9 @@ class Nearness:
         self._samples_left = 0
         self._advice: Advice | None = None
         self._tips: list[Position] = []  # near those who were near, but full
-        self._full: dict[Position, float] = {}  # until when they are not proposed to
+        self._full: dict[
+            Position, bool
+        ] = {}  # had no room since we have this leader; and a guest that ranks above us
         self._round_trip_s = 0.0  # to our leader by its echoes, when we last looked
 
     def __len__(self) -> int:
@@ -82,6 +84,11 @@ class Nearness:
         self._advice, self._samples_left = advice, SAMPLES
         self._round_trip_s = self._following.round_trip_s
         self._ask()
+
+    def settle(self) -> None:
+        """We have a new leader."""
+        self._full.clear()
+        self.stop()
 
     def stop(self) -> None:
         self._samples_left, self._asked, self._to_ask = 0, {}, ()
@@ -123,38 +130,41 @@ class Nearness:
             del self.known[oldest]
         found = self._best(readings)
         if found is not None:
-            self._decided(found)
+            self._decided(*found)
 
     # -- the choice ---------------------------------------------------------------------------------------------
 
-    def _best(self, readings: dict[Position, Reading]) -> Position | None:
+    def _best(self, readings: dict[Position, Reading]) -> tuple[Position, Wish] | None:
         leader = self._following.leader
         if leader is None or leader.position not in readings:
             return None
-        now = self._context.now
         here = readings[leader.position]
-        costs = {
-            p: cost(each, here)
-            for p, each in readings.items()
-            if p != leader.position and self._full.get(p, -inf) <= now
-        }
+        costs = {p: cost(each, here) for p, each in readings.items() if p != leader.position}
         near = {p: each for p, each in costs.items() if is_nearer(each, here.seconds)}
-        if near:
-            least = min(near.values())
-            # Of those about as near the lowest rank: there everybody looks first, and the tree stays flat.
-            return min((p for p, each in near.items() if not is_nearer(least, each)), key=self._context.mapping.rank)
+        with_room = {p: each for p, each in near.items() if p not in self._full}
+        if with_room:
+            return self._first_of(with_room), Wish.GUEST
+        crowded = {p: each for p, each in near.items() if self._full.get(p)}
+        if crowded and not self._tips:
+            # Whoever ranks above us finds a near place more easily than we do: more may lead it.
+            return self._first_of(crowded), Wish.DISPLACE
         higher = better_place(self._advice, len(self._following.path)) if self._advice is not None else None
         if higher is not None and higher[0] in costs and not is_nearer(here.seconds, costs[higher[0]]):
-            return higher[0]
+            return higher
         return None
 
-    def was_full(self, position: Position, hints: Iterable[Position]) -> None:
+    def _first_of(self, costs: dict[Position, float]) -> Position:
+        """Of those about as near as the nearest the lowest rank: there everybody looks first, and the tree stays flat."""
+        least = min(costs.values())
+        return min((p for p, each in costs.items() if not is_nearer(least, each)), key=self._context.mapping.rank)
+
+    def was_full(self, position: Position, highest_guest: Position, hints: Iterable[Position]) -> None:
         """Somebody near has no room, but knows who has: probably near as well."""
-        context = self._context
-        self._full = {p: until for p, until in self._full.items() if until > context.now}
-        if len(self._full) < KNOWN_MAX:
-            self._full[position] = context.now + context.timing.home_interval_s_max
-        self._tips = list(dict.fromkeys((*self._tips, *hints)))[:TIPS_MAX]
+        mapping, own = self._context.mapping, self._context.position
+        if position in self._full or len(self._full) >= KNOWN_MAX:
+            self._full.clear()  # all of that was long ago
+        self._full[position] = mapping.may_lead(own, highest_guest)
+        self._tips = [p for p in dict.fromkeys((*self._tips, *hints)) if p not in self._full][:TIPS_MAX]
 
     @property
     def is_leader_farther(self) -> bool:
