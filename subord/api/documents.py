@@ -132,8 +132,8 @@ def roster(shared: Settings, view: RosterView) -> RosterDocument:
                 incarnation=row.incarnation,
                 since_s=row.since_s,
                 standing=row.standing.value,
-                performance=row.performance,
-                round_trip_s=row.round_trip_s,
+                performance=_three_digits(row.performance),
+                round_trip_s=_three_digits(row.round_trip_s),
             )
         )
     return RosterDocument(
@@ -170,6 +170,11 @@ def counters(shown: Shown) -> CountersDocument:
 def path(shown: Shown) -> tuple[str, ...]:
     """The addresses from the root down to our leader."""
     return _addresses(shown.settings, shown.snapshot().path)
+
+
+def _three_digits(quantity: float | None) -> float | None:
+    """Of the middle of a class more would be noise, and long."""
+    return None if quantity is None else float(f"{quantity:.3g}")
 
 
 def _up_s(shown: Shown) -> float:

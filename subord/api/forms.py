@@ -176,7 +176,9 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
     ranking: RankingDocument | None = None
 
 
-class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
+class RowDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """There may be tens of thousands in one answer: what is not known is left out."""
+
     address: Address
     position: Position
     level: int

@@ -130,7 +130,8 @@ async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: t
     older = msgspec.json.decode(answer)
     older.pop("ranking", None)
     for row in older.get("rows", ()):
-        del row["round_trip_s"], row["performance"]
+        row.pop("round_trip_s", None)
+        row.pop("performance", None)
     read = msgspec.json.decode(msgspec.json.encode(older), type=kind)
     if isinstance(read, forms.RosterDocument):
         assert {(row.round_trip_s, row.performance) for row in read.rows} == {(None, None)}
@@ -140,7 +141,7 @@ async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: t
 
 async def test_a_rosters_numbers_are_those_of_its_rows() -> None:
     world = World({1: None, 2: 1, 4: 2})
-    world.numbers = {2: (0.02, 90.5), 4: (None, 1.0)}
+    world.numbers = {2: (0.02, 90.5096), 4: (None, 1.0)}
     node = world.node(1)
     rows = documents.roster(node.settings, node.roster()).rows
     assert [(row.round_trip_s, row.performance) for row in rows] == [(None, None), (0.02, 90.5), (None, 1.0)]
