@@ -24,7 +24,7 @@ from subord.core import showing
 from subord.core.messages import Beat, Message
 from subord.core.network import Network
 from subord.core.settings import Settings
-from subord.core.view import Position, RosterView, Snapshot, Why
+from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words
@@ -178,9 +178,16 @@ def paper_without_2() -> World:
     return world
 
 
+class Measuring(Shown):
+    """It shows, besides, what nodes measure where others than addresses rank."""
+
+    def snapshot(self) -> Snapshot:
+        return msgspec.structs.replace(super().snapshot(), ranking=Ranking(mapping="latency"))
+
+
 def scraped() -> Shown:
     """A node that has something of everything to show to Prometheus."""
-    shown = Shown(paper(), 4)
+    shown = Measuring(paper(), 4)
     counters = shown.counters
     for counted in (counters.messages_sent, counters.bytes_sent):
         counted["beat"] += 1

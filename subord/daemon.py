@@ -186,10 +186,9 @@ class Daemon:
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
         sealer = self.guard.sealer(self.port, self._incarnation)
-        if sealer is not None:
-            self.counters.tables = sealer.sizes
         mail = Mail(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
-        self._driver = Driver(node, mail, self.counters, self._observe)
+        self._driver = driver = Driver(node, mail, self.counters, self._observe)
+        self.counters.tables = lambda: {**driver.sizes(), **({} if sealer is None else sealer.sizes())}
         self._streams = self._streams_beside(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)

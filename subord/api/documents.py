@@ -23,6 +23,7 @@ from subord.api.forms import (
     StatusDocument,
     WhyDocument,
 )
+from subord.api.ranking import ranking
 from subord.api.shown import Shown
 from subord.core.settings import Settings
 from subord.core.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
@@ -72,6 +73,7 @@ def status(shown: Shown) -> StatusDocument:
         seal=seal(shown),
         refusals=tuple(_refusal(refusal) for refusal in view.refusals),
         settings=settings(shared),
+        ranking=ranking(shared, view.ranking, view.leader),
     )
 
 
@@ -109,6 +111,7 @@ def why(shared: Settings, view: Why) -> WhyDocument:
         reason=view.reason,
         candidates=tuple(map(candidate, view.ranked)),
         others=tuple(map(candidate, others)),
+        ranking=ranking(shared, view.ranking, view.leader),
     )
 
 
@@ -129,6 +132,8 @@ def roster(shared: Settings, view: RosterView) -> RosterDocument:
                 incarnation=row.incarnation,
                 since_s=row.since_s,
                 standing=row.standing.value,
+                performance=_three_digits(row.performance),
+                round_trip_s=_three_digits(row.round_trip_s),
             )
         )
     return RosterDocument(
@@ -165,6 +170,11 @@ def counters(shown: Shown) -> CountersDocument:
 def path(shown: Shown) -> tuple[str, ...]:
     """The addresses from the root down to our leader."""
     return _addresses(shown.settings, shown.snapshot().path)
+
+
+def _three_digits(quantity: float | None) -> float | None:
+    """Of the middle of a class more would be noise, and long."""
+    return None if quantity is None else float(f"{quantity:.3g}")
 
 
 def _up_s(shown: Shown) -> float:

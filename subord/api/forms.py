@@ -61,8 +61,40 @@ class SealDocument(msgspec.Struct, frozen=True, kw_only=True):
     saved: bool
 
 
+class NearDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody whose distance was measured. Jobs are in the unit of time of this cluster; null: not known."""
+
+    address: Address
+    position: Position
+    round_trip_s: float
+    performance: float | None
+    ago_s: float
+
+
+class RankingDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node measures. Classes are of protocol section 7, 0: not known; `standing` is the middle of its class.
+
+    `wanted_level` is where it belongs by its rank, `level` where it stands; `near` are the nearest, and the leader.
+    """
+
+    mapping: str
+    performance: float | None
+    performance_class: int
+    standing: float | None
+    standing_class: int
+    wanted_level: int | None
+    level: int
+    leader_round_trip_s: float | None
+    near: tuple[NearDocument, ...]
+    moves: int
+    moves_held: int
+
+
 class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One node. `real_level` is its distance from the root, `level` the computed one."""
+    """One node. `real_level` is its distance from the root, `level` the computed one.
+
+    Here and below: what has a default is missing in documents of older daemons. `ranking` null: nothing is measured.
+    """
 
     version: str
     address: Address
@@ -90,6 +122,7 @@ class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     seal: SealDocument | None
     refusals: tuple[RefusalDocument, ...]
     settings: SettingsDocument
+    ranking: RankingDocument | None = None
 
 
 class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,9 +173,12 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     candidates: tuple[CandidateDocument, ...]
     others: tuple[CandidateDocument, ...]
+    ranking: RankingDocument | None = None
 
 
-class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
+class RowDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """There may be tens of thousands in one answer: what is not known is left out."""
+
     address: Address
     position: Position
     level: int
@@ -152,6 +188,8 @@ class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: int
     since_s: float
     standing: StandingName
+    performance: float | None = None
+    round_trip_s: float | None = None
 
 
 class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +225,7 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
     """One node where it stands. `real_level` counts edges from the top of its tree, 0 for the top.
 
     `apart` is null, or says why the row heads a tree of its own without being the owner of the roster.
+    `performance` and `round_trip_s`, to its leader, are the middles of classes; null: not known.
     """
 
     address: Address
@@ -200,6 +239,8 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
     real_level: int
     leader: Address | None
     apart: str | None
+    performance: float | None = None
+    round_trip_s: float | None = None
 
 
 class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from subord import __version__
+from subord.api.ranking import leader_round_trip_s, measures
 from subord.api.shown import Shown
 from subord.core.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
@@ -61,6 +62,7 @@ class _Node(Collector):
         yield _subordinates(view)
         yield _tables({**view.tables, **self._shown.counters.tables()})
         yield from _seal(self._shown)
+        yield from _ranking(view)
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
         yield from _counted(self._shown.counters)
@@ -114,6 +116,29 @@ def _seal(shown: Shown) -> Iterator[Metric]:
         yield _gauge("keys", "Keys that this node understands", len(ring.keys))
         yield _gauge("key_ring_revision", "Grows with every change of the key ring", ring.revision)
     yield keys
+
+
+def _ranking(view: Snapshot) -> Iterator[Metric]:
+    if not measures(view.ranking):
+        return
+    away = GaugeMetricFamily(
+        "subord_leader_round_trip_seconds",
+        "Round trip to the leader in seconds, the least of some; absent while not measured",
+    )
+    away_s = leader_round_trip_s(view.ranking, view.leader)
+    if away_s is not None:
+        away.add_metric((), away_s)
+    yield away
+    yield _gauge(
+        "performance_class",
+        "Class of this node's performance, two a doubling; 0: not known",
+        view.ranking.performance_class,
+    )
+    yield _gauge(
+        "standing_class", "Class by which this node ranks; 0: after all that are known", view.ranking.standing_class
+    )
+    yield _count("ranking_moves", "Moves for a better rank or a nearer leader", view.ranking.moves)
+    yield _count("ranking_moves_held", "Such moves not made: too many in an hour", view.ranking.moves_held)
 
 
 def _tables(tables: Mapping[str, int]) -> Metric:

@@ -90,6 +90,8 @@ def _placed(row: RowDocument, depth: int, apart: str | None) -> TreeRow:
         real_level=depth,
         leader=row.leader,
         apart=apart,
+        performance=row.performance,
+        round_trip_s=row.round_trip_s,
     )
 
 

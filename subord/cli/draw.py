@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from subord.cli.client import Document
+from subord.cli.ranking import of_row
 from subord.cli.words import count, printable
 
 Piece = tuple[str, str]
@@ -26,19 +27,26 @@ ROOT_STYLE = "bold green"
 STROKE_STYLE = "dim"
 MARK_STYLES = {"guest": "yellow", "missing": "bold red", "stale": "magenta", "held": "cyan"}
 NOTE_STYLE = "yellow"
+NUMBER_STYLE = "dim"
 DOT_COLOURS = {"guest": "orange", "missing": "red", "stale": "purple", "held": "blue"}
 
 
-def picture(tree: Document, rows: Sequence[Document], depth_max: int | None, strokes: Sequence[str]) -> list[Line]:
+def picture(
+    tree: Document,
+    rows: Sequence[Document],
+    depth_max: int | None,
+    strokes: Sequence[str],
+    shows: tuple[str, ...] = (),
+) -> list[Line]:
     """The summary, the note if any, and one line a node.
 
     `rows` is the part of `tree["rows"]` to draw (depth first, whole branches); rows more than
-    `depth_max` below its first are counted instead of drawn.
+    `depth_max` below its first are counted instead of drawn. `shows`: numbers beside each node (ranking.py).
     """
     lines: list[Line] = [[(summary(tree), "bold")]]
     if tree["note"]:
         lines.append([(f"incomplete: {printable(tree['note'])}", NOTE_STYLE)])
-    lines += branches(rows, depth_max, strokes)
+    lines += branches(rows, depth_max, strokes, shows)
     return lines
 
 
@@ -54,7 +62,9 @@ def summary(tree: Document) -> str:
     return ", ".join(parts)
 
 
-def branches(rows: Sequence[Document], depth_max: int | None, strokes: Sequence[str]) -> Iterator[Line]:
+def branches(
+    rows: Sequence[Document], depth_max: int | None, strokes: Sequence[str], shows: tuple[str, ...] = ()
+) -> Iterator[Line]:
     """One line a node, with the strokes that join it to its leader."""
     if not rows:
         return
@@ -71,7 +81,7 @@ def branches(rows: Sequence[Document], depth_max: int | None, strokes: Sequence[
         if depth:
             line.append(("".join(prefix) + (corner if last[index] else tee), STROKE_STYLE))
             prefix.append(blank if last[index] else through)
-        yield line + _node(row, below.get(row["address"], 0))
+        yield line + _node(row, below.get(row["address"], 0), shows)
 
 
 def colourless(lines: Iterable[Line]) -> str:
@@ -105,13 +115,13 @@ def strokes_for(out: TextIO) -> Sequence[str]:
     return STROKES
 
 
-def dot(rows: Sequence[Document]) -> str:
+def dot(rows: Sequence[Document], shows: tuple[str, ...] = ()) -> str:
     """The rows as a Graphviz digraph, arrows from leader to subordinate."""
     lines = ["digraph subord {", "  node [shape=box];"]
     present = {row["address"] for row in rows}
     for row in rows:
         marks = _marks(row)
-        label = "\\n".join([row["address"], *marks])
+        label = "\\n".join([row["address"], *of_row(row, shows), *marks])
         colour = next((DOT_COLOURS[mark] for mark in reversed(marks) if mark in DOT_COLOURS), "black")
         lines.append(f'  "{row["address"]}" [label="{label}", color={colour}];')
     lines += [
@@ -120,8 +130,9 @@ def dot(rows: Sequence[Document]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _node(row: Document, hidden: int) -> Line:
+def _node(row: Document, hidden: int, shows: tuple[str, ...]) -> Line:
     line: Line = [(row["address"], ROOT_STYLE if row["place"] == "root" else "")]
+    line += [(f"  {number}", NUMBER_STYLE) for number in of_row(row, shows)]
     line += [(f"  {mark}", MARK_STYLES.get(mark, NOTE_STYLE)) for mark in _marks(row)]
     if hidden:
         line.append((f"  ({hidden} below)", STROKE_STYLE))

@@ -8,6 +8,7 @@ import json
 from subord.cli import exit_codes
 from subord.cli.client import Document, add_timeout, ask
 from subord.cli.control_socket import add_socket, socket_path
+from subord.cli.ranking import in_short
 from subord.cli.words import age, columns, count, printable
 
 
@@ -40,6 +41,7 @@ def text(status: Document) -> list[str]:
         ("subtree", _subtree(status)),
         ("alternates", " ".join(status["alternates"]) or "none"),
         ("settings", _settings(shared)),
+        *_ranking(status),
         ("seal", _seal(status["seal"])),
         ("daemon", _daemon(status)),
     ]
@@ -86,6 +88,12 @@ def _settings(shared: Document) -> str:
         f"{shared['network']}, fan-out {shared['fanout']}, {count(shared['guest_slots'], 'guest slot')}, "
         f"{shared['mapping']} mapping, {shared['numbering']} numbering, {shared['timing']} timing"
     )
+
+
+def _ranking(status: Document) -> list[tuple[str, str]]:
+    """No line where nothing is measured, or by an older daemon."""
+    ranking = status.get("ranking")
+    return [] if ranking is None else [("ranking", in_short(ranking, status["leader"] is not None))]
 
 
 def _seal(seal: Document | None) -> str:

@@ -31,6 +31,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--depth", metavar="N", type=_depth, help="draw N levels below the top only; the rest is counted"
     )
     parser.add_argument("--from", metavar="ADDRESS", dest="top", help="draw only the branch of this node")
+    parser.add_argument("--rtt", action="store_true", help="show the round trip of each node to its leader")
+    parser.add_argument("--performance", action="store_true", help="show how fast each node is")
     add_timeout(parser)
     add_socket(parser)
 
@@ -38,6 +40,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Prints the tree; one that is incomplete says so, and is no failure."""
     path = socket_path(arguments)
+    shows = tuple(name for name in ("rtt", "performance") if getattr(arguments, name))
     tree = ask(path, TARGET, arguments.timeout)
     rows: list[Document] = tree["rows"]
     if arguments.top is not None:
@@ -45,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(nested_json(tree, _cut(rows, arguments.depth)))
     elif arguments.dot:
-        print(dot(_cut(rows, arguments.depth)))
+        print(dot(_cut(rows, arguments.depth), shows))
     else:
-        show(picture(tree, rows, arguments.depth, strokes_for(sys.stdout)), sys.stdout)
+        show(picture(tree, rows, arguments.depth, strokes_for(sys.stdout), shows), sys.stdout)
     return exit_codes.OK
 
 

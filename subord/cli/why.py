@@ -9,7 +9,11 @@ from urllib.parse import quote
 from subord.cli import exit_codes
 from subord.cli.client import Document, add_timeout, ask
 from subord.cli.control_socket import add_socket, socket_path
+from subord.cli.ranking import in_full
 from subord.cli.words import age, columns, printable
+
+TITLES = ("first candidates, nearest first", "nobody has a lower position")
+TITLES_RANKED = ("first candidates, best first", "nobody is known to rank lower")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,7 +22,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "why",
         help="say why a node has the leader it has",
         description="Show the ranked candidates of a node, what each last answered, and why the present leader "
-        "was chosen. Another node than this one is asked over the network.",
+        "was chosen; if performance or latency rank, by which numbers. Another node than this one is asked over the "
+        "network.",
     )
     parser.add_argument("address", metavar="ADDRESS", nargs="?", help="the node (default: this one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -39,13 +44,17 @@ def run(arguments: argparse.Namespace) -> int:
 def text(reasons: Document) -> list[str]:
     """The lines for people."""
     lines = [f"{reasons['address']}  {_standing(reasons)}", f"  {printable(reasons['reason'])}"]
-    for title, key in (("first candidates, nearest first", "candidates"), ("asked besides them", "others")):
+    ranking = reasons.get("ranking")  # an older daemon says nothing of it
+    if ranking is not None:
+        lines += in_full(ranking, reasons["leader"])
+    first, nobody = TITLES if ranking is None else TITLES_RANKED
+    for title, key in ((first, "candidates"), ("asked besides them", "others")):
         if reasons[key]:
             header = ["", "address", "position", "level", "offset", "last answer"]
             rows = [header, *(_candidate(each, reasons["leader"]) for each in reasons[key])]
             lines += ["", f"{title}:", *columns(rows, " ")]
     if not reasons["candidates"]:
-        lines += ["", "there are no candidates: nobody has a lower position"]
+        lines += ["", f"there are no candidates: {nobody}"]
     return lines
 
 

@@ -33,11 +33,12 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.messages import Announce, Versions
+from subord.core.messages import Announce, Pong, Probe, Versions
 from subord.core.node import Node
 from subord.runtime.counters import Counters
 from subord.runtime.mail import Mail, kind_of
 from subord.runtime.multicast import Group
+from subord.runtime.probing import Probing
 from subord.runtime.udp import Datagram
 from subord.wire import VERSION, Fault, decode
 
@@ -55,6 +56,9 @@ class Driver:
         self._network = node.context.settings.network
         self._alarm = trio.CancelScope(deadline=inf)
         self._version_answers = Admission(VERSION_ANSWERS_PER_S, trio.current_time())
+        self._probing = Probing(node.context, mail, counters)
+        if node.context.settings.mapping == "latency":
+            mail.sock.stamp_arrivals()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -69,6 +73,10 @@ class Driver:
         for action in self.node.handle(event, trio.current_time()):
             self._carry_out(action, sender)
         self._alarm.deadline = self.node.deadline
+
+    def sizes(self) -> dict[str, int]:
+        """How full our tables are, besides those of the core."""
+        return {"probes_out": len(self._probing)}
 
     def edge_closed(self, address: str) -> None:
         """A stream along a tree edge ended."""
@@ -124,7 +132,13 @@ class Driver:
         self._counters.messages_received[kind] += 1
         self._counters.bytes_received[kind] += len(datagram.data)
         position = self._network.position_of(datagram.address)
-        self.feed(Received(position, datagram.address, message), datagram)
+        event = Received(position, datagram.address, message)
+        if isinstance(message, Probe | Pong):
+            measured = self._probing.receive(event, datagram)
+            if measured is not None:
+                self.feed(measured)
+            return
+        self.feed(event, datagram)
 
     def _drop(self, fault: Fault, content: bytes, datagram: Datagram, by_multicast: bool) -> None:
         self._mail.throw_away(fault.value, datagram)
@@ -144,7 +158,7 @@ class Driver:
             case Publish():
                 self._mail.publish(action.message)
             case Measure():
-                pass
+                self._probing.measure(action.target, action.number)
             case RoundTrip():
                 self._counters.round_trip.observe(action.seconds)
             case Dropped():

@@ -7,12 +7,13 @@ tally sheet, and only what is inside is carried upstairs. What goes out is seale
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 
 import trio
 
 from subord.core.admission import Admission
-from subord.core.messages import Beat, Echo, Message
+from subord.core.messages import Beat, Echo, Message, Pong, Probe
 from subord.runtime.counters import Counters
 from subord.runtime.multicast import Group
 from subord.runtime.udp import Datagram, UdpSocket
@@ -23,7 +24,8 @@ logger = logging.getLogger("subord")
 
 OUTSIDERS_PER_S = 20.0  # so that somebody with the key and another network hears why it does not fit
 COMPLAINT_S = 30.0  # one line of the log in this time, however much is thrown away
-ROUTINE = (Beat, Echo)
+ROUTINE = (Beat, Echo, Pong)
+TIMED = (Probe,)  # it may be the first word to somebody; who is asked to repeat it sends another
 ORDINARY = (Broken.FIRST_CONTACT, Broken.REPLAY)  # what nodes do to each other after a restart, and what networks do
 
 
@@ -44,6 +46,8 @@ class Mail:
         self.sock = sock
         self.group = group
         self.sealer = sealer
+        self.on_asked_again: Callable[[str], None] = lambda _: None
+        """Told the address of who did not believe what we said; it believes what we say from now on."""
         self._port = port
         self._counters = counters
         self._is_ours = is_ours
@@ -54,10 +58,22 @@ class Mail:
     def send(self, message: Message, address: str, port: int | None = None) -> None:
         """`port`: the cluster's, or the one that was asked from."""
         end = address, port or self._port
-        data = encode(message)
-        if self.sealer is not None:
-            data = self.sealer.seal(data, end, is_routine=isinstance(message, ROUTINE))
+        self._post(kind_of(message), self._sealed(message, end), end)
+
+    def send_timed(self, message: Message, address: str) -> tuple[int, int]:
+        """When it left: ns of the wall clock, by which arrivals are stamped, and ns of one that nobody sets."""
+        end = address, self._port
+        data = self._sealed(message, end)
+        sent_ns = time.time_ns(), time.monotonic_ns()
         self._post(kind_of(message), data, end)
+        return sent_ns
+
+    def _sealed(self, message: Message, end: tuple[str, int]) -> bytes:
+        data = encode(message)
+        if self.sealer is None:
+            return data
+        is_routine, is_timed = isinstance(message, ROUTINE), isinstance(message, TIMED)
+        return self.sealer.seal(data, end, is_routine=is_routine, is_repeatable=not is_timed)
 
     def publish(self, message: Message) -> None:
         """To everybody on the wire, if that is possible."""
@@ -86,6 +102,8 @@ class Mail:
             self.throw_away(opened.broken.value, datagram, ordinary=opened.broken in ORDINARY)
         for reply in opened.replies:
             self._post("seal", reply, end)
+        if opened.broken is None and opened.content is None and datagram.port == self._port:
+            self.on_asked_again(datagram.address)
         if opened.lives_again and trio.current_time() - self._lived_again_at >= COMPLAINT_S:
             self._lived_again_at = trio.current_time()
             logger.warning("%s knows a later life of ours: took a higher number than that", datagram.address)

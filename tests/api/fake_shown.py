@@ -12,7 +12,19 @@ from subord.api import answers
 from subord.api.shown import AskFailure, Question
 from subord.core.network import Network
 from subord.core.settings import Settings
-from subord.core.view import Asked, Edge, Place, Refusal, RosterRow, RosterView, Snapshot, Standing, Why
+from subord.core.view import (
+    Asked,
+    Edge,
+    Near,
+    Place,
+    Ranking,
+    Refusal,
+    RosterRow,
+    RosterView,
+    Snapshot,
+    Standing,
+    Why,
+)
 from subord.runtime.counters import Counters
 from subord.runtime.keeping import Keeping
 from subord.sealing.keys import Keyring, text_of
@@ -22,6 +34,22 @@ PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 """Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
+
+MEASURED = Ranking(
+    mapping="latency",
+    performance=92.0,
+    performance_class=141,
+    standing_class=139,
+    wanted_level=1,
+    level=2,
+    near=(
+        Near(position=3, round_trip_s=0.0002, performance=None, ago_s=4.0),
+        Near(position=2, round_trip_s=0.02, performance=90.5, ago_s=61.0),
+    ),
+    moves=3,
+    moves_held=1,
+)
+"""What one whose leader is 2 may have measured."""
 
 
 def keeping_of(top: Path, ring: Keyring, directory: str = "") -> Keeping:
@@ -44,6 +72,8 @@ class World:
         self.standing: dict[int, Standing] = {}
         self.asked: list[int] = []
         self.refusals: tuple[Refusal, ...] = ()
+        self.ranking = Ranking(mapping="ip")  # of every node
+        self.numbers: dict[int, tuple[float | None, float | None]] = {}  # round trip to the leader, performance
         self.keepings: dict[int, Keeping] = {}  # of the others nothing is sealed
 
     def node(self, position: int) -> FakeShown:
@@ -116,6 +146,7 @@ class FakeShown:
             exchanges=2,
             refusals=world.refusals,
             tables={"rows": len(below)},
+            ranking=world.ranking,
         )
 
     def roster(self) -> RosterView:
@@ -138,6 +169,7 @@ class FakeShown:
             reason="the computed leader accepted",
             ranked=tuple(range(1, self.position)),
             asked=() if leader is None else (Asked(position=leader, answer="accepted", ago_s=3.0),),
+            ranking=self.world.ranking,
         )
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
@@ -164,6 +196,7 @@ class FakeShown:
         )
 
     def _row(self, position: int) -> RosterRow:
+        round_trip_s, performance = self.world.numbers.get(position, (None, None))
         return RosterRow(
             position=position,
             leader=self.world.leaders[position],
@@ -171,4 +204,6 @@ class FakeShown:
             incarnation=1,
             since_s=60.0,
             standing=self.world.standing.get(position, Standing.LIVE),
+            performance=performance,
+            round_trip_s=round_trip_s,
         )

@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from subord.api import answers, documents, forms
+from subord.api.ranking import NEAR_SHOWN, ranking
 from subord.api.shown import Question, Shown
 from subord.core.network import Network
 from subord.core.settings import Settings
-from subord.core.view import Asked, Place, Refusal, Why
+from subord.core.view import Asked, Near, Place, Ranking, Refusal, Why
 from subord.runtime.asking import Topic
 from subord.sealing.keys import key_of, keyring_of
-from tests.api.fake_shown import SETTINGS, World, keeping_of
+from tests.api.fake_shown import MEASURED, SETTINGS, World, keeping_of
 
 
 def test_status_speaks_in_addresses() -> None:
@@ -110,3 +111,55 @@ def test_counters_are_totals_and_details() -> None:
     assert (document.messages_sent, document.bytes_sent, document.dropped) == (5, 120, 4)
     assert (document.exchanges, document.leader_changes) == (2, 1)
     assert document.messages_sent_by_type == {"beat": 3, "report": 2}
+
+
+# -- what is measured -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [("status", forms.StatusDocument), ("why", forms.WhyDocument), ("roster", forms.RosterDocument)],
+)
+async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: type[msgspec.Struct]) -> None:
+    """Older daemons say nothing of it, and read what they do not know as if it were not there."""
+    world = World()
+    world.ranking = MEASURED
+    world.numbers = {2: (0.02, 90.5), 4: (0.0002, None)}
+    answer = await answers.answer(world.node(2), Question(what))
+    assert msgspec.json.encode(msgspec.json.decode(answer, type=kind)) == answer
+    older = msgspec.json.decode(answer)
+    older.pop("ranking", None)
+    for row in older.get("rows", ()):
+        row.pop("round_trip_s", None)
+        row.pop("performance", None)
+    read = msgspec.json.decode(msgspec.json.encode(older), type=kind)
+    if isinstance(read, forms.RosterDocument):
+        assert {(row.round_trip_s, row.performance) for row in read.rows} == {(None, None)}
+    else:
+        assert read.ranking is None  # type: ignore[attr-defined]
+
+
+async def test_a_rosters_numbers_are_those_of_its_rows() -> None:
+    world = World({1: None, 2: 1, 4: 2})
+    world.numbers = {2: (0.02, 90.5096), 4: (None, 1.0)}
+    node = world.node(1)
+    rows = documents.roster(node.settings, node.roster()).rows
+    assert [(row.round_trip_s, row.performance) for row in rows] == [(None, None), (0.02, 90.5), (None, 1.0)]
+
+
+def test_the_document_of_a_ranking() -> None:
+    assert ranking(SETTINGS, Ranking(mapping="ip"), 2) is None
+    document = ranking(SETTINGS, MEASURED, 2)
+    assert document is not None
+    assert (document.mapping, document.performance_class, document.standing) == ("latency", 141, 2**5.5)
+    assert document.leader_round_trip_s == 0.02
+    assert [each.address for each in document.near] == ["10.0.0.3", "10.0.0.2"]
+
+
+def test_the_nearest_are_listed_and_the_leader_in_any_case() -> None:
+    near = tuple(Near(position=p, round_trip_s=p / 1000, performance=None, ago_s=0.0) for p in range(1, 101))
+    for leader, last in ((50, 50), (3, NEAR_SHOWN), (None, NEAR_SHOWN), (2000, NEAR_SHOWN)):
+        document = ranking(SETTINGS, Ranking(mapping="performance", near=near), leader)
+        assert document is not None
+        assert len(document.near) == NEAR_SHOWN + (leader == 50)
+        assert document.near[-1].position == last

@@ -11,7 +11,7 @@ from prometheus_client.samples import Sample
 from subord import __version__
 from subord.api.scrape import metrics_app
 from subord.sealing.keys import key_of, keyring_of
-from tests.api.fake_shown import FakeShown, World, keeping_of
+from tests.api.fake_shown import MEASURED, FakeShown, World, keeping_of
 
 EXPECTED = {
     "subord_build_info": "gauge",
@@ -122,3 +122,26 @@ async def test_a_root_has_no_leader_to_show() -> None:
     _, samples = await scraped(busy_node(1))
     assert not [sample for sample in samples if sample.name == "subord_leader_info"]
     assert [sample.value for sample in samples if sample.name == "subord_is_root"] == [1]
+
+
+@pytest.mark.parametrize(("position", "away_s"), [(4, [0.02]), (8, []), (1, [])], ids=["leader", "not near", "root"])
+async def test_what_is_measured_is_shown_where_it_ranks(position: int, away_s: list[float]) -> None:
+    node = busy_node(position)
+    node.world.ranking = MEASURED
+    text, samples = await scraped(node)
+    ours = {family.name for family in text_string_to_metric_families(text) if family.name.startswith("subord_")}
+    assert ours - EXPECTED.keys() == {
+        "subord_leader_round_trip_seconds",
+        "subord_performance_class",
+        "subord_standing_class",
+        "subord_ranking_moves",
+        "subord_ranking_moves_held",
+    }
+    shown = [(sample.name, sample.value) for sample in samples if sample.name not in EXPECTED]
+    assert [value for name, value in shown if name == "subord_leader_round_trip_seconds"] == away_s
+    assert {
+        ("subord_performance_class", 141),
+        ("subord_standing_class", 139),
+        ("subord_ranking_moves_total", 3),
+        ("subord_ranking_moves_held_total", 1),
+    } <= set(shown)

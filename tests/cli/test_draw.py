@@ -104,6 +104,24 @@ async def test_dot_names_every_node_and_edge_once() -> None:
     assert draw.dot(tree["rows"]) == DOT
 
 
+async def test_numbers_stand_below_the_names_of_graphviz() -> None:
+    world = World({1: None, 2: 1})
+    world.numbers = {2: (0.02, 90.4)}
+    lines = draw.dot((await rows_of(world))["rows"], ("rtt", "performance")).splitlines()
+    assert lines[2:4] == [
+        '  "10.0.0.1" [label="10.0.0.1\\n-\\n-", color=black];',
+        '  "10.0.0.2" [label="10.0.0.2\\n20 ms\\nabout 90 jobs/h", color=black];',
+    ]
+
+
+async def test_the_tree_of_an_older_daemon_has_no_numbers() -> None:
+    tree = await rows_of(World({1: None, 2: 1}))
+    for row in tree["rows"]:
+        del row["round_trip_s"], row["performance"]
+    drawn = draw.colourless(draw.picture(tree, tree["rows"], None, draw.STROKES, ("rtt",)))
+    assert drawn.splitlines()[1:] == ["10.0.0.1  -", "└─ 10.0.0.2  -"]
+
+
 class Terminal(io.StringIO):
     encoding = "utf-8"
 

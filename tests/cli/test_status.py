@@ -11,8 +11,8 @@ import pytest
 from subord import __version__
 from subord.cli import exit_codes, main
 from subord.cli.status import place, refusal
-from subord.core.view import Refusal
-from tests.api.fake_shown import World
+from subord.core.view import Ranking, Refusal
+from tests.api.fake_shown import MEASURED, World
 from tests.api.served_node import fake_daemon
 
 PAGE = f"""\
@@ -40,6 +40,25 @@ def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(world.node(2)) as path:
         assert main(["status", "--socket", path]) == exit_codes.OK
     assert re.sub(r"up [\d.]+ s", "up ?", capsys.readouterr().out) == PAGE
+
+
+@pytest.mark.parametrize(
+    ("position", "ranking", "line"),
+    [
+        (4, MEASURED, "latency mapping, about 92 jobs/h, leader 20 ms away"),
+        (1, MEASURED, "latency mapping, about 92 jobs/h"),
+        (8, MEASURED, "latency mapping, about 92 jobs/h, distance of the leader not measured"),
+        (1, Ranking(mapping="performance"), "performance mapping, performance not known"),
+    ],
+)
+def test_what_is_measured_in_one_line(
+    position: int, ranking: Ranking, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World()
+    world.ranking = ranking
+    with fake_daemon(world.node(position)) as path:
+        assert main(["status", "--socket", path]) == exit_codes.OK
+    assert f"  ranking     {line}\n" in capsys.readouterr().out
 
 
 def test_json_is_the_document(capsys: pytest.CaptureFixture[str]) -> None:

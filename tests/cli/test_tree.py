@@ -28,6 +28,45 @@ def test_a_branch_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == BRANCH
 
 
+NUMBERS = {2: (0.0002, 90.4), 4: (0.02, None), 7: (None, 1448.0)}
+
+
+@pytest.mark.parametrize(
+    ("words", "branch"),
+    [
+        (["--rtt"], ["10.0.0.2  0.2 ms", "├─ 10.0.0.4  20 ms", "└─ 10.0.0.7  -  guest"]),
+        (
+            ["--performance"],
+            ["10.0.0.2  about 90 jobs/h", "├─ 10.0.0.4  -", "└─ 10.0.0.7  about 1,400 jobs/h  guest"],
+        ),
+        (
+            ["--performance", "--rtt"],
+            [
+                "10.0.0.2  0.2 ms  about 90 jobs/h",
+                "├─ 10.0.0.4  20 ms  -",
+                "└─ 10.0.0.7  -  about 1,400 jobs/h  guest",
+            ],
+        ),
+    ],
+)
+def test_numbers_beside_the_nodes(words: list[str], branch: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    world = World({1: None, 2: 1, 4: 2, 7: 2})
+    world.numbers = NUMBERS
+    with fake_daemon(world.node(4)) as path:
+        assert main(["tree", "--socket", path, "--from", "10.0.0.2", *words]) == exit_codes.OK
+    assert capsys.readouterr().out.splitlines()[1:] == branch
+
+
+def test_json_has_the_numbers_always(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    world.numbers = NUMBERS
+    with fake_daemon(world.node(7)) as path:
+        assert main(["tree", "--socket", path, "--json", "--from", "10.0.0.4", "--depth", "1"]) == exit_codes.OK
+    (top,) = json.loads(capsys.readouterr().out)["roots"]
+    assert (top["round_trip_s"], top["performance"]) == (0.02, None)
+    assert top["subordinates"][0].keys() >= {"round_trip_s", "performance"}
+
+
 def test_json_is_the_contract_and_obeys_from_and_depth(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(World().node(7)) as path:
         assert main(["tree", "--socket", path, "--json"]) == exit_codes.OK

@@ -8,7 +8,7 @@ import pytest
 
 from subord.cli import exit_codes, main
 from subord.cli.why import text
-from tests.api.fake_shown import World
+from tests.api.fake_shown import MEASURED, World
 from tests.api.served_node import fake_daemon
 
 PAGE = """\
@@ -30,6 +30,41 @@ def test_the_page_of_this_node_and_of_another(
     with fake_daemon(World().node(asked)) as path:
         assert main(["why", "--socket", path, *words]) == exit_codes.OK
     assert capsys.readouterr().out == PAGE
+
+
+PAGE_OF_ONE_WHO_MEASURES = """\
+10.0.0.4  home, leader 10.0.0.2
+  the computed leader accepted
+
+ranking:
+  mapping      latency
+  performance  about 92 jobs/h, class 141
+  stands by    about 45 jobs/h, class 139
+  level        2 in the real tree, wanted 1
+  moves        3 moves for a better rank or a nearer leader, 1 held back: too many in this hour
+
+measured, nearest first:
+    address   position  round trip  performance      measured
+    10.0.0.3  3         0.2 ms      -                4.0 s ago
+ *  10.0.0.2  2         20 ms       about 90 jobs/h  1 min ago
+
+first candidates, best first:
+    address   position  level  offset  last answer
+    10.0.0.1  1         0      0       not asked
+ *  10.0.0.2  2         1      0       accepted (3.0 s ago)
+    10.0.0.3  3         1      1       not asked
+"""
+
+
+@pytest.mark.parametrize(("asked", "words"), [(4, []), (11, ["10.0.0.4"])])
+def test_the_numbers_by_which_a_leader_was_chosen(
+    asked: int, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World()
+    world.ranking = MEASURED
+    with fake_daemon(world.node(asked)) as path:
+        assert main(["why", "--socket", path, *words]) == exit_codes.OK
+    assert capsys.readouterr().out == PAGE_OF_ONE_WHO_MEASURES
 
 
 def test_json_is_the_document(capsys: pytest.CaptureFixture[str]) -> None:

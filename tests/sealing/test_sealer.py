@@ -76,6 +76,12 @@ def test_who_was_started_again_hears_us_after_one_round_more() -> None:
     assert a.open(b.seal(ANSWER, A), B, NOW) == Opened(ANSWER)
 
 
+def test_what_is_timed_is_not_said_again_but_anew() -> None:
+    a, b = node(A), node(B)
+    assert repeated(a, b, a.seal(HELLO, B, is_repeatable=False)) == []
+    assert b.open(a.seal(HELLO, B, is_repeatable=False), A, NOW) == Opened(HELLO)
+
+
 def test_routine_that_is_not_answered_tells_our_ticket_again() -> None:
     a, b = node(A), node(B)
     met(a, b)
