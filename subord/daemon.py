@@ -206,7 +206,7 @@ class Daemon:
             nursery.start_soon(self._reload_forever)
             nursery.start_soon(self._driver.run)
             if remembered is not None:
-                self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led))
+                self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
             nursery.start_soon(self._seeds.keep_forever)
             self._driver.feed(Start(full_scan=self.config.node.full_scan))

@@ -38,7 +38,7 @@ def check(play: Scenario, *, rootless: bool) -> None:
 
 def _beyond(step: Step) -> list[str]:
     """What of a step only the simulator can do."""
-    if isinstance(step, scenario.Jump | scenario.Hangup):
+    if isinstance(step, scenario.Jump | scenario.Hangup | scenario.Perform | scenario.Dwell):
         return [step.__struct_config__.tag]
     if isinstance(step, scenario.Weather):
         return [f"weather: {name}" for name in ("delay_s", "jitter_s", "doubled") if getattr(step, name) > 0]

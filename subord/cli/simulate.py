@@ -14,6 +14,7 @@ from subord.cli import exit_codes
 from subord.cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from subord.core.settings import MappingName
     from subord.sim.campaign import Verdict
     from subord.sim.play import Played
     from subord.sim.scenario import Scenario
@@ -33,6 +34,7 @@ examples:
   subord simulate --seed 7 --trace                       a drawn one, line by line
   subord simulate --seed 7 --write > seed-7.toml         the file that it stands for
   subord simulate --seeds 200                            seeds 0 to 199, on all processors
+  subord simulate --seeds 200 --mapping latency          the same, and nodes move from site to site
 
 exit codes (those of `netns-lab/lab run` differ, see docs/scenarios.md):
     0  everything held
@@ -55,6 +57,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     what.add_argument("file", nargs="?", metavar="FILE", help="a scenario file (docs/scenarios.md)")
     what.add_argument("--seed", type=_natural, metavar="N", help="the scenario that this seed draws")
     what.add_argument("--seeds", type=_natural, metavar="COUNT", help="a campaign of so many seeds")
+    parser.add_argument(
+        "--mapping",
+        choices=("ip", "performance", "latency"),
+        help="with seeds: who may lead whom, and what changes besides; default: ip",
+    )
     parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of a campaign; default: 0")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result of a campaign there")
     parser.add_argument("--jobs", type=_natural, metavar="N", help="processes of a campaign; default: all processors")
@@ -90,6 +97,8 @@ def _check(given: argparse.Namespace) -> None:
     """Options that mean nothing together are mistakes. Raises CommandError."""
     if given.trace and given.write:
         raise _mistake("--trace shows a run and --write plays nothing: take one of them")
+    if given.file is not None and given.mapping is not None:
+        raise _mistake("--mapping goes with --seed or --seeds: a file says `mapping` in its cluster")
     if given.seeds is None:
         for name in ("first", "jobs", "json"):
             if getattr(given, name) is not None:
@@ -118,7 +127,7 @@ def _script(arguments: argparse.Namespace) -> Scenario:
     from subord.sim.script_file import load
 
     if arguments.file is None:
-        return draw(arguments.seed)
+        return draw(arguments.seed, arguments.mapping or "ip")
     try:
         return load(arguments.file)
     except ScenarioError as reason:
@@ -164,7 +173,9 @@ def _told(script: Scenario, played: Played) -> list[str]:
 def _again(arguments: argparse.Namespace) -> str:
     """The command that shows the same with all its lines."""
     if arguments.file is None:
-        return f"subord simulate --seed {arguments.seed} --trace"
+        from subord.sim.campaign import replay
+
+        return replay(arguments.seed, arguments.mapping or "ip")
     if not arguments.file.isprintable():
         return "the same command with --trace"
     name = f"./{arguments.file}" if arguments.file.startswith("-") else arguments.file
@@ -174,8 +185,9 @@ def _again(arguments: argparse.Namespace) -> str:
 class _Teller:
     """Failures on standard output as they come, how far it is on standard error: one line that changes, or few."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, mapping: MappingName) -> None:
         self._count = count
+        self._mapping: MappingName = mapping
         self._moving = sys.stderr.isatty()
         self._told_at = time.monotonic()
         self.done = 0
@@ -188,7 +200,7 @@ class _Teller:
         for each in (verdict for verdict in news if verdict.broken):
             self.failed.append(each.seed)
             self.clear()
-            print(f"seed {each.seed}: {each.text}\n  {campaign.replay(each.seed)}", flush=True)
+            print(f"seed {each.seed}: {each.text}\n  {campaign.replay(each.seed, self._mapping)}", flush=True)
         if self._moving or time.monotonic() - self._told_at > PROGRESS_S or self.done == self._count:
             self._told_at = time.monotonic()
             self.clear()
@@ -213,9 +225,10 @@ def _campaign(arguments: argparse.Namespace) -> int:
     from subord.sim import campaign, tally
 
     first, count = arguments.first or 0, arguments.seeds
-    teller = _Teller(count)
+    mapping: MappingName = arguments.mapping or "ip"
+    teller = _Teller(count, mapping)
     try:
-        summary = campaign.run(range(first, first + count), jobs=arguments.jobs, tell=teller.tell)
+        summary = campaign.run(range(first, first + count), mapping=mapping, jobs=arguments.jobs, tell=teller.tell)
     except KeyboardInterrupt:
         teller.clear()
         print(teller.stopped())

@@ -54,6 +54,7 @@ class Known(msgspec.Struct, frozen=True):
     positions: tuple[Position, ...]
     leader: Position | None = None
     led: tuple[Position, ...] = ()
+    standing: int = 0  # the class by which we stood (standings.py)
 
 
 class Seeds(msgspec.Struct, frozen=True):
@@ -190,6 +191,7 @@ class Neighbourhood(msgspec.Struct, frozen=True):
     leader: Position | None
     peers: tuple[Position, ...]
     led: tuple[Position, ...] = ()
+    standing: int = 0
 
 
 Notice: TypeAlias = (

@@ -134,6 +134,13 @@ class Joining:
         if self.aim is Aim.BETTER and not self._questions:
             self._look_again()
 
+    def withdraw(self) -> None:
+        """Whoever accepts us now would take in somebody else than we are."""
+        for question in self._questions:
+            if question.wish is not None:
+                self._questions.close(question)
+                self._round.visited.discard(question.position)
+
     def told_home(self) -> None:
         """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently."""
         home = self._home_elsewhere()

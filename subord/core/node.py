@@ -120,6 +120,11 @@ class Node:
         self._state_own_row()
 
     @property
+    def measures(self) -> bool:
+        """Does anything depend on what is measured?"""
+        return not self.context.mapping.has_homes
+
+    @property
     def deadline(self) -> float:
         """When the driver must deliver the next Wakeup; infinity: never. Read after each `handle`."""
         return self.context.agenda.next_at
@@ -160,6 +165,9 @@ class Node:
                 self.following.on_cut(event.position, "closed")
                 self.leading.on_cut(event.position)
             case Known():
+                self.context.mapping.standings.own = (
+                    event.standing if self.context.mapping.by_performance else UNKNOWN
+                )
                 self.joining.peers.remember(event)
             case Seeds():
                 self.joining.on_seeds(event.positions)
@@ -304,7 +312,7 @@ class Node:
 
     def _on_round_trip(self) -> None:
         """Where distances count they are shown; and a leader that has become farther is a reason to look around."""
-        if self.context.mapping.has_homes or self.following.leader is None:
+        if not self.measures or self.following.leader is None:
             return
         seconds = self.bettering.nearness.of(self.following.leader.position) or self.following.round_trip_s
         fresh = steady_class(seconds, self._round_trip)
@@ -319,7 +327,8 @@ class Node:
         if leader is None or leader.position != source or stranger.number not in leader.calls:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
-            if stranger.incarnation != leader.incarnation:
+            # By performance we do not follow its new life before that has accepted us: it may rank otherwise.
+            if stranger.incarnation != leader.incarnation and not self.context.mapping.by_performance:
                 # It answers our own beat: words of its former life are over, and its versions are counted anew.
                 leader.incarnation = stranger.incarnation
                 leader.guidance = msgspec.structs.replace(leader.guidance, version=0)
@@ -472,9 +481,14 @@ class Node:
         if rising.must_sink:
             if self.context.agenda.at(Alarm.SINK) == inf or not self.leading.slots.outranking(rising.target):
                 self._sink()
-        elif self.phase is Phase.ROOT and rising.is_due:
+        elif self.phase is Phase.ROOT and rising.may_rise:
             rising.stand(rising.target)
-            self._state_own_row()
+            self._stood()
+
+    def _stood(self) -> None:
+        """We stand by another class: what we proposed as somebody else is not valid any more."""
+        self._state_own_row()
+        self.joining.withdraw()
 
     def _sink(self) -> None:
         rising = self.bettering.rising
@@ -482,7 +496,7 @@ class Node:
         if not rising.must_sink:
             self.joining.look_now()  # those whom we left behind have had time to leave
         elif rising.sink(self.leading.guidance().alternates):
-            self._state_own_row()
+            self._stood()
             self.joining.look_soon(Aim.BETTER if self.following.leader is not None else Aim.LOWER)
 
     # -- leaving -------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class Rising:
         self._context = context
         self._standings = context.mapping.standings
         self._slots = slots
+        self.jobs: float | None = None  # in a unit of time, as last given
         self._is_new = False  # our standing has changed, and we have not found our level yet
         self._off_min = OFF_MIN + (context.settings.fanout < LOW_FANOUT)
         self.wanted: int | None = None  # as the root last said
@@ -51,6 +52,7 @@ class Rising:
 
     def measured(self, jobs: float) -> bool:
         """So many jobs in a unit of time. True when that is another class."""
+        self.jobs = jobs
         fresh = steady_class(jobs, self._context.performance)
         changed = fresh != self._context.performance
         self._context.performance = fresh
@@ -66,7 +68,11 @@ class Rising:
     @property
     def is_due(self) -> bool:
         """Ought we to look for another place?"""
-        return self._context.mapping.by_performance and (self._is_new or self.target > self._standings.own)
+        return self.may_rise or (self._is_new and self._context.mapping.by_performance)
+
+    @property
+    def may_rise(self) -> bool:
+        return self._context.mapping.by_performance and self.target > self._standings.own
 
     @property
     def must_sink(self) -> bool:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from itertools import islice
 
+from subord.core.classes import UNKNOWN, quantity_of
 from subord.core.events import Neighbourhood, Notice, PlaceChanged, RosterChanged
 from subord.core.leading import LED_MAX
 from subord.core.messages import Change
+from subord.core.nearness import Reading
 from subord.core.node import Node
 from subord.core.phases import Phase
 from subord.core.roster import Claim
 from subord.core.slots import Subordinate
-from subord.core.view import Edge, Place, Position, RosterRow, RosterView, Snapshot, Standing, Why
+from subord.core.view import Edge, Near, Place, Position, Ranking, RosterRow, RosterView, Snapshot, Standing, Why
 
 RANKED_SHOWN = 10
 PLACES = (Place.ROOT, Place.HOME, Place.GUEST)
@@ -43,6 +45,7 @@ def snapshot(node: Node, now: float) -> Snapshot:
         exchanges=node.joining.exchanges,
         refusals=node.refusals.shown(now),
         tables=table_sizes(node),
+        ranking=ranking(node, now),
     )
 
 
@@ -112,7 +115,36 @@ def _row(position: Position, claim: Claim, standing: Standing, now: float) -> Ro
         incarnation=change.incarnation,
         since_s=now - claim.since,
         standing=standing,
+        performance=quantity_of(change.performance),
+        round_trip_s=quantity_of(change.round_trip),
     )
+
+
+def ranking(node: Node, now: float) -> Ranking:
+    """What the node measures, and what follows from it."""
+    context, bettering = node.context, node.bettering
+    return Ranking(
+        mapping=context.settings.mapping,
+        performance=bettering.rising.jobs,
+        performance_class=context.performance,
+        standing_class=context.mapping.standings.own,
+        wanted_level=bettering.rising.wanted,
+        level=len(node.following.path),
+        near=tuple(_near(node, now)),
+        moves=bettering.budget.moves,
+        moves_held=bettering.budget.held,
+    )
+
+
+def _near(node: Node, now: float) -> list[Near]:
+    """Nearest first; the leader among them, by its echoes if it was not measured otherwise."""
+    known, leader = dict(node.bettering.nearness.known), node.following.leader
+    if leader is not None and leader.position not in known and node.following.round_trip_s and node.measures:
+        known[leader.position] = Reading(node.following.round_trip_s, UNKNOWN, leader.heard_at)
+    return [
+        Near(position=p, round_trip_s=each.seconds, performance=quantity_of(each.performance), ago_s=now - each.at)
+        for p, each in sorted(known.items(), key=lambda pair: pair[1].seconds)
+    ]
 
 
 def why(node: Node, now: float) -> Why:
@@ -125,6 +157,7 @@ def why(node: Node, now: float) -> Why:
         reason=_reason(node),
         ranked=tuple(islice(context.mapping.candidates(context.position), RANKED_SHOWN)),
         asked=node.joining.answers.shown(now),
+        ranking=ranking(node, now),
     )
 
 
@@ -133,7 +166,7 @@ def _reason(node: Node) -> str:
         return "the leader was lost: looking for the next one, subordinates are held"
     if node.phase is Phase.SEEKING:
         return "just started: the first place is being asked for"
-    if node.context.mapping.home_of(node.context.position) is None:
+    if node.context.mapping.has_homes and node.context.mapping.home_of(node.context.position) is None:
         return "the lowest position of the network has nobody above it"
     return node.reason
 
@@ -147,7 +180,11 @@ def neighbourhood(node: Node) -> Neighbourhood | None:
     peers, led = node.joining.peers, node.leading.led
     kept = dict.fromkeys((*reversed(led), *peers.remembered.led)) if is_root else ()
     return Neighbourhood(
-        node.context.incarnation, leader.position if leader else None, tuple(peers), tuple(islice(kept, LED_MAX))
+        node.context.incarnation,
+        leader.position if leader else None,
+        tuple(peers),
+        tuple(islice(kept, LED_MAX)),
+        node.context.mapping.standings.own,
     )
 
 
@@ -162,6 +199,8 @@ def table_sizes(node: Node) -> dict[str, int]:
     return {
         "subordinates": len(node.leading.slots.taken),
         **node.joining.sizes(),
+        "distances": len(node.bettering.nearness),
+        "standings": len(node.context.mapping.standings),
         "vain_beats": len(leader.calls) if leader else 0,
         "refusals": len(node.refusals),
         "rows": len(node.roster.rows),

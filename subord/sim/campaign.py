@@ -15,10 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
 
 import msgspec
 
+from subord.core.settings import MappingName
 from subord.sim.draw import draw
 from subord.sim.play import Play, Played
 from subord.sim.safety import Violation
@@ -29,6 +31,8 @@ PIECES_AHEAD = 4  # for each process
 SLOWEST_SHOWN = 3
 SEEDS_MAX = 1_000_000  # all verdicts are kept
 JOBS_MAX = 256
+
+TryAll = Callable[[tuple[int, ...]], "list[Verdict]"]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,16 +54,17 @@ class Summary(msgspec.Struct, kw_only=True):
 
     verdicts: list[Verdict]
     lasted_s: float
+    mapping: MappingName = "ip"
 
     @property
     def failed(self) -> list[Verdict]:
         return [each for each in self.verdicts if each.broken]
 
 
-def try_seed(seed: int) -> Verdict:
+def try_seed(seed: int, mapping: MappingName = "ip") -> Verdict:
     """Play one seed to its end. Raises nothing: a mistake of ours is a verdict as well."""
     began = time.process_time()
-    script = draw(seed)
+    script = draw(seed, mapping)
     nodes = len(Play(script, checked=False).cast)
     try:
         played = Play(script).run()
@@ -85,13 +90,14 @@ def _passed(seed: int, nodes: int, played: Played, cpu_s: float) -> Verdict:
     )
 
 
-def _try_seeds(seeds: tuple[int, ...]) -> list[Verdict]:
-    return [try_seed(seed) for seed in seeds]
+def _try_seeds(mapping: MappingName, seeds: tuple[int, ...]) -> list[Verdict]:
+    return [try_seed(seed, mapping) for seed in seeds]
 
 
 def run(
     seeds: Sequence[int],
     *,
+    mapping: MappingName = "ip",
     jobs: int | None = None,
     tell: Callable[[list[Verdict]], None] = lambda _news: None,
 ) -> Summary:
@@ -100,11 +106,11 @@ def run(
     KeyboardInterrupt ends all processes at once. Raises BrokenProcessPool when somebody else has ended one.
     """
     began, verdicts = time.monotonic(), list[Verdict]()
-    with closing(_tried(seeds, _jobs(jobs, len(seeds)))) as tried:
+    with closing(_tried(seeds, partial(_try_seeds, mapping), _jobs(jobs, len(seeds)))) as tried:
         for news in tried:
             verdicts += news
             tell(news)
-    return Summary(verdicts=verdicts, lasted_s=time.monotonic() - began)
+    return Summary(verdicts=verdicts, lasted_s=time.monotonic() - began, mapping=mapping)
 
 
 def _jobs(wanted: int | None, seeds: int) -> int:
@@ -112,17 +118,17 @@ def _jobs(wanted: int | None, seeds: int) -> int:
     return max(1, min(wanted or len(os.sched_getaffinity(0)), -(-seeds // SEEDS_AT_ONCE), JOBS_MAX))
 
 
-def _tried(seeds: Sequence[int], jobs: int) -> Generator[list[Verdict], None, None]:
+def _tried(seeds: Sequence[int], try_all: TryAll, jobs: int) -> Generator[list[Verdict], None, None]:
     """Verdicts piece by piece, in the order of the seeds, however many processes there are."""
     pieces = _pieces(iter(seeds))
     if jobs == 1:
-        yield from map(_try_seeds, pieces)
+        yield from map(try_all, pieces)
         return
     with _workers(jobs) as pool:
-        waiting = [pool.submit(_try_seeds, piece) for piece in islice(pieces, jobs * PIECES_AHEAD)]
+        waiting = [pool.submit(try_all, piece) for piece in islice(pieces, jobs * PIECES_AHEAD)]
         while waiting:
             yield waiting.pop(0).result()
-            waiting += [pool.submit(_try_seeds, piece) for piece in islice(pieces, 1)]
+            waiting += [pool.submit(try_all, piece) for piece in islice(pieces, 1)]
 
 
 @contextmanager
@@ -151,16 +157,17 @@ def _pieces(seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
         yield piece
 
 
-def replay(seed: int) -> str:
+def replay(seed: int, mapping: MappingName = "ip") -> str:
     """The one command that shows a seed again."""
-    return f"subord simulate --seed {seed} --trace"
+    which = "" if mapping == "ip" else f" --mapping {mapping}"
+    return f"subord simulate --seed {seed}{which} --trace"
 
 
 def report(summary: Summary) -> list[str]:
     """For people: what failed and how to see it again, and how long healing took."""
     lines = []
     for each in summary.failed:
-        lines += [f"seed {each.seed} ({each.nodes} nodes): {each.text}", f"  {replay(each.seed)}"]
+        lines += [f"seed {each.seed} ({each.nodes} nodes): {each.text}", f"  {replay(each.seed, summary.mapping)}"]
     passed = [each for each in summary.verdicts if not each.broken]
     counts = Counter(each.broken for each in summary.failed)
     broken = ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Literal
 
-from subord.core.settings import NumberingName, TimingName
+import msgspec
+
+from subord.core.settings import MappingName, NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim import scenario
+from subord.sim.measures import measured
 from subord.sim.scenario import Cluster, Scenario, Step, folded
 
 SIZES = ((0.75, 2, 16), (0.96, 17, 50), (0.992, 51, 150), (0.999, 151, 500), (1.0, 501, 2000))
@@ -37,8 +40,17 @@ BABBLES: tuple[Literal["malformed", "oversized", "version", "terms"], ...] = (
 )
 
 
-def draw(seed: int) -> Scenario:
-    """The scenario of a seed: the same on every machine."""
+def draw(seed: int, mapping: MappingName = "ip") -> Scenario:
+    """The scenario of a seed: the same on every machine. With another mapping what is measured changes besides."""
+    script = _drawn(seed)
+    if mapping == "ip":
+        return script
+    cluster = msgspec.structs.replace(script.cluster, mapping=mapping)
+    steps = measured(Random(f"{seed}/{mapping}"), mapping, scenario.positions_of(cluster), script.steps)
+    return msgspec.structs.replace(script, cluster=cluster, steps=steps)
+
+
+def _drawn(seed: int) -> Scenario:
     chance = Random(f"{seed}/scenario")
     size = _size(chance)
     fanout = chance.choice(FANOUTS)

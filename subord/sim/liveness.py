@@ -12,6 +12,8 @@ from math import ceil
 
 import msgspec
 
+from subord.core.bettering import RARER
+from subord.core.classes import UNKNOWN
 from subord.core.doors import LIKELY, NEAR_MAX
 from subord.core.messages import CHANGES_MAX, PATH_POSITIONS_MAX
 from subord.core.peers import OTHERS_MAX, PEERS_MAX
@@ -40,16 +42,36 @@ def parts(world: World) -> Parts:
 
 def one_root(world: World, part: list[Position]) -> Complaint:
     """L1: the lowest is root, and everybody else follows somebody in the same part."""
-    members = set(part)
+    members, lowest = set(part), lowest_of(world, part)
     roots = [p for p in part if world.leader_of(p) == 0]
-    if roots != part[:1] or world.nodes[part[0]].place is None:
-        return f"roots are {roots[:8]}, the lowest is {part[0]}"
-    astray = [(p, world.leader_of(p)) for p in part[1:] if world.leader_of(p) not in members]
+    if roots != [lowest] or world.nodes[lowest].place is None:
+        return f"roots are {roots[:8]}, the lowest is {lowest}"
+    astray = [(p, world.leader_of(p)) for p in part if p != lowest and world.leader_of(p) not in members]
     return f"follow nobody here: {astray[:8]}" if astray else None
+
+
+def lowest_of(world: World, part: list[Position]) -> Position:
+    """By rank."""
+    if world.settings.mapping != "performance":
+        return part[0]
+    return min(part, key=lambda p: (-world.nodes[p].context.mapping.standings.own, p))
+
+
+def all_rank_right(world: World, part: list[Position]) -> Complaint:
+    """L6: whoever knows its performance stands by it, unless it has moved too often in this hour."""
+    wrong = []
+    for position in part if world.settings.mapping == "performance" else ():
+        node = world.nodes[position]
+        measured, standing = node.context.performance, node.context.mapping.standings.own
+        if measured not in (UNKNOWN, standing) and not node.bettering.budget.held:
+            wrong.append((position, measured, standing))
+    return f"(node, measures, stands by): {wrong[:8]}" if wrong else None
 
 
 def all_at_home(world: World, part: list[Position]) -> Complaint:
     """L2: whoever has a living computed leader stands below it."""
+    if not world.settings.has_homes:
+        return None
     numbers = {world.houses.get(p, p): p for p in part}
     wanted = oracle.homes(world.settings, numbers)
     away = [
@@ -62,7 +84,7 @@ def all_at_home(world: World, part: list[Position]) -> Complaint:
 
 def right_roster(world: World, part: list[Position]) -> Complaint:
     """L3: the root lists exactly the living, each below the leader that it has."""
-    roster = world.nodes[part[0]].roster
+    roster = world.nodes[lowest_of(world, part)].roster
     listed = {p: claim.change for p, (_, claim) in roster.rows.items() if not claim.change.missing}
     if listed.keys() != set(part):
         lacking, dead = sorted(set(part) - listed.keys()), sorted(listed.keys() - set(part))
@@ -77,7 +99,9 @@ def right_roster(world: World, part: list[Position]) -> Complaint:
 def right_paths(world: World, part: list[Position]) -> Complaint:
     """L3 as well, downwards: everybody's path is that of the leader, and the leader."""
     wrong = []
-    for position in part[1:]:
+    for position in part:
+        if world.leader_of(position) == 0:
+            continue
         leader, path = world.leader_of(position), world.nodes[position].following.path
         above = (*world.nodes[leader].following.path, leader)
         if len(above) < PATH_POSITIONS_MAX and path != above:
@@ -90,6 +114,7 @@ CHECKERS: tuple[tuple[str, Callable[[World, list[Position]], Complaint]], ...] =
     ("L2", all_at_home),
     ("L3", right_roster),
     ("L3", right_paths),
+    ("L6", all_rank_right),
 )
 
 
@@ -116,7 +141,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             walk_s += 2 * JITTER * timing.home_interval_s_max
         elif not seeded:
             walk_s += 2 * highest * timing.walk_interval_s
-        poll_s = JITTER * timing.home_interval_s_max
+        poll_s = JITTER * timing.home_interval_s_max * (RARER if settings.mapping == "latency" else 1)
         return cls(
             silence_s=silence_s,
             patience_s=timing.patience_s + timing.host_patience_s + timing.return_hold_s_max,

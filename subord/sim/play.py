@@ -12,6 +12,7 @@ from typing import assert_never
 
 import msgspec
 
+from subord.core.events import Performance
 from subord.core.messages import Propose, Terms, Wish
 from subord.core.phases import Phase
 from subord.core.settings import Settings
@@ -38,6 +39,7 @@ def settings_of(cluster: scenario.Cluster) -> Settings:
         network=scenario.network_of(cluster),
         fanout=cluster.fanout,
         guest_slots=cluster.guest_slots or cluster.fanout,
+        mapping=cluster.mapping,
         numbering_name=cluster.numbering,
         timing_name=cluster.timing,
     )
@@ -135,6 +137,10 @@ class Play:
                 self._babble(step)
             case scenario.Churn():
                 self._churn(step)
+            case scenario.Perform():
+                self._perform(step)
+            case scenario.Dwell():
+                weather.site_of.update(dict.fromkeys(self._named(step.nodes), step.site))
             case scenario.Pass():
                 world.run(step.s)
             case scenario.Expect():
@@ -269,6 +275,12 @@ class Play:
                 {"kill": self._crash, "vanish": self._vanish, "leave": world.leave}[way](position)
                 world.after(step.down_s, self._start_one, position)
         world.run(step.down_s)
+
+    def _perform(self, step: scenario.Perform) -> None:
+        for position in self._named(step.nodes):
+            jobs = step.jobs * step.spread ** self._chance.random()
+            self.world.jobs[position] = jobs
+            self.world.feed(position, Performance(jobs))
 
     # -- the end --------------------------------------------------------------------------------------------
 

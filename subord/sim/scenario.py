@@ -28,7 +28,7 @@ import msgspec
 from subord.config_source import cut
 from subord.core.network import Network, NetworkError
 from subord.core.numbering import numbering
-from subord.core.settings import NumberingName, TimingName
+from subord.core.settings import MappingName, NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim import fit
 from subord.sim.cast import NODES_MAX, Cast, ScenarioError, folded, listed
@@ -64,6 +64,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     disk: bool = True  # nodes remember their neighbourhood over a restart
     seeds: str = ""  # positions that every node has in its configuration, such as "3,9"
     announce: bool = False  # roots announce themselves by multicast
+    mapping: MappingName = "ip"  # who may lead whom
 
 
 class _Step(
@@ -204,6 +205,24 @@ class Churn(_Step, frozen=True, tag="churn"):
     ways: Annotated[tuple[Way, ...], msgspec.Meta(min_length=1)] = ("kill", "leave")
 
 
+class Perform(_Step, frozen=True, tag="perform"):
+    """These nodes complete `jobs` in a unit of time from now on, each up to `spread` times as many by chance.
+
+    Simulator only.
+    """
+
+    nodes: Selector
+    jobs: Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+    spread: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 1.0
+
+
+class Dwell(_Step, frozen=True, tag="dwell"):
+    """These nodes are at `site` from now on: a datagram takes 10 ms more for each step between two. Simulator only."""
+
+    nodes: Selector
+    site: Annotated[int, msgspec.Meta(ge=0, le=99)]
+
+
 class Pass(_Step, frozen=True, tag="pass"):
     """Time passes."""
 
@@ -244,6 +263,8 @@ Step: TypeAlias = (
     | Mend
     | Babble
     | Churn
+    | Perform
+    | Dwell
     | Pass
     | Expect
 )

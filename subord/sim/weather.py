@@ -13,6 +13,7 @@ import msgspec
 from subord.core.view import Position
 
 DELAY_S = (0.0001, 0.0003)  # of a quiet local network
+SITE_DELAY_S = 0.01  # more for every site that lies between: they stand in a row
 
 
 class Roadblock(msgspec.Struct, frozen=True):
@@ -32,6 +33,7 @@ class Weather:
         self._group_of: dict[Position, int] = {}
         self._roadblocks: list[Roadblock] = []
         self.cut: set[Position] = set()
+        self.site_of: dict[Position, int] = {}  # missing: 0
         self.fair()
 
     def fair(self) -> None:
@@ -79,6 +81,8 @@ class Weather:
         if closed:
             return ()
         delay_s = DELAY_S[0] + (DELAY_S[1] - DELAY_S[0]) * self._chance.random()
+        if self.site_of:
+            delay_s += SITE_DELAY_S * abs(self.site_of.get(source, 0) - self.site_of.get(target, 0))
         return self._rough_fate(delay_s) if self._rough else (delay_s,)
 
     def _rough_fate(self, delay_s: float) -> tuple[float, ...]:

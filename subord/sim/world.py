@@ -26,9 +26,9 @@ from subord.core.events import (
     LeaderLost,
     Leave,
     Measure,
-    Measured,
     Neighbourhood,
     Notice,
+    Performance,
     PlaceChanged,
     Publish,
     Received,
@@ -40,11 +40,12 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.messages import Message, Probe
+from subord.core.messages import Message
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.showing import is_memorable, neighbourhood
 from subord.core.view import Incarnation, Position
+from subord.sim.probes import send_probe
 from subord.sim.weather import DELAY_S, Weather
 from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
 
@@ -78,6 +79,7 @@ class World:
         self.hosts: set[Position] = set()  # addresses where a host answers, even when no daemon runs there
         self.paused: dict[Position, list[Event]] = {}  # stopped like SIGSTOP -> what waits in its socket
         self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
+        self.jobs: dict[Position, float] = {}  # that a node completes in a unit of time, as it is told
         self.multicast = False  # roots are heard by everybody whom they reach
         self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
         self.start_with = Start()
@@ -123,7 +125,7 @@ class World:
         remembered, memory = (self._disk or {}).get(position), Known(known)
         if remembered is not None:  # as daemon.py does
             incarnation = max(incarnation, remembered.incarnation + 1)
-            memory = Known((*known, *remembered.peers), remembered.leader, remembered.led)
+            memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
         settings = self.own_settings.get(position, self.settings)
         chance = Random(f"{self._seed}/{position}/{boot}")
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
@@ -134,6 +136,8 @@ class World:
         if self.seeds:
             self.feed(position, Seeds(self.seeds))
         self.feed(position, self.start_with)
+        if position in self.jobs:
+            self.feed(position, Performance(self.jobs[position]))
 
     def incarnation_of(self, boot: int) -> Incarnation:
         """What a host's own clock makes of its so many-th start, as in daemon.py."""
@@ -283,7 +287,7 @@ class World:
 
     def _carry_out(self, position: Position, event: Event, action: Reply | Publish | Measure | Notice) -> None:
         if isinstance(action, Measure):
-            self._measure(position, action)
+            send_probe(self, position, action)
             return
         if isinstance(action, Publish):
             self._publish(position, action.message)
@@ -294,18 +298,6 @@ class World:
         assert isinstance(event, Received)
         if event.source is not None:
             self._post(position, event.source, action.message)
-
-    def _measure(self, position: Position, measure: Measure) -> None:
-        """A probe goes there and an answer comes back, as the driver of a daemon sees to it."""
-        probe = Probe(0, measure.number)
-        for there_s in self.fate(position, measure.target, probe)[:1]:
-            for back_s in self.fate(measure.target, position, probe)[:1]:
-                self.after(there_s + back_s, self._answer_probe, position, measure, there_s + back_s)
-
-    def _answer_probe(self, position: Position, measure: Measure, seconds: float) -> None:
-        there = self.nodes.get(measure.target)
-        if there is not None and measure.target not in self.paused:
-            self.feed(position, Measured(measure.target, measure.number, seconds, there.context.performance))
 
     def _note(self, position: Position, notice: Notice) -> None:
         node = self.nodes.get(position)  # None: it has just left
