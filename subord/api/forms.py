@@ -119,6 +119,13 @@ class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
 
 
+class JobsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs reported since the start, by weight, and what follows from them; None: too early to tell."""
+
+    jobs_done: float
+    jobs_per_hour: float | None
+
+
 class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
     """`answer` None: not asked."""
 

@@ -10,11 +10,13 @@ import trio
 
 from subord.api import answers
 from subord.api.shown import AskFailure, Question
+from subord.config import NodeConfig
 from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import Asked, Edge, Place, Refusal, RosterRow, RosterView, Snapshot, Standing, Why
 from subord.runtime.counters import Counters
 from subord.runtime.keeping import Keeping
+from subord.runtime.performance import PerformanceMeter
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 
@@ -44,6 +46,7 @@ class World:
         self.standing: dict[int, Standing] = {}
         self.asked: list[int] = []
         self.refusals: tuple[Refusal, ...] = ()
+        self.given = NodeConfig()
         self.keepings: dict[int, Keeping] = {}  # of the others nothing is sealed
 
     def node(self, position: int) -> FakeShown:
@@ -78,6 +81,8 @@ class FakeShown:
         self.position = position
         self.counters = Counters()
         self.keeping = world.keepings.get(position)
+        self.told: list[float] = []  # the performance, as the core hears of it
+        self.performance = PerformanceMeter(world.given, self.counters, self.told.append, time.monotonic)
         self.started_mono = time.monotonic()
         self.port = 7700
         self.quiet_s = 5.0
