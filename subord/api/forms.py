@@ -188,6 +188,8 @@ class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
     messages_received_by_type: dict[str, int]
     dropped_by_reason: dict[str, int]
     send_errors_by_errno: dict[str, int]
+    jobs_done: float
+    jobs_per_hour: float | None
 
 
 class TreeRow(msgspec.Struct, frozen=True, kw_only=True):

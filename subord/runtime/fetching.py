@@ -12,9 +12,13 @@ from __future__ import annotations
 import os
 import stat
 import time
+from typing import TYPE_CHECKING
 
 from subord.config_performance import Place
 from subord.runtime.readings import ReadingError
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 BYTES_MAX = 1 << 20
 FETCH_S_MAX = 2.0
@@ -43,17 +47,10 @@ def page_text(place: Place) -> str:
     until = time.monotonic() + FETCH_S_MAX
     try:
         connection.request("GET", place.path, headers={"Accept": ACCEPT, "Connection": "close"})
-        response = connection.getresponse()
-        if response.status != 200:
-            raise ReadingError("unreadable", f"answers with HTTP status {response.status}")
-        body = b""
-        while len(body) <= BYTES_MAX and (part := response.read1(BYTES_MAX + 1 - len(body))):
-            body += part
-            if time.monotonic() > until:
-                raise ReadingError("slow", f"is not read within {FETCH_S_MAX:g} s")
-        if len(body) <= BYTES_MAX and response.length:  # announced, and did not come
-            raise ReadingError("unreadable", "breaks off in the middle")
-        return _text(body)
+        with connection.getresponse() as response:
+            if response.status != 200:
+                raise ReadingError("unreadable", f"answers with HTTP status {response.status}")
+            return _text(_body(response, until))
     except TimeoutError:
         raise ReadingError("slow", f"is not read within {FETCH_S_MAX:g} s") from None
     except ConnectionRefusedError:
@@ -62,6 +59,18 @@ def page_text(place: Place) -> str:
         raise ReadingError("unreadable", f"cannot be read: {str(error)[:80] or type(error).__name__}") from None
     finally:
         connection.close()
+
+
+def _body(response: HTTPResponse, until: float) -> bytes:
+    """At most one byte too many."""
+    body = b""
+    while len(body) <= BYTES_MAX and (part := response.read1(BYTES_MAX + 1 - len(body))):
+        body += part
+        if time.monotonic() > until:
+            raise TimeoutError
+    if len(body) <= BYTES_MAX and response.length:  # announced, and did not come
+        raise ReadingError("unreadable", "breaks off in the middle")
+    return body
 
 
 def _text(content: bytes) -> str:

@@ -107,13 +107,13 @@ class PerformanceMeter:
         return None
 
     async def measure_forever(self) -> NoReturn:
-        """Look at the source, or at how long ago jobs were reported, and tell what changed."""
+        """Look again and again, at the source or at how long ago jobs were reported."""
         while True:
             self._changed = trio.Event()
             if self._source.fixed:
                 await self._changed.wait()
                 continue
-            await self._look()
+            await self.look()
             with trio.move_on_after(min(PAUSE_S_MAX, PAUSE_HALF_LIVES * self._source.half_life_s)):
                 await self._changed.wait()
 
@@ -123,7 +123,8 @@ class PerformanceMeter:
         self._followed = None
         self._complained.clear()
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Once, and tell what changed."""
         if not self._source.key:
             self._reported = self._reported.after_steady(0, self._clock())
             self._say(self._reported.per_hour)

@@ -18,6 +18,7 @@ VALUE_MAX = 1e15  # above it the doubles of Prometheus count no single jobs any 
 LINE_CHARACTERS_MAX = 4096
 SAMPLES_MAX = 1000
 _COUNTS = ("_total", "_count")  # of a counter; of a histogram or a summary
+_ENDS = ("", *_COUNTS, "_sum", "_bucket")  # what the name of a sample may have that its declaration has not
 
 
 class ReadingError(Exception):
@@ -63,7 +64,7 @@ def metric_of(text: str, wanted: Selector) -> Reading:
 
 def _lines_about(text: str, name: str) -> Iterator[str]:
     """What the parser needs, and no more: it is slow, and a page may have many thousand lines about other things."""
-    declarations = tuple(f"# TYPE {name.removesuffix(end)} " for end in ("", *_COUNTS))
+    declarations = tuple(f"# TYPE {name.removesuffix(end)} " for end in _ENDS)
     samples = 0
     for line in text.split("\n"):
         if line.startswith(declarations):

@@ -30,8 +30,9 @@ def fake_daemon(shown: FakeShown, handlers: Mapping[str, Handler] | None = None)
         async def main() -> None:
             tokens.append(trio.lowlevel.current_trio_token())
             async with trio.open_nursery() as nursery:
-                app = {**control_app(shown), **(handlers or {})}
-                changes = {path: (handlers or {}).get(path, usual) for path, usual in control_changes(shown).items()}
+                app, changes = {**control_app(shown)}, {**control_changes(shown)}
+                for target, handler in (handlers or {}).items():
+                    (changes if target in changes else app)[target] = handler
                 nursery.start_soon(partial(serve, app, sock, changes=changes))
                 started.set()
                 await stop.wait()
