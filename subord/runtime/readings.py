@@ -58,7 +58,7 @@ def metric_of(text: str, wanted: Selector) -> Reading:
         raise ReadingError("no_metric", f"has no metric {wanted.name}{labels}")
     kind = kinds.pop()
     if kind is None or kinds:
-        raise ReadingError("no_metric", f"has {wanted.name}, which is neither a counter nor a gauge")
+        raise ReadingError("no_metric", f"has {wanted.name}, which is neither plainly a counter nor plainly a gauge")
     return Reading(kind, _checked(total))
 
 

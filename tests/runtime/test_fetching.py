@@ -116,6 +116,15 @@ def test_who_does_not_come_to_an_end_is_left(parts: tuple[bytes, ...], monkeypat
     assert caught.value.reason == "slow"
 
 
+def test_who_comes_to_no_end_in_small_pieces_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece comes in time."""
+    times = iter(range(0, 1000, 3))
+    monkeypatch.setattr(fetching.time, "monotonic", lambda: float(next(times)))
+    with server(HEAD + b"\r\nx 42\n") as (place, _), pytest.raises(ReadingError) as caught:
+        page_text(place)
+    assert caught.value.reason == "slow"
+
+
 def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

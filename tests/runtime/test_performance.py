@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 from conditions import until
 
 from subord.config import NodeConfig
 from subord.runtime import performance
 from subord.runtime.counters import Counters
-from subord.runtime.performance import COMPLAIN_AGAIN_S, PerformanceMeter, Source
+from subord.runtime.performance import COMPLAIN_AGAIN_S, PAUSE_S_MAX, PerformanceMeter, Source
 from subord.runtime.rates import Reading
+from subord.runtime.readings import ReadingError
 
 HOUR_S = 3600.0
 
@@ -206,6 +208,32 @@ async def test_a_source_that_hangs_costs_one_thread_and_is_waited_for_in_vain(
     assert len(came) == 2
 
 
+async def test_what_a_source_says_that_was_replaced_meanwhile_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    came, go = threading.Event(), threading.Event()
+
+    def hang(_: Source) -> Reading:
+        came.set()
+        go.wait()
+        raise ReadingError("missing", "does not exist")
+
+    monkeypatch.setattr(Source, "read", hang)
+    slate = Slate(NodeConfig(performance_file="/nowhere"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(slate.meter.look)
+        await until(came.is_set, "the source is being read")
+        slate.meter.replace(NodeConfig(performance_file="/elsewhere"))
+        go.set()
+    assert slate.counters.readings_failed == {}
+
+
+async def test_another_source_has_complaints_of_its_own(tmp_path: Path, warnings: list[str]) -> None:
+    slate = Slate(NodeConfig(performance_file=str(tmp_path / "one")))
+    await slate.look_after(0)
+    slate.meter.replace(NodeConfig(performance_file=str(tmp_path / "two")))
+    await slate.look_after(0)
+    assert [each.split()[0] for each in warnings] == [str(tmp_path / "one"), str(tmp_path / "two")]
+
+
 # -- for ever, and SIGHUP -------------------------------------------------------------------------------------------
 
 
@@ -233,6 +261,22 @@ async def test_it_looks_again_and_again_and_takes_another_source_at_once(tmp_pat
             return len(told) >= 3 and told[-1] < told[-2]
 
         await until(it_sinks, "a rate is told, and sinks")
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_given_number_is_not_looked_for_and_another_source_is_looked_at_at_once(tmp_path: Path) -> None:
+    counters = Counters()
+    meter = PerformanceMeter(NodeConfig(performance=7.0), counters, lambda _: None)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(meter.measure_forever)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert counters.readings_failed == {}
+        meter.replace(NodeConfig())
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        meter.replace(NodeConfig(performance_file=str(tmp_path / "jobs")))
+        await until(lambda: counters.readings_failed, "it is looked at")
+        assert trio.current_time() - began < PAUSE_S_MAX / 2
         nursery.cancel_scope.cancel()
 
 

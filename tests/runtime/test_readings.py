@@ -100,6 +100,8 @@ def test_a_metric_is_found_and_its_kind_with_it(metric: str, reading: Reading) -
         ("x five", "x", "garbled"),
         ("x", "x", "no_metric"),
         ("x{", "x", "garbled"),
+        ("x{,\u2003=1} 5", "x", "garbled"),  # the parser raises IndexError
+        ("x 1\n# TYPE x counter\nx 2", "x", "no_metric"),  # both
         ("x 1\n" * (SAMPLES_MAX + 1), "x", "too_large"),
         ("x " + "1" * LINE_CHARACTERS_MAX, "x", "too_large"),
         ("x 1e15\nx 1e15", "x", "garbled"),
