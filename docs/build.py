@@ -42,6 +42,7 @@ PAGES = (
     "docs/architecture.md",
     "docs/protocol.md",
     "docs/operating.md",
+    "docs/mappings.md",
     "docs/scenarios.md",
     "docs/evaluation.md",
     "docs/paper.md",

@@ -42,6 +42,7 @@ class Shown:
         self.port = 7117
         self.counters = Counters()
         self.keeping = SimpleNamespace(ring=keyring_of(key_of(bytes(32))), is_saved=True)
+        self.performance = SimpleNamespace(jobs_per_hour=12.0)
 
     @property
     def started_mono(self) -> float:
@@ -193,6 +194,7 @@ def scraped() -> Shown:
         counted["beat"] += 1
     counters.dropped["malformed"] += 1
     counters.send_errors["EHOSTUNREACH"] += 1
+    counters.readings_failed["missing"] += 1
     return shown
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from subord.config_fit import check, refuse
 from subord.config_hosts import network_of
+from subord.config_performance import PERFORMANCE_KEYS, check_performance
 from subord.config_source import ConfigError, Given, cut, quoted, read
 from subord.core.network import Network, NetworkError
 from subord.core.scan import SCAN_MAX
@@ -123,6 +124,26 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     full_scan: bool = False
     """Whether every address of the network is asked before the node looks for its place: what the mapping spares,
     for comparison only (docs/evaluation.md). In networks of at most 4096 addresses."""
+    performance: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
+    """The performance of this node in jobs an hour, for a cluster where nobody counts jobs: any figures will do
+    whose ratios are right. 0: it is measured, from the jobs that `subord job-done` reports, or by one of the next
+    keys (docs/mappings.md)."""
+    performance_file: str = ""
+    """Path of a file that holds one number, the jobs completed here so far, or, with `performance_metric`, a text
+    file for Prometheus; a relative one begins at the directory of this file. Read again every few seconds, at most
+    1 MiB. A number that went back began anew at 0. While it cannot be read the performance stays as it was."""
+    performance_url: str = ""
+    """A page in the Prometheus text format on this machine, such as `"http://127.0.0.1:9100/metrics"`, in the place
+    of a file. Only http, and only of `localhost` or a loopback address: on the way from elsewhere anybody could
+    change the number. Needs `performance_metric`."""
+    performance_metric: str = ""
+    """What to look for there, such as `"batch_jobs_done_total"` or `'jobs_total{state="done"}'`; several samples that
+    fit are added up. A counter, or the count of a histogram or summary, counts completed jobs; a gauge is taken for
+    jobs an hour. What is not declared is a counter when its name ends in `_total` or `_count`."""
+    performance_half_life_s: Annotated[float, msgspec.Meta(ge=1, le=2592000)] = 3600.0
+    """After so many seconds a job counts half in the measured performance, which is first told after a tenth of it.
+    At least ten jobs should end here in that time, else chance shows. Longer is steadier and notices later that a
+    node became faster or slower."""
     state_directory: str = ""
     """Directory in which the last neighbourhood is kept, so that a restarted daemon tries its old place
     first. Empty: nothing is remembered, and a restart searches as the first start did."""
@@ -158,8 +179,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The `--set` texts, which win over the file, also when it is read again."""
 
 
+PATHS_BESIDE = ("certificate", "authorities", "metrics_certificate", "performance_file")
 TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig}
-RELOADABLE = ("cluster.network", "cluster.network_file", "node.seeds", "node.grace_s", "node.log_level")
+RELOADABLE = (
+    "cluster.network",
+    "cluster.network_file",
+    "node.seeds",
+    *(f"node.{key}" for key in PERFORMANCE_KEYS),
+    "node.grace_s",
+    "node.log_level",
+)
 """What a running daemon takes over on SIGHUP; another network makes it start again, with all else that changed.
 Without one all else waits: it sits in open sockets, or in what the peers were told."""
 
@@ -177,10 +206,8 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     _check_cluster(given, cluster)
     settings = _settings(cluster, _network(given, cluster, resolve))
     _check_node(given, node, settings.network)
-    papers = {
-        key: _beside(given, getattr(node, key)) for key in ("certificate", "authorities", "metrics_certificate")
-    }
-    node = msgspec.structs.replace(node, **papers)
+    paths = {key: _beside(given, getattr(node, key)) for key in PATHS_BESIDE}
+    node = msgspec.structs.replace(node, **paths)
     return Config(
         cluster=settings,
         port=cluster.port,
@@ -300,6 +327,7 @@ def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
         message = f"asks every address of the network, which has {network.size}, not at most {SCAN_MAX}"
         refuse(given, "node", "full_scan", message)
     _check_seeds(given, node.seeds)
+    check_performance(given, node)
     if node.metrics and _listener(node.metrics) is None:
         example = 'e.g. "127.0.0.1:9717" or "[::1]:9717"'
         refuse(given, "node", "metrics", f"must be ADDRESS:PORT, {example}, not {quoted(node.metrics)}")

@@ -39,6 +39,7 @@ from subord.core.events import (
     Leave,
     Neighbourhood,
     Notice,
+    Performance,
     PlaceChanged,
     Seeds,
     Start,
@@ -55,6 +56,7 @@ from subord.runtime.eventlog import EventLog
 from subord.runtime.guard import Guard, GuardError, dump_no_core, say_unraisable_seldom
 from subord.runtime.interfaces import InterfaceError, choose
 from subord.runtime.mail import Mail
+from subord.runtime.performance import PerformanceMeter
 from subord.runtime.seeds import SeedList
 from subord.runtime.store import Store
 from subord.runtime.streams import Streams, streams_allowed
@@ -142,6 +144,7 @@ class Daemon:
         self._read_again_asked = legacy is not None and legacy.read_again
         self.counters = Counters()
         self.started_mono = time.monotonic()
+        self.performance = PerformanceMeter(given.node, self.counters, self._tell_performance)
         self._streams_max = streams_allowed()
         network = given.cluster.network
         try:
@@ -209,6 +212,8 @@ class Daemon:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
             nursery.start_soon(self._seeds.keep_forever)
+            self.performance.tell_fixed()
+            nursery.start_soon(self.performance.measure_forever)
             self._driver.feed(Start(full_scan=self.config.node.full_scan))
             nursery.start_soon(self._streams.serve, self._stream_listener)
             control = partial(serve.serve, changes=control_changes(self))
@@ -328,6 +333,7 @@ class Daemon:
         logger.setLevel(fresh.node.log_level.upper())
         if "node.seeds" in taken:
             self._seeds.replace(fresh.node.seeds)
+        self.performance.replace(fresh.node)
         if ignored:
             logger.warning("changed, but taken over only by a restart: %s", ", ".join(ignored))
         news = (*taken, *(["the key ring"] if keys_changed else []))
@@ -350,6 +356,9 @@ class Daemon:
 
     def _tell_seeds(self, positions: tuple[Position, ...]) -> None:
         self._driver.feed(Seeds(positions))
+
+    def _tell_performance(self, jobs_per_hour: float) -> None:
+        self._driver.feed(Performance(jobs_per_hour))
 
     def _has_leader(self) -> bool:
         return self._driver.node.following.leader is not None

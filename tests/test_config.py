@@ -84,6 +84,11 @@ def test_every_key_is_taken_over() -> None:
             seeds = ["10.0.7.1", "login1"]
             announce = true
             full_scan = true
+            performance = 0
+            performance_file = "jobs"
+            performance_url = ""
+            performance_metric = 'jobs_total{state="done"}'
+            performance_half_life_s = 60
             state_directory = "/tmp/state"
             event_log = "-"
             grace_s = 1
@@ -112,6 +117,11 @@ def test_every_key_is_taken_over() -> None:
         "node.seeds": ("10.0.7.1", "login1"),
         "node.announce": True,
         "node.full_scan": True,
+        "node.performance": 0.0,
+        "node.performance_file": "jobs",
+        "node.performance_url": "",
+        "node.performance_metric": 'jobs_total{state="done"}',
+        "node.performance_half_life_s": 60.0,
         "node.state_directory": "/tmp/state",
         "node.event_log": "-",
         "node.grace_s": 1.0,

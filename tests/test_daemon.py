@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 import subord
-from subord.cli import exit_codes
+from subord.cli import exit_codes, main
 from subord.cli.client import ask
 
 WAIT_S_MAX = 30.0
@@ -288,6 +288,73 @@ def test_sigusr1_writes_one_line_of_state_whatever_the_level(start: Start) -> No
     (line,) = daemon.log.splitlines()
     state = json.loads(line.partition(" state: ")[2])
     assert (state["address"], state["phase"], state["subtree_nodes"]) == (f"{SINGLE}.1", "root", 1)
+
+
+# -- performance ----------------------------------------------------------------------------------------------------
+
+
+def job_done(daemon: Started, *words: str) -> int:
+    return main(["job-done", "--socket", str(daemon.control), "--timeout", f"{WAIT_S_MAX:g}", *words])
+
+
+def jobs_per_hour(daemon: Started) -> float | None:
+    number: float | None = daemon.show("counters")["jobs_per_hour"]
+    return number
+
+
+def test_reported_jobs_become_a_rate_that_sinks_when_no_more_come(start: Start) -> None:
+    daemon = start(f"{SINGLE}.1", "node.performance_half_life_s=1")
+    until(daemon.is_ready, "it is ready")
+    assert (daemon.show("counters")["jobs_done"], jobs_per_hour(daemon)) == (0, None)
+    assert job_done(daemon) == job_done(daemon, "--weight", "2.5") == exit_codes.OK
+    assert daemon.show("counters")["jobs_done"] == 3.5
+    until(lambda: jobs_per_hour(daemon) is not None, "it has told its performance")
+    before = jobs_per_hour(daemon)
+    assert before is not None
+    assert 0 < before <= 3.5 * 3600 / 0.05
+    until(lambda: (jobs_per_hour(daemon) or before) < before / 4, "two half-lives are over")
+    daemon.tell(signal.SIGTERM)
+    assert daemon.ended() == 0
+    assert "Traceback" not in daemon.log
+
+
+def test_sighup_takes_another_source_of_performance_over(
+    start: Start, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, jobs = folder / "subord.toml", folder / "jobs"
+    config.write_text("[node]\nperformance = 250\nperformance_half_life_s = 1\n")
+    daemon = start(f"{SINGLE}.1", config=config)
+    until(daemon.is_ready, "it is ready")
+    assert jobs_per_hour(daemon) == 250
+    assert job_done(daemon) == exit_codes.NOT_REACHED
+    assert "comes from node.performance: nothing was counted" in capsys.readouterr().err
+
+    config.write_text('[node]\nperformance_file = "jobs"\nperformance_half_life_s = 1\n')
+    daemon.tell(signal.SIGHUP)
+    until(lambda: "configuration read again: node.performance, node.performance_file\n" in daemon.log, "it is read")
+    until(lambda: f"{jobs} does not exist; the performance stays 250 jobs an hour: " in daemon.log, "it is missed")
+    assert jobs_per_hour(daemon) == 250
+    number = 0
+
+    def is_measured() -> bool:
+        nonlocal number
+        number += 1
+        jobs.write_text(str(number))
+        return jobs_per_hour(daemon) != 250
+
+    until(is_measured, "the counter is followed")
+    assert daemon.show("counters")["jobs_done"] == 0
+
+
+def test_a_stopped_daemon_holds_no_epilog_up(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    daemon = start(f"{SINGLE}.1")
+    until(daemon.is_ready, "it is ready")
+    daemon.tell(signal.SIGSTOP)
+    began = time.monotonic()
+    assert main(["job-done", "--socket", str(daemon.control)]) == exit_codes.TRY_AGAIN
+    assert time.monotonic() - began < 1 + 2.0  # a machine under load
+    assert "does not answer within 0.7 s" in capsys.readouterr().err
+    daemon.tell(signal.SIGCONT)
 
 
 # -- seeds and multicast --------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from subord.api import answers, documents, keys, trees
-from subord.api.forms import KeysDocument, RotatedDocument, WhyDocument
+from subord.api.forms import JobsDocument, KeysDocument, RotatedDocument, WhyDocument
 from subord.api.rootward import find_roster
 from subord.api.serve import App, Query, Response, failure
 from subord.api.shown import AskFailure, Question, Shown
@@ -61,6 +61,7 @@ def control_app(shown: Shown) -> App:
 def control_changes(shown: Shown) -> App:
     """The handlers of what changes something, which not everybody may ask who may ask at all.
 
+    - `/v1/job-done[?weight=W]`: a job was completed on this node.
     - `/v1/keys/install`, `/v1/keys/use?key=K`, `/v1/keys/remove?key=K[&force=1]`: change the cluster's keys.
     """
 
@@ -81,9 +82,26 @@ def control_changes(shown: Shown) -> App:
     async def remove(query: Query) -> Response:
         return await rotate("remove", query.get("key", "")[:32], *(["force"] if query.get("force") == "1" else []))
 
-    if shown.keeping is None:
-        return dict.fromkeys(("/v1/keys/install", "/v1/keys/use", "/v1/keys/remove"), _no_keys)
-    return {"/v1/keys/install": install, "/v1/keys/use": use, "/v1/keys/remove": remove}
+    async def job_done(query: Query) -> Response:
+        return _job_done(shown, query.get("weight", "1"))
+
+    rotations = {"/v1/keys/install": install, "/v1/keys/use": use, "/v1/keys/remove": remove}
+    return {
+        "/v1/job-done": job_done,
+        **(rotations if shown.keeping is not None else dict.fromkeys(rotations, _no_keys)),
+    }
+
+
+def _job_done(shown: Shown, weight: str) -> Response:
+    try:
+        jobs = float(weight[:32])
+    except ValueError:
+        return failure(400, "a weight must be a number: nothing was counted")
+    complaint = shown.performance.job_done(jobs)
+    if complaint is not None:
+        return failure(409, complaint)
+    done, per_hour = shown.counters.jobs_done, shown.performance.jobs_per_hour
+    return Response(msgspec.json.encode(JobsDocument(jobs_done=done, jobs_per_hour=per_hour)))
 
 
 async def _no_keys(_: Query) -> Response:

@@ -164,6 +164,8 @@ def counters(shown: Shown) -> CountersDocument:
         messages_received_by_type=dict(counted.messages_received),
         dropped_by_reason=dict(counted.dropped),
         send_errors_by_errno=dict(counted.send_errors),
+        jobs_done=counted.jobs_done,
+        jobs_per_hour=shown.performance.jobs_per_hour,
     )
 
 

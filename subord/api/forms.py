@@ -152,6 +152,13 @@ class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
 
 
+class JobsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs reported since the start, by weight, and what follows from them; None: too early to tell."""
+
+    jobs_done: float
+    jobs_per_hour: float | None
+
+
 class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
     """`answer` None: not asked."""
 
@@ -219,6 +226,8 @@ class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
     messages_received_by_type: dict[str, int]
     dropped_by_reason: dict[str, int]
     send_errors_by_errno: dict[str, int]
+    jobs_done: float
+    jobs_per_hour: float | None
 
 
 class TreeRow(msgspec.Struct, frozen=True, kw_only=True):

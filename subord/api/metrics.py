@@ -63,6 +63,7 @@ class _Node(Collector):
         yield _tables({**view.tables, **self._shown.counters.tables()})
         yield from _seal(self._shown)
         yield from _ranking(view)
+        yield from _performance(self._shown)
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
         yield from _counted(self._shown.counters)
@@ -141,6 +142,19 @@ def _ranking(view: Snapshot) -> Iterator[Metric]:
     yield _count("ranking_moves_held", "Such moves not made: too many in an hour", view.ranking.moves_held)
 
 
+def _performance(shown: Shown) -> Iterator[Metric]:
+    jobs_per_hour = shown.performance.jobs_per_hour
+    text = "Smoothed performance of this node in jobs an hour; absent while it is unknown"
+    yield GaugeMetricFamily("subord_performance_jobs_per_hour", text, value=jobs_per_hour)
+    yield _count("jobs_done", "Jobs that `subord job-done` reported, by weight", shown.counters.jobs_done)
+    yield _by(
+        "performance_readings_failed",
+        "Times that a file or page of jobs could not be read, by reason",
+        "reason",
+        shown.counters.readings_failed,
+    )
+
+
 def _tables(tables: Mapping[str, int]) -> Metric:
     family = GaugeMetricFamily(
         "subord_table_entries", "Entries of each table, all of them bounded", labels=("table",)
@@ -174,7 +188,7 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"subord_{name}", text, value=float(value))
 
 
-def _count(name: str, text: str, value: int) -> Metric:
+def _count(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(f"subord_{name}", text, value=value)
 
 

@@ -13,6 +13,7 @@ from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.asking import AskFailure, Question
 from subord.runtime.counters import Counters
 from subord.runtime.keeping import Keeping
+from subord.runtime.performance import PerformanceMeter
 
 __all__ = ["AskFailure", "Question", "Shown"]
 
@@ -44,6 +45,9 @@ class Shown(Protocol):
     @property
     def keeping(self) -> Keeping | None:
         """Our key ring; None: nothing is sealed."""
+
+    @property
+    def performance(self) -> PerformanceMeter: ...
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         """The JSON document that the node at `address` has for this question, as its own `answers.answer` wrote it.

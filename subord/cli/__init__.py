@@ -29,6 +29,7 @@ COMMANDS = {
     "position": "subord.cli.position",
     "speedup": "subord.cli.speedup",
     "simulate": "subord.cli.simulate",
+    "job-done": "subord.cli.job_done",
     "key": "subord.cli.key",
     "config": "subord.cli.config_check",
 }

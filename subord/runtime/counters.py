@@ -42,4 +42,6 @@ class Counters:
         self.detection = Histogram(HEALING_BOUNDS_S)  # last sign of life of a lost leader to giving it up
         self.healing = Histogram(HEALING_BOUNDS_S)  # giving a leader up to having the next
         self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # how late our own alarm rang
+        self.jobs_done = 0.0  # reported, by weight
+        self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
         self.tables: Callable[[], Mapping[str, int]] = dict  # how full those outside the core are

@@ -10,6 +10,7 @@ import trio
 
 from subord.api import answers
 from subord.api.shown import AskFailure, Question
+from subord.config import NodeConfig
 from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import (
@@ -27,6 +28,7 @@ from subord.core.view import (
 )
 from subord.runtime.counters import Counters
 from subord.runtime.keeping import Keeping
+from subord.runtime.performance import PerformanceMeter
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 
@@ -74,6 +76,7 @@ class World:
         self.refusals: tuple[Refusal, ...] = ()
         self.ranking = Ranking(mapping="ip")  # of every node
         self.numbers: dict[int, tuple[float | None, float | None]] = {}  # round trip to the leader, performance
+        self.given = NodeConfig()
         self.keepings: dict[int, Keeping] = {}  # of the others nothing is sealed
 
     def node(self, position: int) -> FakeShown:
@@ -108,6 +111,8 @@ class FakeShown:
         self.position = position
         self.counters = Counters()
         self.keeping = world.keepings.get(position)
+        self.told: list[float] = []  # the performance, as the core hears of it
+        self.performance = PerformanceMeter(world.given, self.counters, self.told.append, time.monotonic)
         self.started_mono = time.monotonic()
         self.port = 7700
         self.quiet_s = 5.0

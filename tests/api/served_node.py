@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import trio
 
-from subord.api.control import control_app
+from subord.api.control import control_app, control_changes
 from subord.api.serve import Handler, Query, Response, serve
 from subord.api.sockets import bind_unix
 from tests.api.fake_shown import FakeShown
@@ -29,7 +30,10 @@ def fake_daemon(shown: FakeShown, handlers: Mapping[str, Handler] | None = None)
         async def main() -> None:
             tokens.append(trio.lowlevel.current_trio_token())
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(serve, {**control_app(shown), **(handlers or {})}, sock)
+                app, changes = {**control_app(shown)}, {**control_changes(shown)}
+                for target, handler in (handlers or {}).items():
+                    (changes if target in changes else app)[target] = handler
+                nursery.start_soon(partial(serve, app, sock, changes=changes))
                 started.set()
                 await stop.wait()
                 nursery.cancel_scope.cancel()

@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api.control import control_app
+from subord.api.control import control_app, control_changes
+from subord.config import NodeConfig
 from tests.api.fake_shown import World
 
 
@@ -73,3 +74,39 @@ async def test_why_without_an_answer(
     world.lying |= {9: b"[]"} if how == "lying" else {}
     with trio.fail_after(1):
         assert await ask(world, 5, "/v1/why", address=address) == (status, {"error": sentence})
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "jobs"),
+    [
+        ({}, 200, 1),
+        ({"weight": "2.5"}, 200, 2.5),
+        ({"weight": "1000000"}, 200, 1e6),
+        ({"weight": "x"}, 400, 0),
+        ({"weight": ""}, 400, 0),
+        ({"weight": "9" * 10_000}, 409, 0),
+        ({"weight": "nan"}, 409, 0),
+        ({"weight": "-1"}, 409, 0),
+        ({"weight": "0"}, 409, 0),
+    ],
+)
+async def test_a_job_is_counted_by_its_weight(query: dict[str, str], status: int, jobs: float) -> None:
+    node = World().node(5)
+    response = await control_changes(node)["/v1/job-done"](query)
+    document = json.loads(response.body)
+    assert (response.status, node.counters.jobs_done) == (status, jobs)
+    if status == 200:
+        assert document == {"jobs_done": jobs, "jobs_per_hour": None}
+    else:
+        assert document["error"].endswith("nothing was counted")
+
+
+async def test_a_job_is_refused_where_there_is_another_source() -> None:
+    world = World()
+    world.given = NodeConfig(performance=3.0)
+    node = world.node(5)
+    response = await control_changes(node)["/v1/job-done"]({})
+    assert (response.status, node.counters.jobs_done) == (409, 0)
+    assert "node.performance" in json.loads(response.body)["error"]
+    _, counters = await ask(world, 5, "/v1/counters")
+    assert (counters["jobs_done"], counters["jobs_per_hour"]) == (0, None)

@@ -10,6 +10,7 @@ from prometheus_client.samples import Sample
 
 from subord import __version__
 from subord.api.scrape import metrics_app
+from subord.config import NodeConfig
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_shown import MEASURED, FakeShown, World, keeping_of
 
@@ -28,6 +29,9 @@ EXPECTED = {
     "subord_table_entries": "gauge",
     "subord_subtree_nodes": "gauge",
     "subord_subtree_not_home_nodes": "gauge",
+    "subord_performance_jobs_per_hour": "gauge",
+    "subord_jobs_done": "counter",
+    "subord_performance_readings_failed": "counter",
     "subord_leader_changes": "counter",
     "subord_exchanges": "counter",
     "subord_messages": "counter",
@@ -48,6 +52,8 @@ def busy_node(position: int) -> FakeShown:
     node.counters.bytes_sent["beat"] = 120
     node.counters.dropped["malformed"] = 1
     node.counters.send_errors["EHOSTUNREACH"] = 5
+    node.counters.jobs_done = 2.5
+    node.counters.readings_failed["missing"] = 4
     for seconds in (0.0002, 0.0002, 7.0):
         node.counters.round_trip.observe(seconds)
     return node
@@ -94,6 +100,8 @@ async def test_names_types_and_help() -> None:
         ("subord_bytes_total", {"type": "beat", "direction": "sent"}, 120),
         ("subord_input_dropped_total", {"reason": "malformed"}, 1),
         ("subord_send_errors_total", {"errno": "EHOSTUNREACH"}, 5),
+        ("subord_jobs_done_total", {}, 2.5),
+        ("subord_performance_readings_failed_total", {"reason": "missing"}, 4),
         ("subord_round_trip_seconds_bucket", {"le": "0.0001"}, 0),
         ("subord_round_trip_seconds_bucket", {"le": "0.00025"}, 2),
         ("subord_round_trip_seconds_bucket", {"le": "1.0"}, 2),
@@ -116,6 +124,16 @@ async def test_keys_are_shown_by_name(tmp_path: Path) -> None:
     assert shown["subord_key_info"] == ({"primary": new.name}, 1)
     assert (shown["subord_keys"], shown["subord_key_ring_revision"]) == (({}, 2), ({}, 3))
     assert old.name not in text
+
+
+async def test_performance_is_shown_when_it_is_known() -> None:
+    node = busy_node(2)
+    _, samples = await scraped(node)
+    assert "subord_performance_jobs_per_hour" not in {sample.name for sample in samples}
+    node.performance.replace(NodeConfig(performance=12.5))
+    _, samples = await scraped(node)
+    assert [s.value for s in samples if s.name == "subord_performance_jobs_per_hour"] == [12.5]
+    assert node.told == [12.5]
 
 
 async def test_a_root_has_no_leader_to_show() -> None:

@@ -26,13 +26,13 @@ def test_a_right_file_is_summed_up(capsys: pytest.CaptureFixture[str], tmp_path:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{file}: ok, 254 positions"
     assert lines[1:4] == [
-        "  cluster.network           10.0.0.0/24",
-        "  cluster.network_file      -",
-        "  cluster.fanout            2",
+        "  cluster.network               10.0.0.0/24",
+        "  cluster.network_file          -",
+        "  cluster.fanout                2",
     ]
-    assert "  node.metrics              -" in lines
-    assert "  node.seeds                a, b" in lines
-    assert "  node.announce             false" in lines
+    assert "  node.metrics                  -" in lines
+    assert "  node.seeds                    a, b" in lines
+    assert "  node.announce                 false" in lines
 
 
 def test_a_host_list_is_read_and_its_mistakes_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

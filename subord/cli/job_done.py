@@ -1,0 +1,48 @@
+"""`subord job-done`: tell the daemon that a job was completed here. It stands in every epilog, so it is soon over."""
+
+from __future__ import annotations
+
+import argparse
+
+from subord.cli import exit_codes
+from subord.cli.client import add_timeout, change
+from subord.cli.control_socket import add_socket, socket_path
+
+TIMEOUT_S = 0.7  # with the start of Python less than a second
+WEIGHT_MAX = 1e6  # that of the daemon
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "job-done",
+        help="report that a job was completed on this node",
+        description="Report to the daemon that a job was completed on this node, which makes up the node's "
+        "performance (docs/mappings.md). For the epilog of a batch system: it prints nothing when all is well, and "
+        "gives up soon. Only root and the daemon's own user may report.",
+    )
+    parser.add_argument(
+        "--weight",
+        metavar="W",
+        type=_weight,
+        default=1.0,
+        help="how many jobs it counts for, such as the processors it had (default: 1)",
+    )
+    add_timeout(parser, TIMEOUT_S)
+    add_socket(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints nothing."""
+    change(socket_path(arguments), f"/v1/job-done?weight={arguments.weight!r}", arguments.timeout)
+    return exit_codes.OK
+
+
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = -1.0
+    if 0 < weight <= WEIGHT_MAX:
+        return weight
+    raise argparse.ArgumentTypeError(f"must be a number, more than 0 and at most {WEIGHT_MAX:g}, not {text!r}")

@@ -1,0 +1,194 @@
+"""The leaking bucket: how fast it forgets, what it says in the beginning, and what trembling jobs make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isclose, log, sin, tau
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subord.core.classes import class_of, steady_class
+from subord.runtime.rates import PER_HOUR_MAX, PER_HOUR_MIN, Followed, Kind, Rate, Reading
+
+HALF_LIFE_S = 3600.0
+LONG_S = 40 * HALF_LIFE_S
+
+
+def after_jobs(times: Iterable[float], until: float, half_life_s: float = HALF_LIFE_S) -> Rate:
+    """Counted from 0 on."""
+    rate = Rate.begun(half_life_s, 0.0)
+    for at in times:
+        rate = rate.after_job(1.0, at)
+    return rate.after_steady(0.0, until)
+
+
+def every(gap_s: float, until: float) -> list[float]:
+    return [number * gap_s for number in range(1, int(until / gap_s) + 1)]
+
+
+def followed(kind: Kind, *readings: tuple[float, float], half_life_s: float = HALF_LIFE_S) -> Followed:
+    """By (seconds, value)."""
+    (began, first), *others = readings
+    state = Followed.begun(half_life_s, Reading(kind, first), began)
+    for at, value in others:
+        state = state.after(Reading(kind, value), at)
+    return state
+
+
+# -- jobs that are reported -----------------------------------------------------------------------------------------
+
+
+def test_without_jobs_it_halves_in_each_half_life_exactly() -> None:
+    rate = after_jobs(every(10.0, LONG_S), LONG_S)
+    then = rate.per_hour
+    assert then is not None
+    for half_lives in (1, 2, 3, 10):
+        later = rate.after_steady(0.0, LONG_S + half_lives * HALF_LIFE_S).per_hour
+        assert later == pytest.approx(then / 2**half_lives, rel=1e-9)
+
+
+def test_how_often_one_looks_changes_nothing() -> None:
+    rate = often = after_jobs(every(10.0, LONG_S), LONG_S)
+    for second in range(1, 3601):
+        often = often.after_steady(0.0, LONG_S + second)
+    assert often.level == pytest.approx(rate.after_steady(0.0, LONG_S + 3600).level, rel=1e-9)
+
+
+@pytest.mark.parametrize("half_lives", [0.1, 0.25, 0.5, 0.99, 1.0, 1.01, 2.0, 10.0, 40.0])
+def test_a_steady_node_is_right_from_the_start(half_lives: float) -> None:
+    until = half_lives * HALF_LIFE_S
+    told = after_jobs(every(1.0, until), until).per_hour
+    assert told == pytest.approx(3600.0, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "until_s", "told"),
+    [
+        ([], 10 * HALF_LIFE_S, False),
+        ([1.0], 359.0, False),
+        ([1.0], 360.0, True),
+        ([1.0, 2.0, 3.0], 0.0, False),
+        ([359.0], 360.0, True),
+    ],
+)
+def test_nothing_is_said_too_early_or_without_any_job(jobs: list[float], until_s: float, told: bool) -> None:
+    assert (after_jobs(jobs, until_s).per_hour is not None) is told
+
+
+def test_a_weight_counts_as_so_many_jobs() -> None:
+    rate = Rate.begun(HALF_LIFE_S, 0.0)
+    one = rate
+    for _ in range(16):
+        one = one.after_job(1.0, 100.0)
+    heavy = rate.after_job(16.0, 100.0)
+    assert heavy.level == pytest.approx(one.level) == pytest.approx(16 * log(2) / HALF_LIFE_S)
+
+
+def test_after_a_long_rest_it_is_small_and_above_0() -> None:
+    rate = after_jobs([1.0], 1.0).after_steady(0.0, 1000 * HALF_LIFE_S)
+    assert rate.per_hour == PER_HOUR_MIN
+    assert Rate.begun(1.0, 0.0).after_job(1e300, 5.0).per_hour == PER_HOUR_MAX
+
+
+def test_a_clock_that_stands_still_or_goes_back_does_no_harm() -> None:
+    rate = after_jobs([1000.0, 1000.0, 900.0], 950.0)
+    assert rate.at == 1000.0
+    assert rate.level == pytest.approx(3 * log(2) / HALF_LIFE_S)
+
+
+@pytest.mark.parametrize(("period_half_lives", "amplitude"), [(0.05, 0.02), (0.5, 0.14), (8.0, 0.30)])
+def test_jobs_that_tremble_by_30_percent_tremble_less_and_stay_in_their_class(
+    period_half_lives: float, amplitude: float
+) -> None:
+    """1000 jobs an hour on average; the slower they come and go, the more of it is seen, and never more than all."""
+    step_s, period_s = 10.0, period_half_lives * HALF_LIFE_S
+    rate, present, told = Rate.begun(HALF_LIFE_S, 0.0), 0, []
+    for number in range(1, int(30 * HALF_LIFE_S / step_s)):
+        now = number * step_s
+        jobs = 1000 / 3600 * step_s * (1 + 0.3 * sin(tau * now / period_s))
+        rate = rate.after_job(jobs, now)
+        if now > 8 * HALF_LIFE_S:
+            assert rate.per_hour is not None
+            told.append(rate.per_hour)
+    assert 1000 * (1 - amplitude) * 0.99 <= min(told) <= max(told) <= 1000 * (1 + amplitude) * 1.01
+    classes = [present := steady_class(each, present) for each in told]
+    assert set(classes) == {classes[0]}
+    assert abs(classes[0] - class_of(1000)) <= 1
+
+
+@pytest.mark.parametrize(("jobs_per_half_life", "strays"), [(10, 0.6 / 10**0.5), (100, 0.6 / 10)])
+def test_chance_shows_as_much_as_the_manual_says(jobs_per_half_life: int, strays: float) -> None:
+    chance = Random(7)
+    rate, now, told = Rate.begun(HALF_LIFE_S, 0.0), 0.0, []
+    for number in range(20_000):
+        now += chance.expovariate(jobs_per_half_life / HALF_LIFE_S)
+        before = rate.after_steady(0.0, now)
+        if number > 20 * jobs_per_half_life:
+            assert before.per_hour is not None
+            told.append(before.per_hour / jobs_per_half_life - 1)
+        rate = rate.after_job(1.0, now)
+    assert abs(sum(told) / len(told)) < 0.05
+    assert (sum(each**2 for each in told) / len(told)) ** 0.5 == pytest.approx(strays, rel=0.1)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e5), st.floats(1e-6, 1e6)), max_size=20),
+    st.floats(1, 2592000),
+    st.floats(0, 1e9),
+)
+def test_what_is_told_is_above_0_and_finite(
+    jobs: list[tuple[float, float]], half_life_s: float, rest_s: float
+) -> None:
+    rate = Rate.begun(half_life_s, 0.0)
+    for gap_s, weight in jobs:
+        rate = rate.after_job(weight, rate.at + gap_s)
+    told = rate.after_steady(0.0, rate.at + rest_s).per_hour
+    assert told is None or PER_HOUR_MIN <= told <= PER_HOUR_MAX
+
+
+# -- sources that are read ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "readings", "per_hour"),
+    [
+        ("counter", [(0, 500)], None),
+        ("counter", [(0, 500), (100, 600)], None),  # too early
+        ("counter", [(0, 0), (3600, 0)], None),  # no job yet
+        ("counter", [(0, 500), (3600, 600)], 100.0),
+        ("counter", [(0, 500), (1800, 550), (3600, 600)], 100.0),
+        ("counter", [(0, 500), (3600, 600), (3600, 900)], 100.0),  # no time has passed
+        ("counter", [(0, 500), (3600, 600), (3600, 900), (7200, 700)], 100.0),
+        ("counter", [(0, 500), (3600, 100)], 100.0),  # began anew at 0
+        ("counter", [(0, 500), (1800, 550), (1801, 0), (3601, 50)], 100.0),
+        ("gauge", [(0, 70)], None),
+        ("gauge", [(0, 70), (360, 70)], 70.0),
+        ("gauge", [(0, 70), (3600, 70), (7200, 70)], 70.0),
+        ("gauge", [(0, 70), (360000, 70), (363600, 140)], 105.0),  # half of the way in a half-life
+    ],
+)
+def test_what_follows_from_readings(kind: Kind, readings: list[tuple[float, float]], per_hour: float | None) -> None:
+    told = followed(kind, *readings).rate.per_hour
+    assert told is None if per_hour is None else told == pytest.approx(per_hour, rel=1e-3)
+
+
+def test_what_was_missed_comes_evenly_with_the_next_reading() -> None:
+    steady = [(each * 100.0, each * 10.0) for each in range(101)]
+    missed = [pair for pair in steady if not 3000 < pair[0] < 7000]
+    assert isclose(followed("counter", *steady).rate.level, followed("counter", *missed).rate.level)
+
+
+def test_a_source_that_becomes_another_kind_begins_anew() -> None:
+    state = followed("counter", (0, 500), (3600, 600)).after(Reading("gauge", 70), 3610)
+    assert state == Followed.begun(HALF_LIFE_S, Reading("gauge", 70), 3610)
+
+
+def test_a_counter_that_stands_still_halves_in_each_half_life() -> None:
+    state = followed("counter", *[(each * 360.0, each * 10.0) for each in range(400)])
+    then = state.rate.per_hour
+    assert then is not None
+    later = state.after(state.last, state.rate.at + HALF_LIFE_S).rate.per_hour
+    assert later == pytest.approx(then / 2, rel=1e-6)
