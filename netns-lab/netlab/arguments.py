@@ -83,7 +83,16 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--signal", type=int, default=int(signal.SIGKILL), metavar="NUMBER")
     found = _command(commands, "start", "start a node's daemon")
     found.add_argument("node", help="position or address")
+    _add_sites(commands)
     return whole
+
+
+def _add_sites(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    for name, text in (("cut-site", "cut a site off from all others"), ("mend-site", "put it back")):
+        _command(commands, name, text).add_argument("site", help="its name in the file of --sites")
+    found = _command(commands, "traffic", "what has crossed from site to site")
+    found.add_argument("--json", action="store_true", help="for programs")
+    _command(commands, "edges", "edges of the tree by the sites of their ends")
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -167,6 +176,7 @@ def _command(
 
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layout", default="dense", help=f"{', '.join(NAMES)}, or a file with one address a line")
+    parser.add_argument("--sites", type=Path, metavar="FILE.toml", help="sites, and the distance between them")
     parser.add_argument(
         "--network", help="block, or ranges and addresses between commas (default: the layout's, mostly 10.0.0.0/16)"
     )

@@ -24,12 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from netlab import layout as layouts
+from netlab import sites_file
 from netlab.client import Client
 from netlab.enter import command_in
 from netlab.errors import LabError
 from netlab.events import Cluster, Event, EventLog
 from netlab.launch import Leash, Progress
 from netlab.options import Options
+from netlab.sites import wide_edges
+from netlab.sites_file import Topology
 
 READ_INTERVAL_S = 0.02
 QUIET_S = 3.0  # no change of place for so long means stable
@@ -61,6 +64,7 @@ class Lab:
         layout: str = "dense",
         addresses: Iterable[str] | None = None,
         network: str | None = None,
+        sites: Path | None = None,
         seed: int = 1,
         seeds: int = 0,
         seed_nodes: Iterable[int] = (),
@@ -81,18 +85,20 @@ class Lab:
     ) -> None:
         """Without `network` the one that goes with the layout; `seed` draws the layout.
 
+        `sites`: a file that says at which sites the nodes are, and how far these are from each other.
         Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread.
         """
+        topology = None if sites is None else sites_file.read(sites)
         if addresses is None:
-            where = layouts.layout(layout, nodes, network, seed)
+            where = located(topology, layout, nodes, network, seed)
         else:
-            network = network or layouts.NETWORK
-            where = layouts.Layout(addresses=layouts.checked(addresses, network), network=network)
+            where = layouts.listed(addresses, network or layouts.NETWORK)
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             addresses=where.addresses,
             network=where.network,
             subnets=where.subnets,
+            sites=None if topology is None else topology.place(where.addresses),
             seeds=layouts.seeds(where, seeds, seed_nodes),
             announce=announce,
             arp=arp,
@@ -166,6 +172,10 @@ class Lab:
     def replace(self, position: int) -> None:
         """The host disappears, and another one has its address: no disk, another MAC, and no daemon yet."""
         self.client.ask("replace", address=self.address(position))
+
+    def cut_site(self, name: str, *, connected: bool = False) -> None:
+        """Cut a site off from all others (or end that): silence that nobody is told of. Raises LabError."""
+        self.client.ask("cut_site", site=name, connected=connected)
 
     def port(self, position: int) -> str:
         """Name of the node's port at the bridge, as rules name it (filters.py)."""
@@ -250,6 +260,15 @@ class Lab:
         """{"mono": s, "sent": {address: [bytes, packets]}, "brought": the same}: what was on every node's wire."""
         return self.client.ask("ports")
 
+    def traffic(self) -> Any:
+        """What has crossed from site to site so far (crossing.py), for a lab with `sites`."""
+        return self.client.ask("traffic")
+
+    def wide_edges(self) -> int:
+        """How many edges of the present tree have their ends at two sites, for a lab with `sites`."""
+        assert self.options.sites is not None
+        return wide_edges(self.look().leaders(), self.options.sites.name_of)
+
     def arp(self) -> Any:
         """What was asked by ARP so far (arp.py), for a lab with `arp`."""
         nodes = self.look().nodes.values()
@@ -259,6 +278,17 @@ class Lab:
     def processes(self, *what: str) -> Any:
         """{"mono": s, WHAT: {address: value}} of every live node; WHAT: cpu_s, pss_mib, datagrams_sent."""
         return self.client.ask("processes", what=what)
+
+
+def located(
+    topology: Topology | None, name: str, nodes: int | None, network: str | None, seed: int
+) -> layouts.Layout:
+    """The layout of that name; a file of sites may say how many nodes there are. Raises LabError."""
+    if topology is not None and name == "routed":
+        raise LabError("--layout routed has subnets of its own, and no --sites: leave one out. Nothing was started.")
+    if nodes is None and topology is not None and name in layouts.NAMES:
+        nodes = topology.nodes
+    return layouts.layout(name, nodes, network, seed)
 
 
 def start_order(positions: Iterable[int], order: str, seed: int) -> list[int]:

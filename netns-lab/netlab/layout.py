@@ -59,6 +59,11 @@ def layout(name: str, nodes: int | None, network: str | None = None, seed: int =
     return Layout(addresses=checked(map(numbers.address_text_of, drawn), network), network=network)
 
 
+def listed(addresses: Iterable[str], network: str) -> Layout:
+    """These addresses on one bridge. Raises LabError."""
+    return Layout(addresses=checked(addresses, network), network=network)
+
+
 def addresses(name: str, nodes: int | None, network: str | None = None, seed: int = 1) -> list[str]:
     """Those of a layout alone."""
     return list(layout(name, nodes, network, seed).addresses)
