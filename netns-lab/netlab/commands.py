@@ -92,8 +92,7 @@ def _terminated(number: int, _frame: object) -> NoReturn:
 def up(given: argparse.Namespace) -> int:
     """Raise a lab, start all nodes; stay in the background, or in the foreground until Ctrl-C."""
     terminal = Terminal()
-    topology = None if given.sites is None else sites_file.read(given.sites)
-    options = _options(given, lab.located(topology, given.layout, given.nodes, given.network, given.seed), topology)
+    options = _options(given, sites_file.located(given.sites, given.layout, given.nodes, given.network, given.seed))
     leash = Leash(options, terminal.progress)
     try:
         with client.Client(leash.directory) as controller:
@@ -224,10 +223,7 @@ def measured(given: argparse.Namespace) -> int:
         daemon=given.daemon,
     )
     for nodes in campaign.nodes:  # what cannot work shall be said before the first run
-        topology = None if campaign.sites is None else sites_file.read(campaign.sites)
-        where = lab.located(topology, campaign.layout, nodes, campaign.network, campaign.seed)
-        if topology is not None:
-            topology.place(where.addresses)
+        where = sites_file.located(campaign.sites, campaign.layout, nodes, campaign.network, campaign.seed)
         layouts.seeds(where, campaign.seeds, campaign.seed_nodes)
     runs = stabilise.measure_all(campaign, given.json, terminal.progress, terminal.say)
     terminal.say(figures.table(runs))
@@ -347,13 +343,13 @@ def scanned(given: argparse.Namespace) -> int:
     return 0
 
 
-def _options(given: argparse.Namespace, where: layouts.Layout, topology: sites_file.Topology | None) -> Options:
+def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
     return Options(
         name=given.name,
         addresses=where.addresses,
         network=where.network,
         subnets=where.subnets,
-        sites=None if topology is None else topology.place(where.addresses),
+        sites=where.sites,
         seeds=layouts.seeds(where, given.seeds, given.seed_nodes),
         announce=given.announce,
         disk=given.disk,

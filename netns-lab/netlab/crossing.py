@@ -19,6 +19,7 @@ from netlab.distance import Link, passage
 from netlab.sites import Sites
 
 UNDER_WAY_MAX = 100_000  # frames: 150 MB at the most
+LATE_S = 0.001  # a frame that is put ashore later than that counts as late
 
 _GROUP = 0x01  # of the first byte of a MAC: for more than one host
 _OF_A_NODE = 0x02  # layout.hardware_address, whose last four bytes are those of the IP address
@@ -57,8 +58,9 @@ class Crossing:
         self._taken = 0  # keeps those with one moment of arrival in order
         self._cut: frozenset[int] = frozenset()
         self.stayed = 0  # frames for a host of the site that they came from
-        self.late_s_max = 0.0
-        self._late_s = 0.0
+        self._late = 0
+        self._late_s = 0.0  # of all together
+        self._late_s_max = 0.0
 
     @property
     def next_at(self) -> float:
@@ -106,9 +108,13 @@ class Crossing:
                 continue
             way.frames += 1
             way.bytes += len(frame)
-            self._late_s += now - at
-            self.late_s_max = max(self.late_s_max, now - at)
+            self._note_late(now - at)
             yield pair[1], frame
+
+    def _note_late(self, late_s: float) -> None:
+        self._late += late_s > LATE_S
+        self._late_s += late_s
+        self._late_s_max = max(self._late_s_max, late_s)
 
     def cut(self, site: str, *, connected: bool) -> None:
         """Nothing comes in or out of the site, nor arrives that is under way; or it does again."""
@@ -126,6 +132,7 @@ class Crossing:
             "cut_sites": [self._names[number] for number in sorted(self._cut)],
             "under_way": len(self._under_way),
             "stayed": self.stayed,
+            "late": self._late,
             "late_s_mean": self._late_s / arrived if arrived else 0.0,
-            "late_s_max": self.late_s_max,
+            "late_s_max": self._late_s_max,
         }

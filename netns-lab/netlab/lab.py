@@ -32,7 +32,6 @@ from netlab.events import Cluster, Event, EventLog
 from netlab.launch import Leash, Progress
 from netlab.options import Options
 from netlab.sites import wide_edges
-from netlab.sites_file import Topology
 
 READ_INTERVAL_S = 0.02
 QUIET_S = 3.0  # no change of place for so long means stable
@@ -83,22 +82,20 @@ class Lab:
         name: str | None = None,
         progress: Progress = lambda _what, _done, _of: None,
     ) -> None:
-        """Without `network` the one that goes with the layout; `seed` draws the layout.
+        """Without `network` the one that goes with the layout; `seed` draws it; `sites`: a file (sites_file.py).
 
-        `sites`: a file that says at which sites the nodes are, and how far these are from each other.
         Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread.
         """
-        topology = None if sites is None else sites_file.read(sites)
         if addresses is None:
-            where = located(topology, layout, nodes, network, seed)
+            where = sites_file.located(sites, layout, nodes, network, seed)
         else:
-            where = layouts.listed(addresses, network or layouts.NETWORK)
+            where = sites_file.placed(sites, layouts.listed(addresses, network))
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             addresses=where.addresses,
             network=where.network,
             subnets=where.subnets,
-            sites=None if topology is None else topology.place(where.addresses),
+            sites=where.sites,
             seeds=layouts.seeds(where, seeds, seed_nodes),
             announce=announce,
             arp=arp,
@@ -115,8 +112,7 @@ class Lab:
             daemon=None if daemon is None else str(Path(daemon).resolve()),
         )
         self._progress = progress
-        network = where.network
-        self._addresses = {layouts.position_of(address, network): address for address in self.options.addresses}
+        self._addresses = {layouts.position_of(each, where.network): each for each in where.addresses}
         self.cluster = Cluster()
         self.events: list[Event] | None = None  # set to [] to keep every event that is read
 
@@ -278,17 +274,6 @@ class Lab:
     def processes(self, *what: str) -> Any:
         """{"mono": s, WHAT: {address: value}} of every live node; WHAT: cpu_s, pss_mib, datagrams_sent."""
         return self.client.ask("processes", what=what)
-
-
-def located(
-    topology: Topology | None, name: str, nodes: int | None, network: str | None, seed: int
-) -> layouts.Layout:
-    """The layout of that name; a file of sites may say how many nodes there are. Raises LabError."""
-    if topology is not None and name == "routed":
-        raise LabError("--layout routed has subnets of its own, and no --sites: leave one out. Nothing was started.")
-    if nodes is None and topology is not None and name in layouts.NAMES:
-        nodes = topology.nodes
-    return layouts.layout(name, nodes, network, seed)
 
 
 def start_order(positions: Iterable[int], order: str, seed: int) -> list[int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from netlab import drawing
 from netlab.errors import LabError
+from netlab.sites import Sites
 from subord.core.network import Address, Network, NetworkError
 
 NODES_MAX = 1023  # ports of one Linux bridge (BR_MAX_PORTS)
@@ -28,11 +29,12 @@ Block = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where the nodes of a lab are: addresses in order of position; `subnets` () is one bridge for all."""
+    """Where the nodes of a lab are: addresses in order of position; `subnets` () is one bridge for all, but for sites."""
 
     addresses: tuple[str, ...]
     network: str
     subnets: tuple[str, ...] = ()
+    sites: Sites | None = None  # one bridge each, too (sites_file.py)
 
 
 def layout(name: str, nodes: int | None, network: str | None = None, seed: int = 1) -> Layout:
@@ -59,8 +61,9 @@ def layout(name: str, nodes: int | None, network: str | None = None, seed: int =
     return Layout(addresses=checked(map(numbers.address_text_of, drawn), network), network=network)
 
 
-def listed(addresses: Iterable[str], network: str) -> Layout:
+def listed(addresses: Iterable[str], network: str | None = None) -> Layout:
     """These addresses on one bridge. Raises LabError."""
+    network = network or NETWORK
     return Layout(addresses=checked(addresses, network), network=network)
 
 

@@ -20,10 +20,9 @@ and not one sleeper has been laid by then.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,7 +31,7 @@ import msgspec
 
 from netlab.distance import QUEUE_BYTES_MAX, Link
 from netlab.errors import LabError
-from netlab.layout import NODES_MAX
+from netlab.layout import NAMES, NODES_MAX, Layout, layout
 from netlab.sites import SITES_MAX, Order, Sites, dealt
 from subord.sim import fit
 from subord.sim.scenario import ScenarioError
@@ -110,6 +109,20 @@ class Topology:
         )
 
 
+def located(sites: Path | None, name: str, nodes: int | None, network: str | None, seed: int) -> Layout:
+    """The layout of that name at these sites; their file may say how many nodes there are. Raises LabError."""
+    if sites is not None and name == "routed":
+        raise LabError("--layout routed has subnets of its own, and no --sites: leave one out. Nothing was started.")
+    if sites is not None and nodes is None and name in NAMES:
+        nodes = read(sites).nodes
+    return placed(sites, layout(name, nodes, network, seed))
+
+
+def placed(sites: Path | None, where: Layout) -> Layout:
+    """Its nodes at the sites of that file, if there is one. Raises LabError."""
+    return where if sites is None else replace(where, sites=read(sites).place(where.addresses))
+
+
 def read(path: Path) -> Topology:
     """Raises LabError."""
     try:
@@ -139,7 +152,6 @@ def parsed(text: str, path: Path) -> Topology:
         if names.count(name) > 1:
             raise Wrong(f"two sites have the name `{name}`")
     fit.check(whole.link, _Link, "link: ")
-    _finite(whole.link, "link: ")
     links = {
         pair: link
         for number, table in enumerate(whole.links, 1)
@@ -152,7 +164,6 @@ def parsed(text: str, path: Path) -> Topology:
 
 def _site(table: dict[str, Any], where: str) -> tuple[str, int | None, float]:
     fit.check(table, _Site, where)
-    _finite(table, where)
     site = msgspec.convert(table, _Site)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", site.name):
         raise Wrong(f"{where}`name` must be at most 32 letters, digits, - and _, not {fit.shown(site.name)}")
@@ -165,7 +176,6 @@ def _between(
     table: dict[str, Any], default: dict[str, Any], names: list[str], where: str
 ) -> tuple[tuple[int, int], Link]:
     fit.check(table, _Between, where)
-    _finite(table, where)
     ends: tuple[str, str] = msgspec.convert(table, _Between).between
     for name in ends:
         if name not in names:
@@ -201,12 +211,6 @@ def _all(
             one, other = (names[number] for number in pair)
             raise Wrong(f"nothing is said of `{one}` and `{other}`: add a [[links]], or a [link] for all others")
         yield (*pair, links[pair] if pair in links else _link(default, "link: "))
-
-
-def _finite(table: dict[str, Any], where: str) -> None:
-    for key, value in table.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise Wrong(f"{where}`{key}` must be a number, not {fit.shown(value)}")
 
 
 def _counts(sites: Sequence[tuple[str, int | None, float]], nodes: int) -> list[int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from netlab import client
+from netlab.crossing import LATE_S
 from netlab.errors import LabError
 from netlab.events import Cluster, EventLog
 from netlab.options import Options
@@ -38,7 +39,8 @@ def traffic_table(found: dict[str, Any]) -> str:
     """For people: one line a direction; what is not quite in order stands below it."""
     rows = [["from", "to", *COLUMNS]]
     rows += [[way["from"], way["to"], *(str(way[column]) for column in COLUMNS)] for way in found["ways"]]
-    late = f"Late by {1e3 * found['late_s_mean']:.2f} ms on average, {1e3 * found['late_s_max']:.1f} ms at the most."
+    late = f"Late by {1e3 * found['late_s_mean']:.2f} ms on average, {1e3 * found['late_s_max']:.1f} ms at the most,"
+    late += f" {found['late']} frames by more than {1e3 * LATE_S:g} ms."
     below = [late, f"{found['under_way']} frames are under way."]
     if found["cut_sites"]:
         below.append(f"Cut off: {', '.join(found['cut_sites'])}.")
