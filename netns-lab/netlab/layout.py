@@ -29,7 +29,7 @@ Block = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where the nodes of a lab are: addresses in order of position; `subnets` () is one bridge for all, but for sites."""
+    """Where the nodes of a lab are: addresses in order of position; but for `subnets` or `sites` on one bridge."""
 
     addresses: tuple[str, ...]
     network: str
