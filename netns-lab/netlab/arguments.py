@@ -99,6 +99,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     found = _command(commands, "run", "play scenario files with real daemons", named=False, after=RUN_EXIT_CODES)
     found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
     found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
+    found.add_argument("--sites", type=Path, metavar="FILE.toml", help="play them there, as for `up`")
     found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
     found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")

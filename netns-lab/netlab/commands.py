@@ -301,7 +301,7 @@ def played(given: argparse.Namespace) -> int:
 
     terminal = Terminal()
     try:
-        pieces = programme.read(given.files, nodes=given.nodes, rootless=given.rootless)
+        pieces = programme.read(given.files, nodes=given.nodes, rootless=given.rootless, sites=given.sites)
     except playable.Unplayable as reason:
         print(reason, file=sys.stderr)
         return 4

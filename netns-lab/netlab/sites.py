@@ -7,7 +7,7 @@ no number, and a call to the next room takes no time, one to the next town does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -45,6 +45,12 @@ class Sites:
     def name_of(self, address: str) -> str:
         """Name of the node's site."""
         return self.names[self.numbers[address]]
+
+    def all_of(self, addresses: Collection[str]) -> str | None:
+        """The name of the site whose nodes are these, all of them and no other; None: there is none."""
+        wanted = set(addresses)
+        found = (name for name, some in zip(self.names, self.members, strict=True) if set(some) == wanted)
+        return next(found, None)
 
     @cached_property
     def between(self) -> dict[tuple[int, int], Link]:

@@ -379,6 +379,74 @@ def test_a_site_is_cut_off_and_put_back(three):
     assert refused.stderr == "No site has the name d: there are a, b, c. Nothing was changed.\n"
 
 
+def test_a_partition_of_a_scenario_cuts_off_whole_sites(three):
+    stage = netlab("stage").Stage(three.lab, netlab("crew").Crew(tuple(three.lab.positions)), None)
+    stage.partition([[4, 5, 6]])
+    assert three.lab.traffic()["cut_sites"] == ["b"]
+    stage.partition([[1, 2, 3], [9, 8, 7]])  # in the place of the earlier one
+    assert three.lab.traffic()["cut_sites"] == ["a", "c"]
+    stage.mend()
+    assert three.lab.traffic()["cut_sites"] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "sentence"),
+    [
+        ('do = "partition", groups = ["1-2", "3,4"]', 4, "group `1-2` of step 1 (partition) is none"),
+        ('do = "partition", groups = ["root,1,3,5"]', 4, "group `root,1,3,5` of step 1 (partition) is none"),
+        ('do = "block", source = "1", target = "2"', 4, "with --sites the lab cannot do step 1 (block)"),
+        ('do = "reuse", nodes = "1"', 4, "with --sites the lab cannot do step 1 (reuse)"),
+        ('do = "weather", loss = 0.1', 4, "with --sites the lab cannot do step 1 (weather)"),
+        ('do = "jump", nodes = "1", to_s = 1', 1, "step 1"),
+    ],
+)
+def test_scenarios_that_cannot_be_played_at_sites(tmp_path, step, code, sentence):
+    script, path = tmp_path / "script.toml", tmp_path / "sites.toml"
+    script.write_text(f'title = "t"\ncluster = {{ nodes = 6 }}\nsteps = [{{ {step} }}]\n')
+    path.write_text(TWO + LINK + 'addresses = "interleaved"')
+    result = run_lab("run", script, "--sites", path)
+    assert (result.returncode, len(result.stderr.splitlines())) == (code, 1)
+    assert sentence in result.stderr
+    assert result.stderr.endswith("Nothing was started.\n")
+
+
+def test_the_scenario_that_ships_can_be_played():
+    file = FOUR.with_name("south_cut_off.toml")
+    assert netlab("programme").read([file], nodes=None, rootless=False, sites=FOUR)[0].sites == FOUR
+
+
+TAKE = """
+import hashlib, socket
+door = socket.create_server(("", 5001))
+print("ready", flush=True)
+stream, found = door.accept()[0], hashlib.sha256()
+while piece := stream.recv(65536):
+    found.update(piece)
+print(found.hexdigest())
+"""
+GIVE = """
+import hashlib, socket, sys
+data = bytes(range(256)) * 4096
+socket.create_connection((sys.argv[1], 5001), timeout=20).sendall(data)
+print(hashlib.sha256(data).hexdigest())
+"""
+
+
+def test_a_stream_crosses_in_frames_of_the_wire(three):
+    """Not in the long ones in which kernels of one machine hand it over."""
+    lab = three.lab
+    before = carried(lab, "a", "c")
+    command = netlab("enter").command_in(lab.options.name, "8", [sys.executable, "-c", TAKE])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as taker:
+        assert taker.stdout.readline() == "ready\n"
+        given = lab.run(3, sys.executable, "-c", GIVE, lab.address(8)).stdout
+        assert taker.communicate(timeout=WAIT_S)[0] == given != ""
+    after = carried(lab, "a", "c")
+    frames, octets = (after[name] - before[name] for name in ("frames", "bytes"))
+    assert octets > 1 << 20
+    assert octets / frames <= 1514
+
+
 def test_what_the_commands_print(three):
     name = ["--name", three.lab.options.name]
     whole = json.loads(run_lab("traffic", *name, "--json").stdout)
