@@ -60,8 +60,8 @@ def start(sites: Sites, seed: int = 1) -> Lines:
         message = next(iter(relay), {"failed": "it ended without a word"})
         if "ready" not in message:
             raise LabError(
-                f"The relay between the sites cannot begin: {message['failed']}. The lab needs the module `tun`,"
-                f" and that you may open {DEVICE} for reading and writing. Nothing was started."
+                f"The relay between the sites cannot begin: {message['failed']}. It needs the kernel's `tun`,"
+                f" and a user who may read and write {DEVICE}. Nothing was started."
             )
         return relay
     code = 1
