@@ -3,11 +3,13 @@
 Intuition: a ship in a bottle. Everything - the bridge, the wires, the nodes - hangs inside one private outer
 namespace without a way out, so nothing leaks while the lab runs and everything vanishes with it.
 
-Four kinds of process, each started by the one before; and a fifth beside the zygote, where ARP is counted:
+Four kinds of process, each started by the one before; and beside the zygote a fifth, where ARP is counted, and a
+sixth, where there are sites:
 
     lab         what you typed, or a test; talks to the controller over a Unix socket (lab.py, client.py)
     keeper      stays outside; cleans up after the controller, whatever ends it (keeper.py)
     controller  inside the private namespaces; makes wires, answers requests (controller.py, wires.py)
     zygote      has the daemon imported and warm; forks one copy into each node's namespace (zygote.py)
     watcher     reads the neighbour requests on the bridges (arp.py, ring.py)
+    relay       carries frames from site to site, over a distance (relay.py, crossing.py)
 """

@@ -83,13 +83,23 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--signal", type=int, default=int(signal.SIGKILL), metavar="NUMBER")
     found = _command(commands, "start", "start a node's daemon")
     found.add_argument("node", help="position or address")
+    _add_sites(commands)
     return whole
+
+
+def _add_sites(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    for name, text in (("cut-site", "cut a site off from all others"), ("mend-site", "put it back")):
+        _command(commands, name, text).add_argument("site", help="its name in the file of --sites")
+    found = _command(commands, "traffic", "what has crossed from site to site")
+    found.add_argument("--json", action="store_true", help="for programs")
+    _command(commands, "edges", "edges of the tree by the sites of their ends")
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     found = _command(commands, "run", "play scenario files with real daemons", named=False, after=RUN_EXIT_CODES)
     found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
     found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
+    found.add_argument("--sites", type=Path, metavar="FILE.toml", help="play them there, as for `up`")
     found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
     found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
@@ -167,6 +177,7 @@ def _command(
 
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layout", default="dense", help=f"{', '.join(NAMES)}, or a file with one address a line")
+    parser.add_argument("--sites", type=Path, metavar="FILE.toml", help="sites, and the distance between them")
     parser.add_argument(
         "--network", help="block, or ranges and addresses between commas (default: the layout's, mostly 10.0.0.0/16)"
     )

@@ -145,14 +145,16 @@ def _watch(options: Options, bridges: Iterable[str], controller: Lines) -> None:
     except OSError as reason:
         controller.send({"failed": str(reason.strerror)})
         return
+    sites = {} if options.sites is None else {_packed(each): site for each, site in options.sites.numbers.items()}
     controller.send({"ready": True})
     with selectors.DefaultSelector() as selector:
         selector.register(controller, selectors.EVENT_READ)
         while not controller.ended:
             asked = selector.select(READ_INTERVAL_S)
-            for ring in rings:
+            for number, ring in enumerate(rings):
                 for request in ring.read():
-                    tally.note(request)
+                    if sites.get(request.sender, number) == number:  # other sites hear it, too
+                        tally.note(request)
             for question in controller.receive() if asked else ():
                 lost = sum(ring.lost() for ring in rings)
                 controller.send({**tally.figures(question["contacts"]), "lost": lost})

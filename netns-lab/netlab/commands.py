@@ -14,7 +14,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from netlab import babble, client, enter, figures, intruder, keeper, lab, recorder, results, scan, stabilise
+from netlab import (
+    babble,
+    client,
+    enter,
+    figures,
+    intruder,
+    keeper,
+    lab,
+    recorder,
+    results,
+    scan,
+    sites_file,
+    stabilise,
+    wide,
+)
 from netlab import layout as layouts
 from netlab.arguments import parser
 from netlab.errors import LabError
@@ -78,7 +92,7 @@ def _terminated(number: int, _frame: object) -> NoReturn:
 def up(given: argparse.Namespace) -> int:
     """Raise a lab, start all nodes; stay in the background, or in the foreground until Ctrl-C."""
     terminal = Terminal()
-    options = _options(given, layouts.layout(given.layout, given.nodes, given.network, given.seed))
+    options = _options(given, sites_file.located(given.sites, given.layout, given.nodes, given.network, given.seed))
     leash = Leash(options, terminal.progress)
     try:
         with client.Client(leash.directory) as controller:
@@ -132,6 +146,7 @@ def status(given: argparse.Namespace) -> int:
     options = Options.from_json(info["options"])
     print(f"{lab.facts(cluster)} Depth {cluster.depth()}; network {options.network}, fan-out {options.fanout}.")
     width = max(len(node["address"]) for node in info["nodes"])
+    site_width = max(len(node["site"] or "") for node in info["nodes"])
     for node in info["nodes"]:
         seen = cluster.nodes.get(node["address"])
         if node["pid"] is None:
@@ -140,7 +155,8 @@ def status(given: argparse.Namespace) -> int:
             state = "looking for its place"
         else:
             state = seen.place if seen.leader is None else f"{seen.place} of {seen.leader}"
-        print(f"{node['position']:>6}  {node['address']:<{width}}  {node['pid'] or '-':>8}  {state}")
+        site = f"{node['site']:<{site_width}}  " if site_width else ""
+        print(f"{node['position']:>6}  {node['address']:<{width}}  {site}{node['pid'] or '-':>8}  {state}")
     return 0
 
 
@@ -186,6 +202,7 @@ def measured(given: argparse.Namespace) -> int:
         nodes=given.nodes,
         fanout=given.fanout,
         layout=given.layout,
+        sites=given.sites,
         start=given.start,
         repeat=given.repeat,
         seed=given.seed,
@@ -206,7 +223,7 @@ def measured(given: argparse.Namespace) -> int:
         daemon=given.daemon,
     )
     for nodes in campaign.nodes:  # what cannot work shall be said before the first run
-        where = layouts.layout(campaign.layout, nodes, campaign.network, campaign.seed)
+        where = sites_file.located(campaign.sites, campaign.layout, nodes, campaign.network, campaign.seed)
         layouts.seeds(where, campaign.seeds, campaign.seed_nodes)
     runs = stabilise.measure_all(campaign, given.json, terminal.progress, terminal.say)
     terminal.say(figures.table(runs))
@@ -284,7 +301,7 @@ def played(given: argparse.Namespace) -> int:
 
     terminal = Terminal()
     try:
-        pieces = programme.read(given.files, nodes=given.nodes, rootless=given.rootless)
+        pieces = programme.read(given.files, nodes=given.nodes, rootless=given.rootless, sites=given.sites)
     except playable.Unplayable as reason:
         print(reason, file=sys.stderr)
         return 4
@@ -332,6 +349,7 @@ def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
         addresses=where.addresses,
         network=where.network,
         subnets=where.subnets,
+        sites=where.sites,
         seeds=layouts.seeds(where, given.seeds, given.seed_nodes),
         announce=given.announce,
         disk=given.disk,
@@ -368,4 +386,8 @@ CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "exec": run,
     "kill": kill,
     "start": start,
+    "cut-site": wide.cut_site,
+    "mend-site": wide.cut_site,
+    "traffic": wide.traffic,
+    "edges": wide.edges,
 }

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from netlab import arp, filters, linux, measure, router, zygote
+from netlab import arp, filters, linux, measure, relay, router, zygote
 from netlab.errands import Errands
 from netlab.errors import LabError
 from netlab.hush import Hush
@@ -52,6 +52,7 @@ class Controller:
         self._hush = _hush(options)
         self._errands = _errands(options) if ask_by_arp and options.errands else None
         self._watcher: Lines | None = None  # of ARP, where it is wanted
+        self._relay: Lines | None = None  # between sites, where there are some
 
     def run(self) -> None:
         """Raise the lab, serve until a signal or `down`, take everything down. Raises LabError, OSError."""
@@ -64,7 +65,12 @@ class Controller:
             _, self._zygote = zygote.start(self._options, self._directory)
             options = self._options
             known = () if self._ask_by_arp else options.addresses
-            wires = self._wires = Wires(options.network, options.subnets, known, self._hush, self._errands)
+            wires = self._wires = Wires(
+                options.network, options.subnets, known, self._hush, self._errands, sites=options.sites
+            )
+            if options.sites is not None:
+                self._relay = relay.start(options.sites)
+                wires.join()
             if options.arp:
                 self._watcher = arp.start(options, wires.bridges)
             self._raise()
@@ -117,6 +123,8 @@ class Controller:
             self._report({"ready": True, "controller": os.getpid()})
             selector.register(door, selectors.EVENT_READ)
             selector.register(self._zygote, selectors.EVENT_READ)
+            if self._relay is not None:
+                selector.register(self._relay, selectors.EVENT_READ)
             while not self._zygote.ended:
                 for key, _ in selector.select():
                     if key.fileobj is door:
@@ -124,6 +132,8 @@ class Controller:
                     elif key.fileobj is self._zygote:
                         for message in self._zygote.receive():
                             self._note(message)
+                    elif key.fileobj is self._relay:  # it speaks when it is asked, and then we listen
+                        raise LabError(relay.GONE)
                     elif isinstance(key.fileobj, Lines):
                         self._attend(key.fileobj, selector)
         raise LabError("The zygote ended by itself, and every daemon with it. Its last words, if any:")
@@ -180,6 +190,7 @@ class Controller:
         return {
             "address": address,
             "position": self._position(address),
+            "site": None if self._options.sites is None else self._options.sites.name_of(address),
             "pid": self._pids.get(address),
             "exit_code": self._exits.get(address),
             "namespace": self._namespace(address),
@@ -207,6 +218,23 @@ class Controller:
     def _do_cut(self, request: Message) -> Any:
         self._check(request["address"])
         self._wires.cut(request["address"], connected=request["connected"])
+
+    def _do_cut_site(self, request: Message) -> Any:
+        """Cut a site off from all others, or end that."""
+        sites, name = self._options.sites, request["site"]
+        if sites is None or name not in sites.names:
+            known = "this lab has none" if sites is None else f"there are {', '.join(sites.names)}"
+            raise LabError(f"No site has the name {name}: {known}. Nothing was changed.")
+        return self._ask_relay(do="cut", site=name, connected=request["connected"])
+
+    def _do_traffic(self, _request: Message) -> Any:
+        """What has crossed from site to site so far (crossing.py)."""
+        return self._ask_relay(do="traffic")
+
+    def _ask_relay(self, **request: Any) -> Any:
+        if self._relay is None:
+            raise LabError("This lab has no sites: raise it with `--sites FILE`. Nothing was changed.")
+        return relay.ask(self._relay, **request)
 
     def _do_replace(self, request: Message) -> Any:
         """Another host, with an empty disk, at this address; the old one says nothing."""

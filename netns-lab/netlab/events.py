@@ -132,6 +132,10 @@ class Cluster:
                 found.setdefault(node.leader, []).append(node.address)
         return found
 
+    def leaders(self) -> dict[str, str | None]:
+        """Leader of every live node; None: it has none."""
+        return {node.address: node.leader for node in self.live()}
+
     def _is_led(self, node: NodeSeen, part: Collection[str] | None) -> bool:
         leader = None if node.leader is None else self.nodes.get(node.leader)
         return leader is not None and leader.alive and (part is None or leader.address in part)

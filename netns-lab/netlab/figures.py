@@ -74,6 +74,23 @@ def of_arp(counted: Figures, nodes: int) -> Figures:
     }
 
 
+NO_SITES: Figures = dict.fromkeys(("wide_edges", "wide_frames", "wide_bytes", "wide_dropped", "wide_late_ms_max"))
+"""Of a run at one place."""
+
+
+def of_sites(traffic: Figures, wide_edges: int) -> Figures:
+    """What went from site to site until then (crossing.py); all that did not arrive counts as dropped."""
+    ways = traffic["ways"]
+    dropped = sum(way[why] for way in ways for why in ("lost", "queue_full", "cut", "no_room"))
+    return {
+        "wide_edges": wide_edges,
+        "wide_frames": sum(way["frames"] for way in ways),
+        "wide_bytes": sum(way["bytes"] for way in ways),
+        "wide_dropped": dropped + traffic["refused"] + sum(traffic["overrun"].values()),
+        "wide_late_ms_max": 1e3 * traffic["late_s_max"],
+    }
+
+
 def of_start(cluster: Cluster, stable: Stable | None, then: Reading) -> Figures:
     """What it took until the tree was stable; `then` was read at that moment (or at the time limit)."""
     spread = 0.0 if cluster.first_fork_at is None else cluster.last_fork_at - cluster.first_fork_at

@@ -24,12 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from netlab import layout as layouts
+from netlab import sites_file
 from netlab.client import Client
 from netlab.enter import command_in
 from netlab.errors import LabError
 from netlab.events import Cluster, Event, EventLog
 from netlab.launch import Leash, Progress
 from netlab.options import Options
+from netlab.sites import wide_edges
 
 READ_INTERVAL_S = 0.02
 QUIET_S = 3.0  # no change of place for so long means stable
@@ -61,6 +63,7 @@ class Lab:
         layout: str = "dense",
         addresses: Iterable[str] | None = None,
         network: str | None = None,
+        sites: Path | None = None,
         seed: int = 1,
         seeds: int = 0,
         seed_nodes: Iterable[int] = (),
@@ -79,20 +82,20 @@ class Lab:
         name: str | None = None,
         progress: Progress = lambda _what, _done, _of: None,
     ) -> None:
-        """Without `network` the one that goes with the layout; `seed` draws the layout.
+        """Without `network` the one that goes with the layout; `seed` draws it; `sites`: a file (sites_file.py).
 
         Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread.
         """
         if addresses is None:
-            where = layouts.layout(layout, nodes, network, seed)
+            where = sites_file.located(sites, layout, nodes, network, seed)
         else:
-            network = network or layouts.NETWORK
-            where = layouts.Layout(addresses=layouts.checked(addresses, network), network=network)
+            where = sites_file.placed(sites, layouts.listed(addresses, network))
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             addresses=where.addresses,
             network=where.network,
             subnets=where.subnets,
+            sites=where.sites,
             seeds=layouts.seeds(where, seeds, seed_nodes),
             announce=announce,
             arp=arp,
@@ -109,8 +112,7 @@ class Lab:
             daemon=None if daemon is None else str(Path(daemon).resolve()),
         )
         self._progress = progress
-        network = where.network
-        self._addresses = {layouts.position_of(address, network): address for address in self.options.addresses}
+        self._addresses = {layouts.position_of(each, where.network): each for each in where.addresses}
         self.cluster = Cluster()
         self.events: list[Event] | None = None  # set to [] to keep every event that is read
 
@@ -166,6 +168,10 @@ class Lab:
     def replace(self, position: int) -> None:
         """The host disappears, and another one has its address: no disk, another MAC, and no daemon yet."""
         self.client.ask("replace", address=self.address(position))
+
+    def cut_site(self, name: str, *, connected: bool = False) -> None:
+        """Cut a site off from all others (or end that): silence that nobody is told of. Raises LabError."""
+        self.client.ask("cut_site", site=name, connected=connected)
 
     def port(self, position: int) -> str:
         """Name of the node's port at the bridge, as rules name it (filters.py)."""
@@ -249,6 +255,15 @@ class Lab:
     def ports(self) -> Any:
         """{"mono": s, "sent": {address: [bytes, packets]}, "brought": the same}: what was on every node's wire."""
         return self.client.ask("ports")
+
+    def traffic(self) -> Any:
+        """What has crossed from site to site so far (crossing.py), for a lab with `sites`."""
+        return self.client.ask("traffic")
+
+    def wide_edges(self) -> int:
+        """How many edges of the present tree have their ends at two sites, for a lab with `sites`."""
+        assert self.options.sites is not None
+        return wide_edges(self.look().leaders(), self.options.sites.name_of)
 
     def arp(self) -> Any:
         """What was asked by ARP so far (arp.py), for a lab with `arp`."""

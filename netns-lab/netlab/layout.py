@@ -14,6 +14,7 @@ from pathlib import Path
 
 from netlab import drawing
 from netlab.errors import LabError
+from netlab.sites import Sites
 from subord.core.network import Address, Network, NetworkError
 
 NODES_MAX = 1023  # ports of one Linux bridge (BR_MAX_PORTS)
@@ -28,11 +29,12 @@ Block = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where the nodes of a lab are: addresses in order of position; `subnets` () is one bridge for all."""
+    """Where the nodes of a lab are: addresses in order of position; but for `subnets` or `sites` on one bridge."""
 
     addresses: tuple[str, ...]
     network: str
     subnets: tuple[str, ...] = ()
+    sites: Sites | None = None  # one bridge each, too (sites_file.py)
 
 
 def layout(name: str, nodes: int | None, network: str | None = None, seed: int = 1) -> Layout:
@@ -57,6 +59,12 @@ def layout(name: str, nodes: int | None, network: str | None = None, seed: int =
     numbers = network_of(network)
     drawn = drawing.positions(name, nodes, numbers.size, seed)
     return Layout(addresses=checked(map(numbers.address_text_of, drawn), network), network=network)
+
+
+def listed(addresses: Iterable[str], network: str | None = None) -> Layout:
+    """These addresses on one bridge. Raises LabError."""
+    network = network or NETWORK
+    return Layout(addresses=checked(addresses, network), network=network)
 
 
 def addresses(name: str, nodes: int | None, network: str | None = None, seed: int = 1) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from netlab.errors import LabError
 from netlab.rundir import RunDirectory
+from netlab.sites import Sites
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,7 @@ class Options:
     addresses: tuple[str, ...]
     network: str = "10.0.0.0/16"
     subnets: tuple[str, ...] = ()  # one bridge each, with a router between them; (): one bridge for all
+    sites: Sites | None = None  # one bridge each, with a distance between them (relay.py)
     fanout: int = 2
     guest_slots: int | None = None
     numbering: str = "complete"
@@ -44,7 +46,9 @@ class Options:
     @staticmethod
     def from_json(text: str) -> Options:
         given = json.loads(text)
-        return Options(**{**given, **{name: tuple(given[name]) for name in ("addresses", "subnets", "seeds")}})
+        lists = {name: tuple(given[name]) for name in ("addresses", "subnets", "seeds")}
+        sites = None if given["sites"] is None else Sites.from_plain(given["sites"])
+        return Options(**{**given, **lists, "sites": sites})
 
 
 def config_text(options: Options, address: str, files: Path, directory: RunDirectory) -> str:

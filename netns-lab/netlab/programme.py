@@ -36,20 +36,21 @@ class Piece:
 
     file: Path
     script: Scenario
+    sites: Path | None = None
 
 
-def read(files: Iterable[Path], *, nodes: int | None, rootless: bool) -> list[Piece]:
-    """All scenarios; with `nodes` in that size, if they give one. Raises LabError and Unplayable."""
+def read(files: Iterable[Path], *, nodes: int | None, rootless: bool, sites: Path | None = None) -> list[Piece]:
+    """All scenarios, with `nodes` in that size, if they give one, at `sites`. Raises LabError and Unplayable."""
     pieces = []
     for file in files:
         try:
             script = _sized(load(file), nodes)
-            playable.check(script, rootless=rootless)
+            playable.check(script, rootless=rootless, sites=sites)
         except ScenarioError as reason:
             raise LabError(str(reason)) from None
         except playable.Unplayable as reason:
             raise playable.Unplayable(f"{file}: {reason}") from None
-        pieces.append(Piece(file=file, script=script))
+        pieces.append(Piece(file=file, script=script, sites=sites))
     return pieces
 
 
@@ -120,6 +121,7 @@ def _play(
     with Lab(
         addresses=[network.address_text_of(position) for position in scenario.positions_of(cluster)],
         network=cluster.network,
+        sites=piece.sites,
         fanout=cluster.fanout,
         guest_slots=cluster.guest_slots or cluster.fanout,
         numbering=cluster.numbering,
@@ -136,7 +138,9 @@ def _play(
             progress("touching memory", 0, 0)
             lab.touch_memory()
         try:
-            return Play(piece.script, lab, say=say).run(str(piece.file))
+            performance = Play(piece.script, lab, say=say).run(str(piece.file))
+            performance.sites = None if piece.sites is None else piece.sites.name
+            return performance
         finally:
             if events is not None:
                 _keep(lab.directory.events, events / f"{piece.file.stem}.events")

@@ -61,6 +61,7 @@ class Performance:
     title: str
     cluster: Cluster
     seed: int
+    sites: str | None = None  # name of their file
     acts: list[Act] = field(default_factory=list)
     failure: str | None = None  # None: everything held
     lasted_s: float = 0.0
@@ -135,6 +136,7 @@ def _document(performance: Performance) -> dict[str, Any]:
         "title": performance.title,
         "cluster": msgspec.to_builtins(performance.cluster),
         "seed": performance.seed,
+        "sites": performance.sites,
         "failure": performance.failure,
         "babbled": performance.babbled,
         **performance.row(),

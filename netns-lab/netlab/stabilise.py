@@ -29,6 +29,7 @@ class Campaign:
     nodes: tuple[int, ...]
     fanout: tuple[int, ...]
     layout: str = "dense"
+    sites: Path | None = None
     start: tuple[str, ...] = ("together",)
     repeat: int = 1
     seed: int = 1
@@ -121,6 +122,7 @@ def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
         run.nodes,
         run.fanout,
         layout=campaign.layout,
+        sites=campaign.sites,
         network=campaign.network,
         seed=campaign.seed + run.number,
         seeds=campaign.seeds,
@@ -148,6 +150,7 @@ def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
         "timing": campaign.timing,
         "network": lab.options.network,
         "subnets": lab.options.subnets,
+        "sites": None if campaign.sites is None else campaign.sites.name,
         "seeds": lab.options.seeds,
         "announce": campaign.announce,
         "arp": campaign.arp,
@@ -177,12 +180,14 @@ def read_meters(lab: Lab, *, datagrams: bool) -> Reading:
 
 
 def _await_stable(lab: Lab, campaign: Campaign) -> tuple[Stable | None, Reading, Figures, str]:
-    """The stable tree or None, meters and ARP at that moment, and what there is to say if it is not stable."""
+    """The stable tree or None, meters, ARP and sites at that moment, and what there is to say if it is not stable."""
     readings: list[tuple[Reading, Figures]] = []
 
     def read() -> None:
         asked = figures.of_arp(lab.arp(), len(lab.positions)) if campaign.arp else figures.NO_ARP
-        readings[:] = [(read_meters(lab, datagrams=True), asked)]
+        there = lab.options.sites is not None
+        crossed = figures.of_sites(lab.traffic(), lab.wide_edges()) if there else figures.NO_SITES
+        readings[:] = [(read_meters(lab, datagrams=True), asked | crossed)]
 
     try:
         stable = lab.wait_stable(campaign.timeout_s, campaign.quiet_s, on_settled=read)

@@ -26,6 +26,7 @@ class Stage:
         self._lab = lab
         self._crew = crew
         self._watch = watch
+        self._sites = lab.options.sites
         self._faults = Faults()
 
     # -- lives --------------------------------------------------------------------------------------------
@@ -142,8 +143,17 @@ class Stage:
 
     def partition(self, groups: Iterable[Iterable[int]]) -> None:
         """In the place of an earlier partition."""
+        groups = list(map(list, groups))
         self._crew.sides = sides_of(groups, self._crew.cast)
+        if self._sites is not None:
+            self._cut_off({self._sites.all_of(list(map(self._lab.address, group))) for group in groups})
+            return
         self._filter(replace(self._faults, sides=tuple(self._ports(sorted(side)) for side in self._crew.sides)))
+
+    def _cut_off(self, names: Collection[str | None]) -> None:
+        """These sites, and no others. Raises LabError."""
+        for name in () if self._sites is None else self._sites.names:
+            self._lab.cut_site(name, connected=name not in names)
 
     def lose(self, share: float) -> None:
         """So much of all datagrams is lost."""
@@ -153,6 +163,7 @@ class Stage:
         for position in sorted(self._crew.cut | self._crew.vanished):
             self._plug_in(position)
         self._crew.sides = ()
+        self._cut_off(())
         self._filter(Faults())
 
     def _filter(self, faults: Faults) -> None:

@@ -1,4 +1,4 @@
-"""The bridge (one for each subnet) and a wire to every node, in namespaces that have no other link.
+"""The bridge (one for each subnet or site) and a wire to every node, in namespaces that have no other link.
 
 Intuition: a hotel switchboard in a cellar: every room has one line to it, and no line leaves the house.
 
@@ -23,6 +23,8 @@ from netlab.errors import LabError
 from netlab.hush import Hush
 from netlab.layout import hardware_address, hardware_text, link_number, links, port_name, router_addresses
 from netlab.neighbours import PermanentEntries
+from netlab.relay import TAP_FRAMES_MAX, tap_name
+from netlab.sites import Sites
 
 NODE_INTERFACE_INDEX = 2
 IFA_F_NODAD = 0x02  # include/uapi/linux/if_addr.h
@@ -36,7 +38,7 @@ class Wires:
 
     `known`: addresses that every node on the same bridge knows from the beginning; for others it asks.
     `hush`: what keeps requests for nobody from everybody, if anything does; `errands`: what takes the others to whom
-    they are for.
+    they are for. With `sites` each has a bridge, which `join` connects.
     """
 
     def __init__(
@@ -46,12 +48,15 @@ class Wires:
         known: Sequence[str] = (),
         hush: Hush | None = None,
         errands: Errands | None = None,
+        *,
+        sites: Sites | None = None,
     ) -> None:
         from pyroute2 import IPRoute  # 0.16 s and 10 MiB, which only the controller has to pay
 
         self._open_netlink: Callable[[], Any] = IPRoute
         self._network = network
-        self._links = links(network, subnets)
+        self._sites = sites
+        self._links = links(network, subnets) * (1 if sites is None else len(sites.names))
         self._numbers = range(len(self._links))
         self._routers = router_addresses(subnets)
         self._known = tuple(known)
@@ -88,6 +93,12 @@ class Wires:
         self._ports[address] = self._index_of(self.port_name(address))
         self._plug_in(self._ports[address], self._link_of(address))
         self._make_known(address)
+
+    def join(self) -> None:
+        """Plug the relay's taps into the bridges of their sites."""
+        for number in self._numbers:
+            tap, bridge = self._index_of(tap_name(number)), self._bridge_indexes[number]
+            self._netlink.link("set", index=tap, master=bridge, txqlen=TAP_FRAMES_MAX, state="up")
 
     def _make_known(self, address: str) -> None:
         """To the bridge, before the node has spoken: else what is taken to it would be taken to every door."""
@@ -127,7 +138,7 @@ class Wires:
             PermanentEntries(self._hardware(number), router.FIRST_INTERFACE_INDEX + number).write_here()
 
     def _link_of(self, address: str) -> int:
-        return link_number(address, self._links)
+        return link_number(address, self._links) if self._sites is None else self._sites.numbers[address]
 
     def _index_of(self, name: str) -> int:
         found: int = self._netlink.link_lookup(ifname=name)[0]
@@ -179,7 +190,8 @@ class Wires:
 
     def _hardware(self, link: int) -> dict[str, bytes]:
         """MAC of every known address on that bridge."""
-        return {each: hardware_address(each, self.hosts[each]) for each in self._known if self._link_of(each) == link}
+        there = [each for each in self._known if self._sites is not None or self._link_of(each) == link]
+        return {each: hardware_address(each, self.hosts[each]) for each in there}
 
     def _neighbours(self, link: int) -> dict[str, bytes]:
         """Whom a node there knows: these, and its router."""
