@@ -18,7 +18,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from netlab.errors import LabError
 from netlab.events import Cluster, Event, EventLog
 from netlab.launch import Leash, Progress
 from netlab.options import Options
+from netlab.performances import dealt
 from netlab.sites import wide_edges
 
 READ_INTERVAL_S = 0.02
@@ -71,6 +72,9 @@ class Lab:
         arp: bool = False,
         errands: bool = False,
         full_scan: bool = False,
+        mapping: str = "ip",
+        performances: Mapping[int, float] | None = None,
+        spread: float = 0.0,
         numbering: str = "complete",
         guest_slots: int | None = None,
         timing: str = "lan",
@@ -84,12 +88,14 @@ class Lab:
     ) -> None:
         """Without `network` the one that goes with the layout; `seed` draws it; `sites`: a file (sites_file.py).
 
-        Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread.
+        Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread. `performances`: jobs an
+        hour by position; or drawn by `seed`, the highest `spread` times the lowest; else nodes measure their own.
         """
         if addresses is None:
             where = sites_file.located(sites, layout, nodes, network, seed)
         else:
             where = sites_file.placed(sites, layouts.listed(addresses, network))
+        by_position = {layouts.position_of(each, where.network): each for each in where.addresses}
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             addresses=where.addresses,
@@ -101,6 +107,9 @@ class Lab:
             arp=arp,
             errands=errands,
             full_scan=full_scan,
+            mapping=mapping,
+            performances=dealt(mapping, where.addresses, spread, seed)
+            | {by_position[position]: jobs for position, jobs in (performances or {}).items()},
             numbering=numbering,
             fanout=fanout,
             guest_slots=guest_slots,
@@ -112,7 +121,7 @@ class Lab:
             daemon=None if daemon is None else str(Path(daemon).resolve()),
         )
         self._progress = progress
-        self._addresses = {layouts.position_of(each, where.network): each for each in where.addresses}
+        self._addresses = by_position
         self.cluster = Cluster()
         self.events: list[Event] | None = None  # set to [] to keep every event that is read
 
@@ -172,6 +181,14 @@ class Lab:
     def cut_site(self, name: str, *, connected: bool = False) -> None:
         """Cut a site off from all others (or end that): silence that nobody is told of. Raises LabError."""
         self.client.ask("cut_site", site=name, connected=connected)
+
+    def tremble(self, share: float) -> None:
+        """Round trips between sites tremble by this share from now on (crossing.py); 0: no longer."""
+        self.client.ask("tremble", share=share)
+
+    def set_performance(self, position: int, jobs_per_hour: float) -> None:
+        """Give the node another performance in its configuration, and have it read that again if it runs."""
+        self.client.ask("perform", address=self.address(position), jobs_per_hour=jobs_per_hour)
 
     def port(self, position: int) -> str:
         """Name of the node's port at the bridge, as rules name it (filters.py)."""
