@@ -494,6 +494,7 @@ class Node:
         rising = self.bettering.rising
         self.context.agenda.plan(Alarm.SINK, inf)
         if not rising.must_sink:
+            rising.stay()
             self.joining.look_now()  # those whom we left behind have had time to leave
         elif rising.sink(self.leading.guidance().alternates):
             self._stood()
