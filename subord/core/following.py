@@ -90,8 +90,7 @@ class Following:
             guidance=guidance,
             calls={},
         )
-        self._roster.report_everything()
-        self.report_soon()
+        self._roster.report_everything()  # soon: when our own row says where we stand now
 
     def detach(self) -> None:
         self.leader = None

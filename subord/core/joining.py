@@ -16,10 +16,10 @@ from subord.core.agenda import Alarm
 from subord.core.answers import Answers
 from subord.core.bettering import Bettering
 from subord.core.context import Context
-from subord.core.damping import Damping
 from subord.core.errands import Errands
 from subord.core.following import Following
 from subord.core.hearsay import Hearsay
+from subord.core.homecoming import Homecoming
 from subord.core.introductions import Introductions
 from subord.core.messages import Accept, Advice, Back, Goodbye, Guidance, No, Refuse, Why, Wish
 from subord.core.patience import HOME_RETRY_S_MAX, HOME_TRIES, Patience
@@ -56,8 +56,7 @@ class Joining:
         self._following = following
         self.bettering = bettering
         self._attached = attached
-        self._home = context.mapping.first_of(context.position)  # None: no position is lower than ours
-        self.damping = Damping(context.timing)
+        self.homecoming = Homecoming(context, following)
         self._alone = alone
         self.aim = Aim.NOTHING
         self.exchanges = 0
@@ -79,11 +78,11 @@ class Joining:
         self.peers.know(known)
         self._begin_search(Aim.FIRST, self.peers)
         self._walk.begin(self.seeds, self._context.now + self._context.timing.answer_s * (0.25 if self.seeds else 2))
-        if self._home is None:
+        if self.homecoming.first is None:
             self._end_alone()
             return
-        self._patience.begin(self.peers, self._home)
-        self._questions.propose(self._home, self._wish_for(self._home), patient=True)
+        self._patience.begin(self.peers, self.homecoming.first)
+        self._questions.propose(self.homecoming.first, self.homecoming.wish_for(self.homecoming.first), patient=True)
 
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
         """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
@@ -143,7 +142,7 @@ class Joining:
 
     def told_home(self) -> None:
         """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently."""
-        home = self._home_elsewhere()
+        home = self.homecoming.elsewhere
         if home is None or not self._may_move_home(home):
             return
         # Whoever has no leader has others to ask as well, one after the other.
@@ -152,14 +151,9 @@ class Joining:
             self._questions.close_about(home)
             self._propose(home, tries=tries)
 
-    def _home_elsewhere(self) -> Position | None:
-        """Our computed leader, if it keeps a place for us and we do not follow it already."""
-        home, leader = self._context.mapping.home_of(self._context.position), self._following.leader
-        return None if leader is not None and leader.position == home else home
-
     def _may_move_home(self, home: Position) -> bool:
         """Not a guest whose home was lost again and again; it rests until it may."""
-        until = self.damping.hold_until
+        until = self.homecoming.damping.hold_until
         if self.aim is not Aim.BETTER or self._context.now >= until:
             return True
         self.answers.mark(self._context.now, home, "held: lost too often lately")
@@ -247,7 +241,7 @@ class Joining:
     @property
     def _is_settling(self) -> bool:
         """Has our own tree just changed? Then neighbours come first. To the lowest of the network all come anyway."""
-        if self._home is None:
+        if self.homecoming.first is None:
             return self._roster.live > 1 or not self._walk.is_brisk
         return self._roster.live > 1 and self._context.now < self._roster.changed_at + self._context.timing.patience_s
 
@@ -306,11 +300,8 @@ class Joining:
         standing: int | None = None,
     ) -> None:
         self._round.visited.add(position)
-        fitting = self._wish_for(position) if wish is None else wish
+        fitting = self.homecoming.wish_for(position) if wish is None else wish
         self._questions.propose(position, fitting, tries=tries, patient=patient, standing=standing)
-
-    def _wish_for(self, position: Position) -> Wish:
-        return Wish.HOME if position == self._home and self._context.mapping.has_homes else Wish.GUEST
 
     def on_alarm(self) -> None:
         """Questions may be overdue, a rest or our patience over, or the next door reached."""
@@ -335,7 +326,7 @@ class Joining:
             return
         known_only = self._is_settling if self.aim is Aim.LOWER else self._knows_somebody or self.aim is Aim.BETTER
         doors = self._walk.step(known_only=known_only)
-        if known_only and not doors and (self._home is None or self.aim is Aim.BETTER):
+        if known_only and not doors and (self.homecoming.first is None or self.aim is Aim.BETTER):
             self._walk.stop()
         self.errands.knock(doors, share=self.aim is Aim.LOWER)
 
@@ -451,7 +442,7 @@ class Joining:
 
     def _weigh(self, source: Position, advice: Advice) -> None:
         """A guest hears where else it could stand."""
-        home, may_lead = self._home_elsewhere(), self._context.mapping.may_lead
+        home, may_lead = self.homecoming.elsewhere, self._context.mapping.may_lead
         if home is not None and (home in advice.hints or (source == home and advice.room)):
             self.told_home()
         elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, source):

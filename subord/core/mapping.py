@@ -78,11 +78,10 @@ class Mapping:
         return ranked(node, self._numbering)
 
     def in_order(self, node: Position, some: Iterable[Position]) -> list[Position]:
-        """Those of `some` who may lead `node`, or might lead us, best first."""
+        """Those of `some` who may lead `node`, or might lead us, best first; by performance in the order given."""
         if not self.by_performance:
             return in_rank_order(node, some, self._numbering)
-        good = (p for p in some if (self.might_lead(p) if node == self._owner else self.may_lead(p, node)))
-        return sorted(good, key=lambda p: (abs(p - node), p))
+        return [p for p in some if (self.might_lead(p) if node == self._owner else self.may_lead(p, node))]
 
     def neighbours(self, node: Position) -> Iterator[Position]:
         """The positions around a node, nearest first, the lower before the higher."""

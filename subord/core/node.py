@@ -18,7 +18,7 @@ import msgspec
 
 from subord.core.agenda import Alarm
 from subord.core.bettering import Bettering
-from subord.core.classes import UNKNOWN, steady_class
+from subord.core.classes import UNKNOWN
 from subord.core.context import Context
 from subord.core.events import (
     FAILURES,
@@ -76,6 +76,7 @@ from subord.core.messages import (
 )
 from subord.core.phases import SETTLED, Cue, Phase, follow
 from subord.core.questions import Aim
+from subord.core.ranks import Ranks
 from subord.core.refusals import Refusals
 from subord.core.roster import OWN, Roster
 from subord.core.scan import Scan
@@ -102,6 +103,7 @@ class Node:
         self.leading = Leading(self.context, self.roster, self.following)
         self.bettering = Bettering(self.context, self.following, self.leading.slots)
         self.joining = Joining(self.context, self.roster, self.following, self.bettering, self._attach, self._be_root)
+        self.ranks = Ranks(self.context, self.following, self.leading, self.joining, self._state_own_row)
         self.scan = Scan(self.context, self.joining.start_first)
         self.herald = Herald(self.context)
         self.refusals = Refusals(self.context)
@@ -111,7 +113,6 @@ class Node:
         self.reason = "just started"
         self.leader_changes = 0
         self._path: tuple[Position, ...] = ()
-        self._round_trip = UNKNOWN  # class, to our leader
         self._met = False  # somebody has spoken to us
         self._lost_at: float | None = None
         self._shown = (0, 0)
@@ -172,9 +173,7 @@ class Node:
             case Seeds():
                 self.joining.on_seeds(event.positions)
             case Performance():
-                if self.bettering.rising.measured(event.jobs):
-                    self._state_own_row()
-                    self.joining.look_soon(Aim.BETTER)
+                self.ranks.on_performance(event.jobs)
             case Measured():
                 self.bettering.nearness.on_measured(event.position, event.number, event.seconds, event.performance)
             case Start():
@@ -190,7 +189,7 @@ class Node:
         if self.roster.news:
             self.leading.bring_home()
         if self.phase is not Phase.GONE:
-            self._follow_rank()
+            self.ranks.follow(self.phase)
             self.following.report_soon()
         shown = (self.roster.live, self.roster.not_home)
         if shown != self._shown:
@@ -244,7 +243,7 @@ class Node:
                 self._on_back(message)
             case Echo():
                 self._on_guided(self.following.on_echo(source, message))
-                self._on_round_trip()
+                self.ranks.on_echo()
             case Guide():
                 self._on_guided(self.following.on_guidance(source, message.incarnation, message.guidance))
             case Stranger():
@@ -310,18 +309,6 @@ class Node:
         if self._path != old:
             self.leading.tell_soon()
 
-    def _on_round_trip(self) -> None:
-        """Where distances count they are shown; and a leader that has become farther is a reason to look around."""
-        if not self.measures or self.following.leader is None:
-            return
-        seconds = self.bettering.nearness.of(self.following.leader.position) or self.following.round_trip_s
-        fresh = steady_class(seconds, self._round_trip)
-        if fresh != self._round_trip:
-            self._round_trip = fresh
-            self._state_own_row()
-        if self.bettering.nearness.is_leader_farther:
-            self.joining.look_soon(Aim.BETTER)
-
     def _on_stranger(self, source: Position, stranger: Stranger) -> None:
         leader = self.following.leader
         if leader is None or leader.position != source or stranger.number not in leader.calls:
@@ -381,7 +368,7 @@ class Node:
                     self.bettering.nearness.on_alarm()
                     self.joining.on_measured()
                 case Alarm.SINK:
-                    self._sink()
+                    self.ranks.on_alarm()
                 case Alarm.LEAVE:
                     self._go_on_leaving()
                 case _:
@@ -401,9 +388,9 @@ class Node:
         reasons = {Place.HOME: "its computed leader", Place.GUEST: "the nearest with a free guest slot"}
         left = self.following.leader
         if left is not None and left.leaving and left.position == home:
-            self.joining.damping.lost(self.context.now, left.since)
+            self.joining.homecoming.damping.lost(self.context.now, left.since)
         if self.following.leader is None or self.following.leader.position != leader:
-            self._round_trip = UNKNOWN
+            self.ranks.on_new_leader()
         self.following.attach(leader, incarnation, guidance)
         self.herald.led()
         self._on_path()
@@ -450,7 +437,7 @@ class Node:
         if self.phase is Phase.LEAVING:
             return
         if self.place is Place.HOME and cause in FAILURES:
-            self.joining.damping.lost(self.context.now, leader.since)
+            self.joining.homecoming.damping.lost(self.context.now, leader.since)
         self._lost_at = self.context.now
         self.herald.alone()
         self.leading.adrift = True
@@ -467,37 +454,11 @@ class Node:
         position = leader.position if leader else 0
         place = PLACE_CODES[self.place or Place.ROOT] if leader else 0
         age_s = int(context.now - self.placed_at)
-        classes = context.performance, context.mapping.standings.own, self._round_trip
+        classes = context.performance, context.mapping.standings.own, self.ranks.round_trip
         change = Change(
             context.position, position, place, context.incarnation, self.leader_changes, age_s, False, *classes
         )
         self.roster.state(OWN, change, context.now)
-
-    def _follow_rank(self) -> None:
-        """Without a leader a better rank counts at once; a worse one when nobody is left who outranks it."""
-        rising = self.bettering.rising
-        if self.phase is Phase.LEAVING:
-            return
-        if rising.must_sink:
-            if self.context.agenda.at(Alarm.SINK) == inf or not self.leading.slots.outranking(rising.target):
-                self._sink()
-        elif self.phase is Phase.ROOT and rising.may_rise:
-            rising.stand(rising.target)
-            self._stood()
-
-    def _stood(self) -> None:
-        """We stand by another class: what we proposed as somebody else is not valid any more."""
-        self._state_own_row()
-        self.joining.withdraw()
-
-    def _sink(self) -> None:
-        rising = self.bettering.rising
-        self.context.agenda.plan(Alarm.SINK, inf)
-        if not rising.must_sink:
-            self.joining.look_now()  # those whom we left behind have had time to leave
-        elif rising.sink(self.leading.guidance().alternates):
-            self._stood()
-            self.joining.look_soon(Aim.BETTER if self.following.leader is not None else Aim.LOWER)
 
     # -- leaving -------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,13 @@ class Numbering(ABC):
     def computed_subordinates(self, position: int, size: int) -> range:
         """All positions up to `size` whose computed leader is `position`; at most `home_slots`."""
 
+    def depth(self, position: int) -> int:
+        """How many leaders a position has above it in the computed tree; `complete`: its level."""
+        depth, above = 0, self.computed_leader(position)
+        while above is not None:
+            depth, above = depth + 1, self.computed_leader(above)
+        return depth
+
     @abstractmethod
     def home_slots(self, position: int) -> int:
         """How many computed subordinates a position has in a network without end."""

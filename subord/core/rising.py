@@ -106,6 +106,10 @@ class Rising:
         self._standings.sinks_to = CLASS_MAX
         self._context.agenda.plan(Alarm.SINK, inf)
 
+    def stay(self) -> None:
+        """We take others in again."""
+        self._standings.sinks_to = CLASS_MAX
+
     # -- up, or to the right level -------------------------------------------------------------------------
 
     def choose(self, advice: Advice, level: int, hints: tuple[Position, ...]) -> Move | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 from subord.core.context import Context
 from subord.core.mapping import Rank
@@ -33,10 +34,11 @@ class Seating:
         self._levels: Mapping[Position, int] = {}
         self._order: list[Rank] = []  # of all, by what they measure
         self._on_level: list[list[Position]] = []
+        self._tall: dict[int, list[Position]] = {}
 
     def draw(self, rows: Mapping[Position, Change], levels: Mapping[Position, int]) -> None:
         """`rows` of the living; real `levels` of those whose way to the top is known."""
-        self._rows, self._levels = rows, levels
+        self._rows, self._levels, self._tall = rows, levels, {}
         self._order = sorted(self._measured(each) for each in rows.values())
         self._on_level = [[] for _ in range(max(levels.values(), default=0) + 1)]
         for position, level in levels.items():
@@ -52,7 +54,7 @@ class Seating:
         row = self._rows.get(node)
         if row is not None and self._measured(row) < rank:
             better -= 1  # itself, as it was
-        return self._context.settings.numbering.level_and_offset(better + 1)[0]
+        return self._context.settings.numbering.depth(better + 1)
 
     def is_best(self, node: Position, performance: int) -> bool:
         """Does the top belong to a node with this class? Not while somebody better has not come down from it."""
@@ -78,17 +80,26 @@ class Seating:
                     yield from self._with_room(level, node, rank)
 
     def giving_way(self, node: Position, performance: int, wanted: int) -> Position:
-        """A full leader on the right level, one of whose subordinates stands too high and ranks above; 0: none."""
+        """A leader on the right level, one of whose subordinates stands too high and ranks above; 0: none."""
         mapping = self._context.mapping
         rank = mapping.rank(node, performance)
-        for position, change in self._rows.items():
-            leader = change.leader
-            if self._levels.get(leader) != wanted - 1 or leader == node or position == node:
-                continue
-            ranks_above = rank < mapping.rank(position, change.standing) and mapping.rank(leader) < rank
-            if ranks_above and self.wanted(position, change.performance or change.standing) > wanted:
+        for position in self._too_high(wanted):
+            leader, standing = self._rows[position].leader, self._rows[position].standing
+            if node not in (leader, position) and mapping.rank(leader) < rank < mapping.rank(position, standing):
                 return leader
         return 0
+
+    def _too_high(self, level: int) -> list[Position]:
+        """Who stands on that level and belongs further down; at most LOOKED_AT_MAX, the slowest first."""
+        if level not in self._tall:
+            standing_there = self._on_level[level] if level < len(self._on_level) else []
+            slowest = sorted(standing_there, key=lambda p: self._measured(self._rows[p]), reverse=True)
+            found = (p for p in slowest if self.wanted(p, self._measured_class(p)) > level)
+            self._tall[level] = list(islice(found, LOOKED_AT_MAX))
+        return self._tall[level]
+
+    def _measured_class(self, position: Position) -> int:
+        return self._rows[position].performance or self._rows[position].standing
 
     def _with_room(self, level: int, node: Position, rank: Rank) -> list[Position]:
         """Those who have fewer than p subordinates first, then the nearest."""
