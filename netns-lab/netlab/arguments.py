@@ -79,6 +79,12 @@ def parser() -> argparse.ArgumentParser:
     _command(commands, "status", "what the lab knows of its nodes")
     found = _command(commands, "tree", "`subord tree` on the first live node")
     found.add_argument("options", nargs=argparse.REMAINDER, help="options of `subord tree`")
+    _add_nodes(commands)
+    _add_sites(commands)
+    return whole
+
+
+def _add_nodes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     found = _command(commands, "exec", "run a command on a node: exec NODE -- COMMAND...")
     found.add_argument("node", help="position or address; `wire`: where the bridges are, and all traffic comes by")
     found.add_argument("command", nargs=argparse.REMAINDER)
@@ -90,8 +96,6 @@ def parser() -> argparse.ArgumentParser:
     found = _command(commands, "perform", "give a node another performance, which it reads again (SIGHUP)")
     found.add_argument("node", help="position or address")
     found.add_argument("jobs", type=_jobs, help="jobs an hour")
-    _add_sites(commands)
-    return whole
 
 
 def _add_sites(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -23,7 +23,7 @@ from subord.core.settings import PRESETS, TimingName
 
 SETTLED_S_MAX = 600.0
 ANSWER_S_MAX = 15.0  # of a daemon on a busy machine
-QUIET_MORE_S = 5.0
+QUIETER = 1.2  # times what anybody rests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +60,12 @@ class Ground:
     @property
     def quiet_s(self) -> float:
         """Longer than a guest rests between two looks: whoever has not moved for so long has looked, and stayed."""
-        return PRESETS[self.timing].home_interval_s_max + QUIET_MORE_S
+        return PRESETS[self.timing].home_interval_s_max * QUIETER
 
     @property
     def long_quiet_s(self) -> float:
         """The same with the mapping `latency`, where guests rest longer."""
-        return PRESETS[self.timing].home_interval_s_max * RARER + QUIET_MORE_S
+        return self.quiet_s * RARER
 
     def begin(self, lab: Lab) -> None:
         """Start everybody; from now on `lab.events` has all events."""

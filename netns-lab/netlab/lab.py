@@ -18,13 +18,12 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from netlab import layout as layouts
-from netlab import sites_file
 from netlab.client import Client
 from netlab.enter import command_in
 from netlab.errors import LabError
@@ -33,6 +32,7 @@ from netlab.launch import Leash, Progress
 from netlab.options import Options
 from netlab.performances import dealt
 from netlab.sites import wide_edges
+from netlab.sites_file import located, placed
 
 READ_INTERVAL_S = 0.02
 QUIET_S = 3.0  # no change of place for so long means stable
@@ -54,7 +54,11 @@ class Stable:
 
 
 class Lab:
-    """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised."""
+    """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised.
+
+    Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread. `seed` draws the layout, and
+    with a `spread` performances (performances.py).
+    """
 
     def __init__(
         self,
@@ -73,7 +77,6 @@ class Lab:
         errands: bool = False,
         full_scan: bool = False,
         mapping: str = "ip",
-        performances: Mapping[int, float] | None = None,
         spread: float = 0.0,
         numbering: str = "complete",
         guest_slots: int | None = None,
@@ -86,16 +89,9 @@ class Lab:
         name: str | None = None,
         progress: Progress = lambda _what, _done, _of: None,
     ) -> None:
-        """Without `network` the one that goes with the layout; `seed` draws it; `sites`: a file (sites_file.py).
-
-        Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread. `performances`: jobs an
-        hour by position; or drawn by `seed`, the highest `spread` times the lowest; else nodes measure their own.
-        """
-        if addresses is None:
-            where = sites_file.located(sites, layout, nodes, network, seed)
-        else:
-            where = sites_file.placed(sites, layouts.listed(addresses, network))
-        by_position = {layouts.position_of(each, where.network): each for each in where.addresses}
+        """Without `network` the one that goes with the layout; `sites`: a file (sites_file.py)."""
+        given = None if addresses is None else layouts.listed(addresses, network)
+        where = located(sites, layout, nodes, network, seed) if given is None else placed(sites, given)
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             addresses=where.addresses,
@@ -108,8 +104,7 @@ class Lab:
             errands=errands,
             full_scan=full_scan,
             mapping=mapping,
-            performances=dealt(mapping, where.addresses, spread, seed)
-            | {by_position[position]: jobs for position, jobs in (performances or {}).items()},
+            performances=dealt(mapping, where.addresses, spread, seed),
             numbering=numbering,
             fanout=fanout,
             guest_slots=guest_slots,
@@ -121,7 +116,7 @@ class Lab:
             daemon=None if daemon is None else str(Path(daemon).resolve()),
         )
         self._progress = progress
-        self._addresses = by_position
+        self._addresses = {layouts.position_of(each, where.network): each for each in where.addresses}
         self.cluster = Cluster()
         self.events: list[Event] | None = None  # set to [] to keep every event that is read
 
