@@ -26,8 +26,12 @@ def measure_one(ground: Ground) -> Record:
         assert lab.options.sites is not None
         try:
             ground.begin(lab)
-            found = _settled(lab, ground) | _at_rest(lab, ground)
-            return found | _cut(lab, ground)
+            found = _settled(lab, ground)
+            early = _at_rest(lab, ground)
+            if _wanted(lab) is not None:  # then nodes look around, ever more rarely
+                await_wide(lab, ground.long_quiet_s, since=lab.cluster.last_place_at)
+            rest = _at_rest(lab, ground) if _wanted(lab) is not None else early
+            return found | {f"early_{name}": value for name, value in early.items()} | rest | _cut(lab, ground)
         finally:
             ground.keep(lab)
 
@@ -43,10 +47,10 @@ def _wanted(lab: Lab) -> int | None:
     return wide_edges_least(lab) if lab.options.mapping == "latency" else None
 
 
-def await_wide(lab: Lab, quiet_s: float) -> bool:
+def await_wide(lab: Lab, quiet_s: float, since: float | None = None) -> bool:
     """Until nobody has moved for so long and, by latency, as few edges as can be lead from site to site."""
     wanted = _wanted(lab)
-    return await_calm(lab, quiet_s, lambda: wanted is None or lab.wide_edges() == wanted)
+    return await_calm(lab, quiet_s, lambda: wanted is None or lab.wide_edges() == wanted, since=since)
 
 
 def _settled(lab: Lab, ground: Ground) -> Record:

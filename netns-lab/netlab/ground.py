@@ -81,14 +81,21 @@ class Ground:
 
 
 def await_calm(
-    lab: Lab, quiet_s: float, holds: Callable[[], bool] = lambda: True, *, seconds: float = SETTLED_S_MAX
+    lab: Lab,
+    quiet_s: float,
+    holds: Callable[[], bool] = lambda: True,
+    *,
+    seconds: float = SETTLED_S_MAX,
+    since: float | None = None,
 ) -> bool:
     """Until one root has all, the condition holds, and nobody has moved for `quiet_s`; False: not in time.
+
+    The quiet time counts from now, or from the moment `since`.
 
     Raises LabError when not even one whole tree was there in the end.
     """
     until = time.monotonic() + seconds
-    begun_at = time.monotonic()
+    begun_at = time.monotonic() if since is None else since
     while True:
         cluster, now = lab.look(), time.monotonic()
         whole = cluster.settled_at() is not None
