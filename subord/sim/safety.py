@@ -116,7 +116,7 @@ class LowerRanksLead(Checker):
             self.complain(world, f"{position} leads {min(taken)}")
 
     def _check_standings(self, world: World, position: Position, node: Node) -> None:
-        """By performance: edges that both ends hold go downwards in rank, and edges that one end holds close no circle.
+        """By performance: edges that both ends hold go down in rank, and edges that one end holds close no circle.
 
         Whoever was restarted is another: what follows its former life follows nobody.
         """
