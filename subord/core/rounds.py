@@ -40,7 +40,9 @@ class Round:
 
     def next_offer(self) -> Position | None:
         """Whom to propose to next."""
-        while self.offers and not self._is_in_vain:
+        if self._is_in_vain:
+            self.offers.clear()
+        while self.offers:
             position = self.offers.pop(0)
             if position not in self.visited:
                 return position

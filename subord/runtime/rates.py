@@ -4,8 +4,8 @@ Intuition: a leaking bucket under the conveyor belt. Each job adds some water an
 away, so how full it stands says how many jobs came lately. A bucket that was only just put there is still filling:
 how full it would stand by now under a steady belt is known, and is divided out.
 
-Whoever has nothing to do is not slow: when no job has come for a quarter of a half-life, the bucket is closed until the
-next one comes. Otherwise a cluster would change its ranks every night, by who happened to get the last job.
+Whoever has nothing to do is not slow: when no job has come for a quarter of a half-life, the bucket is closed until
+the next one comes. Otherwise a cluster would change its ranks every night, by who happened to get the last job.
 """
 
 from __future__ import annotations

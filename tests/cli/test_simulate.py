@@ -171,17 +171,17 @@ def test_into_a_file_no_line_is_overwritten(
 
 
 def test_interrupted_after_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(seed: int) -> Verdict:
+    def interrupted(seed: int, _mapping: str) -> Verdict:
         if seed == 2 * SEEDS_AT_ONCE:
             raise KeyboardInterrupt
-        return broken(seed) if seed in (3, 11) else Verdict(seed=seed, nodes=1)
+        return broken(seed, _mapping) if seed in (3, 11) else Verdict(seed=seed, nodes=1)
 
     monkeypatch.setattr(campaign, "try_seed", interrupted)
     assert main(["simulate", "--seeds", "100", "--jobs", "1"]) == 130
     assert "Stopped: 16 of 100 seeds done, 2 failed: 3 11\n" in capsys.readouterr().out
 
 
-def broken(seed: int) -> Verdict:
+def broken(seed: int, _mapping: str) -> Verdict:
     return Verdict(seed=seed, nodes=1, broken="S1", text="planted")
 
 
