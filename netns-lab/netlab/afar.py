@@ -27,10 +27,10 @@ def measure_one(ground: Ground) -> Record:
         try:
             ground.begin(lab)
             found = _settled(lab, ground)
-            early = _at_rest(lab, ground)
-            if _wanted(lab) is not None:  # then nodes look around, ever more rarely
+            rest = early = _at_rest(lab, ground, ground.rest_s)
+            if ground.mapping == "latency":  # then nodes look around, ever more rarely
                 await_wide(lab, ground.long_quiet_s, since=lab.cluster.last_place_at)
-            rest = _at_rest(lab, ground) if _wanted(lab) is not None else early
+                rest = _at_rest(lab, ground, max(ground.rest_s, ground.round_s))
             return found | {f"early_{name}": value for name, value in early.items()} | rest | _cut(lab, ground)
         finally:
             ground.keep(lab)
@@ -80,11 +80,11 @@ def _at(events: list[Event], mark: int) -> float:
     return float(events[mark]["mono"]) if mark < len(events) else float("inf")
 
 
-def _at_rest(lab: Lab, ground: Ground) -> Record:
-    ground.progress(f"measuring at rest for {ground.rest_s:g} s", 0, 0)
+def _at_rest(lab: Lab, ground: Ground, rest_s: float) -> Record:
+    ground.progress(f"measuring at rest for {rest_s:g} s", 0, 0)
     before, crossed = read_meters(lab, datagrams=False), lab.traffic()
     places = sum(node.places for node in lab.look().live())
-    time.sleep(ground.rest_s)
+    time.sleep(rest_s)
     after, crossed_after = read_meters(lab, datagrams=False), lab.traffic()
     seconds = crossed_after["mono"] - crossed["mono"]
     frames, octets = (_ways(crossed_after, each) - _ways(crossed, each) for each in ("frames", "bytes"))

@@ -67,6 +67,11 @@ class Ground:
         """The same with the mapping `latency`, where guests rest longer."""
         return self.quiet_s * RARER
 
+    @property
+    def round_s(self) -> float:
+        """In so long everybody looks around once, by `latency` and at rest: shorter, one measures chance."""
+        return PRESETS[self.timing].home_interval_s_max * RARER
+
     def begin(self, lab: Lab) -> None:
         """Start everybody; from now on `lab.events` has all events."""
         lab.touch_memory()
