@@ -121,6 +121,8 @@ class Nearness:
         if self._samples_left:
             self._ask()
             return
+        for silent in set(self._to_ask) - self._fresh.keys():
+            self.known.pop(silent, None)
         self.stop()
         readings = {p: each for p, each in self._fresh.items() if each.samples >= SAMPLES_MIN}
         for position, reading in readings.items():
