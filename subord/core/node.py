@@ -181,6 +181,7 @@ class Node:
             self.leading.bring_home()
         if self.phase is not Phase.GONE:
             self.ranks.follow(self.phase)
+            self.joining.plan()
             self.following.report_soon()
         shown = (self.roster.live, self.roster.not_home)
         if shown != self._shown:
