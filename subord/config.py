@@ -64,7 +64,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     `fanout`. With `"complete"` numbering no leader ever has more than `fanout` + `guest_slots`
     subordinates. Larger makes sparse networks flatter and leaders busier."""
     mapping: MappingName = "ip"
-    """Who may lead whom. `"ip"`: the lower position leads."""
+    """Who may lead whom (docs/mappings.md). `"ip"`: the lower position leads. `"performance"`: whoever completes
+    more jobs leads, as `node.performance` and its like say. `"latency"`: the lower position leads, and of those
+    who may lead it a node follows one that is near."""
     numbering: NumberingName = "complete"
     """How positions become levels. `"complete"`: levels hold 1, p, p^2, ... nodes. `"paper"`: as printed
     in the paper, with p - 1 nodes on level 0, led by position 1; the same as `"complete"` for p = 2."""

@@ -194,7 +194,10 @@ def test_guest_slots_follow_the_fanout() -> None:
         (SHORTEST + "fanout = 1979-05-27", f':3: fanout must be {WHOLE}, not "1979-05-27"'),
         (SHORTEST + "guest_slots = 0", ":3: guest_slots must be a whole number from 1 to 1024, not 0"),
         (SHORTEST + "port = 65536", ":3: port must be a whole number from 1 to 65535, not 65536"),
-        (SHORTEST + 'mapping = "latency"', ':3: mapping must be "ip", not the string "latency"'),
+        (
+            SHORTEST + 'mapping = "rtt"',
+            ':3: mapping must be one of "ip", "performance", "latency", not the string "rtt"',
+        ),
         (SHORTEST + 'numbering = "full"', ':3: numbering must be one of "complete", "paper", not the string "full"'),
         (SHORTEST + 'timing = "fast"', ':3: timing must be one of "lan", "wan", "lab", not the string "fast"'),
         ("[cluster]\nnetwork = 3", ":2: network must be a string or a list of strings, not 3"),

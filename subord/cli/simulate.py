@@ -135,8 +135,8 @@ def _script(arguments: argparse.Namespace) -> Scenario:
 
 
 def _play(script: Scenario, arguments: argparse.Namespace) -> int:
+    from subord.sim.checker import Violation
     from subord.sim.play import Play
-    from subord.sim.safety import Violation
     from subord.sim.trace import Trace
 
     play = Play(script)

@@ -294,7 +294,11 @@ class Leading:
         return len(self._roster.claims.get(known.position, ())) != beat.rows
 
     def on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
-        """A subordinate leaves us."""
+        """A subordinate leaves us; or somebody takes leave of us who believes that we still follow it."""
+        if goodbye.why in (Why.LEAVING, Why.DISPLACED):
+            if self.admits():
+                self._context.send(source, Goodbye(self._context.incarnation, Why.MOVED))
+            return
         known = self.slots.taken.get(source)
         if known is None:
             return
@@ -302,6 +306,12 @@ class Leading:
             self._context.note(Dropped("older_incarnation"))
             return
         self._release(source)
+
+    def forget(self, above: Iterable[Position]) -> None:
+        """These stand above us: whoever of them we still list has left us, and its goodbye was lost."""
+        for position in above:
+            if position in self.slots.taken:
+                self._release(position)
 
     def _release(self, position: Position) -> None:
         del self.slots.taken[position]

@@ -8,8 +8,8 @@ performance, then by position: everybody *says* the class by which it stands, an
 (standings.py); who has said nothing ranks after all who have. What decides is only ever said at the door: nobody is
 led by a node that does not rank below it by the words of both.
 
-Only `ip` has homes, because only there the computed leader of a node stays the same for ever. Nothing else in the core
-compares positions.
+Only `ip` has homes, because only there the computed leader of a node stays the same for ever. Nothing else in the
+core compares positions.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Nearness:
         return None
 
     def _first_of(self, costs: dict[Position, float]) -> Position:
-        """Of those about as near as the nearest the lowest rank: there everybody looks first, and the tree stays flat."""
+        """Of those about as near as the nearest the lowest rank: there everybody looks, and the tree stays flat."""
         least = min(costs.values())
         return min((p for p, each in costs.items() if not is_nearer(least, each)), key=self._context.mapping.rank)
 

@@ -10,7 +10,6 @@ subordinates. This file passes each event to the part it concerns, and owns the 
 
 from __future__ import annotations
 
-from math import inf
 from random import Random
 from typing import assert_never
 
@@ -18,7 +17,6 @@ import msgspec
 
 from subord.core.agenda import Alarm
 from subord.core.bettering import Bettering
-from subord.core.classes import UNKNOWN
 from subord.core.context import Context
 from subord.core.events import (
     FAILURES,
@@ -26,7 +24,6 @@ from subord.core.events import (
     Dropped,
     EdgeClosed,
     Event,
-    FirstContact,
     Gone,
     Healed,
     Known,
@@ -45,7 +42,7 @@ from subord.core.events import (
     Wakeup,
 )
 from subord.core.following import Following
-from subord.core.gate import reason_to_drop
+from subord.core.gate import Gate
 from subord.core.herald import Herald
 from subord.core.joining import Joining
 from subord.core.leading import Leading
@@ -72,16 +69,16 @@ from subord.core.messages import (
     Stranger,
     Versions,
     Why,
-    difference,
 )
+from subord.core.parting import Parting
 from subord.core.phases import SETTLED, Cue, Phase, follow
 from subord.core.questions import Aim
 from subord.core.ranks import Ranks
 from subord.core.refusals import Refusals
 from subord.core.roster import OWN, Roster
 from subord.core.scan import Scan
+from subord.core.search import Ends
 from subord.core.settings import Settings
-from subord.core.standings import learn
 from subord.core.view import Incarnation, Place, Position
 
 SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
@@ -102,28 +99,24 @@ class Node:
         self.following = Following(self.context, self.roster)
         self.leading = Leading(self.context, self.roster, self.following)
         self.bettering = Bettering(self.context, self.following, self.leading.slots)
-        self.joining = Joining(self.context, self.roster, self.following, self.bettering, self._attach, self._be_root)
+        self.joining = Joining(
+            self.context, self.roster, self.following, self.bettering, Ends(self._attach, self._be_root)
+        )
         self.ranks = Ranks(self.context, self.following, self.leading, self.joining, self._state_own_row)
+        self.parting = Parting(self.context, self.following, self.leading)
         self.scan = Scan(self.context, self.joining.start_first)
         self.herald = Herald(self.context)
         self.refusals = Refusals(self.context)
+        self.gate = Gate(self.context, self.refusals, self.leading.admits)
         self.phase = Phase.SEEKING
         self.place: Place | None = None
         self.placed_at = now
-        self.reason = "just started"
-        self.leader_changes = 0
+        self.reason, self.leader_changes = "just started", 0
         self._path: tuple[Position, ...] = ()
-        self._met = False  # somebody has spoken to us
         self._lost_at: float | None = None
         self._shown = (0, 0)
         self._old_leader: Position | None = None
-        self._leave_by = inf
         self._state_own_row()
-
-    @property
-    def measures(self) -> bool:
-        """Does anything depend on what is measured?"""
-        return not self.context.mapping.has_homes
 
     @property
     def deadline(self) -> float:
@@ -166,9 +159,7 @@ class Node:
                 self.following.on_cut(event.position, "closed")
                 self.leading.on_cut(event.position)
             case Known():
-                self.context.mapping.standings.own = (
-                    event.standing if self.context.mapping.by_performance else UNKNOWN
-                )
+                self.ranks.remember(event.standing)
                 self.joining.peers.remember(event)
             case Seeds():
                 self.joining.on_seeds(event.positions)
@@ -200,25 +191,11 @@ class Node:
 
     def _on_received(self, event: Received) -> None:
         message = event.message
-        if isinstance(message, Propose | Ask):
-            differs = difference(message.terms, self.context.terms)
-            if differs is not None:
-                self._refuse_terms(event.address, message, differs)
-                return
-        if isinstance(message, Versions):
-            self.refusals.note(event.address, "them", f"speaks wire versions {list(message.spoken)}, we do not")
-        elif (reason := reason_to_drop(self.context, event)) is not None:
-            self.context.note(Dropped(reason))
-        elif event.source is not None:
-            self.context.heard_at = self.context.now
-            if self.context.mapping.by_performance:
-                learn(self.context.mapping.standings, event.source, message)
-            if not self._met:
-                self._met = True
-                self.context.note(FirstContact(event.source))
-            if not (isinstance(message, Refuse) and message.no is No.TERMS):  # another cluster's: no news of ours
-                self.joining.on_heard(event.source)
-            self._on_message(event.source, event.address, message)
+        if not self.gate.admits(event) or event.source is None:
+            return
+        if not (isinstance(message, Refuse) and message.no is No.TERMS):  # another cluster's: no news of ours
+            self.joining.on_heard(event.source)
+        self._on_message(event.source, event.address, message)
 
     def _on_message(self, source: Position, address: str, message: Message) -> None:  # noqa: PLR0912 - one a case
         match message:
@@ -336,14 +313,6 @@ class Node:
             leader.leaving = True
             self.joining.start_next((*goodbye.alternates, *self._alternates()), source, self.following.path)
 
-    def _refuse_terms(self, address: str, message: Propose | Ask, differs: str) -> None:
-        context = self.context
-        self.refusals.note(address, "us", differs)
-        if not self.leading.admits():
-            return  # nobody may use us as an echo
-        swapped = difference(context.terms, message.terms) or differs
-        context.reply(Refuse(context.incarnation, message.exchange, No.TERMS, swapped, 0, (), 0))
-
     # -- time -------------------------------------------------------------------------------------------------
 
     def _answer_alarms(self) -> None:
@@ -392,6 +361,7 @@ class Node:
         if self.following.leader is None or self.following.leader.position != leader:
             self.ranks.on_new_leader()
         self.following.attach(leader, incarnation, guidance)
+        self.leading.forget((*guidance.path, leader))
         self.herald.led()
         self._on_path()
         self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])
@@ -469,20 +439,12 @@ class Node:
         self.phase = follow(self.phase, Cue.LEAVE)
         self.scan.stop()
         self.joining.stop()
-        self.leading.leaving = True
-        self._leave_by = self.context.now + grace_s
+        self.parting.begin(grace_s)
         self._go_on_leaving()
 
     def _go_on_leaving(self) -> None:
-        context = self.context
-        if self.leading.slots.taken and context.now < self._leave_by:
-            self.leading.say_leaving()
-            context.agenda.plan(Alarm.LEAVE, min(self._leave_by, context.now + context.timing.answer_s))
-            return
-        leader = self.following.leader
-        if leader is not None:
-            context.send(leader.position, Goodbye(context.incarnation, Why.LEFT))
-        self.phase = follow(self.phase, Cue.DONE)
-        self.following.detach()
-        context.agenda.clear()
-        context.note(Gone())
+        if self.parting.is_done():
+            self.phase = follow(self.phase, Cue.DONE)
+            self.following.detach()
+            self.context.agenda.clear()
+            self.context.note(Gone())

@@ -91,11 +91,15 @@ class Questions:
         wait_s = self._context.timing.answer_s / (4 if patient else 2)
         self._proposed_at.append(self._context.now)
         own = self._context.mapping.standings.own
-        self._begin(position, wish, wait_s, tries, patient, own if standing is None else standing)
+        question = self._open_one(position, wish, wait_s, tries, patient)
+        question.standing = own if standing is None else standing
+        self.put(question)
 
     def ask(self, position: Position, *, awaited: bool = True) -> None:
         """For advice."""
-        self._begin(position, None, self._context.timing.answer_s, 0, patient=False).awaited = awaited
+        question = self._open_one(position, None, self._context.timing.answer_s, 0, patient=False)
+        question.awaited = awaited
+        self.put(question)
 
     def expect(self, positions: tuple[Position, ...]) -> int:
         """Others ask these for advice in our name. The number of the first question; the rest are counted on."""
@@ -105,20 +109,6 @@ class Questions:
             question.awaited = False
             question.next_at = self._context.now + wait_s
         return questions[0].exchange
-
-    def _begin(
-        self,
-        position: Position,
-        wish: Wish | None,
-        wait_s: float,
-        tries: int,
-        patient: bool,
-        standing: int = UNKNOWN,
-    ) -> Question:
-        question = self._open_one(position, wish, wait_s, tries, patient)
-        question.standing = standing
-        self.put(question)
-        return question
 
     def _open_one(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Question:
         question = Question(

@@ -34,6 +34,11 @@ class Ranks:
         self._restate = restate
         self.round_trip = UNKNOWN  # class, to our leader
 
+    def remember(self, standing: int) -> None:
+        """By that class we stood in our last life: whom we led then still ranks above it."""
+        if self._context.mapping.by_performance:
+            self._rising.stand(standing)
+
     def on_performance(self, jobs: float) -> None:
         """So many in a unit of time."""
         if self._rising.measured(jobs):

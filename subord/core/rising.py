@@ -113,7 +113,7 @@ class Rising:
     # -- up, or to the right level -------------------------------------------------------------------------
 
     def choose(self, advice: Advice, level: int, hints: tuple[Position, ...]) -> Move | None:
-        """What the root's advice means for us, who stand on `level`; None: stay. `hints` are for those left behind."""
+        """What the root's advice means for us on `level`; None: stay. `hints` are for those whom we leave behind."""
         standing = max(self.target, self._standings.own)
         if advice.hints[:1] == (self._context.position,):
             return Move(0, Wish.GUEST, standing)

@@ -14,6 +14,7 @@ from subord.core.view import Position
 
 ADVISERS_MAX = 8  # of one round, each lower than the one before
 DISPLACEMENTS_MAX = 4  # tries in one round
+PROPOSED_MAX = 32  # in one round, where ranks are not known beforehand
 
 
 class Round:
@@ -39,18 +40,27 @@ class Round:
 
     def next_offer(self) -> Position | None:
         """Whom to propose to next."""
+        if self._is_in_vain:
+            self.offers.clear()
         while self.offers:
             position = self.offers.pop(0)
             if position not in self.visited:
                 return position
         return None
 
+    @property
+    def _is_in_vain(self) -> bool:
+        """Where ranks are not known beforehand: so many have refused us that few will be left above us."""
+        return self._context.mapping.by_performance and len(self.visited) >= PROPOSED_MAX
+
     def may_advise(self, root: Position) -> bool:
         """Each adviser ranks below the one before that was not silent, so the chain ends."""
         standing = [each for each in self.advisers if each not in self._silent]
         below = standing[-1] if standing else self._context.position
         is_new = root not in self.advisers and len(self.advisers) < ADVISERS_MAX
-        return is_new and self._context.mapping.may_lead(root, below)
+        mapping = self._context.mapping
+        is_unknown = mapping.by_performance and root > 0 and not mapping.standings.knows(root)
+        return is_new and (is_unknown or mapping.may_lead(root, below))
 
     def advised_by(self, source: Position) -> None:
         """An answer; perhaps from an adviser, whose places go before those that the full know of."""

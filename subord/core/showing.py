@@ -139,7 +139,9 @@ def ranking(node: Node, now: float) -> Ranking:
 def _near(node: Node, now: float) -> list[Near]:
     """Nearest first; the leader among them, by its echoes if it was not measured otherwise."""
     known, leader = dict(node.bettering.nearness.known), node.following.leader
-    if leader is not None and leader.position not in known and node.following.round_trip_s and node.measures:
+    if node.context.mapping.has_homes:
+        return []
+    if leader is not None and leader.position not in known and node.following.round_trip_s:
         known[leader.position] = Reading(node.following.round_trip_s, UNKNOWN, leader.heard_at)
     return [
         Near(position=p, round_trip_s=each.seconds, performance=quantity_of(each.performance), ago_s=now - each.at)

@@ -6,8 +6,8 @@ since; and a badge is changed only where it cannot put anybody in front of one w
 - *Upwards* in the moment in which a leader accepts us with the better badge, or when nobody is above us.
 - *Downwards* when all have left us who would outrank the worse one (sinking.py).
 
-So at every instant each leader's badge outranks those of all who follow it, whatever happened meanwhile elsewhere, and
-no circle of leaders can close: that is S1, without a table that all would have to agree on.
+So at every instant each leader's badge outranks those of all who follow it, whatever happened meanwhile elsewhere,
+and no circle of leaders can close: that is S1, without a table that all would have to agree on.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from itertools import islice
 import msgspec
 
 from subord.core.settings import MappingName
+from subord.sim.checker import Violation
 from subord.sim.draw import draw
 from subord.sim.play import Play, Played
-from subord.sim.safety import Violation
 from subord.sim.seen import percentile
 
 SEEDS_AT_ONCE = 8  # handed to a process in one piece

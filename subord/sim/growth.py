@@ -19,8 +19,8 @@ from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.settings import Settings, TimingName
 from subord.core.view import Position
+from subord.sim.checker import Violation
 from subord.sim.liveness import complaint
-from subord.sim.safety import Violation
 from subord.sim.world import World
 
 Order = Literal["random", "ascending"]

@@ -21,7 +21,7 @@ from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.core.walk import DOORS_MAX
 from subord.sim import oracle
-from subord.sim.safety import Violation
+from subord.sim.checker import Violation
 from subord.sim.world import World
 
 JITTER = 1.1  # a pause lasts up to a tenth longer

@@ -20,7 +20,7 @@ from subord.core.events import Notice, PlaceChanged
 from subord.core.network import Network
 from subord.core.settings import Settings, TimingName
 from subord.core.view import Position
-from subord.sim.safety import Violation
+from subord.sim.checker import Violation
 from subord.sim.world import World
 
 Order = Literal["ascending", "reverse", "random"]

@@ -19,8 +19,9 @@ from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.sim import oracle, scenario
 from subord.sim.babble import datagram
+from subord.sim.checker import Violation
 from subord.sim.liveness import Healed, complaint, demand_healing
-from subord.sim.safety import Referees, Violation
+from subord.sim.safety import Referees
 from subord.sim.scenario import Scenario, Step
 from subord.sim.seen import Seen, Seer
 from subord.sim.weather import Roadblock

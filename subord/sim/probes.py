@@ -1,7 +1,7 @@
 """A probe goes out and an answer comes back, as the driver of a daemon sees to it (runtime/probing.py).
 
-Intuition: a call across the valley, and a stopwatch. Only the ways there and back count, not how long the other needed
-to hear it; whoever is stopped, or dead, does not call back.
+Intuition: a call across the valley, and a stopwatch. Only the ways there and back count, not how long the other
+needed to hear it; whoever is stopped, or dead, does not call back.
 """
 
 from __future__ import annotations

@@ -6,11 +6,9 @@ at the first foul. Their rules are written in their own words: they use none of 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from math import inf
-from typing import NoReturn
 
 from subord.core.answers import ASKED_MAX
 from subord.core.doors import NEAR_MAX
@@ -41,6 +39,8 @@ from subord.core.standings import HEARD_MAX
 from subord.core.view import Incarnation, Position
 from subord.core.walk import CALLS_MAX, DOORS_MAX
 from subord.sim import oracle
+from subord.sim.checker import Checker
+from subord.sim.order import LowerRanksLead
 from subord.sim.world import World
 
 ROWS_COUNTED_MAX = 64  # a list of up to so many rows is counted after every change, a longer one now and then
@@ -51,14 +51,6 @@ ASKED_PER_S_MAX, SAME_ASKED_PER_S_MAX = 128, 16
 QUESTIONS_SPARE = 16  # questions besides the walk: home, rejoining, a better place; vain beats while news hurry
 
 Fingerprint = tuple[object, ...]
-
-
-class Violation(Exception):  # noqa: N818 - the name says what it is
-    """An invariant does not hold; `name` is its number in docs/protocol.md."""
-
-    def __init__(self, name: str, at: float, text: str) -> None:
-        super().__init__(f"{name} at {at:.3f} s: {text}")
-        self.name, self.at, self.text = name, at, text
 
 
 def fingerprint(node: Node) -> Fingerprint:
@@ -76,83 +68,6 @@ def fingerprint(node: Node) -> Fingerprint:
         node.roster.revision,
         node.leader_changes,
     )
-
-
-class Checker(ABC):
-    """One invariant. `before` may remember something for `after`; both see only the node that was touched."""
-
-    name = ""
-
-    def before(self, _world: World, _position: Position, _event: Event) -> object:
-        return None
-
-    @abstractmethod
-    def after(self, world: World, position: Position, event: Event, actions: Sequence[Action], token: object) -> None:
-        """Raises Violation when the invariant does not hold."""
-
-    def complain(self, world: World, text: str) -> NoReturn:
-        raise Violation(self.name, world.now, text)
-
-
-class LowerRanksLead(Checker):
-    """No cycle: a leader ranks below whoever follows it, seen from both ends."""
-
-    name = "S1"
-
-    def __init__(self) -> None:
-        self._seen: dict[Position, object] = {}
-
-    def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
-        node = world.nodes.get(position)
-        if node is None:
-            return
-        if node.context.settings.mapping == "performance":
-            self._check_standings(world, position, node)
-            return
-        leader, taken = node.following.leader, node.leading.slots.taken
-        if leader is not None and not 0 < leader.position < position:
-            self.complain(world, f"{position} follows {leader.position}")
-        if taken and min(taken) <= position:
-            self.complain(world, f"{position} leads {min(taken)}")
-
-    def _check_standings(self, world: World, position: Position, node: Node) -> None:
-        """By performance: edges that both ends hold go downwards in rank, and edges that one end holds close no circle.
-
-        Whoever was restarted is another: what follows its former life follows nobody.
-        """
-        state = _standing(node), node.following.leader and node.following.leader.position, *node.leading.slots.taken
-        if state == self._seen.get(position):
-            return
-        self._seen[position] = state
-        for below in node.leading.slots.taken:
-            other = world.nodes.get(below)
-            if other is not None and _followed(world, other) == position:
-                self._demand_order(world, position, below)
-        above = _followed(world, node)
-        if above and position in world.nodes[above].leading.slots.taken:
-            self._demand_order(world, above, position)
-        line = [position]
-        while above:
-            if above in line:
-                self.complain(world, f"a circle: {line}")
-            line.append(above)
-            above = _followed(world, world.nodes[above])
-
-    def _demand_order(self, world: World, above: Position, below: Position) -> None:
-        high, low = _standing(world.nodes[above]), _standing(world.nodes[below])
-        if not (-high, above) < (-low, below):
-            self.complain(world, f"{below}, which stands by {low}, follows {above}, which stands by {high}")
-
-
-def _followed(world: World, node: Node) -> Position:
-    """The living leader in the very life that it is followed in; 0: none."""
-    leader = node.following.leader
-    there = None if leader is None else world.nodes.get(leader.position)
-    return leader.position if leader and there and there.context.incarnation == leader.incarnation else 0
-
-
-def _standing(node: Node) -> int:
-    return node.context.mapping.standings.own
 
 
 class CountedOnce(Checker):

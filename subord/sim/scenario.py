@@ -217,7 +217,7 @@ class Perform(_Step, frozen=True, tag="perform"):
 
 
 class Dwell(_Step, frozen=True, tag="dwell"):
-    """These nodes are at `site` from now on: a datagram takes 10 ms more for each step between two. Simulator only."""
+    """These nodes are at `site` from now on: a datagram takes 10 ms more a step between two. Simulator only."""
 
     nodes: Selector
     site: Annotated[int, msgspec.Meta(ge=0, le=99)]

@@ -26,7 +26,6 @@ from subord.core.events import (
     LeaderLost,
     Leave,
     Measure,
-    Neighbourhood,
     Notice,
     Performance,
     PlaceChanged,
@@ -43,8 +42,9 @@ from subord.core.events import (
 from subord.core.messages import Message
 from subord.core.node import Node
 from subord.core.settings import Settings
-from subord.core.showing import is_memorable, neighbourhood
+from subord.core.showing import is_memorable
 from subord.core.view import Incarnation, Position
+from subord.sim.disk import Disks
 from subord.sim.probes import send_probe
 from subord.sim.weather import DELAY_S, Weather
 from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
@@ -53,7 +53,6 @@ WAITING_MAX = 256  # datagrams in the socket of a process that does not read: ab
 # As runtime/edge.py opens the stream to the first leader, to a new one, and once more when it broke.
 FIRST_EDGE_DELAY_S, EDGE_DELAY_S, EDGE_RETRY_S = (3.0, 5.0), (0.5, 1.5), 1.5
 BOOT_INCARNATION = 1_000_000
-SAVE_S = 5.0  # as in daemon.py
 WAKEUP = Wakeup()
 TICK_S = 1e-6
 AT_ONCE_MAX = 10_000_000  # things that happen in one instant
@@ -100,11 +99,10 @@ class World:
         self.on_notice: Callable[[Position, Notice], None] = lambda _position, _notice: None
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
-        self._disk: dict[Position, Neighbourhood] | None = {} if disk else None
-        self._to_save: set[tuple[Position, int]] = set()  # and which life of it
+        self._disks = Disks(self, are_there=disk)
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
-        self._boots: Counter[Position] = Counter()
+        self.boots: Counter[Position] = Counter()
         self._lives: dict[tuple[Position, Incarnation], int] = {}
         self._ahead_s: dict[Position, float] = {}
         self._addresses: dict[Position, str] = {}  # of all who have spoken; the network remembers only some
@@ -116,13 +114,13 @@ class World:
 
     def start(self, position: Position, known: tuple[Position, ...] = (), *, incarnation: int | None = None) -> None:
         """Start a daemon, or start it again: its incarnation is then higher, unless another is given."""
-        self._boots[position] += 1
-        boot = self._boots[position]
+        self.boots[position] += 1
+        boot = self.boots[position]
         self.hosts.add(position)
         self.paused.pop(position, None)
         if incarnation is None:
             incarnation = self.incarnation_of(boot)
-        remembered, memory = (self._disk or {}).get(position), Known(known)
+        remembered, memory = self._disks.of(position), Known(known)
         if remembered is not None:  # as daemon.py does
             incarnation = max(incarnation, remembered.incarnation + 1)
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
@@ -162,13 +160,12 @@ class World:
     def reuse(self, position: Position) -> None:
         """Another host, without memory and with a clock of its own, has the address at once."""
         self.vanish(position)
-        if self._disk is not None:
-            self._disk.pop(position, None)
+        self._disks.lose(position)
         self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
 
     def leave(self, position: Position, grace_s: float = 2.0) -> None:
         """SIGTERM."""
-        self._save(position, self._boots[position])
+        self._disks.save(position, self.boots[position])
         self.feed(position, Leave(grace_s))
 
     def pause(self, position: Position) -> None:
@@ -191,21 +188,6 @@ class World:
         """Its clock leaps forward."""
         self._ahead_s[position] = self._ahead_s.get(position, 0.0) + seconds
         self._wake(position)
-
-    def _remember(self, position: Position) -> None:
-        """As daemon.py does: not at once, because one change is often followed by another."""
-        life = position, self._boots[position]
-        if self._disk is not None and life not in self._to_save:
-            self._to_save.add(life)
-            self.after(SAVE_S, self._save, *life)
-
-    def _save(self, position: Position, boot: int) -> None:
-        """Unless it has another life, or none, by now."""
-        self._to_save.discard((position, boot))
-        node = self.nodes.get(position)
-        found = neighbourhood(node) if node is not None and boot == self._boots[position] else None
-        if self._disk is not None and found is not None:
-            self._disk[position] = found
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -302,7 +284,7 @@ class World:
     def _note(self, position: Position, notice: Notice) -> None:
         node = self.nodes.get(position)  # None: it has just left
         if node is not None and is_memorable(node, notice):
-            self._remember(position)
+            self._disks.remember(position, self.boots[position])
         if isinstance(notice, PlaceChanged):
             self.moved_at = self.now
             self._hang_up(position)
@@ -443,7 +425,7 @@ class World:
     @property
     def nodes_ever(self) -> int:
         """How many addresses have had a daemon."""
-        return len(self._boots)
+        return len(self.boots)
 
     def life(self, position: Position, incarnation: Incarnation) -> int:
         """Which life of `position` had this incarnation, counted from 1; 0: none."""

@@ -17,9 +17,9 @@ from subord.core.settings import MappingName, Settings
 from subord.core.slots import Granted, Slots
 from subord.core.view import Place
 from subord.sim import campaign, scenario
+from subord.sim.checker import Violation
 from subord.sim.draw import draw
 from subord.sim.liveness import demand_healing
-from subord.sim.safety import Violation
 from subord.sim.scenario import read, write
 from subord.sim.world import World
 

@@ -10,8 +10,8 @@ import pytest
 
 from subord.core.network import NetworkError
 from subord.sim import growth
+from subord.sim.checker import Violation
 from subord.sim.growth import Start, depth_min, measure
-from subord.sim.safety import Violation
 
 
 @pytest.mark.parametrize("nodes", [3, 15, 63])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from subord.sim import moves
+from subord.sim.checker import Violation
 from subord.sim.growth import depth_min
 from subord.sim.moves import LAYOUTS, ORDERS, SIZE, Case, Layout, Order, Town, churn, happen, positions_of
-from subord.sim.safety import Violation
 
 NODES = 60
 EVENTS = 3

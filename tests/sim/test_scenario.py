@@ -8,8 +8,8 @@ import pytest
 
 from subord.cli import main, simulate
 from subord.sim import scenario
+from subord.sim.checker import Violation
 from subord.sim.play import Play
-from subord.sim.safety import Violation
 from subord.sim.scenario import Cluster, ScenarioError, folded, read, select, write
 
 SHIPPED = sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml"))

@@ -1,0 +1,50 @@
+"""What hosts have on their disks, as daemon.py writes it (runtime/store.py).
+
+Intuition: a drawer in every house. What lies in it is still there when somebody moves out and in again, and is a few
+seconds old.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subord.core.showing import neighbourhood
+
+if TYPE_CHECKING:
+    from subord.core.events import Neighbourhood
+    from subord.core.view import Position
+    from subord.sim.world import World
+
+SAVE_S = 5.0  # as in daemon.py
+
+
+class Disks:
+    """By position; without `are_there` nothing is kept."""
+
+    def __init__(self, world: World, *, are_there: bool) -> None:
+        self._world = world
+        self._are_there = are_there
+        self._of: dict[Position, Neighbourhood] = {}
+        self._to_save: set[tuple[Position, int]] = set()  # and which life of it
+
+    def of(self, position: Position) -> Neighbourhood | None:
+        return self._of.get(position)
+
+    def lose(self, position: Position) -> None:
+        """Another host is there now."""
+        self._of.pop(position, None)
+
+    def remember(self, position: Position, boot: int) -> None:
+        """Not at once, because one change is often followed by another."""
+        life = position, boot
+        if self._are_there and life not in self._to_save:
+            self._to_save.add(life)
+            self._world.after(SAVE_S, self.save, *life)
+
+    def save(self, position: Position, boot: int) -> None:
+        """Unless it has another life, or none, by now."""
+        self._to_save.discard((position, boot))
+        node = self._world.nodes.get(position)
+        found = neighbourhood(node) if node is not None and boot == self._world.boots[position] else None
+        if self._are_there and found is not None:
+            self._of[position] = found

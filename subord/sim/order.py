@@ -1,0 +1,73 @@
+"""S1: who may lead whom, and no circles (docs/protocol.md, section 8).
+
+Intuition: a referee who knows nothing but who is in front of whom.
+"""
+
+from __future__ import annotations
+
+from subord.core.events import Event
+from subord.core.node import Node
+from subord.core.view import Position
+from subord.sim.checker import Checker
+from subord.sim.world import World
+
+
+class LowerRanksLead(Checker):
+    """No cycle: a leader ranks below whoever follows it, seen from both ends."""
+
+    name = "S1"
+
+    def __init__(self) -> None:
+        self._seen: dict[Position, object] = {}
+
+    def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
+        node = world.nodes.get(position)
+        if node is None:
+            return
+        if node.context.settings.mapping == "performance":
+            self._check_standings(world, position, node)
+            return
+        leader, taken = node.following.leader, node.leading.slots.taken
+        if leader is not None and not 0 < leader.position < position:
+            self.complain(world, f"{position} follows {leader.position}")
+        if taken and min(taken) <= position:
+            self.complain(world, f"{position} leads {min(taken)}")
+
+    def _check_standings(self, world: World, position: Position, node: Node) -> None:
+        """By performance: edges that both ends hold go down in rank, and edges that one end holds close no circle.
+
+        Whoever was restarted is another: what follows its former life follows nobody.
+        """
+        state = _standing(node), node.following.leader and node.following.leader.position, *node.leading.slots.taken
+        if state == self._seen.get(position):
+            return
+        self._seen[position] = state
+        for below in node.leading.slots.taken:
+            other = world.nodes.get(below)
+            if other is not None and _followed(world, other) == position:
+                self._demand_order(world, position, below)
+        above = _followed(world, node)
+        if above and position in world.nodes[above].leading.slots.taken:
+            self._demand_order(world, above, position)
+        line = [position]
+        while above:
+            if above in line:
+                self.complain(world, f"a circle: {line}")
+            line.append(above)
+            above = _followed(world, world.nodes[above])
+
+    def _demand_order(self, world: World, above: Position, below: Position) -> None:
+        high, low = _standing(world.nodes[above]), _standing(world.nodes[below])
+        if not (-high, above) < (-low, below):
+            self.complain(world, f"{below}, which stands by {low}, follows {above}, which stands by {high}")
+
+
+def _followed(world: World, node: Node) -> Position:
+    """The living leader in the very life that it is followed in; 0: none."""
+    leader = node.following.leader
+    there = None if leader is None else world.nodes.get(leader.position)
+    return leader.position if leader and there and there.context.incarnation == leader.incarnation else 0
+
+
+def _standing(node: Node) -> int:
+    return node.context.mapping.standings.own
