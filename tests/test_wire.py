@@ -92,9 +92,25 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
         st.integers(0, RETRY_MS_MAX),
         positions(HINTS_MAX),
         NATURAL,
+        CLASS,
     ),
     Ask: st.builds(Ask, NATURAL, NATURAL, TERMS, NATURAL, CLASS, CLASS),
-    Advice: st.builds(Advice, NATURAL, NATURAL, st.booleans(), NATURAL, positions(HINTS_MAX), NATURAL),
+    Advice: st.builds(
+        Advice,
+        NATURAL,
+        NATURAL,
+        st.booleans(),
+        NATURAL,
+        positions(HINTS_MAX),
+        NATURAL,
+        st.lists(COUNT, max_size=HINTS_MAX).map(tuple),
+        COUNT,
+        NATURAL,
+        COUNT,
+        CLASS,
+        CLASS,
+        positions(HINTS_MAX),
+    ),
     Back: st.builds(Back, NATURAL, st.integers(1, TOP)),
     Beat: st.builds(Beat, NATURAL, NATURAL, NATURAL, MILLISECONDS, NATURAL, CHANGES, positions(12), st.booleans()),
     Echo: st.builds(Echo, NATURAL, NATURAL, st.none() | GUIDANCE),
@@ -143,7 +159,7 @@ LONGEST_CHANGES = tuple(
 LONGEST: list[Message] = [
     Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE, COUNT_TOP, CLASS_MAX),
     Accept(TOP, TOP, LONGEST_GUIDANCE),
-    Refuse(TOP, TOP, No.LEAVING, "x" * REASON_CHARACTERS_MAX, RETRY_MS_MAX, tops(HINTS_MAX), TOP),
+    Refuse(TOP, TOP, No.LEAVING, "x" * REASON_CHARACTERS_MAX, RETRY_MS_MAX, tops(HINTS_MAX), TOP, CLASS_MAX),
     Ask(TOP, TOP, LONGEST_TERMS, TOP, CLASS_MAX, CLASS_MAX),
     Advice(
         TOP,
@@ -274,6 +290,38 @@ def test_no_number_is_negative(message: Message, field: str) -> None:
     """Whatever passes here is used as a position or a time, and is sent on."""
     negative = msgspec.structs.replace(message, **{field: -1})
     assert decode(HEADER + msgspec.msgpack.encode(negative)) is Fault.MALFORMED
+
+
+CLASSES = [
+    (message, field)
+    for message in (*LONGEST, LONGEST_CHANGES[0])
+    for field in ("standing", "performance", "root_standing", "round_trip")
+    if hasattr(message, field)
+]
+
+
+@pytest.mark.parametrize("wrong", [-1, CLASS_MAX + 1, 1 << 70, 128.0, True, "128", None])
+@pytest.mark.parametrize(
+    ("message", "field"), CLASSES, ids=[f"{type(message).__name__}-{field}" for message, field in CLASSES]
+)
+def test_a_class_is_a_small_whole_number(message: msgspec.Struct, field: str, wrong: object) -> None:
+    told = msgspec.structs.replace(message, **{field: wrong})
+    if isinstance(told, Change):
+        told = Beat(1, 1, 1, 1, 1, (told,))
+    try:
+        data = encode(told)  # type: ignore[arg-type]
+    except OverflowError:
+        return  # it cannot even be said
+    assert decode(data) is Fault.MALFORMED
+
+
+def test_every_message_with_a_class_is_in_that_table() -> None:
+    counted = sum(
+        field in {"standing", "performance", "root_standing", "round_trip"}
+        for kind in (*STRATEGIES, Change)
+        for field in kind.__struct_fields__
+    )
+    assert len(CLASSES) == counted
 
 
 def test_versions_are_read_in_any_version() -> None:

@@ -34,6 +34,12 @@ class Bettering:
         timing = context.timing
         self.rest_s_max = timing.home_interval_s_max * (RARER if context.mapping.by_latency else 1)
 
+    def accepted(self, leader: Position, *, by_choice: bool) -> None:
+        """We are about to follow somebody."""
+        present = self._following.leader
+        if by_choice and not self._context.mapping.has_homes and present is not None and present.position != leader:
+            self.budget.spend(self._context.now)
+
     def settle(self) -> None:
         """We have a new leader."""
         self._vain_looks = self.rising.looks = 0
@@ -44,13 +50,15 @@ class Bettering:
         """What to do at once; None: stay, or wait for what is being measured."""
         level = len(self._following.path)
         if self._context.mapping.by_performance:
-            move = self.rising.choose(advice, level, self._siblings())
-            return move if move is None or self.budget.allows(self._context.now) else None
+            return self.rising.choose(advice, level, self._siblings(), self._may_move)
         if self._context.mapping.by_latency:
             self.nearness.look(advice)
             return None
         found = better_place(advice, level)
         return None if found is None else Move(*found, self._context.mapping.standings.own)
+
+    def _may_move(self) -> bool:
+        return self.budget.allows(self._context.now)
 
     def _siblings(self) -> tuple[Position, ...]:
         """Who stand beside us and have room: for those whom we leave behind."""

@@ -37,7 +37,8 @@ def near_doors(node: Position, mapping: Mapping) -> list[Position]:
 def likely_doors(node: Position, mapping: Mapping) -> list[Position]:
     """At most 1 + LIKELY positions that may lead us and start later than we: our home, our lower neighbours."""
     home = mapping.first_of(node)
-    lower = (p for p in islice(mapping.neighbours(node), NEIGHBOURS) if mapping.may_lead(p, node))
+    beside = islice(mapping.neighbours(node), NEIGHBOURS)
+    lower = (p for p in beside if mapping.by_performance or mapping.may_lead(p, node))
     return list(dict.fromkeys((*(() if home is None else (home,)), *islice(lower, LIKELY))))
 
 

@@ -37,6 +37,8 @@ class Joining(Search):
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
         """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
         self._patience.end()
+        if len(path) > 1:  # else it was the root: whoever follows it stands on our level
+            self.bettering.rising.unsettle()
         self.hearsay.forget()  # it came from the tree that we lost
         self._begin_search(Aim.NEXT, alternates)
         self._round.root = next((root for root in path[:1] if root != avoid), self._context.position)
@@ -140,7 +142,9 @@ class Joining(Search):
             self.told_home()
         elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, source):
             self._questions.ask(advice.root)  # our root is none any more
-        elif not (self._walk.is_beside(source) and self.introductions.introduce(advice.root)):
+        elif self._walk.is_beside(source) and self.introductions.introduce(advice.root):
+            pass
+        elif self._context.mapping.has_homes or source in self._following.path[:1]:
             move = self.bettering.choose(advice)
             if move is not None:
                 self._move(move)
@@ -154,6 +158,7 @@ class Joining(Search):
             self._propose(move.leader, move.wish, standing=move.standing)
             return
         root = self._following.path[0]
+        self.bettering.budget.spend(self._context.now)
         self.bettering.rising.stand(move.standing)
         self._questions.clear()
         self._end_alone()

@@ -104,7 +104,7 @@ class Leading:
                     self._evict(verdict.evicted, displacer=source)
                 self._take(source, propose, verdict.place)
             case No():
-                self._refuse(source, propose.exchange, verdict)
+                self._refuse(source, propose.exchange, verdict, standing=propose.standing)
             case _:
                 assert_never(verdict)
 
@@ -135,7 +135,7 @@ class Leading:
             self._watch()
         context.send(source, Accept(context.incarnation, propose.exchange, self.guidance()))
 
-    def _refuse(self, source: Position, exchange: int, no: No, retry_ms: int = 0) -> None:
+    def _refuse(self, source: Position, exchange: int, no: No, retry_ms: int = 0, standing: int = 0) -> None:
         context = self._context
         context.send(
             source,
@@ -145,7 +145,7 @@ class Leading:
                 no,
                 WORDS[no],
                 retry_ms,
-                () if no is No.BUSY else self.hints(source),
+                () if no is No.BUSY else self.hints(source, standing),
                 self.slots.highest_guest,
                 context.mapping.standings.own,
             ),
@@ -210,9 +210,9 @@ class Leading:
             ),
         )
 
-    def hints(self, node: Position) -> tuple[Position, ...]:
+    def hints(self, node: Position, standing: int = 0) -> tuple[Position, ...]:
         """Live positions other than us that may have room for `node`, best first; our root among them."""
-        places = self.openings.suggest(node, len(self._following.path), HINTS_MAX - 2)
+        places = self.openings.suggest(node, len(self._following.path), HINTS_MAX - 2, standing=standing)
         others = [p for p in places.hints if p != self._context.position]
         return self._with_path(others or self._displaceable(node))
 
@@ -268,7 +268,7 @@ class Leading:
                 continue
             self._roster.state(known.position, change, now)
             if change.position == known.position:
-                known.standing = min(known.standing, change.standing)  # it sank; to rise it proposes anew
+                known.report(change.standing)
         for position in beat.gone:
             self._roster.retract(known.position, position, now)
         # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
@@ -294,7 +294,11 @@ class Leading:
         return len(self._roster.claims.get(known.position, ())) != beat.rows
 
     def on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
-        """A subordinate leaves us."""
+        """A subordinate leaves us; or somebody takes leave of us who believes that we still follow it."""
+        if goodbye.why in (Why.LEAVING, Why.DISPLACED):
+            if self.admits():
+                self._context.send(source, Goodbye(self._context.incarnation, Why.MOVED))
+            return
         known = self.slots.taken.get(source)
         if known is None:
             return
@@ -303,6 +307,12 @@ class Leading:
             return
         self._release(source)
 
+    def forget(self, above: Iterable[Position]) -> None:
+        """These stand above us: whoever of them we still list has left us, and its goodbye was lost."""
+        for position in above:
+            if position in self.slots.taken:
+                self._release(position)
+
     def _release(self, position: Position) -> None:
         del self.slots.taken[position]
         self._roster.drop(position, self._context.now)
@@ -310,7 +320,8 @@ class Leading:
     def _evict(self, guest: Position, displacer: Position) -> None:
         """The displacer ranks below the guest and brings free slots with it: the first place to try."""
         context = self._context
-        context.send(guest, Goodbye(context.incarnation, Why.DISPLACED, (displacer, *self.hints(guest))))
+        hints = self.hints(guest, self.slots.taken[guest].standing)
+        context.send(guest, Goodbye(context.incarnation, Why.DISPLACED, (displacer, *hints)))
         self._release(guest)
 
     # -- vigil ----------------------------------------------------------------------------------------------
@@ -330,8 +341,7 @@ class Leading:
     def lose(self, position: Position, cause: LostCause) -> None:
         """A subordinate vanished without goodbye: it is shown as missing for a while."""
         context = self._context
-        known = self.slots.taken.get(position)
-        if known is None:
+        if (known := self.slots.taken.get(position)) is None:
             return
         context.note(SubordinateLost(position, cause, context.now - known.heard_at))
         place = 1 if known.place is Place.HOME else 2

@@ -24,7 +24,7 @@ from subord.core.following import Following
 from subord.core.messages import Advice, Wish
 from subord.core.view import Position
 
-CANDIDATES_MAX = 12  # of one look, our leader among them
+CANDIDATES_MAX = 16  # of one look, our leader among them
 SAMPLES = 4
 SAMPLES_MIN = 2  # answered
 PAUSE_ANSWERS = 0.125  # between two samples, in waits for an answer
@@ -32,6 +32,7 @@ NEARER = 2.0  # times must somebody be to be worth a move
 GAIN_S_MIN = 0.001
 KNOWN_MAX = 64
 TIPS_MAX = 8
+FULL_RESTS = 4  # so many of the longest rests of a guest is somebody taken for full
 
 Decided = Callable[[Position, Wish], None]
 
@@ -59,9 +60,8 @@ class Nearness:
         self._samples_left = 0
         self._advice: Advice | None = None
         self._tips: list[Position] = []  # near those who were near, but full
-        self._full: dict[
-            Position, bool
-        ] = {}  # had no room since we have this leader; and a guest that ranks above us
+        self._full: dict[Position, tuple[float, bool]] = {}
+        """Had no room: until when that is believed, and whether a guest ranks above us."""
         self._round_trip_s = 0.0  # to our leader by its echoes, when we last looked
 
     def __len__(self) -> int:
@@ -75,9 +75,10 @@ class Nearness:
         if leader is None or self._samples_left:
             return
         path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
-        near = sorted(self.known, key=lambda p: self.known[p].seconds)[:2]
+        near = sorted(self.known, key=lambda p: self.known[p].seconds)[:1]
         siblings = [p for p in leader.guidance.siblings if may_lead(p, own)]
-        found = (*self._tips, *path[-2:-1], *advice.others, *advice.hints[:2], *near, *siblings)
+        beside = self._context.chance.sample(siblings, len(siblings))
+        found = (*self._tips[:3], *path[-2:-1], *near, *advice.others, *advice.hints[:1], *beside)
         others = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
         self._to_ask = (leader.position, *others[: CANDIDATES_MAX - 1])
         self._tips, self._fresh, self._asked = [], {}, {}
@@ -121,6 +122,8 @@ class Nearness:
         if self._samples_left:
             self._ask()
             return
+        for silent in set(self._to_ask) - self._fresh.keys():
+            self.known.pop(silent, None)
         self.stop()
         readings = {p: each for p, each in self._fresh.items() if each.samples >= SAMPLES_MIN}
         for position, reading in readings.items():
@@ -141,10 +144,11 @@ class Nearness:
         here = readings[leader.position]
         costs = {p: cost(each, here) for p, each in readings.items() if p != leader.position}
         near = {p: each for p, each in costs.items() if is_nearer(each, here.seconds)}
+        self._full = {p: (until, gives) for p, (until, gives) in self._full.items() if until > self._context.now}
         with_room = {p: each for p, each in near.items() if p not in self._full}
         if with_room:
             return self._first_of(with_room), Wish.GUEST
-        crowded = {p: each for p, each in near.items() if self._full.get(p)}
+        crowded = {p: each for p, each in near.items() if p in self._full and self._full[p][1]}
         if crowded and not self._tips:
             # Whoever ranks above us finds a near place more easily than we do: more may lead it.
             return self._first_of(crowded), Wish.DISPLACE
@@ -161,9 +165,10 @@ class Nearness:
     def was_full(self, position: Position, highest_guest: Position, hints: Iterable[Position]) -> None:
         """Somebody near has no room, but knows who has: probably near as well."""
         mapping, own = self._context.mapping, self._context.position
-        if position in self._full or len(self._full) >= KNOWN_MAX:
-            self._full.clear()  # all of that was long ago
-        self._full[position] = mapping.may_lead(own, highest_guest)
+        if len(self._full) >= KNOWN_MAX:
+            self._full.clear()  # most of that was long ago
+        until = self._context.now + FULL_RESTS * self._context.timing.home_interval_s_max
+        self._full[position] = until, mapping.may_lead(own, highest_guest)
         self._tips = [p for p in dict.fromkeys((*self._tips, *hints)) if p not in self._full][:TIPS_MAX]
 
     @property

@@ -111,8 +111,7 @@ class Node:
         self.phase = Phase.SEEKING
         self.place: Place | None = None
         self.placed_at = now
-        self.reason = "just started"
-        self.leader_changes = 0
+        self.reason, self.leader_changes = "just started", 0
         self._path: tuple[Position, ...] = ()
         self._lost_at: float | None = None
         self._shown = (0, 0)
@@ -182,6 +181,7 @@ class Node:
             self.leading.bring_home()
         if self.phase is not Phase.GONE:
             self.ranks.follow(self.phase)
+            self.joining.plan()
             self.following.report_soon()
         shown = (self.roster.live, self.roster.not_home)
         if shown != self._shown:
@@ -362,6 +362,7 @@ class Node:
         if self.following.leader is None or self.following.leader.position != leader:
             self.ranks.on_new_leader()
         self.following.attach(leader, incarnation, guidance)
+        self.leading.forget((*guidance.path, leader))
         self.herald.led()
         self._on_path()
         self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])

@@ -101,13 +101,13 @@ class Openings:
         return Places(chosen, tuple(self._levels[p] for p in chosen), wanted, swap)
 
     def some_for(self, node: Position) -> tuple[Position, ...]:
-        """Live ones with room that may lead the node: the nearest by number, and some by chance."""
+        """Live ones that may lead the node: the nearest by number, and some by chance. Who is full knows others."""
         may_lead, living = self._context.mapping.may_lead, self._living
         at = bisect_left(living, node)
-        beside = islice((p for p in reversed(living[max(0, at - LOOKED_AT_MAX) : at]) if self._free[p] > 0), BESIDE)
+        beside = reversed(living[max(0, at - BESIDE) : at])
         below = range(at)  # lower positions, which is all who may lead where this is asked for
         drawn = (living[n] for n in self._context.chance.sample(below, min(PICKED_MAX, len(below))))
-        found = dict.fromkeys((*beside, *(p for p in drawn if self._free[p] > 0)))
+        found = dict.fromkeys((*beside, *drawn))
         return tuple(p for p in found if may_lead(p, node))[:HINTS_MAX]
 
     def swap(self, node: Position, level: int) -> Position:
@@ -201,6 +201,9 @@ class Openings:
                 self._vacant[levels[position]].append(position)
             if rows[position].place == GUEST and self._free.get(leader, 1) <= 0:
                 self._guests[levels[leader]].append((leader, position))
+        if mapping.by_performance:
+            for places in self._vacant:
+                places.sort()
         if mapping.by_performance and top == 0:
             self._seating.draw(rows, levels)
 

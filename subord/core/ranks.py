@@ -10,13 +10,16 @@ from collections.abc import Callable
 from math import inf
 
 from subord.core.agenda import Alarm
-from subord.core.classes import UNKNOWN, steady_class
+from subord.core.classes import CLASS_MAX, UNKNOWN, steady_class
 from subord.core.context import Context
 from subord.core.following import Following
 from subord.core.joining import Joining
 from subord.core.leading import Leading
 from subord.core.phases import Phase
 from subord.core.questions import Aim
+from subord.core.view import Position
+
+HEIRS_MAX = 3  # named to the subordinates of a root that sinks
 
 
 class Ranks:
@@ -37,7 +40,7 @@ class Ranks:
     def remember(self, standing: int) -> None:
         """By that class we stood in our last life: whom we led then still ranks above it."""
         if self._context.mapping.by_performance:
-            self._rising.stand(standing)
+            self._rising.stand(min(max(standing, UNKNOWN), CLASS_MAX))
 
     def on_performance(self, jobs: float) -> None:
         """So many in a unit of time."""
@@ -78,9 +81,17 @@ class Ranks:
         if not self._rising.must_sink:
             self._rising.stay()
             self._joining.look_now()
-        elif self._rising.sink(self._leading.guidance().alternates):
+        elif self._rising.sink(self._next_leaders()):
             self._stood()
             self._joining.look_soon(Aim.BETTER if self._following.leader is not None else Aim.LOWER)
+
+    def _next_leaders(self) -> tuple[Position, ...]:
+        """For those whom we send away: of a root's the best of them, which will be root."""
+        slots = self._leading.slots
+        if self._following.leader is not None:
+            return self._leading.guidance().alternates
+        best = sorted(slots.taken.values(), key=slots.rank_of)[:HEIRS_MAX]
+        return tuple(each.position for each in best)
 
     def _stood(self) -> None:
         """We stand by another class: what we proposed as somebody else is not valid any more."""

@@ -10,7 +10,7 @@ Nothing else makes a node move: who stands one level off, because others came or
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 
 import msgspec
@@ -20,6 +20,7 @@ from subord.core.classes import CLASS_MAX, UNKNOWN, steady_class
 from subord.core.context import Context
 from subord.core.messages import Advice, Goodbye, Why, Wish
 from subord.core.slots import Slots
+from subord.core.standings import NOBODY
 from subord.core.view import Position
 
 SURE_LOOKS = 3  # that find us on the right level, while others are still moving
@@ -44,7 +45,7 @@ class Rising:
         self._standings = context.mapping.standings
         self._slots = slots
         self.jobs: float | None = None  # in a unit of time, as last given
-        self._is_new = False  # our standing has changed, and we have not found our level yet
+        self._is_new = False  # our standing or our leader has changed, and we have not found our level yet
         self._off_min = OFF_MIN + (context.settings.fanout < LOW_FANOUT)
         self.wanted: int | None = None  # as the root last said
         self._right_looks = 0  # one after the other
@@ -98,6 +99,10 @@ class Rising:
             context.send(position, Goodbye(context.incarnation, Why.LEAVING, hints))
         context.agenda.plan(Alarm.SINK, context.now + context.timing.answer_s)
 
+    def unsettle(self) -> None:
+        """We lost our leader: the next one may stand on another level."""
+        self._is_new, self._right_looks = True, 0
+
     def stand(self, standing: int) -> None:
         """From now on by that class."""
         self._is_new = self._is_new or self._standings.own != standing
@@ -112,11 +117,13 @@ class Rising:
 
     # -- up, or to the right level -------------------------------------------------------------------------
 
-    def choose(self, advice: Advice, level: int, hints: tuple[Position, ...]) -> Move | None:
+    def choose(
+        self, advice: Advice, level: int, hints: tuple[Position, ...], may_move: Callable[[], bool]
+    ) -> Move | None:
         """What the root's advice means for us on `level`; None: stay. `hints` are for those whom we leave behind."""
         standing = max(self.target, self._standings.own)
         if advice.hints[:1] == (self._context.position,):
-            return Move(0, Wish.GUEST, standing)
+            return Move(0, Wish.GUEST, standing) if may_move() else None
         self.wanted = advice.wanted
         off = abs(level - advice.wanted)
         self._right_looks = self._right_looks + 1 if off == 0 else 0
@@ -128,9 +135,11 @@ class Rising:
         found = self._among(advice, off, standing)
         if found is None:
             self.looks += 1
+        elif not may_move():
+            return None
         elif off >= self._off_min and self._standings.own != UNKNOWN and self._slots.taken:
             # Those below us stand where they belong: we go alone, and they find another leader first.
-            self._standings.sinks_to = UNKNOWN
+            self._standings.sinks_to = NOBODY
             self._send_away(self._slots.taken, hints)
             return None
         return found

@@ -270,8 +270,7 @@ class Search(ABC):
         self.answers.mark(self._context.now, source, "accepted")
         self._questions.clear()
         self.bettering.rising.stand(question.standing)
-        if self.aim is Aim.BETTER and not self._context.mapping.has_homes:
-            self.bettering.budget.spend(self._context.now)
+        self.bettering.accepted(source, by_choice=self.aim is Aim.BETTER)
         self.peers.know(accept.guidance.path)
         self._ends.attached(source, accept.incarnation, accept.guidance)
 
@@ -297,7 +296,8 @@ class Search(ABC):
             if self._round.may_advise(self._round.root):
                 self._ask_adviser(self._round.root)
         self._fail(question, f"refused: {refuse.text}")
-        return True
+        # Who wanted to rise may still stay where it is, as it is.
+        return question.standing <= self._context.mapping.standings.own
 
     def on_advice(self, source: Position, advice: Advice) -> None:
         """Somebody is there. Its root knows best, so it is asked before anybody is proposed to."""

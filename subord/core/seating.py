@@ -34,6 +34,8 @@ class Seating:
         self._levels: Mapping[Position, int] = {}
         self._order: list[Rank] = []  # of all, by what they measure
         self._on_level: list[list[Position]] = []
+        self._roomy: list[list[Position]] = []  # those of them with room, first who has fewer than p subordinates
+        self._spare = context.settings.guest_slots
         self._tall: dict[int, list[Position]] = {}
 
     def draw(self, rows: Mapping[Position, Change], levels: Mapping[Position, int]) -> None:
@@ -43,6 +45,8 @@ class Seating:
         self._on_level = [[] for _ in range(max(levels.values(), default=0) + 1)]
         for position, level in levels.items():
             self._on_level[level].append(position)
+        roomy = ([p for p in each if self._free(p) > 0] for each in self._on_level)
+        self._roomy = [sorted(each, key=lambda p: self._free(p) <= self._spare) for each in roomy]
 
     def _measured(self, change: Change) -> Rank:
         return self._context.mapping.rank(change.position, change.performance or change.standing)
@@ -67,17 +71,17 @@ class Seating:
         rank = self._context.mapping.rank(node, performance)
         row = self._rows.get(node)
         present = row.leader if row is not None else 0
-        may_stay = present in self._levels and self._context.mapping.rank(present) < rank
+        may_stay = present in self._levels and self._leading_rank(present) < rank
         right = wanted - 1
         if may_stay and self._levels[present] == right:
             yield present
-        yield from self._with_room(right, node, rank)
+        yield from self._with_room(right, node, rank, present)
         if may_stay and self._levels[present] != right:
             yield present
         if row is None or not may_stay:
             for level in sorted(range(len(self._on_level)), key=lambda level: abs(level - right)):
                 if level != right:
-                    yield from self._with_room(level, node, rank)
+                    yield from self._with_room(level, node, rank, present)
 
     def giving_way(self, node: Position, performance: int, wanted: int) -> Position:
         """A leader on the right level, one of whose subordinates stands too high and ranks above; 0: none."""
@@ -101,14 +105,19 @@ class Seating:
     def _measured_class(self, position: Position) -> int:
         return self._rows[position].performance or self._rows[position].standing
 
-    def _with_room(self, level: int, node: Position, rank: Rank) -> list[Position]:
-        """Those who have fewer than p subordinates first, then the nearest."""
-        if not 0 <= level < len(self._on_level):
+    def _with_room(self, level: int, node: Position, rank: Rank, present: Position) -> list[Position]:
+        """Those who have fewer than p subordinates first, then the nearest; not the `present` leader."""
+        if not 0 <= level < len(self._roomy):
             return []
-        mapping, spare = self._context.mapping, self._context.settings.guest_slots
-        good = [
+        good = (
             p
-            for p in self._on_level[level][:LOOKED_AT_MAX]
-            if p != node and self._free(p) > 0 and mapping.rank(p) < rank
-        ]
-        return sorted(good, key=lambda p: (self._free(p) <= spare, abs(p - node), p))[:CHOICE]
+            for p in self._roomy[level]
+            if p not in (node, present) and self._free(p) > 0 and self._leading_rank(p) < rank
+        )
+        looked_at = islice(good, LOOKED_AT_MAX)
+        return sorted(looked_at, key=lambda p: (self._free(p) <= self._spare, abs(p - node), p))[:CHOICE]
+
+    def _leading_rank(self, leader: Position) -> Rank:
+        """Our own may be sinking."""
+        mapping = self._context.mapping
+        return mapping.leading_rank() if leader == self._context.position else mapping.rank(leader)

@@ -30,10 +30,17 @@ class Subordinate(msgspec.Struct, kw_only=True):
     heard_at: float
     due_at: float  # promised time of its next beat
     number: int = 0  # of its last beat
-    standing: int = UNKNOWN  # by its own word when it came
+    standing: int = UNKNOWN  # by its own word when it came, or the worse one that it sank to
+    stands: bool = False  # it has said that it stands by that
     cut: bool = False  # its stream closed, and it has not called since
     spared: bool = False  # overdue, but so was everybody: given one more silence
     swept: bool = False  # it has reported its whole subtree in this session
+
+    def report(self, standing: int) -> None:
+        """Its own row says so. What it said before it heard that we accepted it is no sinking."""
+        self.stands = self.stands or standing == self.standing
+        if self.stands:
+            self.standing = min(self.standing, standing)
 
 
 class Granted(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from subord.core.roster import Claim
 from subord.core.view import Position
 
 HEARD_MAX = 1024
+NOBODY = -1  # below every class: whoever leads by it leads nobody
 
 
 class Standings:
@@ -38,6 +39,11 @@ class Standings:
         self._heard[position] = standing
         if len(self._heard) > HEARD_MAX:
             del self._heard[next(iter(self._heard))]
+
+    def told(self, position: Position, standing: int) -> None:
+        """Somebody else said so; who does not know it himself says UNKNOWN."""
+        if standing != UNKNOWN:
+            self.heard(position, standing)
 
     def knows(self, position: Position) -> bool:
         return position == self._owner or position in self.rows or position in self._heard
@@ -59,12 +65,14 @@ def learn(standings: Standings, source: Position, message: Message) -> None:
         case Propose() | Refuse() | Announce():
             standings.heard(source, message.standing)
         case Ask():
-            standings.heard(message.asker or source, message.standing)
+            standings.heard(source, message.standing) if not message.asker else standings.told(
+                message.asker, message.standing
+            )
         case Advice():
             standings.heard(source, message.standing)
             if message.root not in (0, source):
-                standings.heard(message.root, message.root_standing)
+                standings.told(message.root, message.root_standing)
         case Meet():
-            standings.heard(message.root, message.standing)
+            standings.told(message.root, message.standing)
         case _:
             pass

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from subord.core.classes import CLASS_MAX
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
 from subord.core.view import Position
@@ -66,6 +67,9 @@ class Store:
             return None
         if not 0 <= bookmark.neighbourhood.incarnation < INCARNATION_MAX:
             logger.warning("%s is not usable and is ignored: no daemon has written its incarnation", path)
+            return None
+        if not 0 <= bookmark.neighbourhood.standing <= CLASS_MAX:
+            logger.warning("%s is not usable and is ignored: no daemon has written its standing", path)
             return None
         return bookmark
 

@@ -101,6 +101,8 @@ def test_a_name_that_cannot_be_shown_is_not_shown(
         ("--seeds 5 --trace", "--trace is for one scenario"),
         ("--seeds 5 --write", "--write is for one scenario"),
         ("--seed 5 --trace --write", "take one of them"),
+        ("some.toml --mapping ip", "--mapping goes with --seed or --seeds: a file says `mapping` in its cluster"),
+        ("some.toml --mapping latency --trace", "--mapping goes with --seed or --seeds"),
         ("--seed 5 --first 0", "--first belongs to a campaign"),
         ("--seed 5 --jobs 1", "--jobs belongs to a campaign"),
         ("--seeds 0", "1 to 1000000 seeds"),
@@ -116,6 +118,37 @@ def test_options_that_mean_nothing(words: str, complaint: str, capsys: pytest.Ca
     assert complaint in told.err
     assert told.err.endswith(". Nothing was started.\n")
     assert told.out == ""
+
+
+@pytest.mark.parametrize("word", ["speed", "IP", "latenc", ""])
+def test_a_mapping_that_there_is_not(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", "--seeds", "1", "--mapping", word])
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert all(name in told.err for name in ("--mapping", "ip", "performance", "latency"))
+    assert told.out == ""
+
+
+@pytest.mark.parametrize("name", ["ip", "performance", "latency"])
+def test_the_mapping_is_played_and_written(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what is to be typed to see a failure again names it."""
+    assert main(["simulate", "--seed", "3", "--mapping", name, "--write"]) == 0
+    written = capsys.readouterr().out
+    assert (f'mapping = "{name}"' in written) is (name != "ip")
+    asked: list[str] = []
+
+    def note(seed: int, mapping: str) -> Verdict:
+        asked.append(mapping)
+        return broken(seed, mapping)
+
+    monkeypatch.setattr(campaign, "try_seed", note)
+    assert main(["simulate", "--seeds", "1", "--jobs", "1", "--mapping", name]) == 1
+    assert asked == [name]
+    again = "" if name == "ip" else f" --mapping {name}"
+    assert f"  subord simulate --seed 0{again} --trace\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -171,10 +204,10 @@ def test_into_a_file_no_line_is_overwritten(
 
 
 def test_interrupted_after_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(seed: int, _mapping: str) -> Verdict:
+    def interrupted(seed: int, mapping: str) -> Verdict:
         if seed == 2 * SEEDS_AT_ONCE:
             raise KeyboardInterrupt
-        return broken(seed, _mapping) if seed in (3, 11) else Verdict(seed=seed, nodes=1)
+        return broken(seed, mapping) if seed in (3, 11) else Verdict(seed=seed, nodes=1)
 
     monkeypatch.setattr(campaign, "try_seed", interrupted)
     assert main(["simulate", "--seeds", "100", "--jobs", "1"]) == 130

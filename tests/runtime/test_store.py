@@ -15,7 +15,7 @@ from subord.core.messages import Terms
 from subord.runtime.store import FILE_NAME, Store
 
 TERMS = Terms("10.0.0.0/24", 8, 8, "ip", "complete", "lan")
-SAVED = Neighbourhood(1_700_000_000_000, 1, (1, 2, 3))
+SAVED = Neighbourhood(1_700_000_000_000, 1, (1, 2, 3), standing=130)
 
 
 def store(directory: Path | str) -> Store:
@@ -84,6 +84,8 @@ def test_the_helper_of_the_next_test_makes_a_good_bookmark(tmp_path: Path) -> No
         corrupt(incarnation=-1),
         corrupt(incarnation=1 << 64),
         corrupt(incarnation=10**30),
+        corrupt(standing=-1),
+        corrupt(standing=256),
     ],
 )
 def test_a_corrupt_bookmark_is_ignored_with_a_warning(tmp_path: Path, warnings: list[str], data: bytes) -> None:

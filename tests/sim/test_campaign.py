@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import statistics
 
+import msgspec
 import pytest
 
 from subord.cli import main
 from subord.core.mapping import Mapping
 from subord.core.network import Network
-from subord.core.settings import Settings
+from subord.core.settings import MappingName, Settings
 from subord.core.slots import Granted, Slots
 from subord.core.view import Place
-from subord.sim import campaign
+from subord.sim import campaign, scenario
 from subord.sim.checker import Violation
 from subord.sim.draw import draw
 from subord.sim.liveness import demand_healing
@@ -23,6 +24,7 @@ from subord.sim.scenario import read, write
 from subord.sim.world import World
 
 SEEDS = range(200)
+MAPPINGS = ("ip", "performance", "latency")
 USUAL_SHARE_MAX = 0.03
 
 
@@ -48,14 +50,41 @@ def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
     assert campaign.run([seed]).failed == [], what_failed
 
 
-def test_every_drawn_scenario_can_be_written_and_read() -> None:
+@pytest.mark.parametrize("mapping", ["performance", "latency"])
+def test_forty_seeds_hold_by_each_measured_mapping(mapping: MappingName) -> None:
+    summary = campaign.run(range(40), mapping=mapping)
+    assert (len(summary.verdicts), summary.mapping) == (40, mapping)
+    assert summary.failed == [], "\n".join(campaign.report(summary))
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_every_drawn_scenario_can_be_written_and_read(mapping: MappingName) -> None:
     for seed in SEEDS:
-        assert read(write(draw(seed))) == draw(seed)
+        assert read(write(draw(seed, mapping))) == draw(seed, mapping)
 
 
-def test_seeds_differ_and_repeat() -> None:
-    assert draw(1) == draw(1)
-    assert len({write(draw(seed)) for seed in SEEDS}) == len(SEEDS)
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_seeds_differ_and_repeat(mapping: MappingName) -> None:
+    assert draw(1, mapping) == draw(1, mapping)
+    assert len({write(draw(seed, mapping)) for seed in SEEDS}) == len(SEEDS)
+
+
+@pytest.mark.parametrize("mapping", ["performance", "latency"])
+def test_with_another_mapping_the_same_storm_blows_and_what_is_measured_changes_besides(mapping: MappingName) -> None:
+    """So a seed that fails by one mapping can be compared with the others."""
+    kinds = {"performance": scenario.Perform, "latency": scenario.Dwell}
+    for seed in SEEDS:
+        plain, measured = draw(seed), draw(seed, mapping)
+        assert measured.cluster == msgspec.structs.replace(plain.cluster, mapping=mapping)
+        assert tuple(step for step in measured.steps if not isinstance(step, kinds[mapping])) == plain.steps
+    assert all(any(isinstance(step, kinds[mapping]) for step in draw(seed, mapping).steps) for seed in range(3, 6))
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_the_command_that_shows_a_seed_again_names_the_mapping(mapping: MappingName) -> None:
+    words = campaign.replay(7, mapping).split()
+    assert ("--mapping" in words) is (mapping != "ip")
+    assert main([*words[1:-1], "--write"]) == 0
 
 
 def test_a_failure_names_the_invariant_and_the_command(

@@ -1,0 +1,165 @@
+"""Who may lead whom by each mapping (subord/core/mapping.py), and what that makes of a leader's slots."""
+
+from __future__ import annotations
+
+import pytest
+
+from subord.core.classes import UNKNOWN
+from subord.core.mapping import Mapping
+from subord.core.messages import No, Wish
+from subord.core.network import Network
+from subord.core.settings import MappingName, NumberingName, Settings
+from subord.core.slots import Granted, Slots, Subordinate, Verdict
+from subord.core.view import Place
+
+OWNER = 20
+CLASSES = {10: 120, 30: 140, 40: 130}  # of whom we have heard
+
+
+def mapping_of(
+    name: MappingName, own: int = 130, *, owner: int = OWNER, numbering: NumberingName = "complete"
+) -> Mapping:
+    network = Network.parse("10.0.0.0/24")
+    mapping = Mapping(
+        Settings(network=network, fanout=2, guest_slots=2, mapping=name, numbering_name=numbering), owner
+    )
+    for position, standing in CLASSES.items():
+        mapping.standings.heard(position, standing)
+    mapping.standings.own = own if name == "performance" else UNKNOWN
+    return mapping
+
+
+# -- rank -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [
+        ("ip", [10, 20, 30, 40, 50]),
+        ("latency", [10, 20, 30, 40, 50]),
+        ("performance", [30, 20, 40, 10, 50]),  # 20 and 40 have the same class; of 50 nobody knows anything
+    ],
+)
+def test_the_order_of_rank(name: MappingName, order: list[int]) -> None:
+    mapping = mapping_of(name)
+    assert sorted((10, 20, 30, 40, 50), key=mapping.rank) == order
+    for place, position in enumerate(order):
+        assert [p for p in order if mapping.may_lead(p, position)] == order[:place]
+
+
+@pytest.mark.parametrize("name", ["ip", "performance", "latency"])
+def test_nobody_leads_itself_and_zero_is_nobody(name: MappingName) -> None:
+    mapping = mapping_of(name)
+    assert not mapping.may_lead(OWNER, OWNER)
+    assert not mapping.may_lead(0, OWNER)
+    assert not mapping.might_lead(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "might"),
+    [("ip", {10}), ("latency", {10}), ("performance", {30, 50, 5})],  # 50 and 5 have said nothing yet
+)
+def test_whom_it_is_worth_asking(name: MappingName, might: set[int]) -> None:
+    mapping = mapping_of(name)
+    some = (5, 10, 30, 40, 50) if name == "performance" else (10, 30, 40, 50)
+    assert {p for p in some if mapping.might_lead(p)} == might
+    assert set(mapping.in_order(OWNER, some)) == might
+
+
+def test_for_others_only_what_is_known_counts() -> None:
+    assert mapping_of("performance").in_order(10, (5, 20, 30, 40, 50)) == [20, 30, 40]
+
+
+def test_a_standing_that_is_given_goes_before_what_was_heard() -> None:
+    mapping = mapping_of("performance")
+    assert mapping.rank(30, 100) > mapping.rank(10)
+    assert mapping_of("latency").rank(30, 100) == mapping_of("latency").rank(30)
+
+
+@pytest.mark.parametrize(("sinks_to", "as_leader"), [(255, 130), (120, 120), (140, 130), (UNKNOWN, UNKNOWN)], ids=str)
+def test_towards_those_below_the_worse_one_counts(sinks_to: int, as_leader: int) -> None:
+    mapping = mapping_of("performance")
+    mapping.standings.sinks_to = sinks_to
+    assert mapping.leading_rank() == (-as_leader, OWNER)
+
+
+# -- homes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("numbering", ["complete", "paper"])
+@pytest.mark.parametrize("name", ["ip", "performance", "latency"])
+def test_only_addresses_make_homes(name: MappingName, numbering: NumberingName) -> None:
+    mapping = mapping_of(name, numbering=numbering)
+    assert (mapping.home_of(OWNER) is not None) is (name == "ip")
+    assert bool(list(mapping.at_home_below(OWNER))) is (name == "ip")
+    assert mapping.first_of(OWNER) == 10  # who is asked first is the same
+
+
+# -- slots ----------------------------------------------------------------------------------------------------------
+
+
+def slots_of(taken: dict[int, int], own: int = 130, places: int = 2) -> Slots:
+    slots = Slots(OWNER, mapping_of("performance", own), places)
+    for node, standing in taken.items():
+        slots.taken[node] = Subordinate(
+            position=node,
+            place=Place.GUEST,
+            incarnation=1,
+            exchange=1,
+            since=0.0,
+            session_at=0.0,
+            heard_at=0.0,
+            due_at=0.0,
+            standing=standing,
+        )
+    return slots
+
+
+FULL = {11: 120, 12: 110}
+
+
+@pytest.mark.parametrize(
+    ("taken", "node", "standing", "wish", "verdict"),
+    [
+        ({}, 10, 120, Wish.GUEST, Granted(Place.GUEST)),
+        ({}, 10, 130, Wish.GUEST, No.RANK),  # as good as we, and a lower position
+        ({}, 40, 130, Wish.GUEST, Granted(Place.GUEST)),
+        ({}, 40, 131, Wish.GUEST, No.RANK),
+        ({}, 30, 120, Wish.GUEST, Granted(Place.GUEST)),  # its own word counts, not what we heard
+        ({}, 10, 120, Wish.HOME, Granted(Place.GUEST)),
+        ({}, 41, 120, Wish.HOME, Granted(Place.GUEST)),  # our computed subordinate has no home here
+        (FULL, 13, 125, Wish.GUEST, No.FULL),
+        (FULL, 11, 125, Wish.GUEST, Granted(Place.GUEST)),  # it has risen, and stays
+        (FULL, 11, 131, Wish.GUEST, No.RANK),
+        (FULL, 13, 125, Wish.DISPLACE, Granted(Place.GUEST, evicted=12)),
+        (FULL, 13, 115, Wish.DISPLACE, Granted(Place.GUEST, evicted=12)),
+        (FULL, 13, 110, Wish.DISPLACE, No.FULL),
+        (FULL, 13, 109, Wish.DISPLACE, No.FULL),
+    ],
+)
+def test_judge(taken: dict[int, int], node: int, standing: int, wish: Wish, verdict: Verdict) -> None:
+    slots = slots_of(taken)
+    assert slots.judge(node, wish, standing=standing) == verdict
+    if wish is Wish.GUEST:
+        assert slots.has_room_for(node, standing) is isinstance(verdict, Granted)
+
+
+def test_who_sinks_takes_nobody_in_that_would_have_to_go() -> None:
+    slots = slots_of({})
+    slots._mapping.standings.sinks_to = 115
+    assert slots.judge(11, Wish.GUEST, standing=120) is No.RANK
+    assert slots.judge(11, Wish.GUEST, standing=114) == Granted(Place.GUEST)
+
+
+@pytest.mark.parametrize(
+    ("standing", "proud"),
+    [(130, []), (121, []), (120, [11]), (119, [11]), (115, [11]), (110, [11, 12]), (UNKNOWN, [11, 12])],
+)
+def test_who_would_have_to_go(standing: int, proud: list[int]) -> None:
+    """Of the same class it is the position that decides: 11 and 12 are below ours."""
+    assert slots_of(FULL).outranking(standing) == proud
+
+
+def test_guests_come_in_order_of_rank() -> None:
+    slots = slots_of({11: 100, 12: 125, 13: 110, 14: 110})
+    assert (slots.guests(), slots.highest_guest) == ([12, 13, 14, 11], 11)
