@@ -57,12 +57,15 @@ def _settled(lab: Lab, ground: Ground) -> Record:
     await_wide(lab, ground.quiet_s)
     cluster, begin = lab.look(), lab.cluster.last_fork_at
     changes = _wide(lab)
-    at = films.since(changes, wide_edges_least(lab))
+    at, then = films.since(changes, wide_edges_least(lab)), read_meters(lab, datagrams=False)
     return {
         "sites": len(lab.options.sites.names) if lab.options.sites else None,
         "wide_edges": lab.wide_edges(),
         "wide_edges_least": wide_edges_least(lab),
         "wide_least_s": None if at is None else at - begin,
+        "forked_within_s": begin - (cluster.first_fork_at or begin),
+        "settled_cpu_s_per_node": sum(then.cpu_s.values()) / len(then.cpu_s),
+        "settled_frames_per_node": sum(packets for _, packets in then.sent.values()) / len(then.sent),
         "last_move_s": cluster.last_place_at - begin,
         "wide_edges_by_second": films.by_second(changes, begin, cluster.last_place_at),
         **figures.of_tree(cluster),

