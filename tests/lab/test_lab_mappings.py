@@ -65,21 +65,17 @@ def test_the_best_leads_and_who_becomes_slower_sinks(tmp_path):
         lab.wait(lambda cluster: [root.address for root in cluster.roots()] == [lab.address(11)], WAIT_S)
 
 
-def test_the_command(tmp_path):
-    file = tmp_path / "figures.json"
-    arguments = ["--nodes", 8, "--fanout", 2, "--repeat", 1, "--timing", "lab", "--seconds", 1, "--json", file]
-    result = run_lab("evaluate", "mappings", *arguments, "--parts", "trembling-performance", "--events", tmp_path)
-    assert result.returncode == 0, result.stderr
+def test_a_run_and_its_record(tmp_path):
+    mappings, file = netlab("mappings"), tmp_path / "figures.json"
+    given = {"parts": ("trembling-performance",), "timing": "lab", "seconds": 1.0, "events": tmp_path}
+    plan = mappings.Plan(nodes=(8,), fanout=(2, 4), repeat=3, **given)
+    records = netlab("evaluate").run_all(plan.runs(lambda *_: None), file, lambda _: None)
     (run,) = json.loads(file.read_text())
-    assert (run["part"], run["mapping"], run["places"], run["roots"]) == (
-        "trembling-performance",
-        "performance",
-        0,
-        1,
-    )
-    assert run["changes"] >= 1
+    assert run == records[0]
+    assert mappings.is_whole(run), mappings.faults_of(run)
+    assert (run["mapping"], run["fanout"], run["places"], run["roots"]) == ("performance", 2, 0, 1)
     assert len(list(tmp_path.glob("mappings-*.jsonl"))) == 1
-    assert "changes of place" in result.stdout
+    assert "changes of place                0" in mappings.table(records)
 
 
 def test_up_deals_performances(tmp_path):
