@@ -25,6 +25,7 @@ sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 import build_evaluation  # noqa: E402
 import build_growth  # noqa: E402
 import build_growth_daemons  # noqa: E402
+import build_mappings  # noqa: E402
 import build_moves  # noqa: E402
 import build_paper  # noqa: E402
 import build_peers  # noqa: E402
@@ -96,6 +97,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_evaluation.PARTS,
     **build_growth.PARTS,
     **build_growth_daemons.PARTS,
+    **build_mappings.PARTS,
     **build_moves.PARTS,
     **build_paper.PARTS,
     **build_peers.PARTS,

@@ -15,6 +15,7 @@ Given = Callable[..., None]
 
 records = imported("records")
 build_growth_daemons = imported("build_growth_daemons")
+build_mappings = imported("build_mappings")
 build_paper = imported("build_paper")
 build_peers = imported("build_peers")
 build_sealing = imported("build_sealing")
@@ -292,3 +293,66 @@ def test_sealed_nodes_are_judged_beside_those_in_the_clear(given: Given) -> None
     holds = {row.what: row.holds for row in build_targets.rest() if "resident" not in row.what}
     assert [what for what, held in holds.items() if not held] == ["CPU of a node at rest, sealed, 100 nodes and more"]
     assert len(holds) == 8
+
+
+# -- mappings -----------------------------------------------------------------------------------------------------
+
+
+CHANGE = {
+    "was_leader_of": 2,
+    "level_before": 1,
+    "level_after": 4,
+    "level_best": 4,
+    "reached_s": 0.55,
+    "own_moves": 1,
+    "led_moved": 2,
+    "others_moved": 3,
+}
+FAILED = {"fault": "No whole tree."}
+
+
+def part(name: str, mapping: str, fanout: int = 8, **found: Any) -> Run:
+    return measured(0, part=name, mapping=mapping, fanout=fanout, **found)
+
+
+def test_a_run_far_apart_that_failed_is_counted(given: Given) -> None:
+    far = {"wide_edges": 3, "wide_edges_by_second": [9, 5, 3], "cut_whole_s": None}
+    given(
+        mappings=[
+            part("distance", "latency", **far),
+            part("distance", "latency") | FAILED,
+            part("distance", "ip", **far),
+        ]
+    )
+    runs, edges, *_ = rows(build_mappings.distance())
+    assert runs == ["runs", "1 of 1", "1 of 2"]
+    assert edges == ["edges between sites", "3", "3"]
+    assert ["a site is cut off: both parts are whole, s", "-", "-"] in rows(build_mappings.distance())
+    assert rows(build_mappings.over_time())[1] == ["`latency`", "5", "3", *["3"] * 6]
+
+
+def test_every_change_of_performance_has_its_line(given: Given) -> None:
+    slow, fast = CHANGE, {**CHANGE, "was_leader_of": 0, "level_after": 0, "reached_s": None}
+    given(mappings=[part("performance", "performance", 2, spearman=-0.9, slow=slow, fast=fast)])
+    (found,) = rows(build_mappings.order())
+    assert found[:2] == ["2", "1 of 1"]
+    assert "-0.900" in found
+    assert rows(build_mappings.changes()) == [
+        ["2", "8 times faster", "leads nobody", "1 → 0", "4", "-", "1", "2", "3"],
+        ["2", "8 times slower", "leader of 2", "1 → 4", "4", "0.6", "1", "2", "3"],
+    ]
+
+
+def test_who_moved_while_everything_trembled_is_told(given: Given) -> None:
+    still = {"trembled_s": 600.0, "places": 0, "calm_before": True}
+    given(
+        mappings=[
+            part("trembling-latency", "latency", **still),
+            part("trembling-latency", "latency", **still | {"places": 2}),
+            part("trembling-performance", "performance", **still | {"calm_before": False}),
+        ]
+    )
+    assert rows(build_mappings.trembling()) == [
+        ["`latency`", "8", "1 of 2", "600", "1 (0..2)"],
+        ["`performance`", "8", "0 of 1", "600", "0"],
+    ]
