@@ -19,7 +19,9 @@ def read(name: str) -> Any:
     """docs/figures/NAME.json. Raises SystemExit with a sentence when it is missing."""
     path = FIGURES / f"{name}.json"
     if not path.exists():
-        raise SystemExit(f"docs/figures/{path.name} is missing: docs/evaluation.md names the command that writes it.")
+        raise SystemExit(
+            f"docs/figures/{path.name} is missing: the page with its tables names the command that writes it."
+        )
     return json.loads(path.read_text(encoding="utf-8"))
 
 

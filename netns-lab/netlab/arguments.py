@@ -11,9 +11,13 @@ from pathlib import Path
 
 from netlab.discovery import MODES
 from netlab.layout import NAMES, NETWORK
+from netlab.mappings import PARTS
 from netlab.peers import SYSTEMS
+from netlab.performances import JOBS_PER_HOUR_MAX, SPREAD, SPREAD_MAX
 
 DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
+MAPPINGS = ("ip", "performance", "latency")
+TIMINGS = ("lan", "wan", "lab")
 ORDERS = ("together", "random", "reverse")
 RUN_EXIT_CODES = """\
 exit codes (those of `subord simulate` differ, see docs/scenarios.md):
@@ -75,6 +79,12 @@ def parser() -> argparse.ArgumentParser:
     _command(commands, "status", "what the lab knows of its nodes")
     found = _command(commands, "tree", "`subord tree` on the first live node")
     found.add_argument("options", nargs=argparse.REMAINDER, help="options of `subord tree`")
+    _add_nodes(commands)
+    _add_sites(commands)
+    return whole
+
+
+def _add_nodes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     found = _command(commands, "exec", "run a command on a node: exec NODE -- COMMAND...")
     found.add_argument("node", help="position or address; `wire`: where the bridges are, and all traffic comes by")
     found.add_argument("command", nargs=argparse.REMAINDER)
@@ -83,8 +93,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--signal", type=int, default=int(signal.SIGKILL), metavar="NUMBER")
     found = _command(commands, "start", "start a node's daemon")
     found.add_argument("node", help="position or address")
-    _add_sites(commands)
-    return whole
+    found = _command(commands, "perform", "give a node another performance, which it reads again (SIGHUP)")
+    found.add_argument("node", help="position or address")
+    found.add_argument("jobs", type=_jobs, help="jobs an hour")
 
 
 def _add_sites(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -92,6 +103,8 @@ def _add_sites(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         _command(commands, name, text).add_argument("site", help="its name in the file of --sites")
     found = _command(commands, "traffic", "what has crossed from site to site")
     found.add_argument("--json", action="store_true", help="for programs")
+    found = _command(commands, "tremble", "round trips between sites become longer and shorter, again and again")
+    found.add_argument("share", type=_share, help="by how much of their own at the most, such as 0.3; 0: no longer")
     _command(commands, "edges", "edges of the tree by the sites of their ends")
 
 
@@ -117,6 +130,14 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test = _test(tests, "peers", "Serf and etcd, where they are installed, in the same lab", "20,50,100,200,300")
     test.add_argument("--systems", type=_systems, default=SYSTEMS, metavar="NAME,...", help=", ".join(SYSTEMS))
     _test(tests, "sealing", "what the seal costs: sealed, and in the clear", "40,100")
+    test = _test(tests, "mappings", "by latency at sites far apart, and by performance, with changes", "200")
+    test.add_argument("--fanout", type=_numbers, default=(2, 8), metavar="P,P...", help="default: 2,8 (README)")
+    test.add_argument("--parts", type=_parts, default=PARTS, metavar="PART,...", help=", ".join(PARTS))
+    test.add_argument("--sites", type=Path, metavar="FILE.toml", help="default: netns-lab/sites/four.toml")
+    test.add_argument("--seconds", type=float, default=600.0, help="how long everything trembles")
+    test.add_argument("--rest", type=float, default=60.0, dest="rest_s", metavar="SECONDS", help="measured at rest")
+    test.add_argument("--timing", choices=TIMINGS, default="lan", help="timing preset of the daemons")
+    test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
     test = _test(tests, "siege", "an intruder without the key, who has the lowest address", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     test.add_argument("--per-s", type=float, default=2000.0, metavar="RATE", help="datagrams a second, in all")
@@ -186,8 +207,17 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--announce", action="store_true", help="daemons announce themselves by multicast")
     parser.add_argument("--no-disk", dest="disk", action="store_false", help="daemons keep nothing over a restart")
     parser.add_argument("--insecure", action="store_true", help="nothing is sealed")
+    parser.add_argument("--mapping", choices=MAPPINGS, default="ip", help="who may lead whom; default: ip")
+    parser.add_argument(
+        "--spread",
+        type=_spread,
+        default=SPREAD,
+        metavar="TIMES",
+        help=f"with --mapping performance: how many times as fast the fastest node is (default {SPREAD:g});"
+        " 0: nodes measure what they do",
+    )
     parser.add_argument("--guest-slots", type=int, help="default: the daemon's")
-    parser.add_argument("--timing", choices=("lan", "wan", "lab"), default="lan", help="timing preset of the daemons")
+    parser.add_argument("--timing", choices=TIMINGS, default="lan", help="timing preset of the daemons")
     parser.add_argument("--seed", type=int, default=1, help="of the layout and the random start order")
     parser.add_argument(
         "--exec", dest="execute", action="store_true", help="execute `subord run` per node, do not fork"
@@ -201,6 +231,27 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
     return number
+
+
+def _spread(text: str) -> float:
+    times = float(text)
+    if times != 0 and not 1 <= times <= SPREAD_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is neither 0 nor from 1 to {SPREAD_MAX:g}")
+    return times
+
+
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to below 1")
+    return share
+
+
+def _jobs(text: str) -> float:
+    jobs = float(text)
+    if not 0 < jobs <= JOBS_PER_HOUR_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most {JOBS_PER_HOUR_MAX:g}")
+    return jobs
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -217,6 +268,10 @@ def _orders(text: str) -> tuple[str, ...]:
 
 def _modes(text: str) -> tuple[str, ...]:
     return _chosen(text, MODES)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return _chosen(text, PARTS)
 
 
 def _systems(text: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from netlab import (
     intruder,
     keeper,
     lab,
+    performances,
     recorder,
     results,
     scan,
@@ -187,6 +188,14 @@ def kill(given: argparse.Namespace) -> int:
     return 0
 
 
+def perform(given: argparse.Namespace) -> int:
+    """Give a node another performance."""
+    with client.attach(given.name) as controller:
+        node = enter.find_node(controller.ask("info"), given.node)
+        controller.ask("perform", address=node["address"], jobs_per_hour=given.jobs)
+    return 0
+
+
 def start(given: argparse.Namespace) -> int:
     """Start a node's daemon."""
     with client.attach(given.name) as controller:
@@ -218,6 +227,8 @@ def measured(given: argparse.Namespace) -> int:
         disk=given.disk,
         insecure=given.insecure,
         guest_slots=given.guest_slots,
+        mapping=given.mapping,
+        spread=given.spread,
         timing=given.timing,
         rootless=given.rootless,
         daemon=given.daemon,
@@ -356,6 +367,8 @@ def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
         insecure=given.insecure,
         fanout=given.fanout,
         guest_slots=given.guest_slots,
+        mapping=given.mapping,
+        performances=performances.dealt(given.mapping, where.addresses, given.spread, given.seed),
         timing=given.timing,
         execute=given.execute,
         rootless=given.rootless,
@@ -388,6 +401,8 @@ CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "start": start,
     "cut-site": wide.cut_site,
     "mend-site": wide.cut_site,
+    "tremble": wide.tremble,
+    "perform": perform,
     "traffic": wide.traffic,
     "edges": wide.edges,
 }

@@ -16,6 +16,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from netlab import arp, filters, linux, measure, relay, router, zygote
@@ -98,7 +99,7 @@ class Controller:
             files = self._directory.node(self._position(address))
             files.mkdir(mode=0o700)
             (files / "state").mkdir()
-            (files / "config.toml").write_text(config_text(self._options, address, files, self._directory))
+            self._configure(address)
             if number % 10 == 0 or number == len(addresses):
                 self._report({"progress": "making namespaces", "done": number, "of": len(addresses)})
 
@@ -226,6 +227,30 @@ class Controller:
             known = "this lab has none" if sites is None else f"there are {', '.join(sites.names)}"
             raise LabError(f"No site has the name {name}: {known}. Nothing was changed.")
         return self._ask_relay(do="cut", site=name, connected=request["connected"])
+
+    def _do_tremble(self, request: Message) -> Any:
+        """The delays between all sites tremble from now on (crossing.py)."""
+        return self._ask_relay(do="tremble", share=request["share"])
+
+    def _do_perform(self, request: Message) -> Any:
+        """Another performance for a node: in its configuration, which it reads again if it runs."""
+        address = request["address"]
+        self._check(address)
+        performances = {**self._options.performances, address: request["jobs_per_hour"]}
+        self._options = replace(self._options, performances=performances)
+        self._configure(address)
+        self._ask_zygote({"to": address, "signal": int(signal.SIGHUP)})
+
+    def _do_performances(self, _request: Message) -> Any:
+        """Those that were given, as they are now: {address: jobs an hour}."""
+        return dict(self._options.performances)
+
+    def _configure(self, address: str) -> None:
+        """Whole or not at all: the daemon may read it just now."""
+        files = self._directory.node(self._position(address))
+        new = files / "config.toml.new"
+        new.write_text(config_text(self._options, address, files, self._directory))
+        os.replace(new, files / "config.toml")
 
     def _do_traffic(self, _request: Message) -> Any:
         """What has crossed from site to site so far (crossing.py)."""

@@ -15,10 +15,11 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from netlab.distance import Link, passage
+from netlab.distance import Link, passage, trembling
 from netlab.sites import Sites
 
 UNDER_WAY_MAX = 100_000  # frames: 150 MB at the most
+TREMBLE_S = (5.0, 10.0)  # a delay that trembles stays for so long, drawn anew each time
 LATE_S = 0.001  # a frame that is put ashore later than that counts as late
 
 _GROUP = 0x01  # of the first byte of a MAC: for more than one host
@@ -44,14 +45,17 @@ class Way:
 
 
 class Crossing:
-    """`chance` draws from [0, 1), once a frame and way."""
+    """`chance` draws from [0, 1), once a frame and way, and once a link whenever delays tremble."""
 
     def __init__(self, sites: Sites, chance: Callable[[], float], under_way_max: int = UNDER_WAY_MAX) -> None:
         self._names = sites.names
         self._chance = chance
         self._under_way_max = under_way_max
         self._home = {ipaddress.ip_address(address).packed[-4:]: number for address, number in sites.numbers.items()}
+        self._links = sites.links
         self._ways = {pair: Way(link) for pair, link in sites.between.items()}
+        self._share = 0.0  # by which the delays tremble
+        self._redraw_at = inf
         every = range(len(sites.names))
         self._others = [[other for other in every if other != number] for number in every]
         self._under_way: list[tuple[float, int, tuple[int, int], bytes]] = []
@@ -82,6 +86,8 @@ class Crossing:
 
     def _send(self, pair: tuple[int, int], frame: bytes, now: float) -> None:
         way = self._ways[pair]
+        if now >= self._redraw_at:
+            self._redraw(now)
         if self._cut and not self._cut.isdisjoint(pair):
             way.cut += 1
             return
@@ -120,6 +126,22 @@ class Crossing:
         """Nothing comes in or out of the site, nor arrives that is under way; or it does again."""
         number = self._names.index(site)
         self._cut = self._cut - {number} if connected else self._cut | {number}
+
+    def tremble(self, share: float, now: float) -> None:
+        """From now on the delay of every link becomes another one every 5 to 10 s, within this share of its own.
+
+        0: it is its own again.
+        """
+        self._share = share
+        self._redraw(now)
+
+    def _redraw(self, now: float) -> None:
+        """Both directions of a link tremble together, so that the round trip does so by the whole share."""
+        for one, other, link in self._links:
+            fresh = trembling(link, self._share, self._chance()) if self._share else link
+            self._ways[one, other].link = self._ways[other, one].link = fresh
+        low, high = TREMBLE_S
+        self._redraw_at = now + low + (high - low) * self._chance() if self._share else inf
 
     def figures(self) -> dict[str, Any]:
         """Everything that was counted so far."""

@@ -8,7 +8,7 @@ Pure: a link, the present moment and one draw of chance come in, and the moment 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 QUEUE_BYTES_MAX = 1 << 18
@@ -32,6 +32,11 @@ class Passage(NamedTuple):
     fate: Fate
     arrives_at: float
     free_at: float
+
+
+def trembling(link: Link, share: float, draw: float) -> Link:
+    """The link with another delay, by at most `share` of its own more or less. `draw` is from [0, 1)."""
+    return replace(link, delay_s=link.delay_s * (1 + share * (2 * draw - 1)))
 
 
 def passage(link: Link, free_at: float, frame_bytes: int, now: float, draw: float) -> Passage:

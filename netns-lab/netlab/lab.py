@@ -24,14 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from netlab import layout as layouts
-from netlab import sites_file
 from netlab.client import Client
 from netlab.enter import command_in
 from netlab.errors import LabError
 from netlab.events import Cluster, Event, EventLog
 from netlab.launch import Leash, Progress
 from netlab.options import Options
+from netlab.performances import dealt
 from netlab.sites import wide_edges
+from netlab.sites_file import located, placed
 
 READ_INTERVAL_S = 0.02
 QUIET_S = 3.0  # no change of place for so long means stable
@@ -53,7 +54,11 @@ class Stable:
 
 
 class Lab:
-    """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised."""
+    """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised.
+
+    Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread. `seed` draws the layout, and
+    with a `spread` performances (performances.py).
+    """
 
     def __init__(
         self,
@@ -71,6 +76,8 @@ class Lab:
         arp: bool = False,
         errands: bool = False,
         full_scan: bool = False,
+        mapping: str = "ip",
+        spread: float = 0.0,
         numbering: str = "complete",
         guest_slots: int | None = None,
         timing: str = "lan",
@@ -82,14 +89,9 @@ class Lab:
         name: str | None = None,
         progress: Progress = lambda _what, _done, _of: None,
     ) -> None:
-        """Without `network` the one that goes with the layout; `seed` draws it; `sites`: a file (sites_file.py).
-
-        Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread.
-        """
-        if addresses is None:
-            where = sites_file.located(sites, layout, nodes, network, seed)
-        else:
-            where = sites_file.placed(sites, layouts.listed(addresses, network))
+        """Without `network` the one that goes with the layout; `sites`: a file (sites_file.py)."""
+        given = None if addresses is None else layouts.listed(addresses, network)
+        where = located(sites, layout, nodes, network, seed) if given is None else placed(sites, given)
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             addresses=where.addresses,
@@ -101,6 +103,8 @@ class Lab:
             arp=arp,
             errands=errands,
             full_scan=full_scan,
+            mapping=mapping,
+            performances=dealt(mapping, where.addresses, spread, seed),
             numbering=numbering,
             fanout=fanout,
             guest_slots=guest_slots,
@@ -172,6 +176,14 @@ class Lab:
     def cut_site(self, name: str, *, connected: bool = False) -> None:
         """Cut a site off from all others (or end that): silence that nobody is told of. Raises LabError."""
         self.client.ask("cut_site", site=name, connected=connected)
+
+    def tremble(self, share: float) -> None:
+        """Round trips between sites tremble by this share from now on (crossing.py); 0: no longer."""
+        self.client.ask("tremble", share=share)
+
+    def set_performance(self, position: int, jobs_per_hour: float) -> None:
+        """Give the node another performance in its configuration, and have it read that again if it runs."""
+        self.client.ask("perform", address=self.address(position), jobs_per_hour=jobs_per_hour)
 
     def port(self, position: int) -> str:
         """Name of the node's port at the bridge, as rules name it (filters.py)."""

@@ -79,13 +79,18 @@ def _datagrams_sent_6(pid: int) -> int:
 
 def counters_of(control_socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
     """`GET /v1/counters` of one daemon, or None when it does not answer that."""
+    return document_of(control_socket, "/v1/counters", timeout_s)
+
+
+def document_of(control_socket: Path, path: str, timeout_s: float = 2.0) -> dict[str, Any] | None:
+    """What one daemon shows there, or None when it does not answer that."""
     connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
     stream = socket.socket(socket.AF_UNIX)
     stream.settimeout(timeout_s)
     connection.sock = stream
     try:
         stream.connect(str(control_socket))
-        connection.request("GET", "/v1/counters", headers={"Connection": "close"})
+        connection.request("GET", path, headers={"Connection": "close"})
         answer = connection.getresponse()
         if answer.status != http.HTTPStatus.OK:
             return None

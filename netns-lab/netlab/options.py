@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from netlab.errors import LabError
@@ -23,6 +24,7 @@ class Options:
     sites: Sites | None = None  # one bridge each, with a distance between them (relay.py)
     fanout: int = 2
     guest_slots: int | None = None
+    mapping: str = "ip"
     numbering: str = "complete"
     timing: str = "lan"
     seeds: tuple[str, ...] = ()  # addresses that every daemon is told of
@@ -31,6 +33,7 @@ class Options:
     disk: bool = True  # daemons keep their neighbourhood over a restart
     arp: bool = False  # nodes ask by ARP, and the requests are counted (arp.py)
     errands: bool = False  # the bridge takes ARP requests to the host that they are for (errands.py)
+    performances: Mapping[str, float] = field(default_factory=dict)  # address -> jobs an hour; others: measured
     insecure: bool = False  # nothing is sealed; otherwise by a key that is made for this lab
     execute: bool = False
     rootless: bool = False
@@ -59,10 +62,13 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
     seeds = f"seeds = {quoted(options.seeds)}\n" if options.seeds else ""
     flags = "announce = true\n" if options.announce else ""
     flags += "full_scan = true\n" if options.full_scan else ""
+    if address in options.performances:
+        flags += f"performance = {options.performances[address]:.6g}\n"
     seal = "insecure = true\n" if options.insecure else f"key_file = {quoted(str(directory.key))}\n"
     host = f"[{address}]" if ":" in address else address
     return (
         f"[cluster]\nnetwork = {quoted(options.network)}\nfanout = {options.fanout}\n{guests}"
+        f"mapping = {quoted(options.mapping)}\n"
         f"numbering = {quoted(options.numbering)}\ntiming = {quoted(options.timing)}\nport = 7117\n{seal}\n"
         f"[node]\naddress = {quoted(address)}\ncontrol_socket = {quoted(str(files / 'control.sock'))}\n"
         f"metrics = {quoted(host + ':9717')}\n{state}{seeds}{flags}"

@@ -3,9 +3,9 @@
 Intuition: a ferry with a timetable. At each site it has a landing stage (a tap device, plugged into the bridge like
 any host); what is brought there leaves at once, and is put ashore elsewhere when its time has come.
 
-It stands beside the controller, which it never outlives, and answers {"do": "traffic"} and
-{"do": "cut", "site": NAME, "connected": BOOL}. Kernels without `netem` (most small ones) have nothing for this; and a
-lab shall measure the same on all of them.
+It stands beside the controller, which it never outlives, and answers {"do": "traffic"},
+{"do": "cut", "site": NAME, "connected": BOOL} and {"do": "tremble", "share": S}.
+Kernels without `netem` (most small ones) have nothing for this; and a lab shall measure the same on all of them.
 
 Source: Documentation/networking/tuntap.rst, select(2).
 """
@@ -160,6 +160,9 @@ class Relay:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["do"] == "cut":
             self._crossing.cut(request["site"], connected=request["connected"])
+            return {}
+        if request["do"] == "tremble":
+            self._crossing.tremble(request["share"], time.monotonic())
             return {}
         overrun = {name: _overrun(number) for number, name in enumerate(self._names)}
         return {"mono": time.monotonic(), **self._crossing.figures(), "refused": self._refused, "overrun": overrun}

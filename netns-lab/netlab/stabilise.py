@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from netlab import figures, measure
+from netlab import figures, measure, performances
 from netlab.figures import Figures, Reading
 from netlab.lab import QUIET_S, Lab, LabTimeout, Stable
 from netlab.launch import Progress
@@ -45,6 +45,8 @@ class Campaign:
     disk: bool = True
     insecure: bool = False
     guest_slots: int | None = None
+    mapping: str = "ip"
+    spread: float = performances.SPREAD
     timing: str = "lan"
     rootless: bool = False
     daemon: str | None = None
@@ -133,6 +135,8 @@ def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
         disk=campaign.disk,
         insecure=campaign.insecure,
         guest_slots=campaign.guest_slots,
+        mapping=campaign.mapping,
+        spread=campaign.spread,
         timing=campaign.timing,
         execute=campaign.execute,
         rootless=campaign.rootless,
@@ -148,6 +152,7 @@ def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
         "repeat": run.number,
         "seed": campaign.seed + run.number,
         "timing": campaign.timing,
+        "mapping": campaign.mapping,
         "network": lab.options.network,
         "subnets": lab.options.subnets,
         "sites": None if campaign.sites is None else campaign.sites.name,

@@ -27,6 +27,13 @@ def cut_site(given: argparse.Namespace) -> int:
     return 0
 
 
+def tremble(given: argparse.Namespace) -> int:
+    """Let the round trips between sites tremble, or end that."""
+    with client.attach(given.name) as controller:
+        controller.ask("tremble", share=given.share)
+    return 0
+
+
 def traffic(given: argparse.Namespace) -> int:
     """What has crossed from site to site so far."""
     with client.attach(given.name) as controller:

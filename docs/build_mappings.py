@@ -1,0 +1,132 @@
+"""The figures of docs/mappings.md: distance, order by performance, single changes, and trembling.
+
+Intuition: the report of an examination in three rooms. What was not passed stands in it, too.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import records
+from build_evaluation import markdown
+from records import Run, groups, kept, spread, values
+
+MOMENTS_S = (1, 2, 5, 10, 20, 30, 60, 120)
+DISTANCE = (
+    ("edges between sites", "wide_edges", 0),
+    ("as few as can be, s after the last start", "wide_least_s", 1),
+    ("the last node moved, s after the last start", "last_move_s", 1),
+    ("depth", "depth", 0),
+    ("frames/s between sites, in the first minute in which nobody moved", "early_wide_frames_per_s", 1),
+    ("frames/s between sites, at rest", "wide_frames_per_s", 1),
+    ("bytes/s between sites, at rest", "wide_bytes_per_s", 0),
+    ("frames/s in all, at rest", "all_frames_per_s", 1),
+    ("bytes/s in all, at rest", "all_bytes_per_s", 0),
+    ("CPU of a node at rest, % of a core", "rest_cpu_percent", 3),
+    ("a site is cut off: both parts are whole, s", "cut_whole_s", 1),
+    ("edges between the sites that are left", "cut_wide_edges", 0),
+    ("mended: one root that knows all, s", "mend_one_root_s", 1),
+    ("edges between sites as few as can be again, s", "mend_wide_least_s", 1),
+    ("edges between sites", "mend_wide_edges", 0),
+)
+ORDER = (
+    ("nobody moves any more, s", "last_move_s", 1),
+    ("depth", "depth", 0),
+    ("Spearman", "spearman", 3),
+    ("best possible", "spearman_best", 3),
+    ("by class", "spearman_class", 3),
+    ("best possible by class", "spearman_class_best", 3),
+    ("above somebody two classes faster", "above_faster", 0),
+    ("do not stand by what they measure", "standing_differs", 0),
+)
+WAYS = {"slow": "8 times slower", "fast": "8 times faster"}
+
+
+def _runs(*parts: str) -> list[Run]:
+    return [run for run in records.read("mappings") if run["part"] in parts]
+
+
+def is_sound(run: Run) -> bool:
+    """Measured to the end, whatever the end was."""
+    return run["fault"] is None
+
+
+def is_calm(run: Run) -> bool:
+    """Nobody moved while everything trembled, nor shortly before."""
+    return is_sound(run) and run["calm_before"] and run["places"] == 0
+
+
+def distance() -> str:
+    """One column a mapping."""
+    by_mapping = {mapping: kept(some, is_sound) for (mapping,), some in groups(_runs("distance"), "mapping").items()}
+    rows = [["runs", *(of for _, of in by_mapping.values())]]
+    rows += [
+        [title, *(spread(values(sound, key), digits) for sound, _ in by_mapping.values())]
+        for title, key, digits in DISTANCE
+    ]
+    return markdown(["", *(f"`{mapping}`" for mapping in by_mapping)], rows)
+
+
+def over_time() -> str:
+    """Edges between sites, so many seconds after the last start; medians. Afterwards nothing changes."""
+    rows = []
+    for (mapping,), some in groups(_runs("distance"), "mapping").items():
+        courses = [run["wide_edges_by_second"] + [run["wide_edges"]] for run in some if is_sound(run)]
+        found = [statistics.median(course[min(at, len(course) - 1)] for course in courses) for at in MOMENTS_S]
+        rows.append([f"`{mapping}`", *(f"{value:.0f}" for value in found)])
+    return markdown(["", *(f"{at} s" for at in MOMENTS_S)], rows)
+
+
+def order() -> str:
+    """One row a fan-out."""
+    rows = []
+    for (fanout,), some in groups(_runs("performance"), "fanout").items():
+        sound, of = kept(some, is_sound)
+        rows.append([str(fanout), of, *(spread(values(sound, key), digits) for _, key, digits in ORDER)])
+    return markdown(["fan-out", "runs", *(title for title, _, _ in ORDER)], rows)
+
+
+def changes() -> str:
+    """One row a change: there are few, and each is another case."""
+    rows = []
+    for (fanout, way), some in groups(_changes(), "fanout", "way").items():
+        for change in some:
+            seconds = "-" if change["reached_s"] is None else f"{change['reached_s']:.1f}"
+            who = f"leader of {change['was_leader_of']}" if change["was_leader_of"] else "leads nobody"
+            levels = f"{change['level_before']} → {change['level_after']}"
+            rows.append(
+                [
+                    *(str(fanout), WAYS[way], who, levels, str(change["level_best"]), seconds),
+                    *(str(change[key]) for key in ("own_moves", "led_moved", "others_moved")),
+                ]
+            )
+    header = ["fan-out", "becomes", "it was", "level", "in order it would be", "there after, s"]
+    return markdown([*header, "its moves", "that it led moved", "others moved"], rows)
+
+
+def _changes() -> list[Run]:
+    sound = [run for run in _runs("performance") if is_sound(run)]
+    return [{**run[way], "way": way, "fanout": run["fanout"]} for run in sound for way in sorted(WAYS, reverse=True)]
+
+
+def trembling() -> str:
+    """One row a mapping."""
+    rows = []
+    runs = _runs("trembling-performance", "trembling-latency")
+    for (mapping, fanout), some in groups(runs, "mapping", "fanout").items():
+        sound, of = kept(some, is_sound)
+        seconds = spread([run["trembled_s"] for run in sound], 0)
+        moves = spread([run["places"] for run in sound], 0)
+        rows.append([f"`{mapping}`", str(fanout), of, seconds, moves])
+    return markdown(["mapping", "fan-out", "runs", "trembled, s", "changes of place"], rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "mappings-about": lambda: records.about(records.read("mappings"), "part", "mapping", "fanout"),
+    "mappings-distance": distance,
+    "mappings-over-time": over_time,
+    "mappings-order": order,
+    "mappings-changes": changes,
+    "mappings-trembling": trembling,
+}
