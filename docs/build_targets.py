@@ -20,6 +20,7 @@ from records import Run, groups, kept, one, ratios, values
 WARM_AND_SCAN_NODES = 50
 NOTHING_S, MET_S = 30, 10  # sparse networks, after the last start
 SILENT_MAX = 10
+SITES, NEAR_S, SPEARMAN = 4, 60, -0.9
 REST_NODES_MIN = 100  # in smaller clusters the mean is mostly that of the root, and of pages that few share
 
 
@@ -177,6 +178,30 @@ def sealing() -> Iterator[Row]:
     yield Row(title, "1.5 s", said, len(slowest), len(slowest) == len(runs) and max(slowest) <= 1.5)
 
 
+def mappings() -> Iterator[Row]:
+    """Ranks by performance, and nodes of several sites that follow somebody near."""
+    runs = records.read("mappings")
+    far = one(runs, part="distance", mapping="latency")
+    found, last = values(far, "wide_edges"), values(far, "wide_least_s")
+    said = f"{max(found):g}, after {max(last):.0f} s" if found and last else "nothing"
+    holds = len(last) == len(far) and max(found) == SITES - 1 and max(last) <= NEAR_S
+    what = f"edges between {SITES} sites, 200 nodes, addresses in turns"
+    yield Row(what, f"{SITES - 1}, within {NEAR_S} s", said, len(far), holds)
+    ranked = one(runs, part="performance", fanout=2)
+    order = values(ranked, "spearman")
+    said = f"{max(order):.3f}" if order else "nothing"
+    holds = len(order) == len(ranked) and max(order) <= SPEARMAN
+    yield Row("performance and level, fan-out 2: Spearman", f"{SPEARMAN}", said, len(ranked), holds)
+    above = values(one(runs, part="performance"), "above_faster")
+    yield Row("nodes above one that is two classes faster", "0", f"{max(above):g}", len(above), max(above) == 0)
+    for mapping, what in (("performance", "performances"), ("latency", "distances")):
+        trembled = one(runs, part=f"trembling-{mapping}")
+        moves = values(trembled, "moves")
+        said = f"{max(moves):g}" if moves else "nothing"
+        holds = len(moves) == len(trembled) and max(moves) == 0
+        yield Row(f"leader changes while {what} tremble by 30 %, 10 minutes", "0", said, len(trembled), holds)
+
+
 def commands() -> Iterator[Row]:
     """What an administrator waits for: whole processes."""
     for (name,), runs in groups(records.read("cli"), "command").items():
@@ -202,7 +227,7 @@ def simulated() -> Iterator[Row]:
     yield Row("campaign", "10,000 seeds, none fails", said, 1, holds)
 
 
-GROUPS = (starts, sparse, paper, healing, rest, sealing, commands, simulated)
+GROUPS = (starts, sparse, paper, mappings, healing, rest, sealing, commands, simulated)
 
 
 def targets() -> str:

@@ -359,8 +359,6 @@ class Node:
         left = self.following.leader
         if left is not None and left.leaving and left.position == home:
             self.joining.homecoming.damping.lost(self.context.now, left.since)
-        if self.following.leader is None or self.following.leader.position != leader:
-            self.ranks.on_new_leader()
         self.following.attach(leader, incarnation, guidance)
         self.leading.forget((*guidance.path, leader))
         self.herald.led()

@@ -36,6 +36,7 @@ class Ranks:
         self._nearness = joining.bettering.nearness
         self._restate = restate
         self.round_trip = UNKNOWN  # class, to our leader
+        self._measured: Position = 0  # whom that is about
 
     def remember(self, standing: int) -> None:
         """By that class we stood in our last life: whom we led then still ranks above it."""
@@ -48,16 +49,14 @@ class Ranks:
             self._restate()
             self._joining.look_soon(Aim.BETTER)
 
-    def on_new_leader(self) -> None:
-        self.round_trip = UNKNOWN
-
     def on_echo(self) -> None:
         """Where ranks are measured distances are shown; and a leader that has become farther is a reason to look."""
         leader = self._following.leader
         if self._context.mapping.has_homes or leader is None:
             return
         seconds = self._nearness.of(leader.position) or self._following.round_trip_s
-        fresh = steady_class(seconds, self.round_trip)
+        fresh = steady_class(seconds, self.round_trip if leader.position == self._measured else UNKNOWN)
+        self._measured = leader.position
         if fresh != self.round_trip:
             self.round_trip = fresh
             self._restate()

@@ -124,14 +124,9 @@ class Rising:
         standing = max(self.target, self._standings.own)
         if advice.hints[:1] == (self._context.position,):
             return Move(0, Wish.GUEST, standing) if may_move() else None
-        self.wanted = advice.wanted
         off = abs(level - advice.wanted)
-        self._right_looks = self._right_looks + 1 if off == 0 else 0
-        self._is_new = self._is_new and self._right_looks < SURE_LOOKS and self.looks < HASTE_MAX
-        if off == 0 and self.target <= self._standings.own:
-            return None
-        if not self.is_due and off < self._off_min:
-            return None
+        if not advice.wanted or not self._is_wrong(advice.wanted, off):
+            return None  # 0: who said so knows less than a root
         found = self._among(advice, off, standing)
         if found is None:
             self.looks += 1
@@ -143,6 +138,13 @@ class Rising:
             self._send_away(self._slots.taken, hints)
             return None
         return found
+
+    def _is_wrong(self, wanted: int, off: int) -> bool:
+        """Do we stand where we should not?"""
+        self.wanted = wanted
+        self._right_looks = self._right_looks + 1 if off == 0 else 0
+        self._is_new = self._is_new and self._right_looks < SURE_LOOKS and self.looks < HASTE_MAX
+        return self.may_rise or off >= self._off_min or (self._is_new and off > 0)
 
     def _among(self, advice: Advice, off: int, standing: int) -> Move | None:
         is_patient = self.is_due and self.looks < HASTE_MAX

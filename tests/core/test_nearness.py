@@ -143,7 +143,6 @@ def test_a_look_costs_so_many_probes_at_most() -> None:
     assert len({each.number for each in node.probes}) == len(node.probes)
 
 
-@pytest.mark.xfail(strict=True, reason="whom the root names takes all the room of those beside us (review)")
 def test_everybody_who_may_be_near_has_a_part_in_a_look() -> None:
     node = Looker(siblings=(41, 42))
     node.looks(others=(2, 3))
@@ -154,7 +153,6 @@ def test_everybody_who_may_be_near_has_a_part_in_a_look() -> None:
     assert targets & {2, 3}
 
 
-@pytest.mark.xfail(strict=True, reason="who was nearest and has died is measured for ever (review)")
 def test_who_does_not_answer_any_more_is_forgotten() -> None:
     node = Looker()
     for _ in range(3):
@@ -321,7 +319,6 @@ def test_with_a_new_leader_all_are_asked_anew() -> None:
     assert node.decided == [(2, Wish.GUEST)]
 
 
-@pytest.mark.xfail(strict=True, reason="who was full once is never asked again by who stays (review)")
 def test_who_was_full_long_ago_is_asked_again() -> None:
     node = Looker()
     node.full(2)

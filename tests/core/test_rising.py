@@ -57,7 +57,7 @@ class Adviser:
         places = hints or {}
         named = (OWN,) if best else tuple(places)
         told = msgspec.structs.replace(ADVICE, hints=named, levels=tuple(places.values()), wanted=wanted, swap=swap)
-        return self.rising.choose(told, level, SIBLINGS)
+        return self.rising.choose(told, level, SIBLINGS, lambda: True)
 
     def sent(self) -> dict[int, Why]:
         """Goodbyes, by receiver."""
@@ -247,7 +247,6 @@ def test_for_one_level_they_come_along() -> None:
     assert node.sent() == {}
 
 
-@pytest.mark.xfail(strict=True, reason="a level of 0 means 'not known' when anybody but the root says it (review)")
 def test_who_does_not_know_where_we_belong_moves_nobody() -> None:
     """`wanted` is 0 from everybody who has somebody above."""
     node = Adviser(130, 130, LED)

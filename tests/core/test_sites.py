@@ -102,7 +102,6 @@ def test_who_moves_house_finds_its_new_neighbours() -> None:
     assert moved(world, before) == {}
 
 
-@pytest.mark.xfail(strict=True, reason="the root names nobody who is full, so nobody measures a full one (review)")
 def test_a_near_but_full_leader_gives_its_highest_guest_away() -> None:
     """At site 1 only 2 may lead 3, and all its places are taken by those who find others more easily."""
     world = dwelling({1: 0, 2: 1, 4: 1, 5: 1}, fanout=2, guest_slots=1)

@@ -70,7 +70,6 @@ def test_what_is_learned(message: Message, learned: dict[int, int]) -> None:
     assert heard(standings) == {OWNER: UNKNOWN, **learned}
 
 
-@pytest.mark.xfail(strict=True, reason="hearsay of nothing counts as knowledge: it hides a root (review, 1)")
 @pytest.mark.parametrize("message", [Meet(1, OTHER, UNKNOWN), advice(OTHER, 135, UNKNOWN)])
 def test_that_somebody_else_does_not_know_is_no_news(message: Message) -> None:
     standings = Standings(OWNER)
