@@ -17,7 +17,7 @@ from subord.core.rising import HASTE_MAX, Move, Rising
 from subord.core.slots import Slots
 from subord.core.view import Position
 
-RARER = 4  # times, where every look costs a dozen probes
+RARER = 8  # times, where every look costs a dozen probes
 
 
 class Bettering:

@@ -27,11 +27,14 @@ from subord.core.view import Position
 CANDIDATES_MAX = 16  # of one look, our leader among them
 SAMPLES = 4
 SAMPLES_MIN = 2  # answered
-PAUSE_ANSWERS = 0.125  # between two samples, in waits for an answer
+FIRST_ANSWERS = 0.5  # after the first sample of all, in waits for an answer
+PAUSE_ANSWERS = 0.125  # between two others
 NEARER = 2.0  # times must somebody be to be worth a move
 GAIN_S_MIN = 0.001
 KNOWN_MAX = 64
 TIPS_MAX = 8
+VAIN_LOOKS_MAX = 5  # with as many as the root names; then with DRAWN_MIN: most of them are far, and each costs
+DRAWN_MIN = 2
 FULL_RESTS = 4  # so many of the longest rests of a guest is somebody taken for full
 
 Decided = Callable[[Position, Wish], None]
@@ -56,7 +59,9 @@ class Nearness:
         self.known: dict[Position, Reading] = {}  # at most KNOWN_MAX, the oldest out
         self._fresh: dict[Position, Reading] = {}  # of the look that is under way
         self._asked: dict[int, Position] = {}
-        self._to_ask: tuple[Position, ...] = ()
+        self._to_ask: tuple[Position, ...] = ()  # our leader first
+        self._looked_at: set[Position] = set()
+        self._vain_looks = 0  # since we have this leader
         self._samples_left = 0
         self._advice: Advice | None = None
         self._tips: list[Position] = []  # near those who were near, but full
@@ -77,10 +82,13 @@ class Nearness:
         path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
         near = sorted(self.known, key=lambda p: self.known[p].seconds)[:1]
         siblings = [p for p in leader.guidance.siblings if may_lead(p, own)]
+        drawn = len(advice.others) if self._vain_looks < VAIN_LOOKS_MAX else DRAWN_MIN
+        self._vain_looks += 1
         beside = self._context.chance.sample(siblings, len(siblings))
-        found = (*self._tips[:3], *path[-2:-1], *near, *advice.others, *advice.hints[:1], *beside)
+        found = (*self._tips[:3], *path[-2:-1], *near, *advice.others[:drawn], *advice.hints[:1], *beside)
         others = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
         self._to_ask = (leader.position, *others[: CANDIDATES_MAX - 1])
+        self._looked_at = set(self._to_ask)
         self._tips, self._fresh, self._asked = [], {}, {}
         self._advice, self._samples_left = advice, SAMPLES
         self._round_trip_s = self._following.round_trip_s
@@ -89,6 +97,7 @@ class Nearness:
     def settle(self) -> None:
         """We have a new leader."""
         self._full.clear()
+        self._vain_looks = 0
         self.stop()
 
     def stop(self) -> None:
@@ -102,7 +111,8 @@ class Nearness:
             self._asked[number] = position
             context.measure(position, number)
         self._samples_left -= 1
-        wait_s = context.timing.answer_s * (PAUSE_ANSWERS if self._samples_left else 1.0)
+        pauses = {SAMPLES - 1: FIRST_ANSWERS, 0: 1.0}
+        wait_s = context.timing.answer_s * pauses.get(self._samples_left, PAUSE_ANSWERS)
         context.agenda.plan(Alarm.MEASURE, context.now + context.jittered(wait_s))
 
     def on_measured(self, position: Position, number: int, seconds: float, performance: int) -> None:
@@ -120,13 +130,14 @@ class Nearness:
     def on_alarm(self) -> None:
         """Ask once more, or decide."""
         if self._samples_left:
+            self._drop_the_far()
             self._ask()
             return
-        for silent in set(self._to_ask) - self._fresh.keys():
+        for silent in self._looked_at - self._fresh.keys():
             self.known.pop(silent, None)
         self.stop()
         readings = {p: each for p, each in self._fresh.items() if each.samples >= SAMPLES_MIN}
-        for position, reading in readings.items():
+        for position, reading in self._fresh.items():
             self.known.pop(position, None)
             self.known[position] = reading
         for oldest in list(self.known)[: max(0, len(self.known) - KNOWN_MAX)]:
@@ -134,6 +145,13 @@ class Nearness:
         found = self._best(readings)
         if found is not None:
             self._decided(*found)
+
+    def _drop_the_far(self) -> None:
+        """Whoever is far at the first try need not be asked again; nor who has not answered, when our leader has."""
+        leader = self._fresh.get(self._to_ask[0])
+        if leader is not None:
+            near = (p for p, each in self._fresh.items() if not is_nearer(leader.seconds, each.seconds))
+            self._to_ask = (self._to_ask[0], *(p for p in near if p != self._to_ask[0]))
 
     # -- the choice ---------------------------------------------------------------------------------------------
 
