@@ -135,9 +135,11 @@ class Nearness:
             return
         for silent in self._looked_at - self._fresh.keys():
             self.known.pop(silent, None)
+        asked = self._to_ask
         self.stop()
         readings = {p: each for p, each in self._fresh.items() if each.samples >= SAMPLES_MIN}
-        for position, reading in self._fresh.items():
+        far = {p: each for p, each in self._fresh.items() if p not in asked}
+        for position, reading in {**far, **readings}.items():
             self.known.pop(position, None)
             self.known[position] = reading
         for oldest in list(self.known)[: max(0, len(self.known) - KNOWN_MAX)]:
