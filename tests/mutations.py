@@ -49,7 +49,7 @@ MUTATIONS = (
         "any-rank-leads",
         "A node with a higher position may lead one with a lower.",
         "core/mapping.py",
-        "return 0 < candidate < node",
+        "return candidate > 0 and self.rank(candidate) < self.rank(node)",
         "return 0 < candidate != node",
     ),
     Mutation(
@@ -63,7 +63,7 @@ MUTATIONS = (
         "slots-without-end",
         "Every guest is taken, however many there are.",
         "core/slots.py",
-        "if len(guests) < self._guest_slots:",
+        "if len(guests) < self._guest_places:",
         "if True:",
     ),
     Mutation(
@@ -125,7 +125,7 @@ MUTATIONS = (
     Mutation(
         "roots-are-content",
         "A root never searches again.",
-        "core/joining.py",
+        "core/search.py",
         "self.aim = Aim.LOWER\n",
         "self.aim = Aim.NOTHING\n",
     ),
@@ -182,7 +182,7 @@ MUTATIONS = (
     Mutation(
         "misfits-are-taken",
         "A proposal of somebody with other settings is treated like any other.",
-        "core/node.py",
+        "core/gate.py",
         "if differs is not None:",
         "if False:",
     ),

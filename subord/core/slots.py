@@ -63,11 +63,17 @@ class Slots:
     def guests(self) -> list[Position]:
         """Positions of our guests, lowest rank first."""
         guests = (each for each in self.taken.values() if each.place is Place.GUEST)
-        return [each.position for each in sorted(guests, key=self.rank_of)]
+        return [each.position for each in sorted(guests, key=self._last_rank_of)]
 
     def rank_of(self, each: Subordinate) -> Rank:
         """By its own word."""
         return self._mapping.rank(each.position, each.standing)
+
+    def _last_rank_of(self, each: Subordinate) -> Rank:
+        """By what is reported of it, if that is worse: to ask somebody to give way is no matter of safety."""
+        standings = self._mapping.standings
+        reported = standings.of(each.position) if each.position in standings.rows else each.standing
+        return self._mapping.rank(each.position, min(each.standing, reported))
 
     def outranking(self, standing: int) -> list[Position]:
         """Who would have to go if we stood by that class."""
@@ -109,7 +115,7 @@ class Slots:
         return No.FULL if evicted is None else Granted(Place.GUEST, evicted)
 
     def _giving_way(self, rank: Rank, wish: Wish, nodes: int, nodes_of: Callable[[Position], int]) -> Position | None:
-        above = [guest for guest in self.guests() if rank < self.rank_of(self.taken[guest])]
+        above = [guest for guest in self.guests() if rank < self._last_rank_of(self.taken[guest])]
         if wish is Wish.DISPLACE and above:
             return above[-1]
         if wish is Wish.SWAP and above:

@@ -179,7 +179,7 @@ def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
         given = {key: GIVEN.get(key, 1.0) for key, field in fit.fields_of(kind).items() if field.required}
         if netlab("playable")._beyond(kind(**given)):
             refused.add(name)
-    assert refused == marked == {"jump", "hangup"}
+    assert refused == marked == {"jump", "hangup", "perform", "dwell"}
     told = "Simulator only: all but `loss`."
     assert told in scenario.Weather.__doc__
     weather = scenario.Weather(loss=0.1, delay_s=1, jitter_s=1, doubled=0.1)
