@@ -58,7 +58,11 @@ def test_a_fault_that_nobody_sees_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harmless = Mutation(
-        "harmless", "Nothing.", "core/mapping.py", "return 0 < candidate < node", "return node > candidate > 0"
+        "harmless",
+        "Nothing.",
+        "core/mapping.py",
+        "return candidate > 0 and self.rank(candidate) < self.rank(node)",
+        "return node > candidate > 0",
     )
     monkeypatch.setattr(mutations, "MUTATIONS", (harmless,))
     assert mutations.main(["--seeds", "2", "--control", "1"]) == 1
