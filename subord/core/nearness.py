@@ -82,12 +82,13 @@ class Nearness:
         path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
         near = sorted(self.known, key=lambda p: self.known[p].seconds)[:1]
         siblings = [p for p in leader.guidance.siblings if may_lead(p, own)]
-        drawn = len(advice.others) if self._vain_looks < VAIN_LOOKS_MAX else DRAWN_MIN
+        sample, named = self._context.chance.sample, len(advice.others)
+        others = sample(advice.others, named if self._vain_looks < VAIN_LOOKS_MAX else min(named, DRAWN_MIN))
+        beside = sample(siblings, len(siblings))
         self._vain_looks += 1
-        beside = self._context.chance.sample(siblings, len(siblings))
-        found = (*self._tips[:3], *path[-2:-1], *near, *advice.others[:drawn], *advice.hints[:1], *beside)
-        others = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
-        self._to_ask = (leader.position, *others[: CANDIDATES_MAX - 1])
+        found = (*self._tips[:3], *path[-2:-1], *near, *others, *advice.hints[:1], *beside)
+        good = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
+        self._to_ask = (leader.position, *good[: CANDIDATES_MAX - 1])
         self._looked_at = set(self._to_ask)
         self._tips, self._fresh, self._asked = [], {}, {}
         self._advice, self._samples_left = advice, SAMPLES

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from guests import listed
 
 from subord.core.classes import UNKNOWN
 from subord.core.mapping import Mapping
 from subord.core.messages import No, Wish
 from subord.core.network import Network
 from subord.core.settings import MappingName, NumberingName, Settings
-from subord.core.slots import Granted, Slots, Subordinate, Verdict
+from subord.core.slots import Granted, Slots, Verdict
 from subord.core.view import Place
 
 OWNER = 20
@@ -101,17 +102,7 @@ def test_only_addresses_make_homes(name: MappingName, numbering: NumberingName) 
 def slots_of(taken: dict[int, int], own: int = 130, places: int = 2) -> Slots:
     slots = Slots(OWNER, mapping_of("performance", own), places)
     for node, standing in taken.items():
-        slots.taken[node] = Subordinate(
-            position=node,
-            place=Place.GUEST,
-            incarnation=1,
-            exchange=1,
-            since=0.0,
-            session_at=0.0,
-            heard_at=0.0,
-            due_at=0.0,
-            standing=standing,
-        )
+        slots.taken[node] = listed(node, standing)
     return slots
 
 

@@ -18,10 +18,12 @@ from subord.core.following import Following
 from subord.core.messages import Advice, Guidance, Wish
 from subord.core.nearness import (
     CANDIDATES_MAX,
+    DRAWN_MIN,
     KNOWN_MAX,
     SAMPLES,
     SAMPLES_MIN,
     TIPS_MAX,
+    VAIN_LOOKS_MAX,
     Nearness,
     Reading,
     cost,
@@ -151,6 +153,22 @@ def test_everybody_who_may_be_near_has_a_part_in_a_look() -> None:
     targets = {each.target for each in node.probes}
     assert targets & {41, 42}
     assert targets & {2, 3}
+
+
+def test_also_after_looks_in_vain_everybody_who_is_named_has_a_chance() -> None:
+    """Fewer at a time; but always the same ones would be no way out of a dead end."""
+    node, named = Looker(), tuple(range(2, 10))
+    for _ in range(VAIN_LOOKS_MAX):
+        node.looks(others=named)
+        node.answer({LEADER: NEAR_S})
+    asked: set[Position] = set()
+    for _ in range(60):
+        node.looks(others=named)
+        fresh = {each.target for each in node.probes} & set(named)
+        assert len(fresh) == DRAWN_MIN
+        asked |= fresh
+        node.answer({LEADER: NEAR_S})
+    assert asked == set(named)
 
 
 def test_who_does_not_answer_any_more_is_forgotten() -> None:

@@ -10,6 +10,7 @@ from random import Random
 
 import msgspec
 import pytest
+from guests import listed
 
 from subord.core.agenda import Alarm
 from subord.core.classes import CLASS_MAX, UNKNOWN, class_of
@@ -19,8 +20,7 @@ from subord.core.messages import Advice, Goodbye, Why, Wish
 from subord.core.network import Network
 from subord.core.rising import HASTE_MAX, SURE_LOOKS, Move, Rising
 from subord.core.settings import Settings
-from subord.core.slots import Slots, Subordinate
-from subord.core.view import Place
+from subord.core.slots import Slots
 
 OWN = 20
 SIBLINGS = (31, 32)
@@ -36,17 +36,7 @@ class Adviser:
         self.standings = self.context.mapping.standings
         self.slots = Slots(OWN, self.context.mapping, settings.guest_places)
         for node, its in (led or {}).items():
-            self.slots.taken[node] = Subordinate(
-                position=node,
-                place=Place.GUEST,
-                incarnation=1,
-                exchange=1,
-                since=0.0,
-                session_at=0.0,
-                heard_at=0.0,
-                due_at=0.0,
-                standing=its,
-            )
+            self.slots.taken[node] = listed(node, its)
         self.rising = Rising(self.context, self.slots)
         self.standings.own, self.context.performance = standing, performance
 

@@ -1,0 +1,21 @@
+"""A guest as its leader lists it, for tests that need one and not how it came."""
+
+from __future__ import annotations
+
+from subord.core.slots import Subordinate
+from subord.core.view import Place, Position
+
+
+def listed(position: Position, standing: int) -> Subordinate:
+    """Accepted at 0 s, with that word about its class."""
+    return Subordinate(
+        position=position,
+        place=Place.GUEST,
+        incarnation=1,
+        exchange=1,
+        since=0.0,
+        session_at=0.0,
+        heard_at=0.0,
+        due_at=0.0,
+        standing=standing,
+    )
