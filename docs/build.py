@@ -23,26 +23,36 @@ REPOSITORY = DOCS.parent
 sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
 import build_evaluation  # noqa: E402
+import build_faq  # noqa: E402
 import build_growth  # noqa: E402
 import build_growth_daemons  # noqa: E402
+import build_log  # noqa: E402
 import build_mappings  # noqa: E402
 import build_moves  # noqa: E402
+import build_page  # noqa: E402
 import build_paper  # noqa: E402
 import build_peers  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
+import build_prometheus  # noqa: E402
 import build_scenarios  # noqa: E402
 import build_sealing  # noqa: E402
 import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
 import build_targets  # noqa: E402
+import build_watching  # noqa: E402
 
 PAGES = (
     "README.md",
     "docs/index.md",
+    "docs/install.md",
+    "docs/faq.md",
     "docs/architecture.md",
     "docs/protocol.md",
     "docs/operating.md",
+    "docs/page.md",
+    "docs/first-cluster.md",
+    "docs/prometheus.md",
     "docs/mappings.md",
     "docs/scenarios.md",
     "docs/evaluation.md",
@@ -55,6 +65,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     **build_paper.PICTURES,
     **build_peers.PICTURES,
 }
+FILES: dict[str, Callable[[], str]] = build_prometheus.FILES
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -95,16 +106,21 @@ PARTS: dict[str, Callable[[], str]] = {
     "why": build_stories.why,
     "why-healed": build_stories.why_healed,
     **build_evaluation.PARTS,
+    **build_faq.PARTS,
     **build_growth.PARTS,
     **build_growth_daemons.PARTS,
+    **build_log.PARTS,
     **build_mappings.PARTS,
     **build_moves.PARTS,
+    **build_page.PARTS,
     **build_paper.PARTS,
     **build_peers.PARTS,
+    **build_prometheus.PARTS,
     **build_scenarios.PARTS,
     **build_sealing.PARTS,
     **build_sparse.PARTS,
     **build_targets.PARTS,
+    **build_watching.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
 }
 
@@ -117,7 +133,7 @@ def fresh(page: str) -> str:
 def main(root: Path = REPOSITORY) -> None:
     """Write what is out of date in the pages below `root`."""
     contents = {name: fresh((root / name).read_text(encoding="utf-8")) for name in PAGES}
-    contents |= {name: draw() for name, draw in PICTURES.items()}
+    contents |= {name: draw() for name, draw in (PICTURES | FILES).items()}
     for name, text in contents.items():
         path = root / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -13,6 +13,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import later
 import msgspec
 from small_world import SmallWorld
 
@@ -21,7 +22,7 @@ from subord.cli import draw
 from subord.cli import status as status_command
 from subord.cli import why as why_command
 from subord.core import showing
-from subord.core.messages import Beat, Message
+from subord.core.messages import Beat, Message, Versions
 from subord.core.network import Network
 from subord.core.settings import Settings
 from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
@@ -43,6 +44,7 @@ class Shown:
         self.counters = Counters()
         self.keeping = SimpleNamespace(ring=keyring_of(key_of(bytes(32))), is_saved=True)
         self.performance = SimpleNamespace(jobs_per_hour=12.0)
+        self.log = SimpleNamespace(counts={"written": 1})
 
     @property
     def started_mono(self) -> float:
@@ -151,6 +153,27 @@ def two_roots() -> str:
     return written(lines, lines[0][0])
 
 
+class Mixed(World):
+    """It writes down in which version of the wire everything is said."""
+
+    def _write_down(self, source: Position, target: Position, message: Message) -> bool:
+        before = len(self.lines)
+        is_lost = super()._write_down(source, target, message)
+        if len(self.lines) > before and not isinstance(message, Versions):
+            at, text = self.lines.pop()
+            self.lines.append((at, f"{text} (version {self.dialects[source].version_for(target)})"))
+        return is_lost
+
+
+def versions() -> str:
+    """1 and 5 are of an earlier release than 2 and 4."""
+    world = Mixed()
+    world.wires |= {2: later.BOTH, 4: later.BOTH}
+    world.start_all((1, 2))
+    world.run(60)
+    return told(world, lambda world: world.start_all((4, 5)), 0.1)
+
+
 STORIES: dict[str, Callable[[], str]] = {
     "join": join,
     "process-dies": process_dies,
@@ -159,6 +182,7 @@ STORIES: dict[str, Callable[[], str]] = {
     "restart": restart,
     "root-dies": root_dies,
     "two-roots": two_roots,
+    "versions": versions,
 }
 
 

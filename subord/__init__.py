@@ -1,3 +1,3 @@
 """subord arranges the nodes of a cluster into a tree of subordination, without consensus."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

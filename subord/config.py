@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -27,13 +27,30 @@ from subord.core.settings import MappingName, NumberingName, Settings, TimingNam
 from subord.hostlist import is_address, is_host_name
 from subord.resolving import Resolve
 
-__all__ = ["Config", "ConfigError", "NodeConfig", "changes", "dotted", "load", "reload", "taken_over"]
+__all__ = [
+    "NO_KEY",
+    "Config",
+    "ConfigError",
+    "NodeConfig",
+    "changes",
+    "dotted",
+    "is_without_key",
+    "load",
+    "reload",
+    "taken_over",
+]
 
 POSITION_BITS = 64  # of a position on the wire
 SEEDS_MAX = 64
 UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero
+LOOPBACK = (ipaddress.IPv4Network("127.0.0.0/8"), ipaddress.IPv6Network("::1/128"))
+NO_KEY = (
+    "nothing would be sealed: set cluster.key_file (`subord key generate` makes one, for all nodes), "
+    "or cluster.insecure = true on a network that you trust"
+)
 
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "text", "json"]
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,10 +117,12 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     directory must exist and be writable for the daemon; whoever may write to the socket may ask this
     node."""
     metrics: str = ""
-    """`"ADDRESS:PORT"` on which the daemon shows its metrics over HTTP, such as `"127.0.0.1:9717"` or
-    `"[::1]:9717"`. Empty: off. The page is open to everybody who reaches this address."""
+    """`"ADDRESS:PORT"` on which the daemon shows itself over HTTP: metrics, the list of targets for Prometheus, and
+    a page with the tree. `":9717"` is this node's own address in the network, so that one file fits all nodes;
+    others are such as `"127.0.0.1:9717"` or `"[::1]:9717"`. Empty: off. Nothing can be changed there, and everybody
+    who reaches this address may read."""
     metrics_certificate: str = ""
-    """Path of a PEM file with a private key and its certificate, mode 0600: then the metrics are served over
+    """Path of a PEM file with a private key and its certificate, mode 0600: then `metrics` is served over
     HTTPS. Looked at again every minute. Empty: over HTTP."""
     certificate: str = ""
     """Path of a PEM file with this node's private key and its certificate by a site's own authority, mode 0600;
@@ -151,16 +170,21 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     first. Empty: nothing is remembered, and a restart searches as the first start did."""
     event_log: str = ""
     """Path of a file to which every event is appended as one line of JSON; `"-"` is standard error.
-    Empty: off."""
+    Empty: off. On a disk of this machine: the daemon waits for each line, and a server of files that does not answer
+    would hold it up."""
     grace_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 2.0
     """Seconds that the daemon may spend on goodbyes after SIGTERM. 0 leaves at once: the others then find
     out as if this node had crashed."""
     log_level: LogLevel = "info"
-    """The least important messages to write to standard error."""
+    """The least important lines of the log. The environment variable `LOG_LEVEL` wins over the file at the start, and
+    `subord log-level` changes it in a running daemon (docs/operating.md)."""
+    log_format: LogFormat = "auto"
+    """How the log is written to standard error. `"text"`: for people; `"json"`: one object a line. `"auto"`: text on
+    a terminal, JSON in a file or pipe, and entries with fields of their own where systemd's journal reads."""
 
     @property
     def metrics_listener(self) -> tuple[str, int] | None:
-        """(address, port) of `metrics`; None: off."""
+        """(address, port) of `metrics`, the address empty for this node's own; None: off."""
         return _listener(self.metrics) if self.metrics else None
 
 
@@ -177,6 +201,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the file as given; empty: there was none."""
     network_file: str = ""
     """Path of the host list as given; empty: the network was given itself."""
+    names: Mapping[str, str] = {}
+    """Names by address, as the host list has them; only for people."""
     assignments: tuple[str, ...] = ()
     """The `--set` texts, which win over the file, also when it is read again."""
 
@@ -206,8 +232,9 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     cluster = msgspec.convert(given.document.get("cluster", {}), ClusterConfig)
     node = msgspec.convert(given.document.get("node", {}), NodeConfig)
     _check_cluster(given, cluster)
-    settings = _settings(cluster, _network(given, cluster, resolve))
-    _check_node(given, node, settings.network)
+    network, names = _network(given, cluster, resolve)
+    settings = _settings(cluster, network)
+    _check_node(given, node, settings.network, cluster.port)
     paths = {key: _beside(given, getattr(node, key)) for key in PATHS_BESIDE}
     node = msgspec.structs.replace(node, **paths)
     return Config(
@@ -218,6 +245,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         node=node,
         source=path or "",
         network_file=cluster.network_file,
+        names=names,
         assignments=tuple(assignments),
     )
 
@@ -240,7 +268,17 @@ def taken_over(old: Config, new: Config) -> Config:
     keys = [name.removeprefix("node.") for name in RELOADABLE if name.startswith("node.")]
     fresh = {key: getattr(new.node, key) for key in keys}
     node = msgspec.structs.replace(old.node, **fresh)
-    return msgspec.structs.replace(old, node=node, network_file=new.network_file)
+    return msgspec.structs.replace(old, node=node, network_file=new.network_file, names=new.names)
+
+
+def is_without_key(config: Config) -> bool:
+    """Whether no machine could run it, because nothing would be sealed (NO_KEY). A daemon that would have a loopback
+    address needs no key (runtime/guard.py), so where the network has one only the machine can tell."""
+    if config.key_file or config.insecure:
+        return False
+    if config.node.address:
+        return not ipaddress.ip_address(config.node.address).is_loopback
+    return not any(config.cluster.network.meets(block) for block in LOOPBACK)
 
 
 def dotted(config: Config) -> dict[str, Any]:
@@ -269,13 +307,14 @@ def _without_network(file: str) -> str:
     return f'{file}: key "network" is missing in [cluster]; {hint}, {example}'
 
 
-def _network(given: Given, cluster: ClusterConfig, resolve: Resolve | None) -> Network:
+def _network(given: Given, cluster: ClusterConfig, resolve: Resolve | None) -> tuple[Network, dict[str, str]]:
     key = "network"
+    names: dict[str, str] = {}
     if cluster.network_file:
         if cluster.network is not None:
             refuse(given, "cluster", "network_file", "and network are both given; remove one of them")
         key = "network_file"
-        network = network_of(_beside(given, cluster.network_file), resolve)
+        network, names = network_of(_beside(given, cluster.network_file), resolve)
     elif cluster.network is None:
         raise ConfigError(_without_network(given.file))
     else:
@@ -287,7 +326,7 @@ def _network(given: Given, cluster: ClusterConfig, resolve: Resolve | None) -> N
     if network.size >= 1 << POSITION_BITS:
         message = f"has more than 2^{POSITION_BITS} addresses, which the wire cannot number; name the part in use"
         refuse(given, "cluster", key, message)
-    return network
+    return network, names
 
 
 def _beside(given: Given, path: str) -> str:
@@ -312,7 +351,7 @@ def _check_cluster(given: Given, cluster: ClusterConfig) -> None:
         refuse(given, "cluster", "insecure", "and key_file are both given; remove one of them")
 
 
-def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
+def _check_node(given: Given, node: NodeConfig, network: Network, port: int) -> None:
     """What a type cannot say."""
     if node.address:
         _check_address(given, node.address, network)
@@ -331,8 +370,10 @@ def _check_node(given: Given, node: NodeConfig, network: Network) -> None:
     _check_seeds(given, node.seeds)
     check_performance(given, node)
     if node.metrics and _listener(node.metrics) is None:
-        example = 'e.g. "127.0.0.1:9717" or "[::1]:9717"'
+        example = 'e.g. "127.0.0.1:9717" or "[::1]:9717", or ":9717" for this node\'s own address'
         refuse(given, "node", "metrics", f"must be ADDRESS:PORT, {example}, not {quoted(node.metrics)}")
+    if node.metrics_listener is not None and node.metrics_listener in {("", port), (node.address, port)}:
+        refuse(given, "node", "metrics", f"names the port {port}, which is cluster.port: choose another")
 
 
 def _check_seeds(given: Given, seeds: Sequence[str]) -> None:
@@ -351,14 +392,17 @@ def _check_address(given: Given, address: str, network: Network) -> None:
 
 
 def _listener(text: str) -> tuple[str, int] | None:
-    """`[::1]:9717` as ("::1", 9717); None: not of the form ADDRESS:PORT."""
-    address, _, port = text.rpartition(":")
+    """`[::1]:9717` as ("::1", 9717), `:9717` as ("", 9717); None: not of the form ADDRESS:PORT."""
+    address, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
+        return None
+    if not address:
+        return "", int(port)
     try:
         version = ipaddress.ip_address(address.removeprefix("[").removesuffix("]")).version
     except ValueError:
         return None
     bracketed = address.startswith("[") and address.endswith("]")
-    port_known = port.isascii() and port.isdigit() and 1 <= len(port) <= 5 and 1 <= int(port) <= 65535
-    if not port_known or bracketed != (version == 6):
+    if bracketed != (version == 6):
         return None
     return address.strip("[]"), int(port)

@@ -31,7 +31,11 @@ A daemon reads one TOML file, `subord run --config FILE`. The shortest one that 
 ```toml
 [cluster]
 network = "10.0.0.0/24"
+key_file = "/etc/subord/cluster.key"
 ```
+
+The key is made by `subord key generate` ([security](security.md)).
+On a loopback address, or with `insecure`, none is needed.
 
 - `subord config check FILE` says whether a file is right, without starting anything, and shows all
   settings that follow from it.

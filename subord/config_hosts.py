@@ -29,13 +29,18 @@ class Entry(NamedTuple):
     is_name: bool
 
 
-def network_of(path: str, resolve: Resolve | None = None) -> Network:
-    """Read a host list and look its names up; both block. Raises ConfigError with the line of the first mistake."""
+def network_of(path: str, resolve: Resolve | None = None) -> tuple[Network, dict[str, str]]:
+    """Read a host list and look its names up; both block. Raises ConfigError with the line of the first mistake.
+
+    With the network come the names by address, for people.
+    """
     text = text_of(path, "host list", "correct cluster.network_file", FILE_BYTES_MAX)
     entries = _entries(path, text)
     if not entries:
         raise ConfigError(f"{path}: this host list names no node; write at least one address or name")
-    return _network(path, entries, _addresses(path, entries, resolve or addresses_of))
+    addresses = _addresses(path, entries, resolve or addresses_of)
+    named = {address: entry.text for entry, address in zip(entries, addresses, strict=True) if entry.is_name}
+    return _network(path, entries, addresses), named
 
 
 def _entries(path: str, text: str) -> list[Entry]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from math import inf
@@ -26,9 +25,9 @@ import trio
 from subord import __version__, config
 from subord.api import answers, documents, serve
 from subord.api.control import control_app, control_changes
-from subord.api.scrape import metrics_app
 from subord.api.shown import AskFailure, Question
 from subord.api.sockets import BindError, bind_tcp, bind_unix
+from subord.api.web import web_app
 from subord.config import Config, ConfigError
 from subord.core import showing
 from subord.core.events import (
@@ -49,12 +48,14 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime import multicast, udp
+from subord.runtime.attendance import Attendance
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.edge import Edge
 from subord.runtime.eventlog import EventLog
 from subord.runtime.guard import Guard, GuardError, dump_no_core, say_unraisable_seldom
 from subord.runtime.interfaces import InterfaceError, choose
+from subord.runtime.log import ASKED, Log
 from subord.runtime.mail import Mail
 from subord.runtime.performance import PerformanceMeter
 from subord.runtime.seeds import SeedList
@@ -71,7 +72,7 @@ TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
 CONFIGURATION = 78  # EX_CONFIG: trying again would not mend it
 SAVE_S = 5.0
 SAVE_AT_END_S_MAX = 1.0  # a disk that does not answer must not keep us from leaving
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class StartError(Exception):
@@ -84,16 +85,18 @@ class StartError(Exception):
 
 def main(given: Config) -> int:
     """Run until told to stop; the exit code."""
-    _set_up_log(given.node.log_level)
-    say_unraisable_seldom()
-    if given.key_file:
-        dump_no_core()
-    try:
-        trio.run(_live_and_live_again, given)
-    except StartError as error:
-        print(f"subord: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    with Log() as log:
+        log.open(given.node.log_format)
+        log.choose(given)
+        say_unraisable_seldom()
+        if given.key_file:
+            dump_no_core()
+        try:
+            trio.run(_live_and_live_again, given, log)
+        except StartError as error:
+            log.put_complaint(f"subord: {error}")
+            return error.exit_code
+        return 0
 
 
 class Legacy(NamedTuple):
@@ -104,7 +107,7 @@ class Legacy(NamedTuple):
     read_again: bool  # SIGHUP came too late for this life
 
 
-async def _live_and_live_again(given: Config) -> None:
+async def _live_and_live_again(given: Config, log: Log) -> None:
     """One daemon after the other, in one process: another network means other positions, hence another node."""
     heir: Config | None = given
     legacy: Legacy | None = None
@@ -113,33 +116,35 @@ async def _live_and_live_again(given: Config) -> None:
     with trio.open_signal_receiver(*SIGNALS) as signals:
         while heir is not None:
             with ExitStack() as doors:
-                daemon = _open(heir, doors, legacy)
+                daemon = _open(heir, doors, log, legacy)
                 await daemon.run(signals)
             heir, legacy = daemon.heir, daemon.legacy
 
 
-def _open(given: Config, doors: ExitStack, legacy: Legacy | None) -> Daemon:
+def _open(given: Config, doors: ExitStack, log: Log, legacy: Legacy | None) -> Daemon:
     """The next life; with the old configuration if that fails. Raises StartError."""
     try:
-        return Daemon(given, doors, legacy)
+        return Daemon(given, doors, log, legacy)
     except StartError as error:
         if legacy is None:
             raise
         logger.error("cannot start in the new network, the old configuration goes on: %s", error)
         doors.close()
-        return Daemon(legacy.config, doors, legacy)
+        return Daemon(legacy.config, doors, log, legacy)
 
 
 class Daemon:
     """One running node. What the API may see of it is `subord.api.shown.Shown`."""
 
-    def __init__(self, given: Config, doors: ExitStack, legacy: Legacy | None = None) -> None:
+    def __init__(self, given: Config, doors: ExitStack, log: Log, legacy: Legacy | None = None) -> None:
         """Open everything that can fail. Raises StartError; `doors` closes what was opened."""
         self.config = given
+        self.log = log
         self.heir: Config | None = None
         """What to start again with after the goodbyes; None: nothing, the process ends."""
         self.settings: Settings = given.cluster
         self.port = given.port
+        self.web_port = given.node.metrics_listener[1] if given.node.metrics_listener else None
         self._incarnation = legacy.incarnation + 1 if legacy else 0
         self._read_again_asked = legacy is not None and legacy.read_again
         self.counters = Counters()
@@ -149,7 +154,7 @@ class Daemon:
         network = given.cluster.network
         try:
             chosen = choose(network, given.node.interface or None, given.node.address or None)
-            self.address = chosen.address
+            self.address = log.node = chosen.address
             self._socket = udp.UdpSocket(self.address, self.port, self.counters)
             doors.callback(self._socket.close)
             self._group = multicast.join(self._socket, chosen, self.port) if given.node.announce else None
@@ -159,8 +164,8 @@ class Daemon:
             # Removed only if it is ours: another daemon's socket at this path makes `bind_unix` fail.
             self._control_listener = doors.enter_context(bind_unix(Path(given.node.control_socket)))
             doors.callback(_remove, given.node.control_socket, os.stat(given.node.control_socket).st_ino)
-            listener = given.node.metrics_listener
-            self._metrics_listener = doors.enter_context(bind_tcp(*listener)) if listener else None
+            web = given.node.metrics_listener
+            self._web_listener = doors.enter_context(bind_tcp(web[0] or self.address, web[1])) if web else None
         except (InterfaceError, udp.BindError, BindError) as error:
             raise StartError(str(error)) from None
         try:
@@ -170,10 +175,10 @@ class Daemon:
         self.keeping = self.guard.keeping
         self.position = network.position_of(self.address) or 0
         try:
-            self.events = EventLog(given.node.event_log, self.address)
+            self.events = EventLog(given.node.event_log, self.address, log.put_line)
         except OSError as error:
             message = f"cannot open the event log {given.node.event_log}: {error.strerror}; set node.event_log"
-            raise StartError(message) from None
+            raise StartError(message, CONFIGURATION) from None
         doors.callback(self.events.close)
         self._systemd = Systemd()
 
@@ -181,7 +186,6 @@ class Daemon:
 
     async def run(self, signals: AsyncIterator[int]) -> None:
         """Until told to stop, by a signal or by another network. The one nursery."""
-        logger.setLevel(self.config.node.log_level.upper())
         self._store = Store(self.config.node.state_directory, Terms.of(self.settings), self.position)
         remembered = self._store.load()
         lived = remembered.incarnation + 1 if remembered else 0
@@ -190,8 +194,9 @@ class Daemon:
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
         sealer = self.guard.sealer(self.port, self._incarnation)
         mail = Mail(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
-        self._driver = driver = Driver(node, mail, self.counters, self._observe)
-        self.counters.tables = lambda: {**driver.sizes(), **({} if sealer is None else sealer.sizes())}
+        self._driver = Driver(node, mail, self.counters, self._observe)
+        self.attendance = Attendance(node)
+        self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._streams_beside(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
@@ -207,6 +212,7 @@ class Daemon:
             self._scope = nursery.cancel_scope
             nursery.start_soon(self._obey, signals)
             nursery.start_soon(self._reload_forever)
+            nursery.start_soon(self.log.tell_due_forever)
             nursery.start_soon(self._driver.run)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
@@ -216,12 +222,9 @@ class Daemon:
             nursery.start_soon(self.performance.measure_forever)
             self._driver.feed(Start(full_scan=self.config.node.full_scan))
             nursery.start_soon(self._streams.serve, self._stream_listener)
-            control = partial(serve.serve, changes=control_changes(self))
-            nursery.start_soon(control, control_app(self), self._control_listener)
+            nursery.start_soon(self.attendance.keep_forever)
             self.guard.start(nursery)
-            if self._metrics_listener is not None:
-                metrics = partial(serve.serve, tls=lambda: self.guard.metrics_context)
-                nursery.start_soon(metrics, metrics_app(self), self._metrics_listener)
+            self._serve(nursery)
             nursery.start_soon(self._edge.hold_forever)
             nursery.start_soon(self._systemd.pat_watchdog)
             if self.config.node.state_directory:
@@ -245,6 +248,23 @@ class Daemon:
             is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
         )
 
+    def _serve(self, nursery: trio.Nursery) -> None:
+        """To commands, and to the web."""
+        shown = control_app(self)
+        control = partial(serve.serve, changes=control_changes(self))
+        nursery.start_soon(control, shown, self._control_listener)
+        if self._web_listener is not None:
+            web = partial(serve.serve, tls=lambda: self.guard.metrics_context)
+            nursery.start_soon(web, web_app(self, shown), self._web_listener)
+
+    def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
+        sealing = {} if sealer is None else sealer.sizes()
+        return {**self._driver.sizes(), **self.attendance.register.sizes(), **sealing}
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        return self.config.names
+
     @property
     def _network(self) -> str:
         return self.settings.network.text
@@ -259,9 +279,10 @@ class Daemon:
                 self._read_again_asked = True
                 self._reload_asked.set()
             elif number == signal.SIGUSR1:
-                # Asked for, so it is said at whatever level.
                 state = msgspec.json.encode(documents.status(self)).decode()
-                logger.log(max(logger.level, logging.INFO), "state: %s", state)
+                self.log.say_anyway("state: %s", state)
+            elif number == signal.SIGUSR2:
+                self.log.toggle_debug()
             elif self._is_leaving and self.heir is None:
                 self._left_behind = None
                 self._scope.cancel()  # asked twice: at once
@@ -311,7 +332,7 @@ class Daemon:
                 self._check_place_in(fresh)
             return fresh, None if self.keeping is None else self.keeping.read_again()
         except (ConfigError, InterfaceError, KeyringError) as error:
-            logger.error("the configuration was not read again, the old one goes on: %s", error)
+            logger.error("the configuration was not read again, the old one goes on: %s", error, extra=ASKED)
             return None
 
     def _check_place_in(self, fresh: Config) -> None:
@@ -325,22 +346,26 @@ class Daemon:
     def _take_over(self, fresh: Config, ring: Keyring | None) -> None:
         keys_changed = ring is not None and self.keeping is not None and self.keeping.obey(ring)
         taken, ignored = config.changes(self.config, fresh)
+        if "node.log_level" in taken:
+            self.log.take(fresh.node.log_level, "node.log_level")
         if "cluster.network" in taken:
-            logger.info("configuration read again, starting again with all of it: %s", ", ".join((*taken, *ignored)))
+            words = "configuration read again, starting again with all of it: %s"
+            logger.info(words, ", ".join((*taken, *ignored)), extra=ASKED)
             self._leave(fresh)
             return
         self.config = config.taken_over(self.config, fresh)
-        logger.setLevel(fresh.node.log_level.upper())
         if "node.seeds" in taken:
             self._seeds.replace(fresh.node.seeds)
         self.performance.replace(fresh.node)
         if ignored:
-            logger.warning("changed, but taken over only by a restart: %s", ", ".join(ignored))
+            logger.warning("changed, but taken over only by a restart: %s", ", ".join(ignored), extra=ASKED)
         news = (*taken, *(["the key ring"] if keys_changed else []))
-        logger.info("configuration read again: %s", ", ".join(news) or "nothing changed that can change now")
+        what = ", ".join(news) or "nothing changed that can change now"
+        logger.info("configuration read again: %s", what, extra=ASKED)
 
     def _observe(self, notice: Notice) -> None:
         self._teller.tell(notice)
+        self.attendance.heed(notice)
         if showing.is_memorable(self._driver.node, notice):
             self._remember.set()
         if isinstance(notice, PlaceChanged):
@@ -413,11 +438,3 @@ def _remove(path: str, inode: int) -> None:
             os.unlink(path)
     except OSError:
         return  # nothing is lost: the next daemon replaces a stale file
-
-
-def _set_up_log(level: str) -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-    logger.handlers[:] = [handler]
-    logger.propagate = False
-    logger.setLevel(level.upper())

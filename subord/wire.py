@@ -1,12 +1,14 @@
 """Bytes <-> messages. The only file that knows the format of a datagram.
 
     byte 0    0x73, the letter s: whose datagram is this?
-    byte 1    version of the wire, 1
-    rest      MessagePack: [type, field, field, ...] in the order of core/messages.py
+    byte 1    version of the wire: 1, written and read by CODECS
+    rest      of version 1: MessagePack, [type, field, field, ...] in the order of core/messages.py
 
-The first two bytes keep their meaning in every version. A datagram of a version that we do not speak gets
-one short answer that says which versions we speak; everything else that is not understood is counted
-and dropped. Fields are only ever appended, with defaults, so that neighbours of one version may differ.
+The first two bytes keep their meaning in every version; 2 is what is sealed (sealing/header.py), so the next version
+of messages is 3. A datagram of a version that we do not speak gets one short answer that says which versions we speak
+(`Versions`, always as version 1 writes it); everything else that is not understood is counted and dropped. Fields are
+only ever appended, with defaults, so that neighbours of one version may differ. In which version we speak to whom:
+core/dialects.py.
 
 The seal goes around all this (sealing/, runtime/mail.py); nothing else needs to know of it.
 """
@@ -14,7 +16,8 @@ The seal goes around all this (sealing/, runtime/mail.py); nothing else needs to
 from __future__ import annotations
 
 import enum
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -43,35 +46,64 @@ class Fault(enum.Enum):
     MALFORMED = "malformed"
 
 
-VERSIONS_DATAGRAM = HEADER + _encoder.encode(Versions((VERSION,)))
+class Codec(NamedTuple):
+    """How one version writes a message behind the header, and reads it; `decode` may raise what is in UNREADABLE."""
+
+    encode: Callable[[Message], bytes]
+    decode: Callable[[bytes], Message]
 
 
-def encode(message: Message) -> bytes:
-    """The datagram of `message`, at most DATAGRAM_BYTES_MAX bytes: our own are bounded by construction."""
-    data = HEADER + _encoder.encode(message)
-    assert len(data) <= DATAGRAM_BYTES_MAX, f"our own {type(message).__name__} takes {len(data)} bytes"
-    return data
+CODECS: Final[Mapping[int, Codec]] = {VERSION: Codec(_encoder.encode, _decoder.decode)}
+"""Every version that we speak."""
 
 
-def decode(data: bytes) -> Message | Fault:
-    """The message of a datagram, or why there is none. Never raises, whatever comes in."""
-    if len(data) > DATAGRAM_BYTES_MAX:
-        return Fault.OVERSIZED
-    if len(data) < len(HEADER) + 1:
-        return Fault.EMPTY
-    if data[0] != MAGIC:
-        return Fault.FOREIGN
-    if data[1] != VERSION and not _is_versions(data):
-        return Fault.VERSION
-    try:
-        return _decoder.decode(data[len(HEADER) :])
-    except UNREADABLE:
-        return Fault.MALFORMED  # also what is out of bounds: core/messages.py sets them
+class Wire:
+    """What one node writes and reads. There is a second one only in tests, which pretend to be of a later release."""
+
+    def __init__(self, codecs: Mapping[int, Codec]) -> None:
+        self.spoken = tuple(sorted(codecs))
+        self.versions_datagram = HEADER + _encoder.encode(Versions(self.spoken))
+        """In which versions we can be spoken to; read by whoever speaks any version."""
+        self._writers = {version: (bytes((MAGIC, version)), codecs[version].encode) for version in codecs}
+        self._readers = {version: codecs[version].decode for version in codecs}
+
+    def encode(self, message: Message, version: int = VERSION) -> bytes:
+        """The datagram of `message`, at most DATAGRAM_BYTES_MAX bytes: our own are bounded by construction."""
+        header, write = self._writers[version]
+        data = header + write(message)
+        assert len(data) <= DATAGRAM_BYTES_MAX, f"our own {type(message).__name__} takes {len(data)} bytes"
+        return data
+
+    def decode(self, data: bytes) -> Message | Fault:
+        """The message of a datagram, or why there is none. Never raises, whatever comes in.
+
+        Its version is `data[1]`, unless it is a `Versions`.
+        """
+        if len(data) > DATAGRAM_BYTES_MAX:
+            return Fault.OVERSIZED
+        if len(data) < len(HEADER) + 1:
+            return Fault.EMPTY
+        if data[0] != MAGIC:
+            return Fault.FOREIGN
+        read = self._readers.get(data[1])
+        if read is None:
+            return _versions_in(data) or Fault.VERSION
+        try:
+            return read(data[len(HEADER) :])
+        except UNREADABLE:
+            return Fault.MALFORMED  # also what is out of bounds: core/messages.py sets them
 
 
-def _is_versions(data: bytes) -> bool:
+def _versions_in(data: bytes) -> Versions | None:
     """A `Versions` datagram is read in any version, and never answered: two strangers must not chat for ever."""
     try:
-        return isinstance(_decoder.decode(data[len(HEADER) :]), Versions)
+        message = _decoder.decode(data[len(HEADER) :])
     except UNREADABLE:
-        return False
+        return None
+    return message if isinstance(message, Versions) else None
+
+
+WIRE: Final = Wire(CODECS)
+VERSIONS_DATAGRAM = WIRE.versions_datagram
+encode = WIRE.encode
+decode = WIRE.decode

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,10 +26,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="also run the tests marked `long`")
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Where CI is set, a program that can be installed is not missing: its tests fail instead of being skipped."""
+    outcome = yield
+    report = outcome.get_result()
+    reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    if os.environ.get("CI") and ("(Debian: " in reason or "apt-get install " in reason):
+        report.outcome, report.longrepr = "failed", f"{reason}; CI must install it"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Ends everything where groups would be ignored: pytest 9.2 does so with pytest-xdist 3.8 (its issue 1386)."""
+    if node.config.getoption("dist") == "loadgroup" and not all("@" in each for each in ids):
+        pytest.exit(
+            "These versions of pytest and pytest-xdist ignore --dist loadgroup, and labs would run beside each "
+            "other. No test was run. Take the versions of constraints.txt: ./dev setup",
+            returncode=pytest.ExitCode.USAGE_ERROR,
+        )
+
+
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --all the long tests are deselected, and pytest counts them in its last line."""
-    if config.getoption("--all"):
-        return
-    long = [item for item in items if item.get_closest_marker("long")]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item not in long]
+    """Without --all the long tests are deselected, and pytest counts them in its last line.
+
+    Of several workers each takes a group at a time, the labs first, because they take longest.
+    """
+    if not config.getoption("--all"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+    items.sort(key=lambda item: item.get_closest_marker("lab") is None)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+
+
+def group_of(item: pytest.Item) -> str:
+    """One worker has nearly all of the lab: two of them at once would take each other's time. Tests of installed
+    machines share a package. Of the rest each file goes by itself."""
+    if item.path.parent.name == "deploy":
+        return "deploy"
+    lab = item.get_closest_marker("lab")
+    return item.path.name if lab is None or lab.kwargs.get("few") else "lab"

@@ -93,6 +93,7 @@ def test_every_key_is_taken_over() -> None:
             event_log = "-"
             grace_s = 1
             log_level = "debug"
+            log_format = "json"
             """
         )
     )
@@ -126,6 +127,7 @@ def test_every_key_is_taken_over() -> None:
         "node.event_log": "-",
         "node.grace_s": 1.0,
         "node.log_level": "debug",
+        "node.log_format": "json",
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)
@@ -271,12 +273,19 @@ def test_what_cannot_be_read_is_a_plain_error(path: str, expected: str) -> None:
     assert expected in complaint(path)
 
 
+def test_metrics_and_nodes_do_not_share_a_port() -> None:
+    """The daemon would find it taken, by itself."""
+    assert "which is cluster.port: choose another" in complaint(written(SHORTEST + '[node]\nmetrics = ":7117"'))
+    assert load(written(SHORTEST + '[node]\nmetrics = "127.0.0.1:7117"')).node.metrics_listener
+
+
 @pytest.mark.parametrize(
     ("text", "listener"),
     [
         ("127.0.0.1:9717", ("127.0.0.1", 9717)),
         ("0.0.0.0:1", ("0.0.0.0", 1)),
         ("[::1]:65535", ("::1", 65535)),
+        (":9717", ("", 9717)),
         ("", None),
     ],
 )
@@ -285,7 +294,7 @@ def test_a_metrics_address_is_taken_apart(text: str, listener: tuple[str, int] |
 
 
 @pytest.mark.parametrize(
-    "text", ["9717", ":9717", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:+1",
+    "text", ["9717", ":", ":0", ":x", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:+1",
              "::1:9717", "[127.0.0.1]:1", "[::1]", "[::1:1", "::1]:1", "127.0.0.1:٣"]
 )  # fmt: skip
 def test_a_wrong_metrics_address_is_refused(text: str) -> None:

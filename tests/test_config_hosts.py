@@ -69,7 +69,7 @@ def listed(text: str | bytes) -> str:
     ],
 )
 def test_the_order_of_the_file_is_the_order_of_positions(text: str | bytes, network: str) -> None:
-    assert network_of(listed(text), resolver(CLUSTER)).text == network
+    assert network_of(listed(text), resolver(CLUSTER))[0].text == network
 
 
 @pytest.mark.parametrize(

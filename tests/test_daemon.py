@@ -31,6 +31,7 @@ from subord.cli.client import ask
 WAIT_S_MAX = 30.0
 SOURCE = str(Path(subord.__file__).parents[1])
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
+ENVIRONMENT.pop("LOG_LEVEL", None)
 SHARED, SINGLE = "10.9.0", "10.8.0"
 KEY_RING = f"primary {base64.b64encode(bytes(range(32))).decode()}\n"
 
@@ -114,7 +115,21 @@ class Started:
 
     @property
     def log(self) -> str:
-        return self.log_path.read_text()
+        """`LEVEL message` for each line of JSON; what is none stays as it is."""
+        lines = self.log_path.read_text().splitlines(keepends=True)
+        return "".join(shortened(each) if each.startswith("{") and each.endswith("\n") else each for each in lines)
+
+    @property
+    def whole_log(self) -> str:
+        """With what is said already and not yet written."""
+        before = self.log.count("INFO state: ")
+        self.tell(signal.SIGUSR1)
+        until(lambda: self.log.count("INFO state: ") > before, "it has written all that it had to say")
+        return self.log
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log_path.read_text().splitlines()]
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -132,6 +147,11 @@ class Started:
 
     def ended(self) -> int:
         return self.process.wait(WAIT_S_MAX)
+
+
+def shortened(line: str) -> str:
+    found = json.loads(line)
+    return f"{found['level'].upper()} {found['message']}\n"
 
 
 Start = Callable[..., Started]
@@ -290,6 +310,43 @@ def test_sigusr1_writes_one_line_of_state_whatever_the_level(start: Start) -> No
     assert (state["address"], state["phase"], state["subtree_nodes"]) == (f"{SINGLE}.1", "root", 1)
 
 
+# -- the log --------------------------------------------------------------------------------------------------------
+
+
+def moves(each: Started) -> list[dict[str, Any]]:
+    return [line for line in each.lines if line["event"] == "place"]
+
+
+def test_a_life_is_a_handful_of_lines_and_one_for_each_change_of_place(start: Start) -> None:
+    first = start(f"{SINGLE}.1", environment={"LOG_LEVEL": "debug"})
+    until(first.is_ready, "the first is ready")
+    second = start(f"{SINGLE}.2")
+    until(lambda: [each["leader"] for each in moves(second)] == [f"{SINGLE}.1"], "the second follows the first")
+    (joined,) = moves(second)
+    assert joined["message"] == f"now home of {SINGLE}.1: its computed leader"
+    assert (joined["level"], joined["node"], joined["reason"]) == ("info", f"{SINGLE}.2", "its computed leader")
+
+    first.process.kill()
+    until(lambda: len(moves(second)) == 2, "it has lost its leader")
+    second.tell(signal.SIGTERM)
+    assert second.ended() == 0
+    lost = moves(second)[1]
+    why = f"no lower position answers (lost {SINGLE}.1: {lost['cause']}, silent for "
+    assert lost["message"].startswith(f"now root, no longer below {SINGLE}.1: {why}")
+    assert (lost["level"], lost["lost"]) == ("warning", f"{SINGLE}.1")
+    assert 0 <= lost["without_leader_s"] < WAIT_S_MAX
+    assert 0 <= lost["silence_s"] < WAIT_S_MAX
+    assert [line["event"] for line in second.lines] == [None, "place", "place", None, None]
+    assert "debug" not in {line["level"] for line in second.lines}
+
+    propose = [line for line in first.lines if line.get("type") == "propose"]  # the first was told to say all
+    assert [(line["level"], line["event"], line["peer"]) for line in propose][:1] == [
+        ("debug", "received", f"{SINGLE}.2")
+    ]
+    assert propose[0]["message"] == f"received propose from {SINGLE}.2: {propose[0]['content']}"
+    assert propose[0]["content"].startswith("Propose(")
+
+
 # -- performance ----------------------------------------------------------------------------------------------------
 
 
@@ -380,7 +437,7 @@ def test_roots_announce_themselves_and_others_hear_it(start: Start) -> None:
     first, second = daemons
     until(lambda: announced(first, "sent") > 0, "the root announces itself")
     until(lambda: announced(second, "received") > 0, "the other one hears it")
-    assert [line for each in daemons for line in each.log.splitlines() if not line.startswith("INFO ")] == []
+    assert [line for each in daemons for line in each.whole_log.splitlines() if not line.startswith("INFO ")] == []
     assert dropped(first, "own_address") == 0
 
 
@@ -435,7 +492,7 @@ def test_another_network_on_sighup_starts_the_daemon_again_in_the_same_process(l
         (before, after) = lives(each)
         assert before["pid"] == after["pid"]
         assert before["incarnation"] < after["incarnation"] == each.show("status")["incarnation"]
-        assert "INFO configuration read again, starting again with all of it: cluster.network\n" in each.log
+        assert "INFO configuration read again, starting again with all of it: cluster.network\n" in each.whole_log
         assert [line for line in each.log.splitlines() if line.startswith("ERROR ")] == []
     assert first.show("status")["settings"]["network"] == f"{SINGLE}.2-{SINGLE}.3,{SINGLE}.1"
     first.tell(signal.SIGTERM)
@@ -453,7 +510,7 @@ def test_what_else_changed_is_taken_over_with_the_network(listed: Listed) -> Non
     daemon.tell(signal.SIGHUP)
     until(lambda: ready(daemon) == 2, "it is ready again")
     names = "cluster.network, node.log_level, cluster.fanout, cluster.guest_slots"
-    assert f"starting again with all of it: {names}\n" in daemon.log
+    assert f"starting again with all of it: {names}\n" in daemon.whole_log
     assert "only by a restart" not in daemon.log
     assert daemon.show("status")["settings"]["fanout"] == 3
 
@@ -482,7 +539,7 @@ def test_a_list_that_changes_nothing_or_cannot_be_used_changes_nothing(listed: L
     after = daemon.show("status")
     assert (before["incarnation"], before["settings"]) == (after["incarnation"], after["settings"])
     assert len(lives(daemon)) == 1
-    told = [each for each in daemon.log.splitlines() if each.startswith(("ERROR ", "WARNING "))]
+    told = [each for each in daemon.whole_log.splitlines() if each.startswith(("ERROR ", "WARNING "))]
     assert len(told) == (0 if line.startswith("INFO") else 1)
     assert all(each.startswith("ERROR the configuration was not read again, the old one goes on: ") for each in told)
 
@@ -519,7 +576,10 @@ def test_a_start_in_the_new_network_that_fails_leaves_the_old_one(listed: Listed
         file.write('[node]\nmetrics = "192.0.2.1:9717"\n')
     daemon.tell(signal.SIGHUP)
     until(lambda: ready(daemon) == 2, "it is ready again")
-    assert "ERROR cannot start in the new network, the old configuration goes on: TCP 192.0.2.1:9717: " in daemon.log
+    assert (
+        "ERROR cannot start in the new network, the old configuration goes on: TCP 192.0.2.1:9717: "
+        in daemon.whole_log
+    )
     assert daemon.show("status")["settings"]["positions"] == 1
     first, second = lives(daemon)
     assert first["incarnation"] < second["incarnation"]
@@ -633,8 +693,12 @@ def is_ready_times(daemon: Started, times: int) -> bool:
             "the directory /nonexistent of the control socket does not exist: create it or choose another",
         ),
         (
-            (f"{SINGLE}.1", ("node.event_log=/nonexistent/events",)), exit_codes.TRY_AGAIN,
+            (f"{SINGLE}.1", ("node.event_log=/nonexistent/events",)), exit_codes.CONFIGURATION,
             "cannot open the event log /nonexistent/events: No such file or directory; set node.event_log",
+        ),
+        (
+            (f"{SINGLE}.1", ("node.event_log=/tmp",)), exit_codes.CONFIGURATION,
+            "cannot open the event log /tmp: Is a directory; set node.event_log",
         ),
         (
             (f"{SINGLE}.1", ("node.metrics=192.0.2.1:9717",)), exit_codes.TRY_AGAIN,
@@ -778,7 +842,7 @@ def make_noise(inside: list[str], target: str, source: str, answered_within_s: f
 
 def tells_no_tales(each: Started) -> None:
     """Nothing of what a stranger said is in the log as if we had said it."""
-    lines = each.log.splitlines()
+    lines = each.whole_log.splitlines()
     assert not [line for line in lines if not line.startswith(("INFO ", "WARNING "))]
     assert "INFO a line of our own" not in lines
     assert "\x1b" not in each.log
@@ -811,8 +875,8 @@ def test_noise_where_nothing_is_sealed_is_counted_and_refusals_are_told_now_and_
     until(partial(dropped_all, daemon, 60, "stream_malformed"), "the noise on TCP is counted")
     until(partial(dropped_all, daemon, 400, *UDP_REASONS), "that on UDP is, too")
     tells_no_tales(daemon)
-    told = [line for line in daemon.log.splitlines() if "do not fit" in line]
-    assert 0 < len(told) < 100
+    assert 0 < len([line for line in daemon.log.splitlines() if "do not fit" in line]) < 100
+    told = [each for each in daemon.events if each["event"] == "refused"]
     assert dropped(daemon, "refusals_not_told") == 100 - len(told)
 
 
@@ -848,4 +912,6 @@ def test_a_crowd_of_streams_leaves_files_for_the_control_socket(inside: list[str
         assert crowd.stdout.readline() == b"here\n"
         until(lambda: dropped(daemon, "stream_strangers") >= 150, "most of them are turned away")
         assert daemon.show("status")["phase"] == "root"
-    assert [line for line in daemon.log.splitlines() if not line.startswith(("INFO ", "WARNING no TLS with"))] == []
+    assert [
+        line for line in daemon.whole_log.splitlines() if not line.startswith(("INFO ", "WARNING no TLS with"))
+    ] == []

@@ -51,9 +51,10 @@ def test_generated_parts_are_fresh(page: str) -> None:
     assert text_of(page) == build.fresh(text_of(page)), f"{page} is out of date: {REWRITE}"
 
 
-@pytest.mark.parametrize("picture", build.PICTURES)
-def test_the_pictures_are_fresh(picture: str) -> None:
-    assert text_of(picture) == build.PICTURES[picture](), f"{picture} is out of date: {REWRITE}"
+@pytest.mark.parametrize("written", build.PICTURES | build.FILES)
+def test_the_pictures_and_files_are_fresh(written: str) -> None:
+    text = (build.PICTURES | build.FILES)[written]()
+    assert text_of(written) == text, f"{written} is out of date: {REWRITE}"
 
 
 @pytest.mark.parametrize("picture", build.PICTURES)
@@ -85,8 +86,8 @@ def test_a_stale_part_is_noticed() -> None:
 
 
 def test_the_build_command_writes_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "docs").mkdir()
-    for page in (*PAGES, *build.PICTURES):
+    for page in (*PAGES, *build.PICTURES, *build.FILES):
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / page).write_text(text_of(page).replace("there is no such node", "there is"), encoding="utf-8")
     build.main(tmp_path)
     assert capsys.readouterr().out == "docs/operating.md: written\n"
@@ -164,7 +165,7 @@ def test_configurations_are_right(tmp_path: Path) -> None:
 
 def test_every_event_has_its_line() -> None:
     sources = text_of("subord/daemon.py") + text_of("subord/runtime/telling.py")
-    written = set(re.findall(r'events\.write\(\s*"(\w+)"', sources))
+    written = set(re.findall(r'(?:events\.write\(|\._say\(\s*logging\.\w+,)\s*"(\w+)"', sources))
     assert len(written) >= 8
     table = text_of("docs/operating.md").partition("### The event log")[2].partition("###")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
@@ -188,6 +189,13 @@ def test_all_commands_of_the_dev_script_are_real() -> None:
 def test_one_word_for_one_thing(page: str) -> None:
     found = re.findall(r"\b(parent|child(?:ren)?|superior|slave)s?\b", text_of(page), re.IGNORECASE)
     assert found == []
+
+
+def test_the_import_rule_is_that_of_the_contract() -> None:
+    (contract,) = re.findall(r"^layers = \[\n(.*?)^\]$", text_of("pyproject.toml"), re.DOTALL | re.MULTILINE)
+    layers = [layer.replace("subord.", "").split(" | ") for layer in re.findall(r'"(.*)"', contract)]
+    shown = " → ".join(", ".join(f"`{each}`" for each in layer) for layer in layers)
+    assert f"\n{shown}\n" in text_of("docs/architecture.md")
 
 
 # -- the unit -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ build_growth_daemons = imported("build_growth_daemons")
 build_mappings = imported("build_mappings")
 build_paper = imported("build_paper")
 build_peers = imported("build_peers")
+build_prometheus = imported("build_prometheus")
 build_sealing = imported("build_sealing")
 build_targets = imported("build_targets")
 
@@ -356,3 +357,29 @@ def test_who_moved_while_everything_trembled_is_told(given: Given) -> None:
         ["`latency`", "8", "1 of 2", "600", "1 (0..2)"],
         ["`performance`", "8", "0 of 1", "600", "0"],
     ]
+
+
+# -- Prometheus ------------------------------------------------------------------------------------------------------
+
+
+def alarm(number: int, **found: Any) -> Run:
+    whole = {"nodes": 100, "settings": "prometheus 2", "standing": "interior", "alerts": ["SubordNodeDown"]}
+    whole["silent_panels"] = []
+    return measured(number, **{**whole, "alert_s": 80.0 + number, **found})
+
+
+def test_alarms_that_did_not_ring_as_they_should_are_told(given: Given) -> None:
+    others = ["SubordNodeDown", "SubordSeveralRoots"]
+    failed = {**measured(3), "nodes": 100, "fault": "Waited 300 s for Prometheus to raise the alarm."}
+    silent = alarm(4, silent_panels=["subord_nothing"], alert_s=500.0)
+    given(prometheus=[alarm(0), alarm(1, alerts=others, alert_s=500.0), alarm(2), failed, silent])
+    text = build_prometheus.run_of_100()
+    assert text.startswith("In 2 of 5 runs with 100 nodes")
+    assert "| `SubordNodeDown` fires, s | 81.0 (80.0..82.0) |" in text
+
+
+def test_without_any_alarm_there_is_no_time(given: Given) -> None:
+    given(prometheus=[{**measured(), "nodes": 100, "fault": "Prometheus ended."}])
+    text = build_prometheus.run_of_100()
+    assert text.startswith("In 0 of 1 runs")
+    assert "| `SubordNodeDown` fires, s | - |" in text

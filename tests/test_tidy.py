@@ -14,7 +14,10 @@ import pytest
 TOP = Path(__file__).parent.parent
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 450
-CODE = sorted([*TOP.glob("subord/**/*.py"), *TOP.glob("netns-lab/**/*.py"), TOP / "netns-lab" / "lab", TOP / "dev"])
+FOLDERS = ("subord", "netns-lab", "deploy")
+CODE = sorted(
+    [*(path for each in FOLDERS for path in TOP.glob(f"{each}/**/*.py")), TOP / "netns-lab/lab", TOP / "dev"]
+)
 PYTHON = [path for path in CODE if path.suffix == ".py"]
 CORE = [path for path in PYTHON if path.is_relative_to(TOP / "subord" / "core")]
 TESTS = sorted(TOP.glob("tests/**/*.py"))

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from releases import in_previous
 
 from subord.core.classes import CLASS_MAX
 from subord.core.messages import (
@@ -195,6 +196,33 @@ LONGEST: list[Message] = [
 @pytest.mark.parametrize("message", LONGEST, ids=lambda message: type(message).__name__)
 def test_the_longest_of_each_kind_fits(message: Message) -> None:
     assert decode(encode(message)) == message
+
+
+REPEAT = """
+import sys
+from subord.wire import Fault, decode, encode
+for line in sys.stdin:
+    message = decode(bytes.fromhex(line))
+    print(message if isinstance(message, Fault) else encode(message).hex())
+"""
+
+
+def begins(short: object, long: object) -> bool:
+    """Whether `short` is `long`, but for what was appended to its lists."""
+    if isinstance(short, list) and isinstance(long, list):
+        return len(short) <= len(long) and all(map(begins, short, long))
+    return short == long
+
+
+def test_the_previous_release_reads_what_we_say_and_we_what_it_says() -> None:
+    ours = [encode(message) for message in LONGEST]
+    theirs = [
+        bytes.fromhex(line) for line in in_previous(REPEAT, "".join(f"{data.hex()}\n" for data in ours)).split()
+    ]
+    for message, data, back in zip(LONGEST, ours, theirs, strict=True):
+        assert back[:2] == data[:2]
+        assert begins(msgspec.msgpack.decode(back[2:]), msgspec.msgpack.decode(data[2:]))
+        assert type(decode(back)) is type(message)
 
 
 def test_every_message_type_has_a_longest() -> None:

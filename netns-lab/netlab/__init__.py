@@ -9,7 +9,8 @@ sixth, where there are sites:
     lab         what you typed, or a test; talks to the controller over a Unix socket (lab.py, client.py)
     keeper      stays outside; cleans up after the controller, whatever ends it (keeper.py)
     controller  inside the private namespaces; makes wires, answers requests (controller.py, wires.py)
-    zygote      has the daemon imported and warm; forks one copy into each node's namespace (zygote.py)
+    zygote      has the daemon imported and warm; forks one copy into each node's namespace (zygote.py); a second
+                one has the previous release, where it is run beside the present one (zygotes.py)
     watcher     reads the neighbour requests on the bridges (arp.py, ring.py)
     relay       carries frames from site to site, over a distance (relay.py, crossing.py)
 """

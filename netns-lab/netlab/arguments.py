@@ -10,13 +10,15 @@ import signal
 from pathlib import Path
 
 from netlab.discovery import MODES
-from netlab.layout import NAMES, NETWORK
+from netlab.layout import NAMES, NETWORK, NODES_MAX
 from netlab.mappings import PARTS
 from netlab.peers import SYSTEMS
 from netlab.performances import JOBS_PER_HOUR_MAX, SPREAD, SPREAD_MAX
+from netlab.releases import PRESENT, PREVIOUS
 
 DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
 MAPPINGS = ("ip", "performance", "latency")
+RELEASES = (PRESENT, PREVIOUS)
 TIMINGS = ("lan", "wan", "lab")
 ORDERS = ("together", "random", "reverse")
 RUN_EXIT_CODES = """\
@@ -40,6 +42,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--fanout", type=int, default=2, help="fan-out p")
     found.add_argument("--start", choices=ORDERS, default="together", help="order of starting")
     found.add_argument("--foreground", action="store_true", help="stay, and end the lab on Ctrl-C")
+    found.add_argument(
+        "--previous", type=Path, metavar="FILE", help="a wheel of another release, or a directory with its package"
+    )
+    found.add_argument("--old", type=_ranges, default=(), metavar="1,3,5-9", help="nodes that begin with it")
     _common(found)
 
     found = _command(commands, "stabilise", "measure how fast a stable tree forms, and its cost", named=False)
@@ -93,6 +99,7 @@ def _add_nodes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     found.add_argument("--signal", type=int, default=int(signal.SIGKILL), metavar="NUMBER")
     found = _command(commands, "start", "start a node's daemon")
     found.add_argument("node", help="position or address")
+    found.add_argument("--release", choices=RELEASES, help="of this release from now on; default: as before")
     found = _command(commands, "perform", "give a node another performance, which it reads again (SIGHUP)")
     found.add_argument("node", help="position or address")
     found.add_argument("jobs", type=_jobs, help="jobs an hour")
@@ -143,6 +150,10 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test.add_argument("--per-s", type=float, default=2000.0, metavar="RATE", help="datagrams a second, in all")
     test.add_argument("--seconds", type=float, default=20.0, help="how long it is attacked")
     test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
+    test = _test(tests, "prometheus", "the real one finds everybody, and alarms when a node dies", "100")
+    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    test.add_argument("--shorten", type=_times, default=1.0, metavar="TIMES", help="divide all its durations by it")
+    test.add_argument("--rest", type=float, default=60.0, dest="rest_s", metavar="SECONDS", help="measured at rest")
 
 
 def _test(
@@ -240,6 +251,13 @@ def _spread(text: str) -> float:
     return times
 
 
+def _times(text: str) -> float:
+    times = float(text)
+    if not 1 <= times <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1 to 100")
+    return times
+
+
 def _share(text: str) -> float:
     share = float(text)
     if not 0 <= share < 1:
@@ -256,6 +274,18 @@ def _jobs(text: str) -> float:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in text.split(","))
+
+
+def _ranges(text: str) -> tuple[int, ...]:
+    """Positions such as 1,3,5-9."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        ends = _positive(first), _positive(last or first)
+        if not 0 <= ends[1] - ends[0] < NODES_MAX:
+            raise argparse.ArgumentTypeError(f"{part} is no range of nodes")
+        found += range(ends[0], ends[1] + 1)
+    return tuple(dict.fromkeys(found))
 
 
 def _ways(text: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from netlab import (
     babble,
     client,
     enter,
+    fetching,
     figures,
     intruder,
     keeper,
@@ -157,7 +158,8 @@ def status(given: argparse.Namespace) -> int:
         else:
             state = seen.place if seen.leader is None else f"{seen.place} of {seen.leader}"
         site = f"{node['site']:<{site_width}}  " if site_width else ""
-        print(f"{node['position']:>6}  {node['address']:<{width}}  {site}{node['pid'] or '-':>8}  {state}")
+        release = "" if options.previous is None else f"  ({node['release']} release)"
+        print(f"{node['position']:>6}  {node['address']:<{width}}  {site}{node['pid'] or '-':>8}  {state}{release}")
     return 0
 
 
@@ -200,7 +202,7 @@ def start(given: argparse.Namespace) -> int:
     """Start a node's daemon."""
     with client.attach(given.name) as controller:
         node = enter.find_node(controller.ask("info"), given.node)
-        controller.ask("start", addresses=[node["address"]])
+        controller.ask("start", addresses=[node["address"]], release=given.release)
     return 0
 
 
@@ -373,7 +375,16 @@ def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
         execute=given.execute,
         rootless=given.rootless,
         daemon=None if given.daemon is None else str(Path(given.daemon).resolve()),
+        previous=None if given.previous is None else str(given.previous.resolve()),
+        old=tuple(_address_at(position, where) for position in given.old),
     )
+
+
+def _address_at(position: int, where: layouts.Layout) -> str:
+    for address in where.addresses:
+        if layouts.position_of(address, where.network) == position:
+            return address
+    raise LabError(f"No node of this lab has position {position}. Nothing was started.")
 
 
 INSIDE: dict[str, Callable[[str], int]] = {
@@ -381,6 +392,7 @@ INSIDE: dict[str, Callable[[str], int]] = {
     "scan-from": scan.send,
     "record": recorder.record,
     "intrude": intruder.intrude,
+    "fetch": fetching.fetch,
 }
 """The lab calls itself once more, inside a node's namespace or on the wire: see envoys.py and scan.py."""
 

@@ -8,7 +8,6 @@ asks reads the event log.
 from __future__ import annotations
 
 import os
-import select
 import selectors
 import shutil
 import signal
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from netlab import arp, filters, linux, measure, relay, router, zygote
+from netlab import arp, filters, linux, measure, relay, router, zygotes
 from netlab.errands import Errands
 from netlab.errors import LabError
 from netlab.hush import Hush
@@ -47,8 +46,6 @@ class Controller:
         self._directory = directory
         self._ask_by_arp = ask_by_arp
         self._report = report
-        self._pids: dict[str, int] = {}
-        self._exits: dict[str, int] = {}  # exit code of the last run; negative: the signal
         self._clients: dict[Lines, socket.socket] = {}
         self._hush = _hush(options)
         self._errands = _errands(options) if ask_by_arp and options.errands else None
@@ -63,7 +60,7 @@ class Controller:
                 signal.signal(number, _stop)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the keeper held them back
             linux.adopt_orphans()
-            _, self._zygote = zygote.start(self._options, self._directory)
+            self._zygotes = zygotes.start(self._options, self._directory)
             options = self._options
             known = () if self._ask_by_arp else options.addresses
             wires = self._wires = Wires(
@@ -105,15 +102,11 @@ class Controller:
 
     def _await_zygote(self) -> None:
         self._report({"progress": "waiting for the daemon to be imported"})
-        for message in self._zygote:
-            if "ready" in message:
-                return
-            raise LabError(message["failed"])
-        raise LabError("The process that should become the daemons ended. Its last words, if any:")
+        self._zygotes.await_ready()
 
     def _prepare(self) -> None:
         self._report({"progress": "reading configurations"})
-        self._ask_zygote({"prepare": [self._position(address) for address in self._options.addresses]})
+        self._zygotes.prepare([self._position(address) for address in self._options.addresses])
 
     # Serving
 
@@ -123,21 +116,21 @@ class Controller:
             door.listen(CLIENTS_MAX)
             self._report({"ready": True, "controller": os.getpid()})
             selector.register(door, selectors.EVENT_READ)
-            selector.register(self._zygote, selectors.EVENT_READ)
+            for each in self._zygotes.lines.values():
+                selector.register(each, selectors.EVENT_READ, self._zygotes.hear)
             if self._relay is not None:
                 selector.register(self._relay, selectors.EVENT_READ)
-            while not self._zygote.ended:
+            while not self._zygotes.ended:
                 for key, _ in selector.select():
                     if key.fileobj is door:
                         self._welcome(door, selector)
-                    elif key.fileobj is self._zygote:
-                        for message in self._zygote.receive():
-                            self._note(message)
+                    elif key.data is not None:
+                        key.data(key.fileobj)
                     elif key.fileobj is self._relay:  # it speaks when it is asked, and then we listen
                         raise LabError(relay.GONE)
                     elif isinstance(key.fileobj, Lines):
                         self._attend(key.fileobj, selector)
-        raise LabError("The zygote ended by itself, and every daemon with it. Its last words, if any:")
+        raise LabError(zygotes.GONE)
 
     def _welcome(self, door: socket.socket, selector: selectors.BaseSelector) -> None:
         stream, _ = door.accept()
@@ -192,26 +185,27 @@ class Controller:
             "address": address,
             "position": self._position(address),
             "site": None if self._options.sites is None else self._options.sites.name_of(address),
-            "pid": self._pids.get(address),
-            "exit_code": self._exits.get(address),
+            "pid": self._zygotes.pids.get(address),
+            "exit_code": self._zygotes.exits.get(address),
+            "release": self._zygotes.release_of(address),
             "namespace": self._namespace(address),
         }
 
     def _do_start(self, request: Message) -> Any:
-        """Fork these nodes in this order, without waiting for any."""
+        """Fork these nodes in this order, without waiting for any; `release`: another one than before."""
         addresses = request["addresses"]
-        self._hear_of_exits()
+        self._zygotes.hear_of_exits()
         for address in addresses:
             self._check(address)
-            if address in self._pids:
+            if address in self._zygotes.pids:
                 raise LabError(f"{address} is running already. Nothing was started.")
         nodes = [[address, self._namespace(address), self._position(address)] for address in addresses]
-        return self._ask_zygote({"start": nodes})
+        return self._zygotes.start(nodes, request.get("release"))
 
     def _do_signal(self, request: Message) -> Any:
         address = request["address"]
         self._check(address)
-        done = self._ask_zygote({"to": address, "signal": request["signal"]})
+        done = self._zygotes.signal(address, request["signal"])
         if not done:
             raise LabError(f"{address} is not running: `netns-lab/lab start {address}` starts it.")
         return done
@@ -239,7 +233,7 @@ class Controller:
         performances = {**self._options.performances, address: request["jobs_per_hour"]}
         self._options = replace(self._options, performances=performances)
         self._configure(address)
-        self._ask_zygote({"to": address, "signal": int(signal.SIGHUP)})
+        self._zygotes.signal(address, int(signal.SIGHUP))
 
     def _do_performances(self, _request: Message) -> Any:
         """Those that were given, as they are now: {address: jobs an hour}."""
@@ -267,7 +261,7 @@ class Controller:
         self._check(address)
         self._wires.check_replaceable()
         self._wires.cut(address, connected=False)
-        self._ask_zygote({"to": address, "signal": int(signal.SIGKILL)})
+        self._zygotes.signal(address, int(signal.SIGKILL))
         state = self._directory.node(self._position(address)) / "state"
         shutil.rmtree(state)
         state.mkdir()
@@ -278,7 +272,7 @@ class Controller:
 
     def _do_touch_memory(self, _request: Message) -> Any:
         """MiB touched for the daemons that will be started (reserve.py)."""
-        return self._ask_zygote({"touch": len(self._options.addresses)})["mib"]
+        return self._zygotes.touch(self._options.addresses)
 
     def _do_ports(self, _request: Message) -> Any:
         """What every node has sent, and what was brought to it, so far: {address: [bytes, packets]}, and when."""
@@ -305,38 +299,13 @@ class Controller:
             "resident_mib": measure.resident_mib,
             "datagrams_sent": measure.datagrams_sent,
         }
+        pids = self._zygotes.pids
         return {
             "mono": time.monotonic(),
-            **{name: {address: read[name](pid) for address, pid in self._pids.items()} for name in request["what"]},
+            **{name: {address: read[name](pid) for address, pid in pids.items()} for name in request["what"]},
         }
 
-    # The zygote
-
-    def _hear_of_exits(self) -> None:
-        """Whoever read of an exit in the event log may start the node again: then we must know it, too."""
-        while select.select([self._zygote], [], [], 0)[0] and not self._zygote.ended:
-            for message in self._zygote.receive():
-                self._note(message)
-
-    def _ask_zygote(self, request: Message) -> Message:
-        self._zygote.send(request)
-        while not self._zygote.ended:
-            done: Message | None = None
-            for message in self._zygote.receive():  # all of them: an exit may come in one piece with the answer
-                if "done" not in message:
-                    self._note(message)
-                    continue
-                done = message["done"]
-                if "start" in request:
-                    self._pids.update(done)
-            if done is not None:
-                return done
-        raise LabError("The zygote ended by itself, and every daemon with it. Its last words, if any:")
-
-    def _note(self, message: Message) -> None:
-        if self._pids.get(message["exited"]) == message["pid"]:
-            del self._pids[message["exited"]]
-        self._exits[message["exited"]] = message["code"]
+    # Names
 
     def _check(self, address: str) -> None:
         if address not in self._wires.namespaces:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from netlab import layout as layouts
+from netlab import releases
 from netlab.client import Client
 from netlab.enter import command_in
 from netlab.errors import LabError
@@ -31,6 +32,7 @@ from netlab.events import Cluster, Event, EventLog
 from netlab.launch import Leash, Progress
 from netlab.options import Options
 from netlab.performances import dealt
+from netlab.releases import Release
 from netlab.sites import wide_edges
 from netlab.sites_file import located, placed
 
@@ -86,18 +88,18 @@ class Lab:
         execute: bool = False,
         rootless: bool = False,
         daemon: str | None = None,
+        previous: Path | None = None,
+        old: Iterable[int] = (),
         name: str | None = None,
         progress: Progress = lambda _what, _done, _of: None,
     ) -> None:
-        """Without `network` the one that goes with the layout; `sites`: a file (sites_file.py)."""
+        """No `network`: the layout's. `sites`: a file. `previous`: what `old` nodes begin with (releases.py)."""
         given = None if addresses is None else layouts.listed(addresses, network)
         where = located(sites, layout, nodes, network, seed) if given is None else placed(sites, given)
+        self._addresses = {layouts.position_of(each, where.network): each for each in where.addresses}
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
-            addresses=where.addresses,
-            network=where.network,
-            subnets=where.subnets,
-            sites=where.sites,
+            **vars(where),
             seeds=layouts.seeds(where, seeds, seed_nodes),
             announce=announce,
             arp=arp,
@@ -113,10 +115,11 @@ class Lab:
             insecure=insecure,
             execute=execute,
             rootless=rootless,
-            daemon=None if daemon is None else str(Path(daemon).resolve()),
+            daemon=_whole(daemon),
+            previous=_whole(previous),
+            old=tuple(map(self.address, old)),
         )
         self._progress = progress
-        self._addresses = {layouts.position_of(each, where.network): each for each in where.addresses}
         self.cluster = Cluster()
         self.events: list[Event] | None = None  # set to [] to keep every event that is read
 
@@ -148,6 +151,12 @@ class Lab:
     def control_socket(self, position: int) -> Path:
         return self.directory.control_socket(position)
 
+    @property
+    def previous_tree(self) -> Path:
+        """Where the package of the previous release is; with it as PYTHONPATH `python -m subord` is that."""
+        assert self.options.previous is not None
+        return releases.tree_of(Path(self.options.previous), self.directory.path)
+
     # Doing
 
     def start_all(self, order: str = "together", seed: int = 0) -> None:
@@ -157,9 +166,9 @@ class Lab:
         """
         self.start(*start_order(self.positions, order, seed))
 
-    def start(self, *positions: int) -> None:
-        """Start these nodes, in this order. Raises LabError when one is running."""
-        self.client.ask("start", addresses=[self.address(position) for position in positions])
+    def start(self, *positions: int, release: Release | None = None) -> None:
+        """Start these nodes, in this order, and from now on of this release. Raises LabError when one is running."""
+        self.client.ask("start", addresses=[self.address(position) for position in positions], release=release)
 
     def kill(self, position: int, number: int = signal.SIGKILL) -> None:
         """Send a signal; after SIGKILL the process is gone on return. Raises LabError if it was not running."""
@@ -286,6 +295,10 @@ class Lab:
     def processes(self, *what: str) -> Any:
         """{"mono": s, WHAT: {address: value}} of every live node; WHAT: cpu_s, pss_mib, datagrams_sent."""
         return self.client.ask("processes", what=what)
+
+
+def _whole(path: str | Path | None) -> str | None:
+    return None if path is None else str(Path(path).resolve())
 
 
 def start_order(positions: Iterable[int], order: str, seed: int) -> list[int]:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from netlab import rundir, zygote
+from netlab import releases, rundir, zygote
 from netlab.errors import LabError
 from netlab.lines import Message
 from netlab.options import Options
@@ -106,6 +106,8 @@ def _complaint(line: bytes) -> str:
 
 
 def _check_command(options: Options) -> None:
+    if options.previous is not None:
+        releases.check(Path(options.previous))
     command = Path(zygote.daemon_command(options.daemon)[-1])
     if (options.execute or options.daemon) and not command.exists():
         raise LabError(

@@ -38,8 +38,16 @@ class Options:
     execute: bool = False
     rootless: bool = False
     daemon: str | None = None
+    previous: str | None = None  # wheel or directory of another release (releases.py)
+    old: tuple[str, ...] = ()  # addresses that begin with it
 
     def __post_init__(self) -> None:
+        if self.previous is None and self.old:
+            raise LabError("Old nodes need a release to be of: give --previous FILE, too.")
+        if self.previous is not None and (self.execute or self.daemon):
+            raise LabError("--previous is for daemons that are forked: leave out --exec and --daemon.")
+        if strangers := set(self.old) - set(self.addresses):
+            raise LabError(f"{min(strangers)} is no node of this lab, so it cannot be old.")
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", self.name):
             raise LabError(f"--name {self.name}: use at most 32 letters, digits, - and _.")
 
@@ -49,7 +57,7 @@ class Options:
     @staticmethod
     def from_json(text: str) -> Options:
         given = json.loads(text)
-        lists = {name: tuple(given[name]) for name in ("addresses", "subnets", "seeds")}
+        lists = {name: tuple(given[name]) for name in ("addresses", "subnets", "seeds", "old")}
         sites = None if given["sites"] is None else Sites.from_plain(given["sites"])
         return Options(**{**given, **lists, "sites": sites})
 

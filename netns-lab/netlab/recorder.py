@@ -193,6 +193,12 @@ def handshakes(frames: Iterable[bytes]) -> int:
     return streams.begun // 2
 
 
+def speakers(frames: Iterable[bytes]) -> set[str]:
+    """The addresses of all who sent a datagram."""
+    packets = map(taken_apart, frames)
+    return {str(ipaddress.ip_address(packet.source)) for packet in packets if packet and packet.protocol == UDP}
+
+
 @dataclass
 class _Stream:
     """One direction of a connection. `begin`: the sequence number of its first byte, if that was heard."""

@@ -128,7 +128,7 @@ def listen(lab: Lab, tape: Path, victim: str) -> Record:
         found = _named("peace", disaster(lab, victim))
         ask_for_the_tree(lab)
         until = time.monotonic() + HEARD_S_MAX
-        while recorder.handshakes(recorder.read(tape)) < 2 and time.monotonic() < until:
+        while not has_heard_all(lab, recorder.read(tape)) and time.monotonic() < until:
             time.sleep(0.5)  # the node that is back opens the stream to its leader after some seconds
         heard = spy.finish()
     finally:
@@ -140,9 +140,20 @@ def listen(lab: Lab, tape: Path, victim: str) -> Record:
         **found,
         **{f"recorded_{name}": value for name, value in heard.items()},
         "recorded_handshakes": recorder.handshakes(frames),
+        "recorded_unheard": sorted(unheard(lab, frames)),
         "plain": len(findings),
         "plain_findings": list(map(str, findings[:FINDINGS_MAX])),
     }
+
+
+def has_heard_all(lab: Lab, frames: list[bytes]) -> bool:
+    """Whether somebody who listened that long knows how everybody speaks, and how two streams began."""
+    return not unheard(lab, frames) and recorder.handshakes(frames) >= 2
+
+
+def unheard(lab: Lab, frames: Iterable[bytes]) -> set[str]:
+    """Nodes that run, and of which there is no datagram."""
+    return {node.address for node in lab.look().live()} - recorder.speakers(frames)
 
 
 def secret_of(lab: Lab) -> bytes:
@@ -362,6 +373,7 @@ def faults_of(record: Record) -> list[str]:
     bad = {
         f"{record['plain']} findings in the clear": record["plain"],
         "no handshake was recorded": record["recorded_handshakes"] == 0,
+        f"{len(record.get('recorded_unheard', ()))} nodes were not heard": record.get("recorded_unheard"),
         f"{record['recorded_lost']} frames are not on the tape": record["recorded_lost"],
         "the tape was too short": record["recorded_cut"],
         **{f"only {record['sent'][kind]} sent of {kind}": True for kind in _too_few(record)},

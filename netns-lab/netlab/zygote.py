@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from netlab import linux, rehearsal
+from netlab import linux, rehearsal, releases
 from netlab.events import append_event
 from netlab.lines import Lines, Message
 from netlab.options import Options, config_text
@@ -40,20 +40,23 @@ WARM_MODULES = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.met
 """What a daemon needs, late imports included: whatever is missing here is imported by every copy again."""
 
 
-def start(options: Options, directory: RunDirectory) -> tuple[int, Lines]:
-    """Fork the zygote; return its pid and our end of the conversation. It says {"ready": true} when warm."""
+def start(options: Options, directory: RunDirectory, tree: Path | None = None) -> Lines:
+    """Fork the zygote; return our end of the conversation. It says {"ready": true} when warm.
+
+    `tree`: where another release of subord is, which its copies are then of.
+    """
     ours, theirs = socket.socketpair()
     controller = os.getpid()
     pid = os.fork()
     if pid:
         theirs.close()
-        return pid, Lines(ours)
+        return Lines(ours)
     code = 1
     try:
         linux.die_with(controller, signal.SIGKILL)
-        linux.set_name("lab-zygote")
+        linux.set_name("lab-zygote" if tree is None else "lab-zygote-old")
         linux.close_all_but(keep=(0, 1, 2, theirs.fileno()))
-        Zygote(options, directory, Lines(theirs)).run()
+        Zygote(options, directory, Lines(theirs), tree).run()
         code = 0
     except BaseException:  # nothing of the controller's stack may run in this copy
         traceback.print_exc()
@@ -64,7 +67,10 @@ def start(options: Options, directory: RunDirectory) -> tuple[int, Lines]:
 class Zygote:
     """Answers {"start": [[address, namespace, position], ...]}, {"signal": N, "to": address}, {"touch": nodes}."""
 
-    def __init__(self, options: Options, directory: RunDirectory, controller: Lines) -> None:
+    def __init__(
+        self, options: Options, directory: RunDirectory, controller: Lines, tree: Path | None = None
+    ) -> None:
+        self._tree = tree
         self._options = options
         self._directory = directory
         self._controller = controller
@@ -78,6 +84,8 @@ class Zygote:
 
     def run(self) -> None:
         try:
+            if self._tree is not None:
+                releases.enter(self._tree)
             if not self._options.execute:
                 self._main = _load(self._options.daemon)
                 self._rehearse(self._main)
@@ -111,7 +119,7 @@ class Zygote:
         if self._options.daemon is not None:
             return
         rehearsal.seal()
-        file = self._directory.path / "rehearsal.toml"
+        file = self._directory.path / f"rehearsal-{os.getpid()}.toml"
         file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
             main(["config", "check", str(file)])  # a refusal is repeated by every daemon, in its own log

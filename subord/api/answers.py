@@ -8,24 +8,37 @@ from __future__ import annotations
 
 import msgspec
 
-from subord.api import documents, keys
+from subord.api import changes, documents, gathering, keys, members, problems
 from subord.api.shown import AskFailure, Question, Shown
 
 
 async def answer(shown: Shown, question: Question) -> bytes:
     """The JSON document."""
+    return msgspec.json.encode(await _document(shown, question))
+
+
+async def _document(shown: Shown, question: Question) -> msgspec.Struct:
+    document: msgspec.Struct
     match question.topic:
         case "status":
-            return msgspec.json.encode(documents.status(shown))
+            document = documents.status(shown)
         case "why":
-            return msgspec.json.encode(documents.why(shown.settings, shown.why()))
+            document = documents.why(shown.settings, shown.why())
         case "roster":
-            return msgspec.json.encode(documents.roster(shown.settings, shown.roster()))
+            document = documents.roster(shown.settings, shown.roster())
+        case "members":
+            document = members.own(shown)
+        case "changes":
+            document = changes.own(shown, question.words[0] if question.words else None)
         case "keys":
-            ask = keys.roll_call if question.words == keys.EVERYBODY else keys.coverage
-            return msgspec.json.encode(await ask(shown, question.budget_s))
+            ask = keys.roll_call if question.words == gathering.EVERYBODY else keys.coverage
+            document = await ask(shown, question.budget_s)
+        case "problems":
+            look = problems.of_tree if question.words == gathering.EVERYBODY else problems.of_subtree
+            document = await look(shown, question.budget_s)
         case "rotate":
-            return msgspec.json.encode(await keys.rotate(shown, question.words, question.budget_s))
+            document = await keys.rotate(shown, question.words, question.budget_s)
+    return document
 
 
 async def of_root(shown: Shown, question: Question) -> bytes | AskFailure:

@@ -6,17 +6,23 @@ asked to, and has an answer within a second even when nobody there picks up.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import trio
 
-from subord.api import answers, documents, keys, trees
-from subord.api.forms import JobsDocument, KeysDocument, RotatedDocument, WhyDocument
+from subord.api import answers, changes, documents, keys, problems, trees
+from subord.api.forms import JobsDocument, LogDocument, NamesDocument, RotatedDocument, WhyDocument
+from subord.api.members import Cluster
 from subord.api.rootward import find_roster
-from subord.api.serve import App, Query, Response, failure
+from subord.api.serve import App, News, Query, Response, failure
 from subord.api.shown import AskFailure, Question, Shown
+from subord.api.targets import targets
+from subord.runtime.log import LEVELS
 from subord.wire import UNREADABLE
 
 ASK_S_MAX = 0.8
+BUDGET_S_MIN, BUDGET_S_MAX = 0.1, 8.0
 KEYS_S = 3.0
 """For a roll call: half a second is left for the tenth level."""
 ROOTS_ASKED_MAX = 3
@@ -32,7 +38,13 @@ def control_app(shown: Shown) -> App:
     - `/v1/status`, `/v1/counters`: this node.
     - `/v1/tree`: the whole cluster, nested; with `?form=rows` flat, in depth-first order.
     - `/v1/why?address=A`: the node A; without `address` this one.
-    - `/v1/keys`: which nodes have which keys.
+    - `/v1/members`: who is there, and who vanished.
+    - `/v1/changes[?since=TOKEN]`: what happened in the tree; `/v1/events` the same as server-sent events.
+    - `/sd`: the targets for Prometheus (targets.py).
+    - `/v1/keys[?budget=S]`: which nodes have which keys; nodes have so many seconds to say it.
+    - `/v1/errors[?budget=S]`: what is wrong, and with whom.
+    - `/v1/names`: the names of the host list by address, if there is one.
+    - `/v1/log-level`: how much the log says.
     """
 
     async def status(_: Query) -> Response:
@@ -51,23 +63,60 @@ def control_app(shown: Shown) -> App:
     async def why(query: Query) -> Response:
         return await _why(shown, query.get("address", shown.address))
 
-    async def all_keys(_: Query) -> Response:
-        return _passed_on(await answers.of_root(shown, Question("keys", keys.EVERYBODY, KEYS_S)), KeysDocument)
+    cluster = Cluster(shown)
 
-    served = {"/v1/status": status, "/v1/counters": counters, "/v1/tree": tree, "/v1/why": why}
-    return {**served, "/v1/keys": all_keys if shown.keeping is not None else _no_keys}
+    async def members(_: Query) -> Response:
+        return Response(msgspec.json.encode(await cluster.members()))
+
+    async def changes_since(query: Query) -> Response:
+        return await changes.changes(shown, query)
+
+    async def events(query: Query) -> Response | News:
+        return await changes.events(shown, query)
+
+    async def sd(query: Query) -> Response:
+        return await targets(shown, cluster, query)
+
+    return {
+        "/v1/status": status,
+        "/v1/counters": counters,
+        "/v1/tree": tree,
+        "/v1/why": why,
+        "/v1/members": members,
+        "/v1/changes": changes_since,
+        "/v1/events": events,
+        **_asked_of_all(shown),
+        "/v1/log-level": partial(_log_level, shown),
+        "/sd": sd,
+    }
+
+
+def _asked_of_all(shown: Shown) -> App:
+    """What every node is asked for, along the tree; and what all are called."""
+
+    async def all_keys(query: Query) -> Response:
+        return Response(msgspec.json.encode(await keys.find(shown, _budget_s(query.get("budget")))))
+
+    async def errors(query: Query) -> Response:
+        return Response(msgspec.json.encode(await problems.find(shown, _budget_s(query.get("budget")))))
+
+    async def names(_: Query) -> Response:
+        return Response(msgspec.json.encode(NamesDocument(names=shown.names)))
+
+    return {"/v1/names": names, "/v1/errors": errors, "/v1/keys": all_keys if shown.keeping is not None else _no_keys}
 
 
 def control_changes(shown: Shown) -> App:
     """The handlers of what changes something, which not everybody may ask who may ask at all.
 
     - `/v1/job-done[?weight=W]`: a job was completed on this node.
+    - `/v1/log-level?level=L`: change how much the log says.
     - `/v1/keys/install`, `/v1/keys/use?key=K`, `/v1/keys/remove?key=K[&force=1]`: change the cluster's keys.
     """
 
     async def rotate(*words: str) -> Response:
         for _ in range(ROOTS_ASKED_MAX):
-            response = _passed_on(await answers.of_root(shown, Question("rotate", words, KEYS_S)), RotatedDocument)
+            response = _passed_on(await answers.of_root(shown, Question("rotate", words, KEYS_S)))
             if response.status != NOT_NOW:
                 break
             await trio.sleep(ROOT_CHANGES_S)
@@ -88,8 +137,29 @@ def control_changes(shown: Shown) -> App:
     rotations = {"/v1/keys/install": install, "/v1/keys/use": use, "/v1/keys/remove": remove}
     return {
         "/v1/job-done": job_done,
+        "/v1/log-level": partial(_take_log_level, shown),
         **(rotations if shown.keeping is not None else dict.fromkeys(rotations, _no_keys)),
     }
+
+
+def _budget_s(text: str | None) -> float:
+    try:
+        seconds = float((text or "")[:32])
+    except ValueError:
+        return ASK_S_MAX
+    return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else ASK_S_MAX
+
+
+async def _log_level(shown: Shown, _: Query) -> Response:
+    return Response(msgspec.json.encode(LogDocument(log_level=shown.log.log_level, source=shown.log.source)))
+
+
+async def _take_log_level(shown: Shown, query: Query) -> Response:
+    level = next((each for each in LEVELS if each == query.get("level")), None)
+    if level is None:
+        return failure(400, f"the level must be one of {', '.join(LEVELS)}: nothing was changed")
+    shown.log.take(level, "command")
+    return await _log_level(shown, query)
 
 
 def _job_done(shown: Shown, weight: str) -> Response:
@@ -108,15 +178,15 @@ async def _no_keys(_: Query) -> Response:
     return failure(409, keys.NO_KEYS)
 
 
-def _passed_on(answer: bytes | AskFailure, form: type[KeysDocument] | type[RotatedDocument]) -> Response:
+def _passed_on(answer: bytes | AskFailure) -> Response:
     """Checked before it reaches a terminal."""
     if isinstance(answer, AskFailure):
         return failure(504, answer.reason)
     try:
-        found = msgspec.json.decode(answer, type=form)
+        found = msgspec.json.decode(answer, type=RotatedDocument)
     except UNREADABLE:
         return failure(502, "the root answers something else than was asked: does it run this version?")
-    if isinstance(found, RotatedDocument) and found.error is not None:
+    if found.error is not None:
         return failure(NOT_NOW if found.passing else 409, found.error)
     return Response(msgspec.json.encode(found))
 

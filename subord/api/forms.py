@@ -7,11 +7,14 @@ Durations are seconds, ages are seconds before the moment of asking.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 
+from subord.config import LogLevel
 from subord.core.view import Position
+from subord.runtime.log import Source
 
 PlaceName = Literal["root", "home", "guest"]
 StandingName = Literal["live", "stale", "missing", "held"]
@@ -143,6 +146,52 @@ class KeysDocument(msgspec.Struct, frozen=True, kw_only=True):
     silent_nodes: int
 
 
+class AllKeysDocument(KeysDocument, frozen=True, kw_only=True):
+    """The roll call of the whole cluster, as far as `asked` could find out; if that is not all, `note` says why."""
+
+    asked: Address
+    complete: bool
+    note: str | None
+
+
+class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The same trouble of at least so many `nodes`, some of them by address. `ago_s`: last seen; null: it lasts.
+
+    Of the kinds `version` and `ring` a difference is the trouble, so they are gathered from all.
+    """
+
+    kind: Annotated[str, msgspec.Meta(max_length=16, pattern=r"^[a-z_]+\Z")]
+    text: Annotated[str, msgspec.Meta(max_length=200)]
+    nodes: Annotated[int, msgspec.Meta(ge=0)]
+    addresses: Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)]
+    ago_s: float | None = None
+
+
+class ProblemsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `nodes` nodes said of their troubles. `more`: troubles for which there was no room.
+
+    `silent`: some who did not answer; `silent_nodes`: they, and all that live below them. `older` likewise: their
+    version does not know the question. `is_whole`: it is the root that says so.
+    """
+
+    nodes: Annotated[int, msgspec.Meta(ge=0)]
+    problems: Annotated[tuple[ProblemDocument, ...], msgspec.Meta(max_length=64)]
+    more: Annotated[int, msgspec.Meta(ge=0)] = 0
+    silent: Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)] = ()
+    silent_nodes: Annotated[int, msgspec.Meta(ge=0)] = 0
+    older: Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)] = ()
+    older_nodes: Annotated[int, msgspec.Meta(ge=0)] = 0
+    is_whole: bool = False
+
+
+class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
+    """The troubles of the cluster as far as `asked` could find out; if that is not all, `note` says why."""
+
+    asked: Address
+    complete: bool
+    note: str | None
+
+
 class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a change of keys. `error`: nothing was changed; `passing`: asked again it may be."""
 
@@ -157,6 +206,13 @@ class JobsDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs_done: float
     jobs_per_hour: float | None
+
+
+class LogDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the log says, and what chose that last."""
+
+    log_level: LogLevel
+    source: Source
 
 
 class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,3 +327,65 @@ class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None
     quiet_s: float
     rows: tuple[TreeRow, ...]
+
+
+class NamesDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Names by address, as this node's host list has them."""
+
+    names: Mapping[Address, str]
+
+
+class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One who is there, or was lately: `gone` vanished without goodbye and is in nobody's roster any more.
+
+    Where it stands, or stood; `since_s`: in this place, or away. `place` null: not known.
+    """
+
+    address: Address
+    position: Position
+    level: int
+    standing: Literal["live", "stale", "held", "missing", "gone"]
+    leader: Address | None
+    place: PlaceName | None
+    since_s: float
+
+
+class MembersDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`complete` is false if `asked` is not the root, or if this was known some time ago; then `note` says why.
+
+    `parted`: roots before this one who said goodbye.
+    """
+
+    asked: Address
+    complete: bool
+    note: Annotated[str, msgspec.Meta(max_length=1000)] | None
+    members: tuple[MemberDocument, ...]
+    parted: Annotated[tuple[Address, ...], msgspec.Meta(max_length=64)] = ()
+
+
+class ChangeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of the tree. `wall`: seconds since 1970 by the clock of `source`; `old`: the leader before."""
+
+    number: int
+    wall: float
+    kind: Annotated[str, msgspec.Meta(max_length=16, pattern=r"^[a-z]+\Z")]
+    address: Address
+    leader: Address | None
+    old: Address | None
+    place: PlaceName | None
+
+
+Token = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[0-9a-z.]+\Z")]
+
+
+class ChangesDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes after a token, oldest first; asked again with `token`, the next ones. `missed`: some were forgotten.
+
+    `note` says why they are not the root's.
+    """
+
+    source: Address
+    token: Token
+    missed: bool
+    changes: Annotated[tuple[ChangeDocument, ...], msgspec.Meta(max_length=256)]
+    note: Annotated[str, msgspec.Meta(max_length=1000)] | None = None

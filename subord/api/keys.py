@@ -12,42 +12,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
-import trio
 
-from subord.api.documents import seal
-from subord.api.forms import CountedRing, KeysDocument, RotatedDocument, SealDocument
-from subord.api.shown import AskFailure, Question, Shown
+from subord.api import documents, gathering
+from subord.api.forms import AllKeysDocument, CountedRing, KeysDocument, RotatedDocument, SealDocument
+from subord.api.shown import AskFailure, Shown
 from subord.core.view import Place, Standing
 from subord.sealing import rotation
 from subord.sealing.keys import Keyring, KeyringError, new_key
-from subord.wire import UNREADABLE
 
 NAMED_MAX = 32  # addresses in one report, of each kind
-ASKED_AT_ONCE_MAX = 32
-SHARE = 0.8  # of our time for those below us
 BUDGET_S_MAX = 30.0
-EVERYBODY = ("everybody",)  # words of the question "keys" to the root
 NO_KEYS = "nothing is sealed here: there is no cluster.key_file"
+
+
+async def find(shown: Shown, budget_s: float) -> AllKeysDocument:
+    """Of the whole cluster, or of the largest part that answers within `budget_s`."""
+
+    async def own(left_s: float) -> KeysDocument:
+        return await (coverage if documents.path(shown) else roll_call)(shown, left_s)
+
+    found = await gathering.widest(shown, "keys", KeysDocument, budget_s, own)
+    fields = msgspec.structs.asdict(found.report)
+    return AllKeysDocument(asked=found.asked, complete=found.note is None, note=found.note, **fields)
 
 
 async def coverage(shown: Shown, budget_s: float) -> KeysDocument:
     """Our subtree, within `budget_s`."""
-    own = seal(shown)
-    found = [_of_one(shown.address, own)]
-    room = trio.Semaphore(ASKED_AT_ONCE_MAX)
-    until = trio.current_time() + budget_s
-
-    async def ask(address: str, below: int) -> None:
-        report = None
-        with trio.move_on_at(until):  # those before us may have kept the room full
-            async with room:
-                left_s = max(0.0, until - trio.current_time())
-                report = _report(await shown.ask(address, Question("keys", (), left_s * SHARE), left_s))
-        found.append(report or KeysDocument(rings=(), silent=(address,), silent_nodes=below))
-
-    async with trio.open_nursery() as nursery:
-        for edge in shown.snapshot().subordinates:
-            nursery.start_soon(ask, shown.settings.network.address_text_of(edge.position), edge.below)
+    found = [_of_one(shown.address, documents.seal(shown))]
+    for each in await gathering.below(shown, "keys", KeysDocument, budget_s):
+        silent = KeysDocument(rings=(), silent=(each.address,), silent_nodes=each.nodes)
+        found.append(silent if isinstance(each.report, AskFailure) else each.report)
     return fold(found)
 
 
@@ -65,15 +59,6 @@ def _of_one(address: str, own: SealDocument | None) -> KeysDocument:
         revision=own.revision, keys=own.keys, nodes=1, addresses=(address,), unsaved=0 if own.saved else 1
     )
     return KeysDocument(rings=(ring,), silent=(), silent_nodes=0)
-
-
-def _report(answer: bytes | AskFailure) -> KeysDocument | None:
-    if isinstance(answer, AskFailure):
-        return None
-    try:
-        return msgspec.json.decode(answer, type=KeysDocument)
-    except UNREADABLE:
-        return None
 
 
 def fold(reports: Iterable[KeysDocument]) -> KeysDocument:

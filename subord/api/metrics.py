@@ -31,6 +31,9 @@ from subord.api.shown import Shown
 from subord.core.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
 
+REFUSED_LATELY_S = 300.0
+"""A refusal that was not repeated for so long is over; two that do not fit meet again within a minute or two."""
+
 
 def node_registry(shown: Shown) -> CollectorRegistry:
     """A registry of this node alone, so that several nodes in one process (tests) do not meet."""
@@ -60,6 +63,7 @@ class _Node(Collector):
         yield from self._place(view)
         yield from _gauges(view, self._shown.settings.fanout)
         yield _subordinates(view)
+        yield _refusals(view)
         yield _tables({**view.tables, **self._shown.counters.tables()})
         yield from _seal(self._shown)
         yield from _ranking(view)
@@ -67,6 +71,7 @@ class _Node(Collector):
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
         yield from _counted(self._shown.counters)
+        yield _by("log_lines", "Lines of the log, by what became of them", "fate", Counter(self._shown.log.counts))
         yield from _timed(self._shown.counters)
 
     def _place(self, view: Snapshot) -> Iterator[Metric]:
@@ -106,6 +111,17 @@ def _subordinates(view: Snapshot) -> Metric:
     return family
 
 
+def _refusals(view: Snapshot) -> Metric:
+    text = (
+        f"Addresses with other settings that were met in the last {REFUSED_LATELY_S / 60:g} minutes, by who refuses"
+    )
+    family = GaugeMetricFamily("subord_refusals", text, labels=("by",))
+    lately = Counter(refusal.by for refusal in view.refusals if refusal.ago_s <= REFUSED_LATELY_S)
+    for side in ("us", "them"):
+        family.add_metric((side,), lately[side])
+    return family
+
+
 def _seal(shown: Shown) -> Iterator[Metric]:
     ring = None if shown.keeping is None else shown.keeping.ring
     yield _gauge(
@@ -116,6 +132,8 @@ def _seal(shown: Shown) -> Iterator[Metric]:
         keys.add_metric((), {"primary": ring.primary.name})
         yield _gauge("keys", "Keys that this node understands", len(ring.keys))
         yield _gauge("key_ring_revision", "Grows with every change of the key ring", ring.revision)
+        is_saved = shown.keeping is not None and shown.keeping.is_saved
+        yield _gauge("key_ring_saved", "1 if a restart would find this key ring, 0 if it is only in memory", is_saved)
     yield keys
 
 

@@ -6,6 +6,7 @@ telephone another one; it cannot reach in and move things.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from subord.core.settings import Settings
@@ -13,9 +14,21 @@ from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.asking import AskFailure, Question
 from subord.runtime.counters import Counters
 from subord.runtime.keeping import Keeping
+from subord.runtime.log import Log
 from subord.runtime.performance import PerformanceMeter
+from subord.runtime.register import Register
 
 __all__ = ["AskFailure", "Question", "Shown"]
+
+
+class Attends(Protocol):
+    """Who keeps the register of those below us (runtime/attendance.py)."""
+
+    @property
+    def register(self) -> Register: ...
+
+    def look(self) -> None:
+        """Bring the register up to date."""
 
 
 class Shown(Protocol):
@@ -24,12 +37,20 @@ class Shown(Protocol):
     @property
     def settings(self) -> Settings: ...
     @property
+    def names(self) -> Mapping[str, str]:
+        """Names by address, for people; there may be none."""
+
+    @property
     def address(self) -> str:
         """Our own address, in the spelling of `Network.address_text_of`."""
 
     @property
     def port(self) -> int:
         """Our UDP port."""
+
+    @property
+    def web_port(self) -> int | None:
+        """The TCP port of our web address; None: it is off."""
 
     @property
     def started_mono(self) -> float:
@@ -47,7 +68,14 @@ class Shown(Protocol):
         """Our key ring; None: nothing is sealed."""
 
     @property
+    def log(self) -> Log: ...
+
+    @property
     def performance(self) -> PerformanceMeter: ...
+
+    @property
+    def attendance(self) -> Attends:
+        """Who came and went below us."""
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         """The JSON document that the node at `address` has for this question, as its own `answers.answer` wrote it.

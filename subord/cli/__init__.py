@@ -14,26 +14,43 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from subord import __version__
 from subord.cli import exit_codes
-from subord.cli.errors import guarded
+from subord.cli.errors import guarded, tell
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 COMMANDS = {
     "run": "subord.cli.run",
     "tree": "subord.cli.tree",
     "status": "subord.cli.status",
     "why": "subord.cli.why",
+    "errors": "subord.cli.problems",
+    "members": "subord.cli.members",
+    "events": "subord.cli.events",
+    "top": "subord.cli.top",
     "wait": "subord.cli.wait",
     "position": "subord.cli.position",
     "speedup": "subord.cli.speedup",
     "simulate": "subord.cli.simulate",
     "job-done": "subord.cli.job_done",
+    "log-level": "subord.cli.log_level",
     "key": "subord.cli.key",
     "config": "subord.cli.config_check",
+    "completion": "subord.cli.completion",
 }
 """The first word of a command line, and the module that knows the rest; in the order of `--help`."""
+
+
+class _Indented(argparse.RawDescriptionHelpFormatter):
+    """argparse forgets that the list of commands is indented: its longest name would get a line of its own."""
+
+    def format_help(self) -> str:
+        self._action_max_length += self._indent_increment
+        return super().format_help()
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,8 +62,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         line = " ".join(message.split())
-        print(f"subord: {line}; see {self.prog} --help", file=sys.stderr)
+        tell(f"subord: {line}; see {self.prog} --help")
         raise SystemExit(exit_codes.USAGE)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """argparse would ignore that the help cannot be written, and end with 0."""
+        (file or sys.stderr).write(message)
 
 
 def parser(command: str | None = None) -> Parser:
@@ -55,7 +76,7 @@ def parser(command: str | None = None) -> Parser:
         prog="subord",
         description="Arranges the nodes of a cluster into a tree of subordination, without consensus.",
         epilog=f"exit codes:\n{exit_codes.table()}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Indented,
     )
     top.add_argument("--version", action="version", version=f"subord {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")

@@ -28,13 +28,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the settings that follow from a file, defaults included."""
-    from subord.config import ConfigError, dotted, load
+    """Prints the settings that follow from a file, defaults included. Raises CommandError if no daemon can run it."""
+    from subord.config import NO_KEY, ConfigError, dotted, is_without_key, load
 
     try:
         config = load(arguments.file)
     except ConfigError as error:
         raise CommandError(str(error), exit_codes.CONFIGURATION) from None
+    if is_without_key(config):
+        raise CommandError(f"{arguments.file}: {NO_KEY}", exit_codes.CONFIGURATION)
     if arguments.json:
         print(json.dumps({"file": arguments.file, "positions": config.cluster.network.size, **dotted(config)}))
     else:

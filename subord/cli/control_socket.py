@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 
+from subord.cli import exit_codes
+from subord.cli.errors import CommandError
+
 DEFAULT = "/run/subord/control.sock"
 VARIABLE = "SUBORD_SOCKET"
+PATH_BYTES_MAX = 107  # unix(7); as in subord.config, whose import costs more time than the whole command needs
 
 
 def add_socket(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +23,15 @@ def add_socket(parser: argparse.ArgumentParser) -> None:
 
 
 def socket_path(arguments: argparse.Namespace) -> str:
-    """The path to connect to; an empty option or variable counts as absent."""
+    """The path to connect to; an empty option or variable counts as absent. Raises CommandError if there can be no
+    socket of that name."""
     option: str | None = arguments.socket
-    return option or os.environ.get(VARIABLE) or DEFAULT
+    path = option or os.environ.get(VARIABLE) or DEFAULT
+    size = len(os.fsencode(path))
+    if size > PATH_BYTES_MAX:
+        raise CommandError(
+            f"the path {path} is too long for a socket: {size} bytes, not at most {PATH_BYTES_MAX}; choose another "
+            f"with --socket, or ${VARIABLE}",
+            exit_codes.USAGE,
+        )
+    return path

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from subord.cli.client import Document
 from subord.cli.ranking import of_row
-from subord.cli.words import count, printable
+from subord.cli.words import age, count, printable
 
 Piece = tuple[str, str]
 Line = list[Piece]
@@ -25,10 +25,10 @@ STROKES_ASCII = ("|- ", "`- ", "|  ", "   ")
 
 ROOT_STYLE = "bold green"
 STROKE_STYLE = "dim"
-MARK_STYLES = {"guest": "yellow", "missing": "bold red", "stale": "magenta", "held": "cyan"}
+MARK_STYLES = {"guest": "yellow", "missing": "bold red", "stale": "magenta", "held": "cyan", "gone": "red"}
 NOTE_STYLE = "yellow"
 NUMBER_STYLE = "dim"
-DOT_COLOURS = {"guest": "orange", "missing": "red", "stale": "purple", "held": "blue"}
+DOT_COLOURS = {"guest": "orange", "missing": "red", "stale": "purple", "held": "blue", "gone": "gray"}
 
 
 def picture(
@@ -89,9 +89,9 @@ def colourless(lines: Iterable[Line]) -> str:
     return "".join("".join(text for text, _ in line) + "\n" for line in lines)
 
 
-def show(lines: list[Line], out: TextIO) -> None:
-    """Print a picture: coloured on a terminal that wants colours, else plain text."""
-    if not wants_colour(out):
+def show(lines: list[Line], out: TextIO, *, is_plain: bool = False) -> None:
+    """Print a picture: coloured on a terminal that wants colours, else or if `is_plain` without colours."""
+    if is_plain or not wants_colour(out):
         out.write(colourless(lines))
         return
     from rich.console import Console
@@ -122,7 +122,7 @@ def dot(rows: Sequence[Document], shows: tuple[str, ...] = ()) -> str:
     for row in rows:
         marks = _marks(row)
         label = "\\n".join([row["address"], *of_row(row, shows), *marks])
-        colour = next((DOT_COLOURS[mark] for mark in reversed(marks) if mark in DOT_COLOURS), "black")
+        colour = next((colour for mark in reversed(marks) if (colour := DOT_COLOURS.get(mark.split()[0]))), "black")
         lines.append(f'  "{row["address"]}" [label="{label}", color={colour}];')
     lines += [
         f'  "{row["leader"]}" -> "{row["address"]}";' for row in rows if row["leader"] in present and not row["apart"]
@@ -133,7 +133,7 @@ def dot(rows: Sequence[Document], shows: tuple[str, ...] = ()) -> str:
 def _node(row: Document, hidden: int, shows: tuple[str, ...]) -> Line:
     line: Line = [(row["address"], ROOT_STYLE if row["place"] == "root" else "")]
     line += [(f"  {number}", NUMBER_STYLE) for number in of_row(row, shows)]
-    line += [(f"  {mark}", MARK_STYLES.get(mark, NOTE_STYLE)) for mark in _marks(row)]
+    line += [(f"  {mark}", MARK_STYLES.get(mark.partition(" ")[0], NOTE_STYLE)) for mark in _marks(row)]
     if hidden:
         line.append((f"  ({hidden} below)", STROKE_STYLE))
     return line
@@ -142,7 +142,9 @@ def _node(row: Document, hidden: int, shows: tuple[str, ...]) -> Line:
 def _marks(row: Document) -> list[str]:
     """The words beside a node: only what is out of the ordinary."""
     marks = [row["place"]] if row["place"] == "guest" else []
-    if row["standing"] != "live":
+    if row["standing"] == "gone":
+        marks.append("gone" if row["since_s"] is None else f"gone for {age(row['since_s'])}")
+    elif row["standing"] != "live":
         marks.append(row["standing"])
     if row["apart"]:
         marks.append(f"({row['apart']})")

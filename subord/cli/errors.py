@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from typing import Literal, TextIO
 
 from subord.cli import exit_codes
 
@@ -46,39 +47,77 @@ def guarded(work: Callable[[], int]) -> int:
 
 def _to_the_end(work: Callable[[], int]) -> int:
     """The output is flushed here: the interpreter's end would print a warning and choose an exit code of its own."""
+    _open_closed_doors()
     try:
         return work()
     finally:
-        if sys.stdout is not None:  # None: the caller closed it
-            sys.stdout.flush()
+        sys.stdout.flush()
+
+
+def _open_closed_doors() -> None:
+    """Which standard stream the caller closed, commands need not know.
+
+    `print` to a standard error of None would write to standard output, and the next file or socket that is opened
+    would get the free descriptor, and with it what is meant for the stream.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets this one: it is the lowest that is free
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
+
+
+def _nowhere(mode: Literal["r", "w"]) -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8")
 
 
 def _ended(error: BaseException) -> int:
     """The exit code of what no command expects."""
     if _is_only(error, KeyboardInterrupt):
-        _drop_output()
+        _drop(sys.stdout)
         return exit_codes.INTERRUPTED
     if isinstance(error, BrokenPipeError):
-        _drop_output()
+        _drop(sys.stdout)
         return exit_codes.PIPE_CLOSED
     if isinstance(error, OSError) and error.errno in WRITE_ERRORS and error.filename is None:
-        _drop_output()
+        _drop(sys.stdout)
         return _said(f"cannot write the output: {error.strerror}", exit_codes.OUTPUT)
-    traceback.print_exception(error)
+    tell("".join(traceback.format_exception(error)), end="")
     whose = f"this is a mistake in subord, not yours ({type(error).__name__})"
     return _said(f"{whose}; please report it with the lines above", exit_codes.INTERNAL)
 
 
+def tell(text: str, end: str = "\n") -> None:
+    """Write to standard error, at once. What it does not take (a full disk, a reader that went away) is lost: there
+    is nowhere else to say it, and the exit code shall stay what it is."""
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except OSError:
+        _drop(sys.stderr)
+
+
 def _said(line: str, exit_code: int) -> int:
-    print(f"subord: {line}", file=sys.stderr)
+    tell(f"{_priority()}subord: {line}")
     return exit_code
 
 
-def _drop_output() -> None:
+def _priority() -> str:
+    """Where systemd's journal reads, a complaint is an error (sd-daemon(3)): `journalctl --priority` shows it."""
+    if "JOURNAL_STREAM" not in os.environ:
+        return ""
+    from subord.runtime import journal
+
+    return f"<{journal.ERROR}>" if journal.is_behind(2, os.environ) else ""
+
+
+def _drop(stream: TextIO) -> None:
     """What is still buffered goes nowhere, so that the interpreter's end has nothing to complain about."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    with contextlib.suppress(AttributeError, OSError):  # no stdout, or one without a descriptor
-        os.dup2(nowhere, sys.stdout.fileno())
+    with contextlib.suppress(OSError):  # one without a descriptor
+        os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 

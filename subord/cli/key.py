@@ -18,9 +18,13 @@ from subord.cli import exit_codes
 from subord.cli.client import Document, add_timeout, ask, change
 from subord.cli.control_socket import add_socket, socket_path
 from subord.cli.errors import CommandError
-from subord.cli.words import columns, count
+from subord.cli.words import columns, count, printable
 
+TIMEOUT_S = 1.0
+SHARE = 0.8  # of the time for the nodes; the rest is for our daemon
+GRACE_S = 1.0
 SPREAD_S_MAX = 20.0
+SPREAD_BUDGET_S = 3.0  # half a second is left for the tenth level
 SAVED_S_MAX = 1.0  # all have it: so long we wait for their disks, if they have any
 POLL_S = 0.5
 NAMED_MAX = 8
@@ -55,7 +59,7 @@ def _action(
     if spreads:
         add_timeout(parser, SPREAD_S_MAX, "wait so long until all nodes have it")
     else:
-        add_timeout(parser)
+        add_timeout(parser, TIMEOUT_S, "so long nodes have to answer")
     add_socket(parser)
     return parser
 
@@ -66,13 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
         return _generate()
     path = socket_path(arguments)
     if arguments.action == "list":
-        rings = ask(path, "/v1/keys", arguments.timeout)
+        rings = ask(path, f"/v1/keys?budget={arguments.timeout * SHARE:.3f}", arguments.timeout + GRACE_S)
         print(json.dumps(rings) if arguments.json else "\n".join(text(rings)))
         return exit_codes.OK
     until = time.monotonic() + arguments.timeout
     changed = change(path, _target(arguments))
     found = _spread(path, changed["revision"], until)
-    everybody = found is not None and _lacking(found, changed["revision"]) == 0
+    everybody = found is not None and found.get("complete", True) and _lacking(found, changed["revision"]) == 0
     if arguments.json:
         print(json.dumps({**changed, "everybody": everybody, "nodes": found}))
     else:
@@ -109,12 +113,12 @@ def _spread(path: str, revision: int, until: float) -> Document | None:
     found = None
     while True:
         try:
-            found = ask(path, "/v1/keys")
+            found = ask(path, f"/v1/keys?budget={SPREAD_BUDGET_S:g}")
         except CommandError as error:
             if error.exit_code not in (exit_codes.TRY_AGAIN, exit_codes.DAEMON_UNREACHABLE):
                 raise
         now = time.monotonic()
-        if found is not None and not _lacking(found, revision):
+        if found is not None and found.get("complete", True) and not _lacking(found, revision):
             until = min(until, now + SAVED_S_MAX)
             if not any(ring["unsaved"] for ring in found["rings"]):
                 return found
@@ -146,7 +150,8 @@ def text(found: Document) -> list[str]:
         rows.append(
             [str(ring["revision"]), primary, " ".join(others) or "-", f"{ring['nodes']} of {of}", "; ".join(notes)]
         )
-    return [*columns(rows), *_silent(found)]
+    note = [f"incomplete: {printable(found['note'])}"] if found.get("note") else []
+    return [*note, *columns(rows), *_silent(found)]
 
 
 def _silent(found: Document) -> Iterator[str]:

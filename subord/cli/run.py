@@ -14,7 +14,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "run",
         help="run the daemon of this node in the foreground",
         description="Run the daemon of this node in the foreground, until SIGTERM or SIGINT. "
-        "SIGHUP reads the configuration again.",
+        "SIGHUP reads the configuration again, SIGUSR1 writes the state to the log, SIGUSR2 switches debug lines on "
+        "and off.",
     )
     parser.add_argument("--config", metavar="FILE", help="the configuration, in TOML")
     parser.add_argument(

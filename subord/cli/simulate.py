@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from subord.cli import exit_codes
-from subord.cli.errors import CommandError
+from subord.cli.errors import CommandError, tell
 
 if TYPE_CHECKING:
     from subord.core.settings import MappingName
@@ -205,14 +205,12 @@ class _Teller:
             self._told_at = time.monotonic()
             self.clear()
             end = "" if self._moving else "\n"
-            print(
-                f"{self.done} of {self._count} seeds, {len(self.failed)} failed", end=end, file=sys.stderr, flush=True
-            )
+            tell(f"{self.done} of {self._count} seeds, {len(self.failed)} failed", end)
 
     def clear(self) -> None:
         """What is printed next has a line of its own."""
         if self._moving:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            tell("\r\x1b[K", end="")
 
     def stopped(self) -> str:
         which = f": {' '.join(map(str, self.failed))}" if self.failed else ""

@@ -8,10 +8,14 @@ import sys
 
 from subord.api.nesting import nested
 from subord.cli import exit_codes
-from subord.cli.client import Document, add_timeout, ask
-from subord.cli.control_socket import add_socket, socket_path
-from subord.cli.draw import dot, picture, show, strokes_for
+from subord.cli.client import Document, ask
+from subord.cli.control_socket import socket_path
+from subord.cli.draw import MARK_STYLES, Line, dot, picture, show, strokes_for
 from subord.cli.errors import CommandError
+from subord.cli.folding import in_short
+from subord.cli.ghosts import down, never_came, with_ghosts
+from subord.cli.naming import add_names, names_for, renamed
+from subord.cli.options import add_asking, add_colour, whole_number
 
 TARGET = "/v1/tree?form=rows"
 
@@ -22,19 +26,32 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "tree",
         help="draw the hierarchy of the whole cluster",
         description="Draw the hierarchy of the whole cluster, from any of its nodes. Marked in words: guest, "
-        "missing, stale (the one who reported it is silent just now), held (somebody above lost its leader).",
+        "missing (vanished without goodbye, and its leader says so), stale (the one who reported it is silent just "
+        "now), held (somebody above lost its leader), and with --ghosts gone (nobody leads it any more).",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--dot", action="store_true", help="print a Graphviz digraph")
     parser.add_argument(
-        "--depth", metavar="N", type=_depth, help="draw N levels below the top only; the rest is counted"
+        "--depth", metavar="N", type=whole_number, help="draw N levels below the top only; the rest is counted"
     )
     parser.add_argument("--from", metavar="ADDRESS", dest="top", help="draw only the branch of this node")
+    parser.add_argument(
+        "--down",
+        action="store_true",
+        help="draw only who is not up (missing, stale, and with --ghosts gone), and the path to it",
+    )
+    parser.add_argument(
+        "--ghosts",
+        action="store_true",
+        help="draw also who is gone, where it last was; and where the network is a list of nodes instead of whole "
+        "blocks, name those who never came",
+    )
     parser.add_argument("--rtt", action="store_true", help="show the round trip of each node to its leader")
     parser.add_argument("--performance", action="store_true", help="show how fast each node is")
-    add_timeout(parser)
-    add_socket(parser)
+    add_names(parser)
+    add_colour(parser)
+    add_asking(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,15 +60,51 @@ def run(arguments: argparse.Namespace) -> int:
     shows = tuple(name for name in ("rtt", "performance") if getattr(arguments, name))
     tree = ask(path, TARGET, arguments.timeout)
     rows: list[Document] = tree["rows"]
+    absent: list[str] | None = None
+    if arguments.ghosts:
+        rows, absent = _haunted(path, tree, arguments.timeout)
+    names = names_for(path, arguments, arguments.timeout)
+    tree, rows, absent = (renamed(each, names) for each in (tree, rows, absent))
     if arguments.top is not None:
-        rows = branch(rows, arguments.top)
+        rows = branch(rows, names.get(_canonical(arguments.top), arguments.top))
+    if arguments.down:
+        rows = down(rows)
     if arguments.json:
-        print(nested_json(tree, _cut(rows, arguments.depth)))
+        head = {**tree, "never_came": absent} if arguments.ghosts else tree
+        print(nested_json(head, _cut(rows, arguments.depth)))
     elif arguments.dot:
         print(dot(_cut(rows, arguments.depth), shows))
     else:
-        show(picture(tree, rows, arguments.depth, strokes_for(sys.stdout), shows), sys.stdout)
+        lines = picture(tree, rows, arguments.depth, strokes_for(sys.stdout), shows)
+        if arguments.down and not rows:
+            lines.append([(_all_up(tree, arguments.ghosts), "")])
+        lines += _absent(absent)
+        show(lines, sys.stdout, is_plain=arguments.no_color)
     return exit_codes.OK
+
+
+def _haunted(path: str, tree: Document, timeout_s: float) -> tuple[list[Document], list[str] | None]:
+    """The rows with those who are gone; and who never came, None: nobody can know."""
+    found = ask(path, "/v1/members", timeout_s)
+    settings = ask(path, "/v1/status", timeout_s)["settings"]
+    if not tree["note"]:
+        tree["note"] = found["note"]
+    # Who came after the tree was drawn, or is known to us alone, did come.
+    there = [*tree["rows"], *found["members"]]
+    absent = never_came(settings["network"], settings["positions"], there) if found["complete"] else None
+    return with_ghosts(tree["rows"], found["members"]), absent
+
+
+def _all_up(tree: Document, has_ghosts: bool) -> str:
+    """A root that died is in no tree, only among the ghosts."""
+    who = "all of these" if tree["note"] or not has_ghosts else "all"
+    return f"{who} are up" + ("" if has_ghosts else "; who is gone is drawn with --ghosts")
+
+
+def _absent(addresses: list[str] | None) -> list[Line]:
+    if not addresses:
+        return []
+    return [[(f"never came: {in_short(addresses)}", MARK_STYLES["gone"])]]
 
 
 def branch(rows: list[Document], address: str) -> list[Document]:
@@ -90,9 +143,3 @@ def _canonical(address: str) -> str:
         return str(ip_address(address))
     except ValueError:
         return address
-
-
-def _depth(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 9:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a whole number from 0, not {text!r}")

@@ -11,7 +11,7 @@ import json
 import time
 
 from subord.cli import exit_codes
-from subord.cli.client import Document, UnreachableError, add_timeout, ask
+from subord.cli.client import Document, SilentError, UnreachableError, add_timeout, ask
 from subord.cli.control_socket import add_socket, socket_path
 from subord.cli.errors import CommandError
 
@@ -44,13 +44,21 @@ def run(arguments: argparse.Namespace) -> int:
     path = socket_path(arguments)
     started = time.monotonic()
     deadline = started + arguments.timeout
+    silent_since: float | None = None
     while True:
-        left_s = deadline - time.monotonic()
-        look_s = min(max(left_s, POLL_S_MIN), LOOK_S_MAX)
-        missing, retry_s, failure = _look(path, arguments.state, arguments.nodes, look_s)
+        looked_at = time.monotonic()
+        left_s = deadline - looked_at
+        missing, retry_s, failure = _look(path, arguments, min(max(left_s, POLL_S_MIN), LOOK_S_MAX))
+        if not isinstance(failure, SilentError):
+            silent_since = None
+        elif silent_since is None:
+            silent_since = looked_at
         if missing is None or left_s <= 0:
             break
         time.sleep(max(0.0, min(retry_s, deadline - time.monotonic())))
+    if silent_since is not None:  # the failure knows only of the last look
+        silent_s = round(time.monotonic() - silent_since, 1)
+        missing = str(SilentError(path, f"has not answered for {silent_s:g} s"))
     waited_s = time.monotonic() - started
     if arguments.json:
         result = {"state": arguments.state, "reached": missing is None, "waited_s": waited_s, "missing": missing}
@@ -84,20 +92,20 @@ def unplaced(status: Document) -> str | None:
     return f"{status['address']} has no place yet ({status['phase']})" if status["place"] is None else None
 
 
-def _look(
-    path: str, state: str, nodes: int | None, timeout_s: float
-) -> tuple[str | None, float, CommandError | None]:
+def _look(path: str, arguments: argparse.Namespace, look_s: float) -> tuple[str | None, float, CommandError | None]:
     """One glance: what is missing, after how many seconds to look again, and the failure to get an answer."""
+    until = time.monotonic() + look_s
     try:
-        missing = unplaced(ask(path, "/v1/status", timeout_s))
-        if missing or state == "placed":
+        missing = unplaced(ask(path, "/v1/status", look_s, gives_up_s=arguments.timeout))
+        if missing or arguments.state == "placed":
             return missing, POLL_S_MIN, None
-        tree = ask(path, "/v1/tree?form=rows", timeout_s)
+        left_s = max(until - time.monotonic(), POLL_S_MIN)
+        tree = ask(path, "/v1/tree?form=rows", left_s, gives_up_s=arguments.timeout)
     except CommandError as error:
         if isinstance(error, UnreachableError) or error.exit_code == exit_codes.TRY_AGAIN:
             return str(error), POLL_S_MAX, error
         raise
-    missing = unstable(tree, nodes)
+    missing = unstable(tree, arguments.nodes)
     # Asking more often cannot help before the quiet time can be over.
     return missing, min(max(QUIET_S - tree["quiet_s"], POLL_S_MIN), POLL_S_MAX), None
 

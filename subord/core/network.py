@@ -140,6 +140,13 @@ class Network:
             _remember(self._addresses, position, text)
         return text
 
+    def meets(self, block: IPv4Network | IPv6Network) -> bool:
+        """Whether any address of `block` belongs to it. O(runs)."""
+        first, last = int(block[0]), int(block[-1])
+        return block.version == self._version and any(
+            run.first <= last and first < run.first + run.size for run in self._runs
+        )
+
     def __contains__(self, address: str | Address) -> bool:
         return self.position_of(address) is not None
 
@@ -197,8 +204,10 @@ def _cidr(item: str) -> IPv4Network | IPv6Network:
     text, _, prefix = item.rpartition("/")
     address = _parsed_address(text, item)
     # A length only: netmasks are easy to confuse with hostmasks, and ipaddress would take both.
-    if not (re.fullmatch("[0-9]{1,3}", prefix) and int(prefix) <= address.max_prefixlen):
+    if not re.fullmatch("[0-9]{1,3}", prefix):
         raise NetworkError(f"{_short(item)!r} lacks a prefix length: write 0 to {address.max_prefixlen}")
+    if int(prefix) > address.max_prefixlen:
+        raise NetworkError(f"the prefix length in {_short(item)!r} is too long: write 0 to {address.max_prefixlen}")
     network = ip_network(f"{address}/{prefix}", strict=False)
     if address != network.network_address:
         raise NetworkError(f"{_short(item)!r} has host bits set: write {network}")

@@ -10,6 +10,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from subord.runtime.lately import Lately
+
 
 class Histogram:
     """Counts of observations up to each bound, in seconds."""
@@ -44,4 +46,5 @@ class Counters:
         self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # how late our own alarm rang
         self.jobs_done = 0.0  # reported, by weight
         self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
+        self.lately = Lately()
         self.tables: Callable[[], Mapping[str, int]] = dict  # how full those outside the core are

@@ -7,6 +7,7 @@ synchronous, so no other task can step in between.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from math import inf
 from typing import NoReturn
@@ -36,13 +37,16 @@ from subord.core.events import (
 from subord.core.messages import Announce, Pong, Probe, Versions
 from subord.core.node import Node
 from subord.runtime.counters import Counters
-from subord.runtime.mail import Mail, kind_of
+from subord.runtime.mail import Mail, kind_of, told
 from subord.runtime.multicast import Group
 from subord.runtime.probing import Probing
 from subord.runtime.udp import Datagram
-from subord.wire import VERSION, Fault, decode
+from subord.wire import Fault
 
-VERSION_ANSWERS_PER_S = 5.0  # to datagrams of unknown versions: nobody may use us as an echo
+logger = logging.getLogger("subord")
+
+VERSION_ANSWERS_PER_S = 100.0  # to datagrams of unknown or lower versions: nobody may use us as an echo
+MISFITS_PER_S = 5.0  # of unknown versions that people are told of
 
 
 class Driver:
@@ -56,6 +60,7 @@ class Driver:
         self._network = node.context.settings.network
         self._alarm = trio.CancelScope(deadline=inf)
         self._version_answers = Admission(VERSION_ANSWERS_PER_S, trio.current_time())
+        self._misfits = Admission(MISFITS_PER_S, trio.current_time())
         self._probing = Probing(node.context, mail, counters)
         if node.context.settings.mapping == "latency":
             mail.sock.stamp_arrivals()
@@ -76,7 +81,7 @@ class Driver:
 
     def sizes(self) -> dict[str, int]:
         """How full our tables are, besides those of the core."""
-        return {"probes_out": len(self._probing)}
+        return {"probes_out": len(self._probing), "wire_versions": len(self._mail.dialects)}
 
     def edge_closed(self, address: str) -> None:
         """A stream along a tree edge ended."""
@@ -120,7 +125,7 @@ class Driver:
         content = self._mail.open(datagram, by_multicast=by_multicast)
         if content is None:
             return
-        message = decode(content)
+        message = self._mail.wire.decode(content)
         if isinstance(message, Fault):
             self._drop(message, content, datagram, by_multicast)
             return
@@ -131,8 +136,16 @@ class Driver:
         kind = kind_of(message)
         self._counters.messages_received[kind] += 1
         self._counters.bytes_received[kind] += len(datagram.data)
+        if logger.isEnabledFor(logging.DEBUG):
+            told("received", "from", message, datagram.address)
         position = self._network.position_of(datagram.address)
         event = Received(position, datagram.address, message)
+        if isinstance(message, Versions):
+            if not self._mail.dialects.told(datagram.address, message.spoken, trio.current_time()):
+                self.feed(event, datagram)  # people should know
+            return
+        if not by_multicast and self._mail.dialects.heard(datagram.address, content[1], trio.current_time()):
+            self._tell_versions(datagram)
         if isinstance(message, Probe | Pong):
             measured = self._probing.receive(event, datagram)
             if measured is not None:
@@ -144,9 +157,13 @@ class Driver:
         self._mail.throw_away(fault.value, datagram)
         if fault is not Fault.VERSION or by_multicast:  # one datagram to a group would be answered by all its members
             return
-        if self._version_answers.admit(trio.current_time()):
-            self._mail.send(Versions((VERSION,)), datagram.address, datagram.port)
+        self._tell_versions(datagram)
+        if self._misfits.admit(trio.current_time()):
             self.feed(Unreadable(datagram.address, content[1]))
+
+    def _tell_versions(self, datagram: Datagram) -> None:
+        if self._version_answers.admit(trio.current_time()):
+            self._mail.send_versions(datagram.address, datagram.port)
 
     def _carry_out(self, action: Action, sender: Datagram | None) -> None:
         match action:

@@ -17,10 +17,10 @@ from math import inf
 
 import trio
 
-from subord.config import Config
+from subord.config import NO_KEY, Config
 from subord.runtime import proof
 from subord.runtime.keeping import Keeping
-from subord.runtime.papers import PapersError, SitePapers
+from subord.runtime.papers import METRICS_CERTIFICATE, PapersError, SitePapers
 from subord.runtime.tls import Secure, Tls, papers_of, server_context
 from subord.sealing.keys import KeyringError
 from subord.sealing.sealer import Sealer, boot_of
@@ -29,10 +29,6 @@ logger = logging.getLogger("subord")
 
 SECRET_BYTES = 32
 UNRAISABLE_S = 60.0
-NO_KEY = (
-    "nothing would be sealed: set cluster.key_file (`subord key generate` makes one, for all nodes), "
-    "or cluster.insecure = true on a network that you trust"
-)
 
 
 class GuardError(Exception):
@@ -55,7 +51,7 @@ class Guard:
             if node.certificate:
                 self._site = SitePapers(node.certificate, node.authorities, address)
             if node.metrics_certificate:
-                self._metrics = SitePapers(node.metrics_certificate)
+                self._metrics = SitePapers(node.metrics_certificate, setting=METRICS_CERTIFICATE)
             self.tls = self._tls(self.keeping)
             self.metrics_context = self._metrics_context()
         except (KeyringError, PapersError) as error:

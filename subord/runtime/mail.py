@@ -13,17 +13,19 @@ from collections.abc import Callable
 import trio
 
 from subord.core.admission import Admission
-from subord.core.messages import Beat, Echo, Message, Pong, Probe
+from subord.core.dialects import Dialects
+from subord.core.messages import Beat, Echo, Message, Pong, Probe, Versions
 from subord.runtime.counters import Counters
 from subord.runtime.multicast import Group
 from subord.runtime.udp import Datagram, UdpSocket
 from subord.sealing.sealer import Broken, Sealer
-from subord.wire import encode
+from subord.wire import WIRE, Wire
 
 logger = logging.getLogger("subord")
 
 OUTSIDERS_PER_S = 20.0  # so that somebody with the key and another network hears why it does not fit
 COMPLAINT_S = 30.0  # one line of the log in this time, however much is thrown away
+CONTENT_CHARS_MAX = 400  # of a message in a debug line
 ROUTINE = (Beat, Echo, Pong)
 TIMED = (Probe,)  # it may be the first word to somebody; who is asked to repeat it sends another
 ORDINARY = (Broken.FIRST_CONTACT, Broken.REPLAY)  # what nodes do to each other after a restart, and what networks do
@@ -41,11 +43,14 @@ class Mail:
         group: Group | None = None,
         *,
         is_ours: Callable[[str], bool] = lambda _: True,
+        wire: Wire = WIRE,
     ) -> None:
         """`is_ours` says which addresses lie in our network."""
         self.sock = sock
         self.group = group
         self.sealer = sealer
+        self.wire = wire
+        self.dialects = Dialects(wire.spoken)  # by address
         self.on_asked_again: Callable[[str], None] = lambda _: None
         """Told the address of who did not believe what we said; it believes what we say from now on."""
         self._port = port
@@ -58,30 +63,44 @@ class Mail:
     def send(self, message: Message, address: str, port: int | None = None) -> None:
         """`port`: the cluster's, or the one that was asked from."""
         end = address, port or self._port
+        if logger.isEnabledFor(logging.DEBUG):
+            told("sent", "to", message, address)
         self._post(kind_of(message), self._sealed(message, end), end)
 
     def send_timed(self, message: Message, address: str) -> tuple[int, int]:
         """When it left: ns of the wall clock, by which arrivals are stamped, and ns of one that nobody sets."""
         end = address, self._port
+        if logger.isEnabledFor(logging.DEBUG):
+            told("sent", "to", message, address)
         data = self._sealed(message, end)
         sent_ns = time.time_ns(), time.monotonic_ns()
         self._post(kind_of(message), data, end)
         return sent_ns
 
+    def send_versions(self, address: str, port: int) -> None:
+        """Which versions of the wire we speak."""
+        data, end = self.wire.versions_datagram, (address, port)
+        if logger.isEnabledFor(logging.DEBUG):
+            told("sent", "to", Versions(self.wire.spoken), address)
+        self._post("versions", data if self.sealer is None else self.sealer.seal(data, end), end)
+
     def _sealed(self, message: Message, end: tuple[str, int]) -> bytes:
-        data = encode(message)
+        data = self.wire.encode(message, self.dialects.version_for(end[0]))
         if self.sealer is None:
             return data
         is_routine, is_timed = isinstance(message, ROUTINE), isinstance(message, TIMED)
         return self.sealer.seal(data, end, is_routine=is_routine, is_repeatable=not is_timed)
 
     def publish(self, message: Message) -> None:
-        """To everybody on the wire, if that is possible."""
+        """To everybody on the wire, if that is possible, in every version that we speak: who listens is not known."""
         if self.group is None:
             return
         end = self.group.address, self._port
-        data = encode(message)
-        self._post(kind_of(message), data if self.sealer is None else self.sealer.seal_for_all(data, end), end)
+        if logger.isEnabledFor(logging.DEBUG):
+            told("sent", "to", message, self.group.address)
+        for version in self.wire.spoken:
+            data = self.wire.encode(message, version)
+            self._post(kind_of(message), data if self.sealer is None else self.sealer.seal_for_all(data, end), end)
 
     def _post(self, kind: str, data: bytes, end: tuple[str, int]) -> None:
         self._counters.messages_sent[kind] += 1
@@ -114,19 +133,35 @@ class Mail:
         self._counters.dropped[reason] += 1
         if ordinary:
             return
+        self._counters.lately.note("dropped", reason, datagram.address)
         self._complaints += 1
         now = trio.current_time()
         if now - self._complained_at >= COMPLAINT_S:
             self._complained_at = now
-            logger.warning(
-                "datagram from %s port %d thrown away: %s (%d since the last such line; "
-                "subord_input_dropped_total counts them by reason)",
-                datagram.address,
-                datagram.port,
-                reason,
-                self._complaints,
+            words = (
+                "datagram from %(peer)s port %(port)d thrown away: %(reason)s (%(number)d since the last such line; "
+                "subord_input_dropped_total counts them by reason)"
             )
+            fields = {"peer": datagram.address, "port": datagram.port, "reason": reason, "number": self._complaints}
+            logger.warning(words, fields)
             self._complaints = 0
+
+
+class _Content:
+    """A message that is put into words only when the line is written: most of a flood of them are not."""
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+
+    def __str__(self) -> str:
+        words = repr(self._message)
+        return words if len(words) <= CONTENT_CHARS_MAX else words[:CONTENT_CHARS_MAX] + "..."
+
+
+def told(done: str, way: str, message: Message, peer: str) -> None:
+    """A message as a debug line. Callers look first whether anybody wants it: it costs more than the message."""
+    fields = {"type": kind_of(message), "peer": peer, "content": _Content(message)}
+    logger.debug(f"{done} %(type)s {way} %(peer)s: %(content)s", fields, extra={"event": done})
 
 
 def kind_of(message: Message) -> str:

@@ -25,6 +25,11 @@ logger = logging.getLogger("subord")
 SITE = "site"  # what both sides go by in the greeting
 LOOK_S = 60.0
 PEM_BYTES_MAX = 1 << 20
+CERTIFICATE = "node.certificate"  # the keys of the configuration, for complaints
+METRICS_CERTIFICATE = "node.metrics_certificate"
+AUTHORITIES = "node.authorities"
+PEM = "PEM file"
+WANTED = "it must hold a private key and then its certificate, in PEM"
 
 
 class PapersError(Exception):
@@ -35,8 +40,12 @@ class SitePapers:
     """`certificate`: PEM file with our private key and our certificate, then those between it and the authority;
     `authorities`: PEM file of whose stamps we trust, "" for none."""
 
-    def __init__(self, certificate: str, authorities: str = "", address: str = "") -> None:
-        """`address`: what they must be for; "" for anything. Raises PapersError when they are unusable now."""
+    def __init__(
+        self, certificate: str, authorities: str = "", address: str = "", *, setting: str = CERTIFICATE
+    ) -> None:
+        """`address`: what they must be for; "" for anything. `setting`: the key of the configuration that named
+        `certificate`. Raises PapersError when they are unusable now."""
+        self._setting = setting
         self._address = address
         self._certificate = certificate
         self._authorities = authorities
@@ -49,18 +58,21 @@ class SitePapers:
         """As the files are now. Raises PapersError."""
         seen = self._stamps()
         try:
-            ours = keyfile.secret(self._certificate)
+            ours = keyfile.secret(self._certificate, PEM, WANTED)
             trusted = _public(self._authorities) if self._authorities else ""
             first = x509.load_pem_x509_certificate(ours.encode())
             complaint = _complaint(first, self._address)
         except KeyringError as error:
-            raise PapersError(str(error)) from None
+            raise PapersError(f"{self._setting}: {error}") from None
         except ValueError:
-            raise PapersError(f"{self._certificate}: there is no certificate in it") from None
+            raise self._refused(f"there is no certificate in it; {WANTED}") from None
         if complaint:
-            raise PapersError(f"{self._certificate}: {complaint}")
+            raise self._refused(complaint)
         self._seen, self.expires_at = seen, first.not_valid_after_utc.timestamp()
         return {SITE: Papers(ours.encode(), trusted)}
+
+    def _refused(self, complaint: str) -> PapersError:
+        return PapersError(f"{self._setting}: {self._certificate}: {complaint}")
 
     def _stamps(self) -> tuple[int, ...]:
         """When the files were changed; 0: not there just now."""
@@ -112,7 +124,8 @@ def _public(path: str) -> str:
             text = file.read(PEM_BYTES_MAX)
         x509.load_pem_x509_certificates(text.encode())
     except OSError as error:
-        raise PapersError(f"{path}: {error.strerror}") from None
+        raise PapersError(f"{AUTHORITIES}: {path}: {error.strerror}") from None
     except ValueError:
-        raise PapersError(f"{path}: there is no certificate in it") from None
+        wanted = "it must hold the certificates of those whom we trust, in PEM"
+        raise PapersError(f"{AUTHORITIES}: {path}: there is no certificate in it; {wanted}") from None
     return text

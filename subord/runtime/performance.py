@@ -159,6 +159,7 @@ class PerformanceMeter:
 
     def _complain(self, error: ReadingError) -> None:
         self._counters.readings_failed[error.reason] += 1
+        self._counters.lately.note("performance", f"its jobs cannot be counted: {error.reason}")
         now = self._clock()
         if now - self._complained.get(error.reason, -COMPLAIN_AGAIN_S) >= COMPLAIN_AGAIN_S:
             self._complained[error.reason] = now

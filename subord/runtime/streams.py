@@ -18,13 +18,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import trio
 
 from subord.core.admission import Admission
-from subord.runtime.asking import AskFailure, Budget, Question, Topic, Words
+from subord.runtime.asking import AskFailure, Budget, Question, Words, is_topic, understood, unknown_topic
 from subord.runtime.counters import Counters
 from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
 from subord.runtime.keeping import Keeping
@@ -51,10 +51,10 @@ KEEPALIVE_S = 120  # an edge carries nothing, so without this a host that vanish
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """First frame of every stream."""
+    """First frame of every stream. Newer daemons may add fields, and ask for topics that we do not know."""
 
     purpose: Literal["edge", "ask"]
-    topic: Topic | None = None
+    topic: Annotated[str, msgspec.Meta(max_length=32)] | None = None
     words: Words = ()
     budget_s: Budget = 0.0
 
@@ -150,10 +150,15 @@ class Streams:
         if opening.purpose == "edge":
             await self._hold_for(peer, stream, frames)
         elif opening.topic is not None:
-            question = Question(opening.topic, opening.words, opening.budget_s)
-            with trio.move_on_after(OPENING_S_MAX + question.budget_s):
+            with trio.move_on_after(OPENING_S_MAX + opening.budget_s):
                 async with self._answers:
-                    await stream.send_all(frame(await self._answer(question)))
+                    await stream.send_all(frame(await self._answer_to(opening, opening.topic)))
+
+    async def _answer_to(self, opening: Opening, topic: str) -> bytes:
+        if not is_topic(topic):
+            self._counters.dropped["stream_unknown_topic"] += 1
+            return unknown_topic(topic)
+        return await self._answer(Question(topic, opening.words, opening.budget_s))
 
     async def _meet(self, raw: trio.SocketStream, peer: str) -> tuple[Stream, Frames, Opening] | None:
         """Until we know who it is, and what it wants; None: it did not say, and that is counted."""
@@ -171,6 +176,8 @@ class Streams:
                     return stream, frames, opening
         except TlsError as error:
             reason = str(error)
+            if not error.has_hung_up:  # else the other side knows better
+                self._counters.lately.note("stream", reason, peer)
             self._complain(peer, reason)
         finally:
             self._strangers[peer] -= 1
@@ -183,7 +190,8 @@ class Streams:
         """One line in COMPLAINT_S: whose papers have expired, or who goes by another key."""
         if trio.current_time() - self._complained_at >= COMPLAINT_S:
             self._complained_at = trio.current_time()
-            logger.warning("no TLS with %s: %s (subord_input_dropped_total counts them)", peer, reason)
+            words = "no TLS with %(peer)s: %(reason)s (subord_input_dropped_total counts them)"
+            logger.warning(words, {"peer": peer, "reason": reason})
 
     def _may_greet(self, peer: str) -> bool:
         """A crowd of those who have not shown the key keeps nobody out who has: a thousand may come back at once."""
@@ -289,7 +297,7 @@ class Streams:
                     answer = await Frames(stream).next(ANSWER_BYTES_MAX)
                 except trio.BrokenResourceError:
                     answer = None
-            return AskFailure("broke off its answer") if answer is None else answer
+            return understood(question, answer)
         return AskFailure(f"does not answer within {timeout_s:g} s")
 
     @asynccontextmanager
@@ -305,6 +313,8 @@ class Streams:
                     stream = raw if self._tls is None else await self._tls.as_client(raw, address, name)
                 except TlsError as error:
                     self._counters.dropped[str(error)] += 1
+                    if not error.has_hung_up:
+                        self._counters.lately.note("stream", str(error), address)
                     self._complain(address, str(error))
                     if str(error) == TOO_SLOW:  # it would be with every key
                         break

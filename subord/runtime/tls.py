@@ -24,6 +24,8 @@ from subord.sealing.keys import Keyring
 
 SUFFIX = ".subord"
 HANDSHAKE_S_MAX = 2.5
+HUNG_UP = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+"""It went away in the middle: refused us, or had no patience."""
 TOO_SLOW = "tls_too_slow"
 
 Secure = trio.SSLStream[trio.SocketStream]
@@ -33,6 +35,9 @@ Prove = Callable[[Secure, str, bool], Awaitable[bool]]
 
 class TlsError(Exception):
     """The other side is not who it should be. A word for the counter."""
+
+    has_hung_up = False
+    """The other side went away without a word, so it may not be its papers."""
 
 
 class Papers(NamedTuple):
@@ -133,7 +138,10 @@ class Tls:
         except trio.TooSlowError:
             raise TlsError(TOO_SLOW) from None
         except trio.BrokenResourceError as error:
-            raise TlsError("tls_refused" if isinstance(error.__cause__, ssl.SSLError) else "tls_broken") from None
+            cause = error.__cause__
+            failed = TlsError("tls_refused" if isinstance(cause, ssl.SSLError) else "tls_broken")
+            failed.has_hung_up = isinstance(cause, HUNG_UP) or not isinstance(cause, ssl.SSLError)
+            raise failed from None
         return stream
 
 

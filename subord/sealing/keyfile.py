@@ -19,6 +19,8 @@ from subord.sealing.keys import Keyring, KeyringError, parse, text_of
 FILE_BYTES_MAX = 65536
 MODE = 0o600
 SINCE = "# since "
+RING = "key ring"
+IF_NO_RING = "copy it from another node, or make the first one with `subord key generate`"
 
 
 class Kept(NamedTuple):
@@ -30,14 +32,14 @@ class Kept(NamedTuple):
 
 def read(path: str) -> Keyring:
     """The operator's ring. Raises KeyringError: one sentence with the file, what is wrong, and what to do."""
-    return _parsed(path, secret(path))
+    return _parsed(path, secret(path, RING, IF_NO_RING))
 
 
 def read_kept(path: str) -> Kept | None:
     """Ours; None: there is none. Raises KeyringError."""
     if not os.path.lexists(path):
         return None
-    text = secret(path)
+    text = secret(path, RING, IF_NO_RING)
     first = text.partition("\n")[0]
     return Kept(_parsed(path, text), first.removeprefix(SINCE) if first.startswith(SINCE) else "")
 
@@ -49,30 +51,30 @@ def _parsed(path: str, text: str) -> Keyring:
         raise KeyringError(f"{path}: {error}") from None
 
 
-def secret(path: str) -> str:
-    """Text of a file that nobody else may read. Raises KeyringError."""
+def secret(path: str, what: str, if_missing: str) -> str:
+    """Text of a file that nobody else may read. Raises KeyringError, which calls what should be there `what`, and
+    says `if_missing` where there is no file."""
     try:
         # Not blocking: somebody may have put a pipe there.
         with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
             about = os.fstat(file.fileno())
-            _refuse_open_doors(path, about)
+            _refuse_open_doors(path, what, about)
             text = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
-        hint = "copy it from another node, or make the first one with `subord key generate`"
-        raise KeyringError(f"{path}: there is no such file; {hint}") from None
+        raise KeyringError(f"{path}: there is no such file; {if_missing}") from None
     except OSError as error:
         raise KeyringError(f"{path}: {error.strerror}; it must be readable for the daemon's user") from None
     if len(text) > FILE_BYTES_MAX:
-        raise KeyringError(f"{path}: larger than {FILE_BYTES_MAX} bytes, so this is no key")
+        raise KeyringError(f"{path}: larger than {FILE_BYTES_MAX} bytes, so this is no {what}")
     try:
         return text.decode("ascii")
     except UnicodeDecodeError:
-        raise KeyringError(f"{path}: not plain text, so this is no key") from None
+        raise KeyringError(f"{path}: not plain text, so this is no {what}") from None
 
 
-def _refuse_open_doors(path: str, about: os.stat_result) -> None:
+def _refuse_open_doors(path: str, what: str, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise KeyringError(f"{path}: not a regular file, so this is no key")
+        raise KeyringError(f"{path}: not a regular file, so this is no {what}")
     mode = stat.S_IMODE(about.st_mode)
     if mode & 0o077:
         raise KeyringError(f"{path}: mode {mode:04o} opens it to others; `chmod 600 {path}`, and change the key")

@@ -19,6 +19,7 @@ from subord.core.messages import (
     Message,
     Propose,
     Refuse,
+    Versions,
 )
 
 
@@ -44,6 +45,8 @@ def of_message(message: Message) -> str:  # noqa: PLR0911 - one return a message
         case Goodbye():
             to = f", alternates {_list(message.alternates)}" if message.alternates else ""
             return f"goodbye {message.why.name.lower()}{to}"
+        case Versions():
+            return f"versions {_list(message.spoken)}"
         case _:
             return type(message).__name__.lower()
 

@@ -17,6 +17,7 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
+from subord.core.dialects import Dialects
 from subord.core.events import (
     Action,
     EdgeClosed,
@@ -39,7 +40,7 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.messages import Message
+from subord.core.messages import Message, Versions
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.showing import is_memorable
@@ -47,7 +48,7 @@ from subord.core.view import Incarnation, Position
 from subord.sim.disk import Disks
 from subord.sim.probes import send_probe
 from subord.sim.weather import DELAY_S, Weather
-from subord.wire import VERSIONS_DATAGRAM, Fault, decode, encode
+from subord.wire import WIRE, Fault, Wire
 
 WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
 # As runtime/edge.py opens the stream to the first leader, to a new one, and once more when it broke.
@@ -83,6 +84,7 @@ class World:
         self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
         self.start_with = Start()
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
+        self.wires: defaultdict[Position, Wire] = defaultdict(lambda: WIRE)  # of some tests others
         self.houses: dict[
             Position, int
         ] = {}  # the number of each address as the oracle counts; missing: the position
@@ -99,6 +101,7 @@ class World:
         self.on_notice: Callable[[Position, Notice], None] = lambda _position, _notice: None
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
+        self.dialects: dict[Position, Dialects] = {}
         self._disks = Disks(self, are_there=disk)
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
@@ -126,6 +129,7 @@ class World:
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
         settings = self.own_settings.get(position, self.settings)
         chance = Random(f"{self._seed}/{position}/{boot}")
+        self.dialects[position] = Dialects(self.wires[position].spoken)
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
         self._wake_at[position] = inf
@@ -305,7 +309,7 @@ class World:
 
     def _post(self, source: Position, target: Position, message: Message) -> None:
         self.sent[type(message).__name__] += 1
-        data = encode(message)
+        data = self.wires[source].encode(message, self.dialects[source].version_for(target))
         self.sent_bytes += len(data)
         delays = self.fate(source, target, message)
         if self.on_message is not None:
@@ -317,33 +321,38 @@ class World:
         """To everybody on the wire, one by one in their own weather; where nobody listens nothing comes back."""
         if not self.multicast:
             return
-        self.sent[type(message).__name__] += 1
-        data = encode(message)
-        self.sent_bytes += len(data)
-        for target in self.nodes:
-            if target != source:
-                for delay_s in self.weather.fate(source, target):
-                    self.after(delay_s, self._overhear, source, target, data)
+        for version in self.wires[source].spoken:
+            self.sent[type(message).__name__] += 1
+            data = self.wires[source].encode(message, version)
+            self.sent_bytes += len(data)
+            for target in self.nodes:
+                for delay_s in self.weather.fate(source, target) if target != source else ():
+                    self.after(delay_s, self.deliver, source, target, data, True)
 
-    def _overhear(self, source: Position, target: Position, data: bytes) -> None:
-        if target in self.nodes:
-            self.deliver(source, target, data)
-
-    def deliver(self, source: Position, target: Position, data: bytes) -> None:
-        """A datagram arrives."""
+    def deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
+        """A datagram arrives; it goes on as in runtime/driver.py."""
         if target not in self.nodes:
-            if target in self.hosts and source in self.nodes and self.weather.fate(target, source):
+            heard = target in self.hosts and source in self.nodes and not by_multicast
+            if heard and self.weather.fate(target, source):
                 self.after(KERNEL_S, self.feed, source, Unreachable(target))
             return
-        message = decode(data)
-        if not isinstance(message, Fault):
+        message, dialects = self.wires[target].decode(data), self.dialects[target]
+        if isinstance(message, Fault):
+            self.faults[message] += 1
+            if message is Fault.VERSION and not by_multicast:
+                self._tell_versions(target, source)
+                self.feed(target, Unreadable(self.address_of(source), data[1]))
+        elif not isinstance(message, Versions):
+            if not by_multicast and dialects.heard(source, data[1], self.now):
+                self._tell_versions(target, source)
             self.feed(target, Received(source, self.address_of(source), message))
-            return
-        self.faults[message] += 1
-        if message is Fault.VERSION:  # as runtime/driver.py does
-            for delay_s in self.weather.fate(target, source):
-                self.after(delay_s, self.deliver, target, source, VERSIONS_DATAGRAM)
-            self.feed(target, Unreadable(self.address_of(source), data[1]))
+        elif not dialects.told(source, message.spoken, self.now):
+            self.feed(target, Received(source, self.address_of(source), message))
+
+    def _tell_versions(self, source: Position, target: Position) -> None:
+        wire = self.wires[source]
+        for delay_s in self.fate(source, target, Versions(wire.spoken)):
+            self.after(delay_s, self.deliver, source, target, wire.versions_datagram)
 
     def address_of(self, position: Position) -> str:
         """The address of a host, as its neighbours see it."""

@@ -28,7 +28,9 @@ from subord.core.view import (
 )
 from subord.runtime.counters import Counters
 from subord.runtime.keeping import Keeping
+from subord.runtime.log import Log
 from subord.runtime.performance import PerformanceMeter
+from subord.runtime.register import Register
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 
@@ -70,7 +72,9 @@ class World:
         self.settings = settings
         self.hung: set[int] = set()
         self.gone: set[int] = set()
+        self.young: set[int] = set()  # have come to their places a second ago
         self.lying: dict[int, bytes] = {}
+        self.names: dict[str, str] = {}
         self.standing: dict[int, Standing] = {}
         self.asked: list[int] = []
         self.refusals: tuple[Refusal, ...] = ()
@@ -78,9 +82,11 @@ class World:
         self.numbers: dict[int, tuple[float | None, float | None]] = {}  # round trip to the leader, performance
         self.given = NodeConfig()
         self.keepings: dict[int, Keeping] = {}  # of the others nothing is sealed
+        self.since_s = 60.0  # everybody in its place
+        self.known: dict[int, FakeShown] = {}  # nodes that are asked as they are; others are made anew each time
 
     def node(self, position: int) -> FakeShown:
-        return FakeShown(self, position)
+        return self.known.get(position) or FakeShown(self, position)
 
     def path(self, position: int) -> tuple[int, ...]:
         """Root first, leader last."""
@@ -103,18 +109,34 @@ class World:
         return [position, *others]
 
 
+class FakeAttendance:
+    """Looks whenever it is asked."""
+
+    def __init__(self, shown: FakeShown) -> None:
+        self.register = Register()
+        self._shown = shown
+
+    def look(self) -> None:
+        path = self._shown.world.path(self._shown.position)
+        self.register.look(self._shown.roster(), path, trio.current_time(), time.time())
+
+
 class FakeShown:
     """One node of a world; keeps the contract of `subord.api.shown.Shown`."""
 
     def __init__(self, world: World, position: int) -> None:
         self.world = world
         self.position = position
+        self.names = world.names
         self.counters = Counters()
         self.keeping = world.keepings.get(position)
         self.told: list[float] = []  # the performance, as the core hears of it
         self.performance = PerformanceMeter(world.given, self.counters, self.told.append, time.monotonic)
         self.started_mono = time.monotonic()
         self.port = 7700
+        self.log = Log()
+        self.web_port: int | None = 9717
+        self.attendance = FakeAttendance(self)
         self.quiet_s = 5.0
         self.placed = True
 
@@ -138,7 +160,7 @@ class FakeShown:
             phase="attached" if self.placed else "seeking",
             place=world.place(self.position) if self.placed else None,
             leader=world.leaders[self.position],
-            since_s=75.0,
+            since_s=1.0 if self.position in world.young else 75.0,
             home=self.settings.numbering.computed_leader(self.position),
             root=path[0] if path else self.position,
             path=path,
@@ -207,7 +229,7 @@ class FakeShown:
             leader=self.world.leaders[position],
             place=self.world.place(position),
             incarnation=1,
-            since_s=60.0,
+            since_s=1.0 if position in self.world.young else self.world.since_s,
             standing=self.world.standing.get(position, Standing.LIVE),
             performance=performance,
             round_trip_s=round_trip_s,

@@ -110,3 +110,14 @@ async def test_a_job_is_refused_where_there_is_another_source() -> None:
     assert "node.performance" in json.loads(response.body)["error"]
     _, counters = await ask(world, 5, "/v1/counters")
     assert (counters["jobs_done"], counters["jobs_per_hour"]) == (0, None)
+
+
+@pytest.mark.parametrize("query", [{}, {"level": ""}, {"level": "loud"}, {"level": "INFO"}])
+async def test_a_log_level_that_is_none(query: dict[str, str]) -> None:
+    node = World().node(4)
+    response = await control_changes(node)["/v1/log-level"](query)
+    assert response.status == 400
+    assert json.loads(response.body)["error"] == (
+        "the level must be one of debug, info, warning, error: nothing was changed"
+    )
+    assert node.log.source == "node.log_level"

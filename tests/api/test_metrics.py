@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,6 +12,7 @@ from prometheus_client.samples import Sample
 from subord import __version__
 from subord.api.scrape import metrics_app
 from subord.config import NodeConfig
+from subord.core.view import Refusal
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_shown import MEASURED, FakeShown, World, keeping_of
 
@@ -26,6 +28,7 @@ EXPECTED = {
     "subord_fanout": "gauge",
     "subord_is_root": "gauge",
     "subord_subordinates": "gauge",
+    "subord_refusals": "gauge",
     "subord_table_entries": "gauge",
     "subord_subtree_nodes": "gauge",
     "subord_subtree_not_home_nodes": "gauge",
@@ -38,6 +41,7 @@ EXPECTED = {
     "subord_bytes": "counter",
     "subord_input_dropped": "counter",
     "subord_send_errors": "counter",
+    "subord_log_lines": "counter",
     "subord_round_trip_seconds": "histogram",
     "subord_detection_seconds": "histogram",
     "subord_healing_seconds": "histogram",
@@ -123,7 +127,28 @@ async def test_keys_are_shown_by_name(tmp_path: Path) -> None:
     assert shown["subord_sealed"] == ({}, 1)
     assert shown["subord_key_info"] == ({"primary": new.name}, 1)
     assert (shown["subord_keys"], shown["subord_key_ring_revision"]) == (({}, 2), ({}, 3))
+    assert shown["subord_key_ring_saved"] == ({}, 1)
     assert old.name not in text
+    world.keepings[2].take(keyring_of(new, revision=4))
+    _, samples = await scraped(world.node(2))
+    assert [sample.value for sample in samples if sample.name == "subord_key_ring_saved"] == [0]
+
+
+async def test_refusals_are_shown_while_they_last() -> None:
+    node = busy_node(2)
+    sides: tuple[tuple[Literal["us", "them"], float], ...] = (
+        ("us", 1.0),
+        ("us", 299.0),
+        ("us", 301.0),
+        ("them", 400.0),
+    )
+    node.world.refusals = tuple(
+        Refusal(address=f"10.0.0.{number}", by=by, reason="fan-out 8, we use 2", ago_s=ago_s, times=1)
+        for number, (by, ago_s) in enumerate(sides, 10)
+    )
+    _, samples = await scraped(node)
+    shown = {sample.labels["by"]: sample.value for sample in samples if sample.name == "subord_refusals"}
+    assert shown == {"us": 2, "them": 0}
 
 
 async def test_performance_is_shown_when_it_is_known() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -14,13 +15,16 @@ from pathlib import Path
 import pytest
 
 import subord
+from subord import config
 from subord.cli import COMMANDS, control_socket, exit_codes, main
 from subord.cli.errors import CommandError, guarded
+from tests.api.fake_shown import World
+from tests.api.served_node import fake_daemon
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(subord.__file__).parents[1])}
 SUBORD = [sys.executable, "-m", "subord"]
 POSITION = [*SUBORD, "position", "10.0.0.6", "--network", "10.0.0.0/24"]
-HEAVY = {"msgspec", "trio", "rich", "netifaces", "hypercorn", "starlette", "prometheus_client", "tomllib"}
+HEAVY = {"shtab", "msgspec", "trio", "rich", "netifaces", "hypercorn", "starlette", "prometheus_client", "tomllib"}
 
 
 def failing(error: BaseException) -> int:
@@ -43,7 +47,7 @@ def test_help_lists_commands_and_exit_codes(capsys: pytest.CaptureFixture[str]) 
     assert caught.value.code == 0
     text = capsys.readouterr().out
     assert exit_codes.table() in text
-    assert all(f"\n    {command} " in text for command in COMMANDS)
+    assert all(re.search(rf"\n    {command}\s+\w", text) for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -129,8 +133,8 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
         assert child.returncode == exit_codes.INTERRUPTED
 
 
-# argparse itself ignores a closed pipe, which it meets only where the output is not buffered.
-@pytest.mark.parametrize(("command", "unbuffered"), [(POSITION, ""), (POSITION, "1"), ([*SUBORD, "--help"], "")])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "--version"]])
 def test_a_reader_that_went_away_is_quiet(command: list[str], unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -141,18 +145,61 @@ def test_a_reader_that_went_away_is_quiet(command: list[str], unbuffered: str) -
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_is_a_plain_error(unbuffered: str) -> None:
+@pytest.mark.parametrize(
+    "command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "tree", "--help"], [*SUBORD, "--version"]]
+)
+def test_a_full_disk_is_a_plain_error(command: list[str], unbuffered: str) -> None:
     environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(POSITION, env=environment, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+        done = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
     assert done.stderr == b"subord: cannot write the output: No space left on device\n"
     assert done.returncode == exit_codes.OUTPUT
 
 
 def test_a_closed_output_is_not_our_mistake() -> None:
-    command = ["sh", "-c", 'exec "$@" >&-', "sh", *POSITION]
+    with fake_daemon(World().node(3)) as path:
+        for words in (POSITION, *([*SUBORD, name, "--socket", path] for name in ("tree", "members", "errors"))):
+            command = ["sh", "-c", 'exec "$@" >&-', "sh", *words]
+            done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=30, check=False)
+            assert (done.stderr, done.returncode) == (b"", exit_codes.OK), words
+
+
+FAILURES = {
+    exit_codes.DAEMON_UNREACHABLE: [*SUBORD, "tree", "--socket", "/nonexistent/c"],
+    exit_codes.USAGE: [*SUBORD, "tree", "--no-such-option"],
+    exit_codes.NO_SUCH_NODE: [*SUBORD, "position", "10.1.0.1", "--network", "10.0.0.0/24"],
+    exit_codes.INTERNAL: [
+        sys.executable,
+        "-c",
+        "from subord.cli.errors import guarded; exit(guarded(lambda: {}[1]))",
+    ],
+}
+
+
+@pytest.mark.parametrize("exit_code", FAILURES)
+def test_a_closed_standard_error_gets_nothing_and_the_output_neither(exit_code: int) -> None:
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *FAILURES[exit_code]]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=30, check=False)
-    assert (done.stderr, done.returncode) == (b"", exit_codes.OK)
+    assert (done.stdout, done.stderr, done.returncode) == (b"", b"", exit_code)
+
+
+@pytest.mark.parametrize("exit_code", FAILURES)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_standard_error_that_takes_nothing_keeps_the_exit_code(exit_code: int, unbuffered: str) -> None:
+    environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            FAILURES[exit_code], env=environment, stdout=subprocess.PIPE, stderr=full, timeout=30, check=False
+        )
+    assert (done.stdout, done.returncode) == (b"", exit_code)
+
+
+def test_what_is_opened_later_does_not_become_a_standard_stream() -> None:
+    """The next socket would get the descriptor, and whoever is at its other end what is meant for the stream."""
+    code = "from subord.cli.errors import guarded; import os; print(guarded(lambda: os.open('/', os.O_RDONLY)) > 2)"
+    command = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", sys.executable, "-c", code]
+    done = subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.PIPE, timeout=30, check=True)
+    assert done.stdout == b"True\n"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +222,24 @@ def test_where_the_daemon_is_looked_for(
     control_socket.add_socket(parser)
     words = [] if option is None else [f"--socket={option}"]
     assert control_socket.socket_path(parser.parse_args(words)) == path
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_a_path_too_long_for_a_socket_is_no_daemons_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    """In bytes, as the kernel counts them."""
+    longest = "/nonexistent/" + "ä" * 47
+    too_long = f"{longest}a"
+    assert len(os.fsencode(longest)) == control_socket.PATH_BYTES_MAX == config.UNIX_PATH_BYTES_MAX
+    for command in ("status", "tree", "wait"):
+        monkeypatch.setenv(control_socket.VARIABLE, too_long)
+        words = ["--socket", too_long] if way == "option" else []
+        assert main([command, *words]) == exit_codes.USAGE
+        assert capsys.readouterr().err.startswith(
+            f"subord: the path {too_long} is too long for a socket: 108 bytes, not at most 107; choose another with"
+        )
+    assert main(["status", "--socket", longest]) == exit_codes.DAEMON_UNREACHABLE
 
 
 def modules_after(code: str) -> set[str]:

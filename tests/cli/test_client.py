@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import socket
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from subord.cli import exit_codes
-from subord.cli.client import UnreachableError, add_timeout, ask
+from subord.cli.client import SilentError, UnreachableError, add_timeout, ask
 from subord.cli.errors import CommandError
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, never, says
@@ -38,6 +41,16 @@ def test_an_answer_that_is_none(body: bytes, status: int, exit_code: int, senten
         with pytest.raises(CommandError, match=sentence) as caught:
             ask(path, "/x")
         assert caught.value.exit_code == exit_code
+
+
+def test_an_older_daemon_that_does_not_know_the_question() -> None:
+    with fake_daemon(World().node(4)) as path:
+        with pytest.raises(CommandError, match=r"does not know /v1/horoscope: it runs an older release") as caught:
+            ask(path, "/v1/horoscope?of=10.0.0.4")
+        assert caught.value.exit_code == exit_codes.DAEMON_UNREACHABLE
+        with pytest.raises(CommandError, match="is no address") as caught:
+            ask(path, "/v1/why?address=x")
+        assert caught.value.exit_code == exit_codes.NO_SUCH_NODE
 
 
 def test_a_daemon_that_hangs() -> None:
@@ -69,20 +82,70 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.exit_code == exit_codes.PERMISSION
 
 
-def test_a_daemon_that_stops_in_the_middle() -> None:
+@contextmanager
+def half_a_daemon(answer: bytes, *, hangs: bool = False) -> Iterator[str]:
+    """The path of the socket. It answers one question with these bytes, then hangs up, or hangs."""
+    ended = threading.Event()
     with TemporaryDirectory(prefix="s") as folder, socket.socket(socket.AF_UNIX) as listener:
         path = f"{folder}/c"
         listener.bind(path)
         listener.listen()
 
-        def hang_up() -> None:
-            listener.accept()[0].close()
+        def answer_once() -> None:
+            with listener.accept()[0] as caller:
+                while not caller.recv(4096).endswith(b"\r\n\r\n"):
+                    pass
+                caller.sendall(answer)
+                if hangs:
+                    ended.wait()
 
-        thread = threading.Thread(target=hang_up)
+        thread = threading.Thread(target=answer_once)
         thread.start()
-        with pytest.raises(UnreachableError, match="broke off"):
-            ask(path, "/v1/status")
-        thread.join()
+        try:
+            yield path
+        finally:
+            ended.set()
+            thread.join()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2000000\r\n\r\n"
+CHUNKS = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1", HEAD, HEAD + b'{"rows": [', HEAD + b'{"nodes": 1}', CHUNKS])
+def test_a_daemon_that_stops_in_the_middle(answer: bytes) -> None:
+    """Also where the piece that came is an object of its own."""
+    with half_a_daemon(answer) as path, pytest.raises(UnreachableError, match=r"broke off .*: is it stopping"):
+        ask(path, "/v1/status")
+
+
+@pytest.mark.parametrize("length", [2, 1 << 20])
+def test_an_answer_is_whole_at_its_length(length: int) -> None:
+    """It is not waited for the end of the connection."""
+    answer = f"HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{{{' ' * (length - 2)}}}".encode()
+    with half_a_daemon(answer, hangs=True) as path:
+        assert ask(path, "/v1/status") == {}
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n", HEAD, HEAD + b"{"])
+def test_a_daemon_that_hangs_in_the_middle(answer: bytes) -> None:
+    with half_a_daemon(answer, hangs=True) as path, pytest.raises(SilentError, match=r"within 0\.1 s"):
+        ask(path, "/v1/status", timeout_s=0.1)
+
+
+def test_the_second_after_which_silence_is_told_belongs_to_the_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("subord.cli.client._slow_line", threading.Lock())
+    monkeypatch.setattr("subord.cli.client.SLOW_S", 2.0)
+    with fake_daemon(World().node(4), {"/x": never}) as path:
+        began = time.monotonic()
+        with pytest.raises(SilentError, match=r"does not answer within 2\.2 s"):
+            ask(path, "/x", timeout_s=2.2)
+        assert 2.2 <= time.monotonic() - began < 4.0
+    assert capsys.readouterr().err == (
+        f"subord: the daemon at {path} has not answered for 2 s; giving up after 2.2 s\n"
+    )
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", "86401"])

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from subord.cli import main
-from subord.config import Config
+from subord.config import NO_KEY, Config
 
 
 def file_of(tmp_path: Path, text: str) -> str:
@@ -21,7 +21,9 @@ def file_of(tmp_path: Path, text: str) -> str:
 
 
 def test_a_right_file_is_summed_up(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nfanout = 2\n[node]\nseeds = ["a", "b"]\n')
+    file = file_of(
+        tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nfanout = 2\ninsecure = true\n[node]\nseeds = ["a", "b"]\n'
+    )
     assert main(["config", "check", file]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{file}: ok, 254 positions"
@@ -36,7 +38,7 @@ def test_a_right_file_is_summed_up(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_a_host_list_is_read_and_its_mistakes_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = file_of(tmp_path, '[cluster]\nnetwork_file = "nodes.list"\n')
+    file = file_of(tmp_path, '[cluster]\nnetwork_file = "nodes.list"\ninsecure = true\n')
     (tmp_path / "nodes.list").write_text("10.0.0.[5-9]\n10.0.0.1\n")
     assert main(["config", "check", file]) == 0
     assert capsys.readouterr().out.startswith(f"{file}: ok, 6 positions\n")
@@ -61,7 +63,7 @@ def test_a_resolver_that_is_away_is_worth_another_try(
 
 
 def test_a_right_file_as_an_object(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\n[node]\nmetrics = "[::1]:1"\n')
+    file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nkey_file = "k"\n[node]\nmetrics = "[::1]:1"\n')
     assert main(["config", "check", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["file"], found["positions"], found["cluster.port"]) == (file, 254, 7117)
@@ -75,6 +77,43 @@ def test_a_wrong_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, comman
     captured = capsys.readouterr()
     assert captured.err == f'subord: {file}:3: unknown key "fan_out" in [cluster]; did you mean "fanout"?\n'
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("cluster", "node"),
+    [
+        ('network = "10.0.0.0/24"', ""),
+        ('network = ["10.0.0.1-9", "128.0.0.1", "126.255.255.255"]', ""),
+        ('network = "fd00::/64"', ""),
+        ('network_file = "nodes.list"', ""),
+        ('network = ["127.0.0.1", "10.0.0.1"]', 'address = "10.0.0.1"'),
+    ],
+)
+def test_a_file_that_seals_nothing_on_any_machine(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, cluster: str, node: str
+) -> None:
+    (tmp_path / "nodes.list").write_text("10.0.0.[5-9]\n")
+    file = file_of(tmp_path, f"[cluster]\n{cluster}\n[node]\n{node}\n")
+    assert main(["config", "check", file]) == 78
+    assert capsys.readouterr() == ("", f"subord: {file}: {NO_KEY}\n")
+    for way in ("insecure = true", 'key_file = "cluster.key"'):
+        file_of(tmp_path, f"[cluster]\n{cluster}\n{way}\n[node]\n{node}\n")
+        assert main(["config", "check", file]) == 0
+
+
+@pytest.mark.parametrize(
+    ("network", "node"),
+    [
+        ("127.0.0.0/8", ""),
+        ("127.7.0.[1-9]", ""),
+        ("::1", ""),
+        ("10.0.0.1,127.255.255.254", ""),
+        ("0.0.0.0/0", ""),
+        ("10.0.0.1,127.0.0.1", 'address = "127.0.0.1"'),
+    ],
+)
+def test_a_network_with_a_loopback_address_may_need_no_key(tmp_path: Path, network: str, node: str) -> None:
+    assert main(["config", "check", file_of(tmp_path, f'[cluster]\nnetwork = "{network}"\n[node]\n{node}\n')]) == 0
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
+import time
 from typing import Any
 
 import pytest
 
+from subord.api.serve import Query, Response
 from subord.cli import exit_codes, main
 from subord.cli.wait import QUIET_S, unstable
 from tests.api.fake_shown import FakeShown, World
-from tests.api.served_node import fake_daemon
+from tests.api.served_node import fake_daemon, never, says
 
 STABLE: dict[str, Any] = {
     "nodes": 11,
@@ -86,6 +90,39 @@ def test_a_daemon_that_never_comes(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert json.loads(out)["reached"] is False
     assert err.startswith("subord: not stable after 0.1 s: no subord daemon answers at /nonexistent/c")
+
+
+def test_a_daemon_that_hangs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told is the whole silence and the whole wait, not the last look."""
+    monkeypatch.setattr("subord.cli.client._slow_line", threading.Lock())
+    monkeypatch.setattr("subord.cli.client.SLOW_S", 0.05)
+    monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 0.2)
+    with fake_daemon(World().node(4), {"/v1/status": never}) as path:
+        assert main(["wait", "--socket", path, "--timeout", "0.8", "--json"]) == exit_codes.TRY_AGAIN
+    out, err = capsys.readouterr()
+    slow, ended = err.splitlines()
+    assert slow == f"subord: the daemon at {path} has not answered for 0.05 s; giving up after 0.8 s"
+    found = re.fullmatch(r"the daemon at \S+ has not answered for (\S+) s: is it .*", json.loads(out)["missing"])
+    assert found is not None
+    assert float(found[1]) >= 0.8
+    assert ended == f"subord: not stable after 0.8 s: {found[0]}"
+
+
+def test_only_the_last_silence_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    answered = []
+
+    async def seeking_then_silent(query: Query) -> Response:
+        if len(answered) < 3:
+            answered.append(time.monotonic())
+            return await says(b'{"address": "10.0.0.4", "place": null, "phase": "seeking"}')(query)
+        return await never(query)
+
+    with fake_daemon(World().node(4), {"/v1/status": seeking_then_silent}) as path:
+        assert main(["wait", "--socket", path, "--timeout", "2"]) == exit_codes.TRY_AGAIN
+    ended = time.monotonic()
+    found = re.search(r"has not answered for (\S+) s", capsys.readouterr().err.splitlines()[-1])
+    assert found is not None
+    assert float(found[1]) <= ended - answered[-1] + 0.05  # as rounded
 
 
 def test_nodes_make_no_sense_for_placed() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import msgspec
 import pytest
@@ -134,16 +134,34 @@ def test_whole_octets_fold_into_one_range() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "block", "meets"),
+    [
+        ("10.0.0.0/24", "10.0.0.0/30", True),
+        ("10.0.0.0/24", "10.0.0.0/32", False),  # the network address is nobody's
+        ("10.0.0.9,10.0.0.3", "10.0.0.4/30", False),
+        ("10.0.0.9,10.0.0.3", "10.0.0.8/31", True),
+        ("10.0.0.9,10.0.0.3", "0.0.0.0/0", True),
+        ("::1", "0.0.0.0/0", False),
+        ("::1", "::1/128", True),
+    ],
+)
+def test_whether_it_meets_a_block(text: str, block: str, meets: bool) -> None:
+    assert Network.parse(text).meets(ip_network(block)) is meets
+
+
+@pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("", "the network is empty"),
         (" ,\n", "the network is empty"),
         ("10.0.3.7/16", "'10.0.3.7/16' has host bits set: write 10.0.0.0/16"),
         ("fd00::1/64", "'fd00::1/64' has host bits set: write fd00::/64"),
-        ("10.0.0.0/33", "'10.0.0.0/33' lacks a prefix length: write 0 to 32"),
+        ("10.0.0.0/33", "the prefix length in '10.0.0.0/33' is too long: write 0 to 32"),
         ("10.0.0.0/255.255.0.0", "lacks a prefix length: write 0 to 32"),
         ("10.0.0.0/", "lacks a prefix length: write 0 to 32"),
-        ("fd00::/129", "lacks a prefix length: write 0 to 128"),
+        ("10.0.0.1,10.1.0.0/999", "the prefix length in '10.1.0.0/999' is too long: write 0 to 32"),
+        ("fd00::/", "lacks a prefix length: write 0 to 128"),
+        ("fd00::/129", "is too long: write 0 to 128"),
         ("10.0.0.1,10.0.0.9/24", "has host bits set: write 10.0.0.0/24"),
         ("node7", "'node7' is no IP address: write numbers, no name and no scope"),
         ("10.0.0.256", "'10.0.0.256' is no IP address"),

@@ -42,7 +42,7 @@ from subord.core.messages import (
 from subord.core.settings import LAN
 from subord.core.showing import roster
 from subord.core.view import Place, RosterRow, Standing
-from subord.wire import Fault, encode
+from subord.wire import HEADER, Fault, encode
 
 SILENCE_S = LAN.leader_silence_s
 REST_S = 60.0  # longer than every rest of a search
@@ -524,8 +524,10 @@ def test_an_unknown_wire_version_is_answered_with_ours() -> None:
     world.run(0.01)
     assert world.faults == {Fault.VERSION: 1}
     assert [(r.address, r.by) for r in world.shown(1).refusals] == [("10.0.0.2", "us")]
+    assert world.shown(2).refusals == ()  # version 1 it speaks as well
+    world.deliver(1, 2, HEADER + b"\x92\x0c\x91\x07")  # versions: 7
     assert [(r.address, r.by) for r in world.shown(2).refusals] == [("10.0.0.1", "them")]
-    assert "versions [1]" in world.shown(2).refusals[0].reason
+    assert "versions [7]" in world.shown(2).refusals[0].reason
     said = heard(world)
     world.tell(2, 1, Versions((7, 8)))  # and such an answer is not answered
     assert said == []

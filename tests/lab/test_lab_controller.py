@@ -2,37 +2,60 @@
 
 import socket
 
+import pytest
 from netlab.controller import Controller
+from netlab.errors import LabError
 from netlab.lines import Lines, encode
+from netlab.zygotes import Zygotes
 from pyroute2.netlink.exceptions import NetlinkError
 
 
-def controller_with(zygote):
-    controller = Controller.__new__(Controller)
-    controller._zygote = Lines(zygote)
-    controller._pids = {"10.0.0.1": 7}
-    controller._exits = {}
-    return controller
+def zygotes_with(**sockets):
+    zygotes = Zygotes({release: Lines(each) for release, each in sockets.items()}, old=["10.0.0.9"])
+    zygotes.pids = {"10.0.0.1": 7}
+    return zygotes
 
 
 def test_an_exit_that_comes_in_one_piece_with_an_answer_is_heard():
     ours, zygote = socket.socketpair()
     with ours, zygote:
-        controller = controller_with(ours)
+        zygotes = zygotes_with(present=ours)
         exited = encode({"exited": "10.0.0.1", "pid": 7, "code": 0})
         zygote.sendall(encode({"done": {"10.0.0.2": 8}}) + exited)
-        assert controller._ask_zygote({"start": []}) == {"10.0.0.2": 8}
-        assert controller._pids == {"10.0.0.2": 8}
+        assert zygotes.start([["10.0.0.2", "", 2]], None) == {"10.0.0.2": 8}
+        assert zygotes.pids == {"10.0.0.2": 8}
 
 
 def test_exits_are_heard_before_a_start():
     ours, zygote = socket.socketpair()
     with ours, zygote:
-        controller = controller_with(ours)
+        zygotes = zygotes_with(present=ours)
         zygote.sendall(encode({"exited": "10.0.0.1", "pid": 7, "code": 0}))
-        controller._hear_of_exits()
-        assert controller._pids == {}
-        assert controller._exits == {"10.0.0.1": 0}
+        zygotes.hear_of_exits()
+        assert zygotes.pids == {}
+        assert zygotes.exits == {"10.0.0.1": 0}
+
+
+def test_each_release_is_asked_for_its_own():
+    present, new = socket.socketpair()
+    previous, old = socket.socketpair()
+    with present, new, previous, old:
+        zygotes = zygotes_with(present=present, previous=previous)
+        nodes = [["10.0.0.9", "", 9], ["10.0.0.8", "", 8]]
+        old.sendall(encode({"done": {"10.0.0.9": 1}}))
+        new.sendall(encode({"done": {"10.0.0.8": 2}}))
+        assert zygotes.start(nodes, None) == {"10.0.0.9": 1, "10.0.0.8": 2}
+        assert Lines(old).receive() == [{"start": [nodes[0]]}]
+        assert Lines(new).receive() == [{"start": [nodes[1]]}]
+        new.sendall(encode({"done": {"10.0.0.9": 3}}))
+        assert zygotes.start([nodes[0]], "present") == {"10.0.0.9": 3}
+        assert zygotes.release_of("10.0.0.9") == "present"
+
+
+def test_a_release_that_the_lab_has_not_is_refused():
+    ours, zygote = socket.socketpair()
+    with ours, zygote, pytest.raises(LabError, match="This lab has no previous release"):
+        zygotes_with(present=ours).start([["10.0.0.8", "", 8]], "previous")
 
 
 def test_what_the_kernel_refuses_is_answered():
@@ -41,6 +64,6 @@ def test_what_the_kernel_refuses_is_answered():
     def refuse(_request):
         raise NetlinkError(16, "busy")
 
-    controller = controller_with(None)
+    controller = Controller.__new__(Controller)
     controller._do_cut = refuse
     assert controller._answer({"do": "cut"}) == {"error": "The lab could not cut: NetlinkError: (16, 'busy')."}

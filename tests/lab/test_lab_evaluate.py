@@ -7,7 +7,7 @@ import pytest
 
 from .lab_helpers import netlab, run_lab
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from subord.config import load
+from subord.config import NO_KEY, load
 from subord.runtime import papers as module
 from subord.runtime import proof
-from subord.runtime.guard import NO_KEY, Guard, GuardError
+from subord.runtime.guard import Guard, GuardError
 from subord.runtime.papers import PapersError, SitePapers
 from subord.runtime.tls import Papers, Secure, Tls, TlsError
 from subord.sealing.keys import Keyring, keyring_of, new_key, text_of
@@ -155,7 +155,9 @@ async def test_papers_alone_open_no_door_where_the_key_is_asked_for(office: Offi
             "there is no certificate in it",
         ),
         (None, 0o644, "mode 0644 opens it to others"),
-        ("gone", 0, "there is no such file"),
+        ("gone", 0, "there is no such file; it must hold a private key and then its certificate, in PEM"),
+        ("primary x\n", 0o600, "there is no certificate in it; it must hold a private key and then its cert"),
+        ("\xff", 0o600, "so this is no PEM file"),
     ],
 )
 def test_papers_that_cannot_be_used_say_why(office: Office, text: str | None, mode: int, complaint: str) -> None:
@@ -167,7 +169,8 @@ def test_papers_that_cannot_be_used_say_why(office: Office, text: str | None, mo
         path.chmod(mode)
     with pytest.raises(PapersError, match=complaint) as raised:
         SitePapers(str(path), office.trusted)
-    assert str(path) in str(raised.value)
+    assert str(raised.value).startswith(f"node.certificate: {path}: ")
+    assert "key generate" not in str(raised.value), "that is about the key ring"
     assert "PRIVATE" not in str(raised.value)
 
 
@@ -226,8 +229,11 @@ async def test_what_is_wrong_with_keys_or_papers_is_said_at_once(tmp_path: Path,
     assert guard(tmp_path, "10.0.0.1", key).tls is not None
     papers = f"node.certificate={office.stamp('papers', '10.0.0.1')}"
     assert guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={office.trusted}").expires_at is not None
-    with pytest.raises(GuardError, match="there is no certificate in it"):
+    with pytest.raises(GuardError, match=f"^node.authorities: {ring}: there is no certificate in it"):
         guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={ring}")
+    metrics = "node.metrics=127.0.0.1:9717", f"node.metrics_certificate={tmp_path}/none"
+    with pytest.raises(GuardError, match=f"^node.metrics_certificate: {tmp_path}/none: there is no such file"):
+        guard(tmp_path, "10.0.0.1", key, *metrics)
     ring.write_text("nonsense")
     with pytest.raises(GuardError, match="line 1"):
         guard(tmp_path, "10.0.0.1", key)

@@ -205,6 +205,19 @@ async def test_who_has_another_key_is_refused_and_counted(town: Town) -> None:
     assert not await b.streams.hold_edge(A)
     assert (a.dropped, b.dropped) == ({"tls_refused": 4}, {"tls_refused": 4})
     assert a.closed == []
+    told = [each for node in (a, b) for each in node.counters.lately.shown()]
+    assert {(each.kind, each.text) for each in told} == {("stream", "tls_refused")}
+
+
+async def test_who_hangs_up_in_the_middle_is_counted_and_not_accused(town: Town) -> None:
+    """A node that was stopped for a while finds greetings of those who gave it up."""
+    a = town.open(A, ring(ONE))
+    town.open(B, ring(ONE))
+    caller = socket.create_connection((A, a.port), WAIT_S_MAX, (B, 0))
+    caller.sendall(b"\x16\x03")
+    caller.close()
+    await until(lambda: sum(a.dropped.values()) == 1, "it is counted")
+    assert list(a.counters.lately.shown()) == []
 
 
 async def test_who_comes_without_papers_is_refused_and_counted(town: Town) -> None:

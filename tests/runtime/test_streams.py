@@ -25,7 +25,7 @@ from conditions import WAIT_S_MAX, until
 import subord
 from subord.core.network import Network
 from subord.runtime import streams as module
-from subord.runtime.asking import AskFailure, Question, Topic
+from subord.runtime.asking import TOPICS, TOPICS_OF_0_1, AskFailure, Question, Topic, understood
 from subord.runtime.counters import Counters
 from subord.runtime.frames import frame
 from subord.runtime.streams import Opening, Streams, streams_allowed
@@ -317,7 +317,7 @@ def test_a_host_that_vanished_is_noticed_at_both_ends_though_nothing_is_sent() -
         frame(b"\x81\xa7purpose\xa2\xff\xfe"),  # no UTF-8, of which the decoder says so in an error of its own
         frame(b"\x91" * 60),
         frame(msgspec.msgpack.encode({"purpose": "steal"})),
-        frame(msgspec.msgpack.encode({"purpose": "ask", "topic": "passwords"})),
+        frame(msgspec.msgpack.encode({"purpose": "ask", "topic": "x" * 33})),
         bytes(200_000),
     ],
 )
@@ -501,6 +501,50 @@ async def test_a_broken_off_or_impossible_answer(data: bytes) -> None:
 
             answered = await node(SUBORDINATE, listening.getsockname()[1]).ask(LEADER, STATUS, WAIT_S_MAX)
             assert answered == AskFailure("broke off its answer")
+
+
+# -- between releases -----------------------------------------------------------------------------------------------
+
+
+async def test_a_newer_daemon_may_add_fields_to_an_opening() -> None:
+    later = {"purpose": "ask", "topic": "status", "words": ["x"], "budget_s": 0.5, "colour": {"of": ["the", 1]}}
+    async with serving() as served:
+        with calling(served.port) as sock:
+            sock.sendall(frame(msgspec.msgpack.encode(later)))
+            sock.setblocking(False)
+            await trio.lowlevel.wait_readable(sock)
+            assert sock.recv(4096) == frame(b"{}")
+    assert not served.counters.dropped
+
+
+async def test_who_asks_for_what_we_do_not_know_is_told_what_we_run() -> None:
+    later = Question("horoscope")  # type: ignore[arg-type]
+    async with serving() as served:
+        answer = await node(SUBORDINATE, served.port).ask(LEADER, later, WAIT_S_MAX)
+    assert answer == AskFailure(f"runs subord {subord.__version__}, which does not know horoscope")
+    assert dict(served.counters.dropped) == {"stream_unknown_topic": 1}
+
+
+@pytest.mark.parametrize(
+    ("topic", "answer", "reason"),
+    [
+        ("status", None, "broke off its answer"),
+        ("members", None, "broke off its answer: subord 0.1 does not know members"),
+        (
+            "members",
+            b'{"unknown_topic":"members","version":"0.2.0"}',
+            "runs subord 0.2.0, which does not know members",
+        ),
+        ("members", b'{"unknown_topic":"members","version":"\\u001b[2J"}', "broke off its answer"),
+        ("members", b'{"unknown_topic":', "broke off its answer"),
+    ],
+)
+def test_what_an_older_daemon_answers_is_said(topic: Topic, answer: bytes | None, reason: str) -> None:
+    assert understood(Question(topic), answer) == AskFailure(reason)
+
+
+def test_the_first_release_is_asked_for_what_it_knows() -> None:
+    assert TOPICS_OF_0_1 < TOPICS
 
 
 async def test_asking_without_a_file_descriptor_left() -> None:

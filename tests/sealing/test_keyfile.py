@@ -68,9 +68,9 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path, owner: int) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\xff\xfe", "not plain text, so this is no key"),
+        (b"\xff\xfe", "not plain text, so this is no key ring"),
         (f"primary {WORDS[0]} # Schlüssel", "not plain text"),
-        (b"#" * (FILE_BYTES_MAX + 1), f"larger than {FILE_BYTES_MAX} bytes, so this is no key"),
+        (b"#" * (FILE_BYTES_MAX + 1), f"larger than {FILE_BYTES_MAX} bytes, so this is no key ring"),
         ("", "0 keys are marked primary"),
         ("# primary\n", "0 keys are marked primary"),
     ],

@@ -1,0 +1,258 @@
+#!/usr/bin/python3
+"""`./dev deb`: a wheel and a Debian package of subord in dist/, which needs no package index to be installed.
+
+Intuition: packing a crate. What goes into it is laid out on the floor exactly as it will stand on the node, a list is
+put on top, and the lid is closed by dpkg-deb; whoever opens it needs no other shop.
+
+    ./dev deb [DIRECTORY]     into DIRECTORY instead of dist/
+
+The same commit, Python and versions of packages give the same package, bit for bit (SOURCE_DATE_EPOCH is the time of
+the commit).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from email.utils import formatdate
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+sys.dont_write_bytecode = True
+import environment  # noqa: E402
+from environment import PLACE, BuildError  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+DEPLOY = REPOSITORY / "deploy"
+UNIT_PLACE = "lib/systemd/system/subord.service"
+BY_HAND = ("/opt/subord/bin/subord", "/usr/local/bin/subord")
+"""Where the program is when it was installed by hand; from the package it is /usr/bin/subord."""
+FILES = {
+    "subord.service": UNIT_PLACE,
+    "sysusers.d/subord.conf": "usr/lib/sysusers.d/subord.conf",
+    "tmpfiles.d/subord.conf": "usr/lib/tmpfiles.d/subord.conf",
+    "debian/subord.toml": f"{PLACE}/subord.toml",
+    "debian/logrotate": "etc/logrotate.d/subord",
+    "subord.toml": "usr/share/doc/subord/examples/subord.toml",
+    "slurm-epilog.sh": "usr/share/doc/subord/examples/slurm-epilog.sh",
+    "gridengine-epilog.sh": "usr/share/doc/subord/examples/gridengine-epilog.sh",
+    "prometheus/prometheus.yml": "usr/share/doc/subord/examples/prometheus/prometheus.yml",
+    "prometheus/subord.rules.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.yml",
+    "prometheus/subord.rules.test.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.test.yml",
+    "grafana/subord.json": "usr/share/doc/subord/examples/grafana/subord.json",
+    "../README.md": "usr/share/doc/subord/README.md",
+    "../docs/operating.md": "usr/share/doc/subord/docs/operating.md",
+    "../docs/prometheus.md": "usr/share/doc/subord/docs/prometheus.md",
+}
+"""What of deploy/ goes where, beside the environment."""
+MAKE_PAGES = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import build_man
+build_man.main(Path(sys.argv[2]))
+"""
+COMPLETIONS = {
+    "bash": "usr/share/bash-completion/completions",
+    "zsh": "usr/share/zsh/vendor-completions",
+    "fish": "usr/share/fish/vendor_completions.d",
+}
+SCRIPTS = ("postinst", "prerm", "postrm")
+
+
+def main(words: list[str]) -> int:
+    """Build; the exit code."""
+    if len(words) > 1 or any(word.startswith("-") for word in words):
+        print("dev deb: takes one directory at most, where the package goes; default: dist", file=sys.stderr)
+        return 2
+    wanted = Path(words[0] if words else REPOSITORY / "dist").resolve()
+    try:
+        environment.check()
+        for path in build(wanted):
+            print(path)
+    except BuildError as error:
+        print(f"dev deb: {error}\nNothing was built.", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"dev deb: {error.filename or wanted}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def build(wanted: Path) -> list[Path]:
+    """The wheel and the package, in the directory `wanted`. Raises BuildError."""
+    os.environ["SOURCE_DATE_EPOCH"] = str(time_of_sources())
+    os.umask(0o022)
+    wanted.mkdir(parents=True, exist_ok=True)
+    refuse_others(wanted)
+    with TemporaryDirectory(prefix="subord-deb-") as folder:
+        scratch, tree = Path(folder), Path(folder) / "tree"
+        wheel = environment.wheel(REPOSITORY, scratch)
+        version = debian_version(wheel.name.split("-")[1])
+        environment.furnish(tree, REPOSITORY, scratch, wheel)
+        lay_out(tree)
+        papers(tree, version)
+        generated(tree, scratch)
+        settle_times(tree)
+        environment.compile_all(tree)
+        settle_times(tree)
+        refuse_traces(tree, folder)
+        list_on_top(tree, version)
+        package = scratch / f"subord_{version}_{architecture()}.deb"
+        # Level 2 of xz: a quarter of the time, a seventh more bytes.
+        environment.run("dpkg-deb", "--root-owner-group", "-z2", "--build", str(tree), str(package))
+        return [Path(shutil.copy(path, wanted)) for path in (wheel, package)]
+
+
+def refuse_others(wanted: Path) -> None:
+    """Raises BuildError if another version is in `wanted`: then `subord_*.deb` would mean two. Nothing is removed."""
+    text = (REPOSITORY / "subord" / "__init__.py").read_text(encoding="utf-8")
+    (version,) = re.findall(r'^__version__ = "(.*)"$', text, re.MULTILINE)
+    ours = (f"subord_{debian_version(version)}_{architecture()}.deb", f"subord-{version}-")
+    found = [*wanted.glob("subord_*.deb"), *wanted.glob("subord-*.whl")]
+    others = sorted(path.name for path in found if not path.name.startswith(ours))
+    if others:
+        raise BuildError(f"{wanted} holds another version, remove it or build elsewhere: {', '.join(others)}")
+
+
+def time_of_sources() -> int:
+    """Seconds since 1970: what SOURCE_DATE_EPOCH says, or the time of the commit, or of CHANGELOG.md."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if given.isdigit():
+        return int(given)
+    try:
+        found = told("git", "-C", str(REPOSITORY), "log", "-1", "--format=%ct")
+    except (OSError, subprocess.CalledProcessError):
+        found = ""  # not a clone
+    return int(found) if found.isdigit() else int((REPOSITORY / "CHANGELOG.md").stat().st_mtime)
+
+
+def debian_version(version: str) -> str:
+    """0.2.0rc1 is older than 0.2.0, and a package for Debian 12 than one for 13: `~` says so (deb-version(7))."""
+    upstream = re.sub(r"\.?(a|b|rc|dev)(\d+)", r"~\1\2", version)
+    text = Path("/etc/os-release").read_text(encoding="utf-8")
+    system = dict(re.findall(r'^(ID|VERSION_ID)="?([\w.]+)"?$', text, re.MULTILINE))
+    return f"{upstream}-1~{system.get('ID', 'linux')}{system.get('VERSION_ID', '')}"
+
+
+def architecture() -> str:
+    """Of this machine, because compiled packages are inside: "amd64"."""
+    return told("dpkg", "--print-architecture")
+
+
+def told(*words: str) -> str:
+    """What a command prints."""
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def lay_out(tree: Path) -> None:
+    """Put everything beside the environment where it belongs."""
+    for name, place in FILES.items():
+        text = (DEPLOY / name).read_text(encoding="utf-8")
+        for path in BY_HAND:
+            text = text.replace(path, "/usr/bin/subord")
+        target = tree / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        target.chmod(0o755 if name.endswith(".sh") else 0o644)
+    command = tree / "usr/bin/subord"
+    command.parent.mkdir(parents=True, exist_ok=True)
+    command.symlink_to("../lib/subord/bin/subord")
+
+
+def papers(tree: Path, version: str) -> None:
+    """Copyright and changelog, which every package has."""
+    folder = tree / "usr/share/doc/subord"
+    bundled = "".join(f" {name} {number}: {licence}\n" for name, number, licence in environment.versions(tree))
+    text = (HERE / "copyright").read_text(encoding="utf-8").replace("@BUNDLED@\n", bundled)
+    (folder / "copyright").write_text(text, encoding="utf-8")
+    when = formatdate(int(os.environ["SOURCE_DATE_EPOCH"]))
+    entry = f"subord ({version}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {maintainer()}  {when}\n"
+    for name, content in (
+        ("changelog.Debian.gz", entry.encode()),
+        ("changelog.gz", (REPOSITORY / "CHANGELOG.md").read_bytes()),
+    ):
+        (folder / name).write_bytes(gzip.compress(content, 9, mtime=0))
+
+
+def generated(tree: Path, scratch: Path) -> None:
+    """Manual pages and shell completions, written by the program that is in the package (docs/build_man.py)."""
+    made = scratch / "made"
+    environment.run(f"{tree}/{PLACE}/bin/python3", "-IBc", MAKE_PAGES, str(REPOSITORY / "docs"), str(made))
+    for page in made.glob("man/*.[1-8]"):
+        target = tree / "usr/share/man" / f"man{page.suffix[1:]}" / f"{page.name}.gz"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(gzip.compress(page.read_bytes(), 9, mtime=0))
+    for shell, place in COMPLETIONS.items():
+        (found,) = (made / "completions" / shell).iterdir()
+        (tree / place).mkdir(parents=True)
+        shutil.copy(found, tree / place)
+
+
+def maintainer() -> str:
+    """As the control file names it."""
+    (found,) = re.findall(r"^Maintainer: (.*)$", (HERE / "control").read_text(encoding="utf-8"), re.MULTILINE)
+    return str(found)
+
+
+def settle_times(tree: Path) -> None:
+    """All files are as old as the commit, so that each build gives the same package."""
+    seconds = int(os.environ["SOURCE_DATE_EPOCH"])
+    for path in [tree, *tree.rglob("*")]:
+        os.utime(path, (seconds, seconds), follow_symlinks=False)
+
+
+def refuse_traces(tree: Path, *places: str) -> None:
+    """Raises BuildError if a file names a place of this machine, which does not exist on a node."""
+    traces = [place.encode() for place in (*places, str(REPOSITORY))]
+    for path in tree.rglob("*"):
+        if path.is_symlink():
+            found = os.readlink(path).encode()
+        elif path.is_file():
+            found = path.read_bytes()
+        else:
+            continue
+        if any(trace in found for trace in traces):
+            raise BuildError(f"{path.relative_to(tree)} names a path of this machine; this is a mistake in {HERE}")
+
+
+def list_on_top(tree: Path, version: str) -> None:
+    """DEBIAN/: the control file, check sums, files to be kept, and the scripts (deb(5))."""
+    folder = tree / "DEBIAN"
+    files = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+    sums = [f"{hashlib.md5(each.read_bytes()).hexdigest()}  {each.relative_to(tree)}\n" for each in files]  # noqa: S324
+    size_kib = sum(-(-path.lstat().st_size // 1024) for path in tree.rglob("*"))
+    major, minor = sys.version_info[:2]
+    values = {
+        "VERSION": version,
+        "ARCHITECTURE": architecture(),
+        "SIZE": str(size_kib),
+        "PYTHON": f"python3 (>= {major}.{minor}), python3 (<< {major}.{minor + 1}~)",
+        "LIBC": libc(),
+    }
+    control = (HERE / "control").read_text(encoding="utf-8")
+    for name, value in values.items():
+        control = control.replace(f"@{name}@", value)
+    folder.mkdir()
+    (folder / "control").write_text(control, encoding="utf-8")
+    (folder / "md5sums").write_text("".join(sums), encoding="utf-8")
+    (folder / "conffiles").write_text("/etc/logrotate.d/subord\n", encoding="utf-8")
+    for name in SCRIPTS:
+        shutil.copy(HERE / name, folder)
+        (folder / name).chmod(0o755)
+    settle_times(folder)
+
+
+def libc() -> str:
+    """The compiled packages were picked for the libc here; an older one may lack something."""
+    return f"libc6 (>= {os.confstr('CS_GNU_LIBC_VERSION').split()[1]})"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

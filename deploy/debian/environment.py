@@ -1,0 +1,136 @@
+"""A virtual environment with subord and all it needs, built here and moved to where the package puts it.
+
+Intuition: a caravan is furnished in the yard and then driven off, so nothing in it may be screwed to the yard. The
+environment is made below a scratch directory; whatever would name that directory is written anew or left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+PYTHON = "/usr/bin/python3"
+"""Debian's own, which is there on every node; another one that comes first in the search path must not be taken."""
+PLACE = "usr/lib/subord"
+"""Where the environment lives on a node, below /."""
+LAUNCHER = f"""#!/{PLACE}/bin/python3 -I
+import sys
+
+from subord.cli import main
+
+sys.exit(main())
+"""
+"""-I: a user's PYTHONPATH, such as environment modules set it on clusters, is for the user's own programs."""
+
+
+class BuildError(Exception):
+    """The package cannot be built. One sentence for whoever builds it."""
+
+
+def wheel(repository: Path, scratch: Path) -> Path:
+    """subord itself as a wheel in `scratch`. Raises BuildError."""
+    wanted = scratch / "wheel"
+    _pip(scratch, "wheel", "--no-deps", "--wheel-dir", str(wanted), str(repository), repository=repository)
+    (found,) = wanted.glob("subord-*.whl")
+    return found
+
+
+def furnish(tree: Path, repository: Path, scratch: Path, made: Path) -> None:
+    """The whole environment below `tree`, with the wheel `made`. Raises BuildError."""
+    home = tree / PLACE
+    run(PYTHON, "-m", "venv", "--without-pip", "--symlinks", str(home))
+    python = home / "bin" / "python3"
+    install = ("--python", str(python), "install", "--no-compile", "--only-binary", ":all:")
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    _pip(scratch, *install, *project["dependencies"], repository=repository)
+    # By name, so that the environment does not remember the path of the wheel; without an index, so that it is ours.
+    ours = ("--no-deps", "--no-index", "--find-links", str(made.parent), "subord")
+    _pip(scratch, *install, *ours, repository=repository)
+    _unscrew(home)
+
+
+def _unscrew(home: Path) -> None:
+    """Take away what names the place of building: other programs, `activate`, and lines of pyvenv.cfg."""
+    for path in (home / "bin").iterdir():
+        if path.name not in ("python", "python3"):
+            path.unlink()
+    launcher = home / "bin" / "subord"
+    launcher.write_text(LAUNCHER, encoding="utf-8")
+    launcher.chmod(0o755)
+    for name in ("include", "lib64"):
+        path = home / name
+        if path.is_symlink():
+            path.unlink()
+        elif path.is_dir():
+            shutil.rmtree(path)
+    for record in home.glob("lib/python3*/site-packages/*.dist-info/RECORD"):
+        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if not line.startswith("../../../bin/")), encoding="utf-8")
+    config = home / "pyvenv.cfg"
+    kept = [line for line in config.read_text(encoding="utf-8").splitlines() if not line.startswith("command")]
+    config.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def compile_all(tree: Path) -> None:
+    """Byte code for every module, which nobody on the node may write. The times of the sources must be final."""
+    how = ("--invalidation-mode", "timestamp", "-s", str(tree), "-p", "/", "-q")
+    run(PYTHON, "-m", "compileall", *how, str(tree / PLACE / "lib"))
+
+
+def versions(tree: Path) -> list[tuple[str, str, str]]:
+    """(name, version, licence) of everything in the environment, subord included, in order of the names."""
+    library = f"python{sysconfig.get_python_version()}/site-packages"
+    found = []
+    for each in metadata.distributions(path=[str(tree / PLACE / "lib" / library)]):
+        about = each.metadata
+        lines = [line for line in about.get_all("Classifier", []) if line.startswith("License")]
+        classes = ", ".join(line.rpartition(" :: ")[2] for line in lines)
+        licence = about.get("License-Expression") or classes or about.get("License") or "see its files"
+        found.append((about["Name"], about["Version"], licence))
+    return sorted(found, key=lambda each: each[0].lower())
+
+
+def run(*words: str) -> None:
+    """Run a command that should work. Raises BuildError with what it said."""
+    ran = subprocess.run(words, env=clean(), capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise BuildError(f"`{' '.join(words[:4])} ...` failed:\n{(ran.stderr or ran.stdout).strip()}")
+
+
+def clean() -> dict[str, str]:
+    """Our environment without what would lead Python or pip elsewhere."""
+    led_astray = ("PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "VIRTUAL_ENV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(led_astray)}
+
+
+def _pip(scratch: Path, *words: str, repository: Path) -> None:
+    """pip in an environment of its own: the one in the package has none."""
+    home = scratch / "pip"
+    if not home.exists():
+        run(PYTHON, "-m", "venv", str(home))
+    os.environ["PIP_CONSTRAINT"] = str(repository / "constraints.txt")  # also for what only builds the wheel
+    try:
+        run(str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *words)
+    except BuildError as error:
+        raise BuildError(f"{error}\nBuilding needs a Python package index: is one reachable?") from None
+
+
+def check() -> None:
+    """Raises BuildError if this machine cannot build the package."""
+    if sys.platform != "linux" or not Path(PYTHON).exists():
+        raise BuildError(f"there is no {PYTHON}: a Debian package is built on Debian (apt-get install python3)")
+    if Path(sys.executable).resolve() != Path(PYTHON).resolve():
+        raise BuildError(f"this must run under {PYTHON}, not {sys.executable}: use ./dev deb")
+    if shutil.which("dpkg-deb") is None:
+        raise BuildError("there is no `dpkg-deb`: a Debian package is built on Debian (apt-get install dpkg)")
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        raise BuildError(f"{PYTHON} cannot make virtual environments: apt-get install python3-venv") from None

@@ -1,0 +1,375 @@
+"""The Grafana dashboard, from one line a panel: deploy/grafana/subord.json.
+
+Intuition: the wall of a control room, planned on one sheet: which meter hangs where, what it reads, in which unit.
+What every meter has around it (frame, legend, cable) is the same for all, and written once.
+
+The schema is that of Grafana 10 and 11 (`schemaVersion` 38): https://grafana.com/docs/grafana/latest/dashboards/.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+
+WIDTH = 24  # columns of Grafana's grid
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+JOB = 'job="$job"'
+NODE = 'job="$job", instance=~"$instance"'
+RATE = "[$__rate_interval]"
+
+
+class Query(NamedTuple):
+    """One curve, or many; `legend` names them by their labels, `{{label}}`."""
+
+    expr: str
+    legend: str = ""
+
+
+class Meter(NamedTuple):
+    """One panel. `kind` is Grafana's name of it; `red_from`: above it a number is red."""
+
+    kind: str
+    title: str
+    unit: str
+    queries: Sequence[Query]
+    about: str = ""
+    red_from: float | None = None
+
+
+def _quantiles(name: str) -> list[Query]:
+    rate = f"sum by (le) (rate(subord_{name}_seconds_bucket{{{JOB}}}{RATE}))"
+    return [Query(f"histogram_quantile({share}, {rate})", f"{share:.0%}") for share in (0.5, 0.99)]
+
+
+NUMBERS = (
+    Meter(
+        "stat", "Nodes", "none", [Query(f"job:subord_nodes:max{{{JOB}}}")], "In the tree, as its root counts them."
+    ),
+    Meter(
+        "stat",
+        "Do not answer",
+        "none",
+        [Query(f"job:subord_targets:count{{{JOB}}} - job:subord_targets_up:sum{{{JOB}}}")],
+        "Nodes that Prometheus knows and cannot scrape.",
+        red_from=1,
+    ),
+    Meter("stat", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}")], "One, or the cluster is in parts.", 2),
+    Meter("stat", "Guests", "percentunit", [Query(f"job:subord_guests:ratio{{{JOB}}}")], "Nodes away from home."),
+    Meter(
+        "stat", "Depth", "none", [Query(f"job:subord_depth:max{{{JOB}}}")], "Edges between the root and the lowest."
+    ),
+    Meter(
+        "stat",
+        "Versions",
+        "none",
+        [Query(f"count(count by (version) (subord_build_info{{{JOB}}}))")],
+        "One, except while the cluster is upgraded.",
+        red_from=2,
+    ),
+    Meter("stat", "Refusals", "none", [Query(f"sum(subord_refusals{{{JOB}}})")], "Nodes that do not fit others.", 1),
+    Meter(
+        "stat",
+        "Alerts",
+        "none",
+        [Query('count(ALERTS{alertstate="firing", alertname=~"Subord.+", job=~"$job|"}) or vector(0)')],
+        "That fire now, with those that are of no cluster.",
+        red_from=1,
+    ),
+)
+
+TREE = (
+    Meter(
+        "timeseries",
+        "Nodes",
+        "none",
+        [
+            Query(f"job:subord_nodes:max{{{JOB}}}", "in the tree"),
+            Query(f"job:subord_targets_up:sum{{{JOB}}}", "answer"),
+            Query(f"job:subord_targets:count{{{JOB}}}", "known to Prometheus"),
+            Query(f"max(subord_subtree_not_home_nodes{{{JOB}}})", "guests"),
+        ],
+    ),
+    Meter(
+        "timeseries",
+        "Changes of the leader",
+        "ops",
+        [Query(f"job:subord_leader_changes:rate5m{{{JOB}}}", "all nodes")],
+        "At rest there are none.",
+    ),
+    Meter("timeseries", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}", "roots")]),
+    Meter(
+        "timeseries",
+        "Depth",
+        "none",
+        [Query(f"job:subord_depth:max{{{JOB}}}", "deepest"), Query(f"avg(subord_real_level{{{JOB}}})", "mean")],
+    ),
+)
+
+HEALING = (
+    Meter(
+        "heatmap",
+        "From giving a leader up to having the next",
+        "s",
+        [Query(f"sum by (le) (increase(subord_healing_seconds_bucket{{{JOB}}}{RATE}))", "{{le}}")],
+    ),
+    Meter(
+        "heatmap",
+        "From the last sign of life of a leader to giving it up",
+        "s",
+        [Query(f"sum by (le) (increase(subord_detection_seconds_bucket{{{JOB}}}{RATE}))", "{{le}}")],
+    ),
+    Meter(
+        "timeseries",
+        "Healing and detection, 99 % of the last hour",
+        "s",
+        [
+            Query(f"job:subord_healing_seconds:p99_1h{{{JOB}}}", "healing"),
+            Query(f"job:subord_detection_seconds:p99_1h{{{JOB}}}", "detection"),
+        ],
+    ),
+    Meter("timeseries", "Round trip to the leader", "s", _quantiles("round_trip")),
+)
+
+TRAFFIC = (
+    Meter(
+        "timeseries",
+        "Sent by type, mean of a node",
+        "Bps",
+        [
+            Query(
+                f'sum by (type) (rate(subord_bytes_total{{{NODE}, direction="sent"}}{RATE}))'
+                f" / scalar(count(subord_is_root{{{NODE}}}))",
+                "{{type}}",
+            )
+        ],
+    ),
+    Meter(
+        "timeseries",
+        "Sent and received, the ten busiest nodes",
+        "Bps",
+        [Query(f"topk(10, instance:subord_bytes:rate5m{{{NODE}}})", "{{instance}} {{direction}}")],
+    ),
+    Meter(
+        "timeseries",
+        "Datagrams by type, all nodes",
+        "pps",
+        [Query(f"sum by (type, direction) (rate(subord_messages_total{{{NODE}}}{RATE}))", "{{type}} {{direction}}")],
+    ),
+    Meter(
+        "timeseries",
+        "Input thrown away, by reason",
+        "pps",
+        [Query(f"sum by (reason) (rate(subord_input_dropped_total{{{NODE}}}{RATE}))", "{{reason}}")],
+        "After a restart some `first_contact` and `replay` are normal.",
+    ),
+)
+
+DAEMONS = (
+    Meter(
+        "timeseries",
+        "Event loop late, 99 %, the ten worst nodes",
+        "s",
+        [Query(f"topk(10, instance:subord_event_loop_lag_seconds:p99_5m{{{NODE}}})", "{{instance}}")],
+    ),
+    Meter(
+        "timeseries",
+        "Processor, the ten busiest nodes",
+        "percentunit",
+        [Query(f"topk(10, rate(process_cpu_seconds_total{{{NODE}}}{RATE}))", "{{instance}}")],
+    ),
+    Meter(
+        "timeseries",
+        "Resident memory",
+        "bytes",
+        [
+            Query(f"max(process_resident_memory_bytes{{{NODE}}})", "largest"),
+            Query(f"quantile(0.5, process_resident_memory_bytes{{{NODE}}})", "median"),
+        ],
+    ),
+    Meter(
+        "timeseries",
+        "Largest tables",
+        "none",
+        [Query(f"max by (table) (subord_table_entries{{{NODE}}})", "{{table}}")],
+        "All of them are bounded.",
+    ),
+    Meter(
+        "timeseries",
+        "Lines of the log, by what became of them",
+        "ops",
+        [Query(f"sum by (fate) (rate(subord_log_lines_total{{{NODE}}}{RATE}))", "{{fate}}")],
+    ),
+    Meter(
+        "timeseries",
+        "Refusals",
+        "none",
+        [Query(f"topk(10, sum by (instance, by) (subord_refusals{{{NODE}}}))", "{{instance}}, by {{by}}")],
+        "Nodes whose settings differ from those of others.",
+    ),
+)
+
+COLUMNS = (
+    ("answers", f"max by (instance) (up{{{NODE}}})"),
+    ("root", f"max by (instance) (subord_is_root{{{NODE}}})"),
+    ("level", f"max by (instance) (subord_real_level{{{NODE}}})"),
+    ("nodes below, itself included", f"max by (instance) (subord_subtree_nodes{{{NODE}}})"),
+    ("subordinates", f"sum by (instance) (subord_subordinates{{{NODE}}})"),
+    ("changes of the leader in an hour", f"max by (instance) (increase(subord_leader_changes_total{{{NODE}}}[1h]))"),
+    ("leader", f"max by (instance, leader) (subord_leader_info{{{NODE}}})"),
+    ("version", f"max by (instance, version) (subord_build_info{{{NODE}}})"),
+)
+"""Of the table of nodes; the last two show a label in the place of their value."""
+
+ROWS = (("Tree", TREE), ("Healing", HEALING), ("Traffic", TRAFFIC), ("Daemons", DAEMONS))
+
+
+def dashboard() -> str:
+    """The text of deploy/grafana/subord.json."""
+    found = {
+        "uid": "subord",
+        "title": "subord",
+        "description": "A cluster arranged by subord. Needs the rules of deploy/prometheus/subord.rules.yml.",
+        "tags": ["subord"],
+        "schemaVersion": 38,
+        "version": 1,
+        "editable": True,
+        "graphTooltip": 1,
+        "refresh": "30s",
+        "time": {"from": "now-3h", "to": "now"},
+        "timezone": "browser",
+        "templating": {"list": _variables()},
+        "annotations": {"list": []},
+        "links": [],
+        "panels": list(_panels()),
+    }
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _variables() -> list[Json]:
+    source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "hide": 0}
+    job = _variable("job", "Cluster", "label_values(subord_is_root, job)")
+    instance = _variable("instance", "Node", 'label_values(subord_is_root{job="$job"}, instance)')
+    instance |= {"multi": True, "includeAll": True, "allValue": ".+", "current": {"text": "All", "value": "$__all"}}
+    return [source, job, instance]
+
+
+def _variable(name: str, label: str, query: str) -> Json:
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": SOURCE,
+        "definition": query,
+        "query": {"query": query, "refId": name},
+        "refresh": 2,  # when the range of time changes: nodes come and go
+        "sort": 1,
+        "hide": 0,
+    }
+
+
+def _panels() -> Iterator[Json]:
+    ids = count(1)
+    width = WIDTH // len(NUMBERS)
+    for number, meter in enumerate(NUMBERS):
+        yield _panel(next(ids), meter, (number * width, 0, width, 4))
+    y = 4
+    for title, meters in ROWS:
+        yield _row(next(ids), title, y)
+        y += 1
+        for number, meter in enumerate(meters):
+            yield _panel(next(ids), meter, (number % 2 * WIDTH // 2, y + number // 2 * 8, WIDTH // 2, 8))
+        y += (len(meters) + 1) // 2 * 8
+    yield _row(next(ids), "Nodes", y)
+    yield _table(next(ids), y + 1)
+
+
+def _row(number: int, title: str, y: int) -> Json:
+    return {
+        "id": number,
+        "type": "row",
+        "title": title,
+        "collapsed": False,
+        "gridPos": _at(0, y, WIDTH, 1),
+        "panels": [],
+    }
+
+
+def _at(x: int, y: int, width: int, height: int) -> Json:
+    return {"x": x, "y": y, "w": width, "h": height}
+
+
+def _panel(number: int, meter: Meter, place: tuple[int, int, int, int]) -> Json:
+    form = "heatmap" if meter.kind == "heatmap" else "time_series"
+    defaults = {"unit": meter.unit, "min": 0, "thresholds": _thresholds(meter.red_from)}
+    return {
+        "id": number,
+        "type": meter.kind,
+        "title": meter.title,
+        "description": meter.about,
+        "gridPos": _at(*place),
+        "datasource": SOURCE,
+        "targets": [
+            _target(chr(ord("A") + each), query.expr, legendFormat=query.legend or "__auto", format=form)
+            for each, query in enumerate(meter.queries)
+        ],
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "options": _options(meter.kind),
+    }
+
+
+def _target(letter: str, expr: str, **more: Any) -> Json:
+    return {"refId": letter, "datasource": SOURCE, "expr": expr, **more}
+
+
+def _thresholds(red_from: float | None) -> Json:
+    steps: list[Json] = [{"color": "green", "value": None}]
+    if red_from is not None:
+        steps.append({"color": "red", "value": red_from})
+    return {"mode": "absolute", "steps": steps}
+
+
+def _options(kind: str) -> Json:
+    if kind == "stat":
+        return {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "graphMode": "area"}
+    if kind == "heatmap":
+        return {"calculate": False, "yAxis": {"unit": "s"}, "color": {"mode": "scheme", "scheme": "Blues"}}
+    return {
+        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    }
+
+
+def _table(number: int, y: int) -> Json:
+    """A line a node: the answers of all queries, joined by `instance`."""
+    letters = [chr(ord("A") + each) for each in range(len(COLUMNS))]
+    values = {f"Value #{letter}": title for letter, (title, _) in zip(letters, COLUMNS, strict=True)}
+    labels = {"leader", "version"}
+    hidden = {column: True for column, title in values.items() if title in labels} | {"Time": True}
+    return {
+        "id": number,
+        "type": "table",
+        "title": "Nodes",
+        "description": "A column can be sorted and filtered by a click on its head.",
+        "gridPos": _at(0, y, WIDTH, 12),
+        "datasource": SOURCE,
+        "targets": [
+            _target(letter, expr, format="table", instant=True)
+            for letter, (_, expr) in zip(letters, COLUMNS, strict=True)
+        ],
+        "transformations": [
+            {"id": "merge", "options": {}},
+            {
+                "id": "organize",
+                "options": {
+                    "excludeByName": hidden,
+                    "renameByName": {column: title for column, title in values.items() if title not in labels},
+                },
+            },
+        ],
+        "fieldConfig": {"defaults": {"custom": {"filterable": True}}, "overrides": []},
+        "options": {"showHeader": True, "sortBy": [{"displayName": "instance", "desc": False}]},
+    }

@@ -1,0 +1,87 @@
+"""Lines of the log for the documents: what the daemon itself says when a leader dies, in each of its forms."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+import trio.testing
+
+from subord.core.events import LeaderLost, PlaceChanged
+from subord.core.network import Network
+from subord.core.phases import Phase
+from subord.core.settings import Settings
+from subord.core.view import Place
+from subord.runtime import lines
+from subord.runtime.counters import Counters
+from subord.runtime.eventlog import EventLog
+from subord.runtime.systemd import Systemd
+from subord.runtime.telling import Teller
+
+NODE = "10.0.0.4"
+BEGAN = 1795358974.426  # 14:49:34, UTC
+
+
+def text() -> str:
+    """On a terminal."""
+    zone = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        return _block("text", lines.text)
+    finally:
+        os.environ.pop("TZ") if zone is None else os.environ.update(TZ=zone)
+        time.tzset()
+
+
+def as_json() -> str:
+    """In a file or pipe."""
+    return _block("json", lines.as_json)
+
+
+def _block(language: str, render: lines.Render) -> str:
+    return f"```{language}\n" + b"".join(render(each, NODE) for each in _records()).decode() + "```\n"
+
+
+def _records() -> list[logging.LogRecord]:
+    """Of a node that joins, and half a minute later loses its leader."""
+    found: list[logging.LogRecord] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            record.created = BEGAN + trio.current_time() - began
+            found.append(record)
+
+    settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
+    node: Any = SimpleNamespace(context=SimpleNamespace(settings=settings), phase=Phase.GONE)
+    began = 0.0
+
+    async def live() -> None:
+        nonlocal began
+        began = trio.current_time()
+        teller = Teller(node, EventLog("", NODE), Systemd({}), Counters())
+        teller.tell(PlaceChanged(Place.HOME, 2, None, 0, "its computed leader"))
+        await trio.sleep(30)
+        teller.tell(LeaderLost(2, "closed", 0.61))
+        await trio.sleep(0.02)
+        teller.tell(PlaceChanged(Place.GUEST, 3, 2, 1, "the nearest with a free guest slot"))
+
+    logger = logging.getLogger("subord")
+    before, kept = (logger.level, logger.propagate), Kept()
+    logger.addHandler(kept)
+    logger.setLevel("INFO")
+    logger.propagate = False
+    try:
+        trio.run(live, clock=trio.testing.MockClock(autojump_threshold=0))
+    finally:
+        logger.removeHandler(kept)
+        logger.level, logger.propagate = before
+        logger.setLevel(before[0])
+    return found
+
+
+PARTS = {"log-text": text, "log-json": as_json}

@@ -1,0 +1,100 @@
+"""What docs/prometheus.md prints from the files that are shipped and from what was measured.
+
+Intuition: the fire regulations on the wall are a copy of those in the alarm itself; nobody types them a second time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import build_tables
+import records
+import yaml
+from build_dashboard import dashboard
+from records import Run, spread, values
+
+DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
+RULES = DEPLOY / "prometheus" / "subord.rules.yml"
+STEPS = (
+    ("all are targets, after Prometheus is ready, s", "found_s", 1),
+    ("all are scraped, s", "scraped_s", 1),
+    ("an interior node is killed: Prometheus sees that, s", "down_s", 1),
+    ("`SubordNodeDown` fires, s", "alert_s", 1),
+    ("the node is started again: the alert is over, s", "clear_s", 1),
+    ("a scrape takes on average, ms", "scrape_ms_mean", 1),
+    ("the longest of the last scrapes, ms", "scrape_ms_max", 1),
+    ("a page of metrics: bytes", "metrics_bytes", 0),
+    ("samples", "samples_per_scrape", 0),
+    ("processor of the daemon for the first scrape, ms", "metrics_first_cpu_ms", 1),
+    ("for one of the next 1,000, at once one after the other, ms", "metrics_cpu_ms", 2),
+    ("for one every 15 s (all nodes, less what they use without), ms", "scrape_cpu_ms", 2),
+)
+
+
+def rules() -> Iterator[dict[str, Any]]:
+    """All rules, in the order of the file."""
+    for group in yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]:
+        yield from group["rules"]
+
+
+def alerts() -> str:
+    """Each alert: after how long, how bad, what it means, what to do."""
+    rows: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    for rule in rules():
+        if "alert" in rule:
+            labels, notes = rule["labels"], rule["annotations"]
+            name = f"`{rule['alert']}`" if rule["alert"] in seen else f'<a id="{rule["alert"]}"></a>`{rule["alert"]}`'
+            seen.add(rule["alert"])
+            which = f", {labels['standing']}" if "standing" in labels else ""
+            after = rule.get("for", "at once")
+            command = re.sub(r"{{ \$labels\.instance }}", "the node", notes["command"])
+            rows.append((name + which, labels["severity"], after, _one_line(notes["description"]), command))
+    return build_tables.table(("alert", "severity", "after", "meaning", "do"), rows)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def recorded() -> str:
+    """Each recording rule."""
+    found = ((f"`{rule['record']}`", f"`{_one_line(rule['expr'])}`") for rule in rules() if "record" in rule)
+    return build_tables.table(("recorded", "from"), found)
+
+
+def run_of_100() -> str:
+    """What the real Prometheus did in the lab."""
+    runs: list[Run] = records.read("prometheus")
+    sound = [run for run in runs if run["fault"] is None]
+    whole = [run for run in sound if _is_whole(run)]
+    (nodes,) = {run["nodes"] for run in runs}
+    settings = "; ".join(sorted({run["settings"] for run in sound}))
+    rows = [(what, spread(values(whole, key), digits)) for what, key, digits in STEPS]
+    return (
+        f"In {len(whole)} of {len(runs)} runs with {nodes} nodes, all were found and scraped, `SubordNodeDown` fired"
+        " for the killed node, no other alert fired, it ended, and every panel of the dashboard could draw."
+        f"\n{settings}.\n{records.about(runs, 'nodes')}\n"
+        + build_tables.table(("", "median (lowest..highest)"), rows)
+    )
+
+
+def _is_whole(run: Run) -> bool:
+    return run["alerts"] == ["SubordNodeDown"] and run["standing"] == "interior" and not run["silent_panels"]
+
+
+def lists() -> str:
+    """What the list of targets costs a root."""
+    runs: list[Run] = records.read("sd")
+    rows = (
+        (f"{run['nodes']:,}", f"{run['sd_bytes']:,}", f"{run['sd_ms']:.1f}", f"{run['metrics_bytes']:,}")
+        for run in runs
+    )
+    return build_tables.table(("nodes", "bytes of `/sd`", "processor of the root, ms", "bytes of `/metrics`"), rows)
+
+
+FILES = {"deploy/grafana/subord.json": dashboard}
+PARTS = {"alerts": alerts, "recorded": recorded, "prometheus-run": run_of_100, "prometheus-lists": lists}

@@ -1,0 +1,150 @@
+"""What the commands that watch a whole cluster show, of the small cluster of the other stories (build_stories.py).
+
+Node 2 of eleven dies and stays away, and meanwhile somebody starts three nodes with another fan-out. Two minutes
+later the root is asked, by the same code as in a daemon.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import msgspec
+import trio
+from build_stories import SETTINGS, Shown, World, _screen
+from trio.testing import MockClock
+
+from subord.api import answers, changes, members, problems
+from subord.api.shown import AskFailure, Question
+from subord.cli import draw, events, ghosts
+from subord.cli import problems as errors_command
+from subord.cli.folding import folded
+from subord.core import showing
+from subord.core.events import FAILURES, LeaderLost
+from subord.core.messages import Propose, Terms, Wish
+from subord.core.view import Position
+from subord.runtime.counters import Counters
+from subord.runtime.lately import Lately
+from subord.runtime.register import Register
+from subord.runtime.telling import of_loss
+
+BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins
+STRANGERS = (12, 13, 14)
+
+
+class Attending:
+    """Keeps the register of a root, as runtime/attendance.py does, by the time of the story."""
+
+    def __init__(self, world: World, position: Position) -> None:
+        self._world, self._node = world, world.nodes[position]
+        self.register = Register()
+
+    def look(self) -> None:
+        now = self._world.now
+        self.register.look(showing.roster(self._node, now), self._node.following.path, now, BEGAN + now)
+
+
+class Asking(Shown):
+    """It can ask the other nodes of its world."""
+
+    def __init__(self, world: World, position: Position, attendance: Attending | None = None) -> None:
+        super().__init__(world, position)
+        self.attendance = attendance
+        self.counters = Counters()
+        self.counters.lately = self._lately(position)
+
+    async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
+        position = SETTINGS.network.position_of(address)
+        if position not in self._world.nodes:
+            return AskFailure("does not answer")
+        await trio.lowlevel.checkpoint()
+        return await answers.answer(Asking(self._world, position), question)
+
+    def _lately(self, position: Position) -> Lately:
+        at = self._world.now
+        lately = Lately(lambda: at)
+        for at, whose, notice in self._world.notices:  # noqa: B007 - the clock above
+            if whose == position and isinstance(notice, LeaderLost) and notice.cause in FAILURES:
+                lately.note("lost", of_loss(SETTINGS.network.address_text_of(notice.leader), notice.cause))
+        at = self._world.now
+        return lately
+
+
+@cache
+def troubled() -> Asking:
+    """The root, two minutes after 2 has died."""
+    world = World(*range(1, 12))
+    attendance = Attending(world, 1)
+    world.run(10)
+    attendance.look()
+    world.run(390)
+    world.crash(2)
+    for _ in range(120):
+        world.run(1)
+        attendance.look()
+    terms = Terms.of(msgspec.structs.replace(SETTINGS, fanout=8))
+    for stranger in STRANGERS:
+        world.tell(stranger, 1, Propose(1, stranger, terms, Wish.HOME))
+    world.run(2)
+    return Asking(world, 1, attendance)
+
+
+def _answered(ask: Callable[..., Any], *arguments: object) -> dict[str, Any]:
+    """What comes of asking at the time of the story."""
+    clock = MockClock()
+    clock.jump(troubled()._world.now)
+    document: dict[str, Any] = json.loads(msgspec.json.encode(trio.run(ask, *arguments, clock=clock)))
+    return document
+
+
+async def _members() -> object:
+    return members.own(troubled())
+
+
+async def _changes() -> object:
+    return changes.own(troubled())
+
+
+@contextmanager
+def _in_utc() -> Iterator[None]:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    yield
+    del os.environ["TZ"]
+    if before is not None:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+def errors() -> str:
+    document = _answered(problems.find, troubled(), 0.8)
+    return _screen("subord errors", draw.colourless(errors_command.lines(document)).splitlines())
+
+
+def down() -> str:
+    tree = troubled()._world.tree()
+    rows = ghosts.down(ghosts.with_ghosts(tree["rows"], _answered(_members)["members"]))
+    return _screen(
+        "subord tree --down --ghosts", draw.colourless(draw.picture(tree, rows, None, draw.STROKES)).splitlines()
+    )
+
+
+def fold() -> str:
+    live = [each["address"] for each in _answered(_members)["members"] if each["standing"] == "live"]
+    return _screen("subord members --standing live --fold", [folded(live)])
+
+
+def happened() -> str:
+    with _in_utc():
+        late = [each for each in _answered(_changes)["changes"] if each["wall"] > BEGAN + 60]
+        lines = [events.text(each) for each in late]
+    return _screen("subord events --since 5min", draw.colourless(lines).splitlines())
+
+
+PARTS: dict[str, Callable[[], str]] = {"errors": errors, "down": down, "fold": fold, "happened": happened}

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Measures what the list of targets (`/sd`) costs the root of a large cluster, for docs/prometheus.md.
+
+    .venv/bin/python docs/measure_sd.py --json docs/figures/sd.json
+
+Intuition: the registrar is asked for the list of the whole town. The town is pretended (the simulator plays it), the
+list is written by the same hands as in a daemon; the sending is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import trio
+from trio.testing import MockClock
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(REPOSITORY / each) for each in ("docs", "tests/helpers", "netns-lab", ".")]
+
+from build_stories import Shown  # noqa: E402 - found by the line above
+from netlab import measure, results  # noqa: E402
+from small_world import SmallWorld  # noqa: E402
+
+import subord  # noqa: E402
+from subord.api import control, scrape  # noqa: E402
+from subord.api.serve import Response  # noqa: E402
+from subord.core.network import Network  # noqa: E402
+from subord.core.settings import Settings  # noqa: E402
+from subord.runtime.attendance import Attendance  # noqa: E402
+
+ROOT = 1
+SETTLED_S = 60.0
+SHARE_DEAD = 100  # every hundredth has vanished, and is remembered
+
+
+class Root(Shown):
+    """The root of a pretended cluster, as its web address sees it."""
+
+    def __init__(self, world: SmallWorld) -> None:
+        super().__init__(world, ROOT)  # type: ignore[arg-type]
+        self.settings = world.settings
+        self.address = world.settings.network.address_text_of(ROOT)
+        self.web_port = 9717
+        self.attendance = Attendance(world.nodes[ROOT], now=lambda: world.now)
+
+
+def main(words: list[str]) -> int:
+    """The exit code."""
+    given = _options(words)
+    if given.json is not None:
+        results.check_writable(given.json)
+    found = []
+    for nodes in given.nodes:
+        clock = MockClock()  # that of the pretended cluster
+        found.append(trio.run(_of_cluster, clock, nodes, given.fanout, given.times, clock=clock))
+    for record in found:
+        print({key: value for key, value in record.items() if key != "machine"})
+    if given.json is not None:
+        results.write_json(given.json, found)
+    return 0
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="what /sd costs the root")
+    parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))), default=(500, 10_000))
+    parser.add_argument("--fanout", type=int, default=8)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures into this file, too")
+    return parser.parse_args(words)
+
+
+async def _of_cluster(clock: MockClock, nodes: int, fanout: int, times: int) -> dict[str, Any]:
+    machine = measure.machine()
+    world = SmallWorld(Settings(network=Network.parse("10.0.0.0/16"), fanout=fanout, guest_slots=fanout))
+    world.start_all(range(1, nodes + 1))
+    world.run(SETTLED_S)
+    root = Root(world)
+    root.attendance.look()
+    leaves = [position for position in range(nodes, 0, -1) if not world.nodes[position].leading.led]
+    for position in leaves[: nodes // SHARE_DEAD]:
+        world.crash(position)
+    world.run(SETTLED_S / 2)
+    root.attendance.look()
+    world.run(SETTLED_S * 2)  # nobody shows them as missing any more, but they are remembered
+    clock.jump(world.now)
+    gc.collect()
+    gc.freeze()  # the others of the pretended cluster are no burden of this root
+    listed = control.control_app(root)["/sd"]
+    page = scrape.metrics_app(root)["/metrics"]
+    told = await listed({})
+    assert isinstance(told, Response)
+    return {
+        "nodes": nodes,
+        "fanout": fanout,
+        "live": world.nodes[ROOT].roster.live,
+        "listed": len(json.loads(told.body)),
+        **{f"sd_{key}": value for key, value in (await _cost(listed, times)).items()},
+        **{f"metrics_{key}": value for key, value in (await _cost(page, times)).items()},
+        "machine": machine,
+        "version": subord.__version__,
+        "commit": measure.commit(),
+    }
+
+
+async def _cost(handler: Callable[[dict[str, str]], Any], times: int) -> dict[str, float]:
+    """Bytes, and milliseconds of processor time: the first time, and the mean of more."""
+    spent_ms = []
+    for _ in range(times + 1):
+        began = time.process_time()
+        answer = await handler({})
+        spent_ms.append(1e3 * (time.process_time() - began))
+        assert isinstance(answer, Response)
+        assert answer.status == 200, answer.body
+    return {"bytes": len(answer.body), "first_ms": spent_ms[0], "ms": sum(spent_ms[1:]) / times}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,42 @@
+"""What the site has to know besides MkDocs: pages that live outside docs/, and links that lead to them.
+
+Intuition: the librarian who fetches three books from other rooms and corrects the shelf marks in the catalogue.
+The documents themselves stay as they are, so that a forge shows them with the same links.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ELSEWHERE = {"lab.md": "netns-lab/README.md", "changelog.md": "CHANGELOG.md"}
+HERE = {"README.md": "docs/index.md"}  # what the front page says in other words
+LINK = re.compile(r"(\]\()(?!https?://|#)([^)#\s]+)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """The pages from elsewhere, as if they lay in docs/."""
+    for page, path in ELSEWHERE.items():
+        files.append(File.generated(config, page, abs_src_path=str(REPOSITORY / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links between the repository's folders become links between pages."""
+    source = ELSEWHERE.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    return LINK.sub(lambda found: found[1] + shelf_mark(found[2], source), markdown)
+
+
+def shelf_mark(target: str, source: str) -> str:
+    """Where `target`, written in the file `source` (both as in the repository), is on the site."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    for page, origin in ELSEWHERE.items():
+        if path == origin:
+            return page
+    path = HERE.get(path, path)
+    return path.removeprefix("docs/") if path.startswith("docs/") else target

@@ -1,0 +1,219 @@
+"""What is wrong in this cluster, and with whom? Every node's troubles, told once for all who share them.
+
+Intuition: the morning round of a ward. Every sister asks her own and reports upwards: "three have a fever, two want
+to go home"; the doctor reads one page, however many beds there are. Who did not answer stands on it, too.
+
+A trouble that is about somebody else, such as a refusal, is told by several; so addresses are put together as sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+import trio
+
+from subord import __version__
+from subord.api import documents, gathering, members
+from subord.api.forms import ErrorsDocument, ProblemDocument, ProblemsDocument
+from subord.api.shown import AskFailure, Shown
+from subord.core.view import Snapshot
+from subord.runtime.lately import LATELY_S
+
+PROBLEMS_MAX: Final = 64
+NAMED_MAX: Final = 512
+STREAMS_BROKEN_MIN: Final = 3  # of one address: some break wherever somebody dies or starts
+TEXT_MAX: Final = 200
+DIFFERENT_MAX: Final = 8  # versions, and rings, that are told
+SHARE_BELOW: Final = 0.9  # the rest is for those who are asked again
+TOLD_BY_MANY: Final = ("refused", "dropped", "stream")
+VANISHED: Final = {
+    "missing": "missing: vanished without goodbye",
+    "gone": "gone: vanished without goodbye, and nobody leads it any more",
+}
+MEANINGS: Final = {
+    "no_key": " (it goes by another key)",
+    "unsealed": " (it has no key)",
+    "bad_tag": " (its address is translated on the way, or somebody forges)",
+}
+SAME_EVERYWHERE: Final = ("version", "ring")
+KINDS: Final = (
+    "refused",
+    "silent",
+    "missing",
+    "gone",
+    "seeking",
+    "dropped",
+    "stream",
+    "unsaved",
+    "performance",
+    "lost",
+)
+"""Worst first; others come last."""
+
+
+async def find(shown: Shown, budget_s: float) -> ErrorsDocument:
+    """Of the whole cluster, or of the largest part that answers within `budget_s`."""
+
+    async def own(left_s: float) -> ProblemsDocument:
+        return await (of_subtree if documents.path(shown) else of_tree)(shown, left_s)
+
+    found = await gathering.widest(shown, "problems", ProblemsDocument, budget_s, own)
+    note = found.note
+    if note is None and not found.report.is_whole:
+        note = f"{found.asked} knows no root just now: this is what it knows"
+    return _document(found.report, found.asked, note)
+
+
+def _document(found: ProblemsDocument, asked: str, note: str | None) -> ErrorsDocument:
+    """Without what is the same everywhere: who differs from most is the trouble; and who is silent is told once."""
+    problems = [_without(each, found.silent) if each.kind == "silent" else each for each in found.problems]
+    problems = [each for each in problems if each.kind not in SAME_EVERYWHERE and each.nodes]
+    for kind in SAME_EVERYWHERE:
+        told = sorted((each for each in found.problems if each.kind == kind), key=lambda each: -each.nodes)
+        problems += [
+            msgspec.structs.replace(each, text=f"{each.text}, most {told[0].text}"[:TEXT_MAX]) for each in told[1:]
+        ]
+    fields = {**msgspec.structs.asdict(found), "problems": tuple(problems)}
+    return ErrorsDocument(asked=asked, complete=note is None, note=note, **fields)
+
+
+def _without(problem: ProblemDocument, silent: tuple[str, ...]) -> ProblemDocument:
+    rest = tuple(address for address in problem.addresses if address not in silent)
+    nodes = problem.nodes - len(problem.addresses) + len(rest)
+    return msgspec.structs.replace(problem, addresses=rest, nodes=nodes)
+
+
+async def of_tree(shown: Shown, budget_s: float) -> ProblemsDocument:
+    """At the root: besides what our subtree says those who vanished, lately or before."""
+    everybody = members.own(shown).members
+    away: list[ProblemDocument] = []
+    for standing, text in VANISHED.items():
+        away += _of_many(standing, text, [each.address for each in everybody if each.standing == standing])
+    found = folded([await of_subtree(shown, budget_s), ProblemsDocument(nodes=0, problems=tuple(away))])
+    return msgspec.structs.replace(found, is_whole=shown.roster().is_root)
+
+
+async def of_subtree(shown: Shown, budget_s: float) -> ProblemsDocument:
+    """We, and everybody below us, within `budget_s`."""
+    until = trio.current_time() + budget_s
+    heard = await gathering.below(shown, "problems", ProblemsDocument, budget_s * SHARE_BELOW)
+    reports = [of_one(shown)]
+
+    async def read(each: gathering.Heard[ProblemsDocument]) -> None:
+        if not isinstance(each.report, AskFailure):
+            reports.append(each.report)
+        elif await gathering.is_older(shown, each.address, each.report, max(0.0, until - trio.current_time())):
+            reports.append(ProblemsDocument(nodes=0, problems=(), older=(each.address,), older_nodes=each.nodes))
+        else:
+            reports.append(ProblemsDocument(nodes=0, problems=(), silent=(each.address,), silent_nodes=each.nodes))
+
+    async with trio.open_nursery() as nursery:
+        for each in heard:
+            nursery.start_soon(read, each)
+    return folded(reports)
+
+
+def of_one(shown: Shown) -> ProblemsDocument:
+    """What this node knows by itself."""
+    view = shown.snapshot()
+    return ProblemsDocument(nodes=1, problems=tuple(_joined([*_about_others(shown, view), *_about_us(shown, view)])))
+
+
+def _about_others(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
+    for each in view.refusals:
+        if each.ago_s <= LATELY_S:
+            # The reason names their setting first, then ours, whoever refuses: it is about them.
+            yield _problem("refused", f"refused: {each.reason}", each.address, each.ago_s)
+    for edge in view.subordinates:
+        if edge.silent:
+            address = shown.settings.network.address_text_of(edge.position)
+            yield _problem("silent", "silent: overdue, and not yet given up", address)
+
+
+def _about_us(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
+    if view.place is None:
+        yield _problem("seeking", f"has no place ({view.phase})", shown.address)
+    for each in shown.counters.lately.shown():
+        if each.kind == "stream" and each.times < STREAMS_BROKEN_MIN:
+            continue
+        who = each.address or shown.address
+        yield _problem(each.kind, _in_words(each.kind, each.text), who, each.ago_s)
+    seal = documents.seal(shown)
+    if seal is not None:
+        yield _problem("ring", f"has key {seal.keys[0]} of revision {seal.revision}", shown.address)
+        if not seal.saved and seal.revision:
+            yield _problem("unsaved", "would forget its keys at a restart", shown.address)
+    yield _problem("version", f"runs version {__version__}", shown.address)
+
+
+def _in_words(kind: str, text: str) -> str:
+    match kind:
+        case "dropped":
+            return f"its datagrams are thrown away: {text}{MEANINGS.get(text, '')}"
+        case "stream":
+            return f"no TLS with it: {text}"
+        case _:
+            return text
+
+
+def _problem(kind: str, text: str, address: str, ago_s: float | None = None) -> ProblemDocument:
+    return ProblemDocument(kind=kind, text=text[:TEXT_MAX], nodes=1, addresses=(address,), ago_s=ago_s)
+
+
+def _of_many(kind: str, text: str, addresses: list[str]) -> tuple[ProblemDocument, ...]:
+    if not addresses:
+        return ()
+    named = tuple(addresses[:NAMED_MAX])
+    return (ProblemDocument(kind=kind, text=text, nodes=len(addresses), addresses=named),)
+
+
+def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:
+    """One report of many: the worst troubles first, of the same kind that of most."""
+    all_of = list(reports)
+    problems = _joined(problem for report in all_of for problem in report.problems)
+    problems.sort(key=lambda each: (_rank(each.kind), -each.nodes, each.text))
+    for kind in SAME_EVERYWHERE:  # one who invents many must not leave no room for the others
+        surplus = [each for each in problems if each.kind == kind][DIFFERENT_MAX:]
+        problems = [each for each in problems if each not in surplus]
+    silent = tuple(dict.fromkeys(address for report in all_of for address in report.silent))
+    older = tuple(dict.fromkeys(address for report in all_of for address in report.older))
+    return ProblemsDocument(
+        nodes=sum(report.nodes for report in all_of),
+        problems=tuple(problems[:PROBLEMS_MAX]),
+        more=sum(report.more for report in all_of) + max(0, len(problems) - PROBLEMS_MAX),
+        silent=silent[:NAMED_MAX],
+        silent_nodes=sum(report.silent_nodes for report in all_of),
+        older=older[:NAMED_MAX],
+        older_nodes=sum(report.older_nodes for report in all_of),
+    )
+
+
+def _joined(problems: Iterable[ProblemDocument]) -> list[ProblemDocument]:
+    joined: dict[tuple[str, str], ProblemDocument] = {}
+    for each in problems:
+        name = each.kind, each.text
+        joined[name] = _sum(joined[name], each) if name in joined else each
+    return list(joined.values())
+
+
+def _sum(one: ProblemDocument, other: ProblemDocument) -> ProblemDocument:
+    """Of what many tell of the same, only those named are surely different."""
+    addresses = tuple(dict.fromkeys((*one.addresses, *other.addresses)))
+    unnamed = [each.nodes - len(each.addresses) for each in (one, other)]
+    hidden = max(unnamed) if one.kind in TOLD_BY_MANY else sum(unnamed)
+    ages = [each.ago_s for each in (one, other) if each.ago_s is not None]
+    return ProblemDocument(
+        kind=one.kind,
+        text=one.text,
+        nodes=len(addresses) + hidden,
+        addresses=addresses[:NAMED_MAX],
+        ago_s=min(ages, default=None),
+    )
+
+
+def _rank(kind: str) -> int:
+    if kind in SAME_EVERYWHERE:
+        return -1  # never among those for whom there is no room
+    return KINDS.index(kind) if kind in KINDS else len(KINDS)

@@ -1,0 +1,93 @@
+"""`subord completion`: what a shell needs to know to complete our command lines, made from the parsers.
+
+shtab writes it, so that the three shells' peculiarities are somebody else's daily work; what it cannot know is said
+here: which words are files, and which are addresses of the running cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from subord.cli import exit_codes
+from subord.cli.errors import CommandError
+
+SHELLS = ("bash", "zsh", "fish")
+FILES = ("FILE", "PATH")  # metavars of what is a file
+COMPUTED = ("position",)  # commands whose addresses need not live
+PREAMBLE = {
+    "bash": """\
+_subord_addresses() {
+  compgen -W "$(subord members --list --timeout 2 2>/dev/null)" -- "$1"
+}
+""",
+    "zsh": """\
+_subord_addresses() {
+  local -a found
+  found=( ${(f)"$(subord members --list --timeout 2 2>/dev/null)"} )
+  compadd -a found
+}
+""",
+    "fish": """\
+function _subord_addresses
+  subord members --list --timeout 2 2>/dev/null
+end
+""",
+}
+HOW = """\
+bash, for one session:      source <(subord completion bash)
+bash, for all users:        subord completion bash > /etc/bash_completion.d/subord
+zsh, in a directory of fpath:  subord completion zsh > ~/.zfunc/_subord
+fish:                       subord completion fish > ~/.config/fish/completions/subord.fish
+"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "completion",
+        help="print the completion of our command lines for a shell",
+        description="Print a script that lets a shell complete commands, options and their values, and the addresses "
+        "of the running cluster. The packages install it.",
+        epilog=HOW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the script."""
+    sys.stdout.write(script(arguments.shell))
+    return exit_codes.OK
+
+
+def script(shell: str) -> str:
+    """For one of SHELLS. Raises CommandError."""
+    from subord.cli import parser
+
+    try:
+        import shtab
+    except ImportError:
+        missing = "completions are written by shtab, which is missing here: install it with pip"
+        raise CommandError(missing, exit_codes.CONFIGURATION) from None
+    top = parser()
+    for command, action in _actions(top):
+        if action.metavar in FILES:
+            action.complete = shtab.FILE
+        elif action.metavar == "ADDRESS" and command not in COMPUTED:
+            action.complete = {**dict.fromkeys(SHELLS, "_subord_addresses"), "fish": "(_subord_addresses)"}
+    made: str = shtab.complete(top, shell=shell, preamble=PREAMBLE[shell])
+    return made
+
+
+def _actions(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, Any]]:
+    """Every option and argument with the first word of its command, whose description becomes its short one."""
+    for action in parser._actions:
+        if not isinstance(action, argparse._SubParsersAction):
+            yield command, action
+            continue
+        for each in action._choices_actions:
+            action.choices[each.dest].description = each.help
+            yield from _actions(action.choices[each.dest], command or each.dest)

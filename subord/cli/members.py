@@ -1,0 +1,97 @@
+"""`subord members`: everybody of the cluster, also those who are gone; as a table, or folded for other programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+
+from subord.cli import exit_codes
+from subord.cli.client import Document, ask
+from subord.cli.control_socket import socket_path
+from subord.cli.draw import MARK_STYLES, NOTE_STYLE, Line, show
+from subord.cli.errors import tell
+from subord.cli.folding import folded, in_order
+from subord.cli.naming import add_names, names_for, renamed
+from subord.cli.options import add_asking, add_colour, add_json
+from subord.cli.words import age, columns, count, printable
+
+TARGET = "/v1/members"
+STANDINGS = ("live", "held", "stale", "missing", "gone")
+HEAD = ("address", "standing", "since", "place", "leader")
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "members",
+        help="list everybody of the cluster, also who is missing or gone",
+        description="List all members, from any node: live, held (somebody above lost its leader), stale (the one "
+        "who reported it is silent just now), missing (vanished without goodbye, and its leader says so) and gone "
+        "(nobody leads it any more, and it is still remembered). Who said goodbye is no member any more.",
+        epilog='for clush: clush -w "$(subord members --standing live --fold)" uptime',
+    )
+    parser.add_argument(
+        "--standing",
+        metavar="WORD,WORD...",
+        type=_standings,
+        default=STANDINGS,
+        help=f"only these: {', '.join(STANDINGS)}",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--fold", action="store_true", help="print their addresses only, as one folded set")
+    form.add_argument("--list", action="store_true", help="print their addresses only, one a line")
+    add_json(form)
+    add_names(parser)
+    add_colour(parser)
+    add_asking(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the members; a list that is incomplete says so, and is no failure."""
+    path = socket_path(arguments)
+    answer = ask(path, TARGET, arguments.timeout)
+    answer = renamed(answer, names_for(path, arguments, arguments.timeout))
+    members = [each for each in answer["members"] if each["standing"] in arguments.standing]
+    members.sort(key=lambda each: in_order(each["address"]))
+    if arguments.json:
+        print(json.dumps({**answer, "members": members}))
+    elif arguments.fold or arguments.list:
+        if answer["note"]:
+            tell(f"subord: incomplete: {printable(answer['note'])}")
+        addresses = [each["address"] for each in members]
+        print(folded(addresses) if arguments.fold else "\n".join(addresses))
+    else:
+        show(table(answer, members), sys.stdout, is_plain=arguments.no_color)
+    return exit_codes.OK
+
+
+def table(answer: Document, members: list[Document]) -> list[Line]:
+    """A summary, what it lacks, one line a member."""
+    lines: list[Line] = [[(summary(members), "bold")]]
+    if answer["note"]:
+        lines.append([(f"incomplete: {printable(answer['note'])}", NOTE_STYLE)])
+    rows = [HEAD, *(_cells(each) for each in members)] if members else []
+    styles = ["dim", *(MARK_STYLES.get(each["standing"], "") for each in members)]
+    return lines + [[(text, style)] for text, style in zip(columns(rows) if rows else [], styles, strict=False)]
+
+
+def summary(members: list[Document]) -> str:
+    """One line: "11 members: 9 live, 1 missing, 1 gone"."""
+    counted = Counter(each["standing"] for each in members)
+    by_standing = ", ".join(f"{counted[word]} {word}" for word in STANDINGS if counted[word])
+    return count(len(members), "member") + (f": {by_standing}" if by_standing else "")
+
+
+def _cells(each: Document) -> tuple[str, ...]:
+    since = "-" if each["since_s"] is None else age(each["since_s"])
+    return each["address"], each["standing"], since, each["place"] or "-", each["leader"] or "-"
+
+
+def _standings(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    unknown = [word for word in words if word not in STANDINGS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(STANDINGS)}")
+    return words

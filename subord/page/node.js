@@ -1,0 +1,159 @@
+// The chosen node: facts, the path to the root, and its own word on why it stands where it stands.
+//
+// Intuition: a card from the registry, and beside it a telephone. The card is there at once; the telephone may ring
+// for a while, and nothing else waits for it.
+
+import { ask } from "./talk.js";
+import { count, duration, element, exact, link, roundTrip, say, shape } from "./words.js";
+
+const WHY_S_MAX = 5;
+const REST_MS = 250; // who runs through the tree with the arrow keys calls nobody on the way
+
+const PLACES = { root: "the root", home: "at home", guest: "a guest" };
+
+export class NodePanel {
+  // `goTo(key)`: the reader wants to see another node.
+  constructor({ goTo }) {
+    this.goTo = goTo;
+    this.key = null;
+    this.forest = null;
+    this.known = null; // as it was last seen
+    this.call = null;
+    this.facts = new Map();
+    this.drawnPath = "";
+    const part = (name) => document.getElementById(name);
+    Object.assign(this, { title: part("node-title"), hint: part("node-hint"), body: part("node-body") });
+    Object.assign(this, { list: part("facts"), steps: part("path"), why: part("why"), lost: part("node-gone") });
+    part("ask-again").addEventListener("click", () => this._ask(0));
+    part("node").addEventListener("click", (event) => {
+      const link = event.target.closest("[data-go]");
+      if (link) this.goTo(link.dataset.go);
+    });
+  }
+
+  choose(key) {
+    if (key === this.key) return;
+    this.key = key;
+    this.known = null;
+    this.call?.abort();
+    this.why.replaceChildren();
+    this.draw();
+    if (key !== null) this._ask(REST_MS);
+  }
+
+  // The forest is new.
+  show(forest) {
+    this.forest = forest;
+    this.draw();
+  }
+
+  draw() {
+    this.hint.hidden = this.key !== null;
+    this.body.hidden = this.key === null;
+    say(this.title, this.key ?? "No node is chosen");
+    if (this.key === null || !this.forest) return;
+    const node = this.forest.nodes.get(this.key);
+    this.lost.hidden = Boolean(node);
+    say(this.lost, `It is not in the tree${this.known ? " any more; this is what was known last" : ""}.`);
+    this.known = node ?? this.known;
+    this._drawFacts(this.known);
+    this._drawPath(this.known);
+  }
+
+  // Once a second: how long it has stood so.
+  tick() {
+    if (this.known && !this.body.hidden) this._drawFacts(this.known);
+  }
+
+  _drawFacts(node) {
+    const facts = node ? factsOf(node) : [];
+    const names = facts.map(([name]) => name);
+    if ([...this.facts.keys()].join() !== names.join()) {
+      this.facts = new Map(names.map((name) => [name, element("dd")]));
+      const rows = names.map((name) => element("div", {}, element("dt", {}, name), this.facts.get(name)));
+      this.list.replaceChildren(...rows);
+    }
+    for (const [name, text] of facts) say(this.facts.get(name), text);
+  }
+
+  _drawPath(node) {
+    const path = node ? this.forest.path(node) : [];
+    const drawn = path.map((each) => `${each.key} ${each.shape}`).join();
+    if (drawn === this.drawnPath) return;
+    this.drawnPath = drawn;
+    const hadFocus = this.steps.contains(document.activeElement);
+    const steps = path.map((each) =>
+      element("li", {}, shape(each.shape), each === node ? element("b", {}, each.key) : link(each.key)),
+    );
+    this.steps.replaceChildren(...steps);
+    if (hadFocus) this.steps.querySelector("button")?.focus();
+  }
+
+  // -- why ----------------------------------------------------------------------------------------------------------
+
+  async _ask(restMs) {
+    this.call?.abort();
+    const call = new AbortController();
+    this.call = call;
+    const address = this.forest?.nodes.get(this.key)?.address ?? this.key;
+    await new Promise((done) => setTimeout(done, restMs));
+    if (call.signal.aborted) return;
+    this.why.replaceChildren(element("p", { class: "quiet" }, `Asking ${address}.`));
+    const query = new URLSearchParams({ address });
+    const answer = await ask(`v1/why?${query}`, { seconds: WHY_S_MAX, signal: call.signal });
+    if (call.signal.aborted) return;
+    const { error, document: reasons } = answer;
+    const said = error ? [element("p", { class: "warning" }, asSentence(error))] : reasonsOf(reasons);
+    this.why.replaceChildren(...said);
+  }
+}
+
+function asSentence(text) {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+function factsOf(node) {
+  const { row } = node;
+  const marks = node.marks.filter((mark) => mark !== "home" && mark !== "guest");
+  const seconds = (Date.now() - node.since) / 1000;
+  const facts = [
+    ["state", [PLACES[row.place] ?? "", ...marks].filter(Boolean).join(", ")],
+    ["for", `${duration(seconds)}, since ${new Date(node.since).toLocaleString()}`],
+    ["leader", row.leader ?? "none"],
+    ["position", `${exact(row.position)}, level ${row.level}${offsetOf(row)}`],
+    ["depth", `${node.depth} in the real tree`],
+    ["below", `${count(node.led.length, "subordinate")}, ${count(node.below, "node")} in all`],
+  ];
+  if (isNumber(row.round_trip_s)) facts.push(["round trip", `${roundTrip(row.round_trip_s)} to its leader`]);
+  if (isNumber(row.performance)) facts.push(["performance", `${row.performance} jobs in the cluster's unit of time`]);
+  if (row.apart) facts.push(["apart", row.apart]);
+  return facts;
+}
+
+function offsetOf(row) {
+  return row.offset === undefined ? "" : `, offset ${exact(row.offset)}`;
+}
+
+function isNumber(quantity) {
+  return typeof quantity === "number";
+}
+
+function reasonsOf(reasons) {
+  const said = [element("p", {}, asSentence(String(reasons.reason ?? "It gives no reason")))];
+  const { candidates = [], others = [] } = reasons;
+  if (!candidates.length && !others.length) return said;
+  const head = ["candidate", "position", "level", "last answer"].map((name) => element("th", { scope: "col" }, name));
+  const lines = [...candidates, ...others].map((each) => candidateLine(each, reasons.leader));
+  const caption = element("caption", {}, "Its candidates, best first; its leader has a mark.");
+  const body = [element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines)];
+  return [...said, element("table", {}, caption, ...body)];
+}
+
+function candidateLine(candidate, leader) {
+  const { address, position, level, answer, ago_s: agoS } = candidate;
+  const said = answer === null ? "not asked" : `${answer}${isNumber(agoS) ? ` (${duration(agoS)} ago)` : ""}`;
+  const isLeader = address === leader;
+  const cells = [exact(position), level, said].map((text) => element("td", {}, String(text)));
+  const name = element("th", { scope: "row" }, isLeader ? "* " : "", link(address));
+  return element("tr", { class: isLeader ? "leader" : null }, name, ...cells);
+}

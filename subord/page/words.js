@@ -1,0 +1,102 @@
+// Small words: elements, durations, states.
+//
+// Intuition: a box of letters for a printer. Whatever the cluster says is set as text, letter by letter; nothing it
+// says is ever read as markup.
+
+// Most urgent first: a branch, and a node with two marks, has the colour of the first.
+export const MARKS = ["missing", "gone", "stale", "held", "guest", "home"];
+
+export const MEANING = {
+  root: "the root: nobody leads it",
+  home: "at home: led by the leader that its address asks for",
+  guest: "a guest: its home is away, somebody else leads it; it is well",
+  held: "held: somebody above it lost its leader and holds the branch together",
+  stale: "stale: the one who reported it is silent just now",
+  missing: "missing: it vanished without goodbye, and its leader says so",
+  gone: "gone: it vanished without goodbye, nobody leads it any more, and it is still remembered",
+};
+
+const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];
+
+// "0.3 s", "12 s", "5 min", "3 h", "2 d": rounded down, as the command line says it.
+export function duration(seconds) {
+  const least = Number.isFinite(seconds) ? Math.max(0, seconds) : 0;
+  for (const [size, unit] of UNITS) {
+    if (least >= size) return `${Math.floor(least / size)} ${unit}`;
+  }
+  return `${Math.floor(least)} s`;
+}
+
+// "0.21 ms", "14 ms", "1.2 s"
+export function roundTrip(seconds) {
+  if (seconds >= 1) return `${seconds.toPrecision(2)} s`;
+  const ms = seconds * 1000;
+  return `${ms >= 10 ? Math.round(ms) : Number(ms.toPrecision(2))} ms`;
+}
+
+// Numbers of JSON are exact up to 2^53; positions and offsets in a wide network of IPv6 are larger.
+export function exact(number) {
+  const isExact = typeof number !== "number" || Number.isSafeInteger(number);
+  return isExact ? String(number) : `about ${number.toExponential(3)}`;
+}
+
+export function count(number, one, many = `${one}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+}
+
+// An element. Attributes are set one by one, children that are no elements become text.
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+
+// What leads to another node; whoever shows it listens for clicks on `[data-go]`.
+export function link(address) {
+  return element("button", { type: "button", class: "link", "data-go": String(address) }, String(address));
+}
+
+// One of the shapes of index.html; its colour comes from the class.
+export function shape(name) {
+  const drawn = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  drawn.setAttribute("class", `shape is-${name}`);
+  drawn.setAttribute("aria-hidden", "true");
+  drawn.setAttribute("focusable", "false");
+  drawn.append(document.createElementNS("http://www.w3.org/2000/svg", "use"));
+  reshape(drawn, name);
+  return drawn;
+}
+
+export function reshape(drawn, name) {
+  const target = name === "twist" ? "#twist" : `#mark-${name}`;
+  const use = drawn.firstChild;
+  if (use.getAttribute("href") === target) return;
+  use.setAttribute("href", target);
+  drawn.setAttribute("class", `shape is-${name}`);
+}
+
+// Only what differs is written: an untouched text costs nothing, and what a reader has marked stays marked.
+export function say(target, text) {
+  if (target.textContent !== text) target.textContent = text;
+}
+
+export function setAttribute(target, name, value) {
+  if (value === null) target.removeAttribute(name);
+  else if (target.getAttribute(name) !== String(value)) target.setAttribute(name, value);
+}
+
+// What is called many times in a row, as in a storm of events, is done once a frame.
+export function onceAFrame(act) {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      act();
+    });
+  };
+}

@@ -1,0 +1,196 @@
+"""What is wrong, and with whom: told once for all who share it, within its time, whoever hangs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock
+
+from subord.api import documents, problems
+from subord.api.forms import ErrorsDocument, ProblemDocument, ProblemsDocument
+from subord.api.shown import AskFailure, Question
+from subord.core.view import Refusal, Standing
+from subord.runtime.asking import understood
+from subord.runtime.lately import LATELY_S, LINES_MAX, Lately
+from subord.sealing.keys import key_of, keyring_of
+from tests.api.fake_shown import FakeShown, World, keeping_of
+
+BUDGET_S = 0.8
+
+
+def refusal(number: int, reason: str = "fan-out 8, we use 4", ago_s: float = 2.0) -> Refusal:
+    return Refusal(address=f"10.0.0.{number}", by="us", reason=reason, ago_s=ago_s, times=3)
+
+
+async def found(world: World, position: int = 1) -> ErrorsDocument:
+    return await problems.find(world.node(position), BUDGET_S)
+
+
+def said(document: ErrorsDocument) -> dict[str, tuple[str, ...]]:
+    return {each.text: tuple(sorted(each.addresses)) for each in document.problems}
+
+
+@pytest.mark.parametrize("position", [1, 2, 9])
+async def test_a_cluster_without_troubles(position: int) -> None:
+    document = await found(World(), position)
+    assert (document.nodes, document.problems, document.silent, document.complete) == (11, (), (), True)
+    assert (document.asked, document.note) == ("10.0.0.1", None)
+
+
+async def test_what_many_tell_of_the_same_is_told_once() -> None:
+    world = World()
+    world.refusals = (refusal(30), refusal(31), refusal(40, "another mapping"), refusal(50, ago_s=LATELY_S + 1))
+    document = await found(world)
+    assert said(document) == {
+        "refused: fan-out 8, we use 4": ("10.0.0.30", "10.0.0.31"),
+        "refused: another mapping": ("10.0.0.40",),
+    }
+    assert [each.nodes for each in document.problems] == [2, 1]
+
+
+async def test_those_who_are_missing_are_known_to_the_root() -> None:
+    world = World()
+    world.standing[5] = Standing.MISSING
+    assert said(await found(world, 3)) == {"missing: vanished without goodbye": ("10.0.0.5",)}
+
+
+@pytest.mark.parametrize("how", ["hung", "gone", "lying"])
+async def test_who_is_silent_is_named_with_those_below(how: str, autojump_clock: MockClock) -> None:
+    world = World()
+    if how == "lying":
+        world.lying[2] = b"[]"
+    else:
+        getattr(world, how).add(2)
+    document = await found(world)
+    assert (document.nodes, document.silent, document.silent_nodes) == (4, ("10.0.0.2",), 7)
+    assert trio.current_time() <= BUDGET_S
+
+
+async def test_a_root_that_hangs_costs_no_more_than_the_budget(autojump_clock: MockClock) -> None:
+    world = World()
+    world.hung = {1}
+    document = await found(world, 9)
+    assert trio.current_time() <= BUDGET_S
+    assert (document.asked, document.nodes, document.complete) == ("10.0.0.2", 7, False)
+    assert document.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows"
+
+
+async def test_when_all_above_hang_we_say_what_we_know(autojump_clock: MockClock) -> None:
+    world = World()
+    world.hung = {1, 2, 4}
+    document = await found(world, 9)
+    assert trio.current_time() <= BUDGET_S
+    assert (document.asked, document.nodes, document.complete) == ("10.0.0.9", 1, False)
+
+
+class WithOlder(FakeShown):
+    """Asks a world in which 2 runs a version that does not know the question, and says this."""
+
+    said: bytes | None = None
+
+    async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
+        if address == "10.0.0.2":
+            await trio.lowlevel.checkpoint()
+            return understood(question, self.said) if question.topic == "problems" else b"{}"
+        return await super().ask(address, question, timeout_s)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (None, "broke off its answer: subord 0.1 does not know problems"),
+        (b'{"unknown_topic":"problems","version":"0.2.0"}', "runs subord 0.2.0, which does not know problems"),
+    ],
+)
+async def test_an_older_daemon_is_not_called_silent(
+    said: bytes | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WithOlder, "said", said)
+    document = await problems.find(WithOlder(World(), 1), BUDGET_S)
+    assert (document.older, document.older_nodes, document.silent) == (("10.0.0.2",), 7, ())
+    below = await problems.find(WithOlder(World({2: None, 4: 2}), 4), BUDGET_S)
+    assert below.note == f"10.0.0.2 (root) {reason}: this is what 10.0.0.4 knows"
+
+
+async def test_other_keys_and_versions_are_a_trouble_of_the_few(tmp_path: Path) -> None:
+    world = World()
+    old, new = (keyring_of(key_of(bytes([n]) * 32), revision=n) for n in (1, 2))
+    world.keepings = {position: keeping_of(tmp_path, old if position == 9 else new) for position in world.leaders}
+    names = [ring.primary.name for ring in (old, new)]
+    assert said(await found(world)) == {
+        f"has key {names[0]} of revision 1, most has key {names[1]} of revision 2": ("10.0.0.9",)
+    }
+
+
+async def test_what_happened_lately_is_a_trouble() -> None:
+    shown = World({1: None}).node(1)
+    shown.counters.lately.note("dropped", "no_key", "10.0.0.7")
+    shown.counters.lately.note("lost", "lost its leader 10.0.0.2: closed")
+    shown.placed = False
+    assert said(await problems.find(shown, BUDGET_S)) == {
+        "its datagrams are thrown away: no_key (it goes by another key)": ("10.0.0.7",),
+        "lost its leader 10.0.0.2: closed": ("10.0.0.1",),
+        "has no place (seeking)": ("10.0.0.1",),
+    }
+
+
+def problem(*numbers: int, kind: str = "lost", text: str = "x", nodes: int | None = None) -> ProblemDocument:
+    addresses = tuple(f"10.0.0.{number}" for number in numbers)
+    return ProblemDocument(kind=kind, text=text, nodes=len(numbers) if nodes is None else nodes, addresses=addresses)
+
+
+def report(*each: ProblemDocument) -> ProblemsDocument:
+    return ProblemsDocument(nodes=1, problems=each)
+
+
+@pytest.mark.parametrize(("kind", "nodes"), [("lost", 92), ("refused", 62)])
+def test_those_whom_nobody_named_are_counted(kind: str, nodes: int) -> None:
+    """Of what several tell of others, 60 unnamed ones may be the same as 30 unnamed ones."""
+    one, other = problem(1, kind=kind, nodes=61), problem(2, kind=kind, nodes=31)
+    assert problems.folded([report(one), report(other)]).problems[0].nodes == nodes
+
+
+def test_a_report_is_bounded() -> None:
+    many = [report(problem(number % 250, text=f"trouble {number}")) for number in range(100)]
+    wide = [report(problem(*range(number, number + 40), text="wide")) for number in range(0, 1000, 40)]
+    whole = problems.folded([*many, *wide])
+    assert (len(whole.problems), whole.more, whole.nodes) == (problems.PROBLEMS_MAX, 101 - problems.PROBLEMS_MAX, 125)
+    assert whole.problems[0].text == "wide"
+    assert (len(whole.problems[0].addresses), whole.problems[0].nodes) == (problems.NAMED_MAX, 1000)
+    again = msgspec.json.decode(msgspec.json.encode(problems.folded([whole, whole])), type=ProblemsDocument)
+    assert again.more >= whole.more
+
+
+def test_the_notebook_has_few_lines_and_forgets() -> None:
+    now = 0.0
+    lately = Lately(lambda: now)
+    for number in range(2 * LINES_MAX):
+        lately.note("dropped", "no_key", f"10.0.0.{number}")
+    lately.note("dropped", "no_key", f"10.0.0.{2 * LINES_MAX - 1}")
+    first = next(lately.shown())
+    assert (len(lately), first.address, first.times) == (LINES_MAX, f"10.0.0.{2 * LINES_MAX - 1}", 2)
+    now = LATELY_S + 1
+    assert list(lately.shown()) == []
+    lately.note("dropped", "no_key", first.address)
+    assert next(lately.shown()).times == 1
+
+
+async def test_when_all_the_time_is_spent_above_us_there_is_an_answer_nevertheless() -> None:
+    """By a clock that nobody stops: the time may be over when the last ones above us would be asked."""
+    deep = 20
+    world = World({1: None, **{position: position - 1 for position in range(2, deep + 1)}})
+    world.hung.update(range(1, deep))
+    document = await problems.find(world.node(deep), 0.05)
+    assert (document.asked, document.nodes, document.complete) == (f"10.0.0.{deep}", 1, False)
+
+
+def test_the_silent_are_told_once() -> None:
+    shown = World().node(1)
+    assert documents.path(shown) == ()
+    overdue = problem(2, 3, kind="silent")
+    merged = ProblemsDocument(nodes=9, problems=(overdue,), silent=("10.0.0.2",), silent_nodes=1)
+    document = problems._document(merged, "10.0.0.1", None)
+    assert [(each.addresses, each.nodes) for each in document.problems] == [(("10.0.0.3",), 1)]

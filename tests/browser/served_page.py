@@ -1,0 +1,94 @@
+"""The web address of a node on paper, served on loopback by a thread, for tests with a browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+
+import trio
+
+from subord.api.control import control_app
+from subord.api.serve import Handler, News, Query, Send, serve
+from subord.api.sockets import bind_tcp
+from subord.api.web import web_app
+from subord.core.network import Network
+from subord.core.numbering import numbering
+from subord.core.settings import Settings
+from tests.api.fake_shown import FakeShown, World
+
+FANOUT = 8
+
+
+def large(nodes: int) -> World:
+    """Everybody at home, positions from 1, fan-out 8."""
+    settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=FANOUT, guest_slots=FANOUT)
+    rule = numbering("complete", FANOUT)
+    return World({position: rule.computed_leader(position) for position in range(1, nodes + 1)}, settings)
+
+
+class Served:
+    """A web address that can be shut and opened again; what it shows is changed in its own thread."""
+
+    def __init__(self, shown: FakeShown, handlers: Mapping[str, Handler], prefix: str) -> None:
+        shown.world.known.setdefault(shown.position, shown)
+        app = {**web_app(shown, control_app(shown)), **handlers}
+        self.handlers = {prefix + path: handler for path, handler in app.items()}
+        self._sock = bind_tcp("127.0.0.1", 0)
+        self._port = self._sock.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}{prefix}/"
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        started = threading.Event()
+
+        async def main() -> None:
+            self._token = trio.lowlevel.current_trio_token()
+            async with trio.open_nursery() as nursery:
+                self._cancel = nursery.cancel_scope.cancel
+                nursery.start_soon(partial(serve, self.handlers, self._sock))
+                started.set()
+
+        self._thread = threading.Thread(target=trio.run, args=(main,))
+        self._thread.start()
+        started.wait()
+
+    def open_again(self) -> None:
+        self._sock = bind_tcp("127.0.0.1", self._port)
+        self.open()
+
+    def change(self, change: Callable[[], object]) -> None:
+        """Between two answers: nobody sees a world half changed."""
+        trio.from_thread.run_sync(change, trio_token=self._token)
+
+    def shut(self) -> None:
+        if self._thread is not None:
+            self.change(self._cancel)
+            self._thread.join()
+            self._thread = None
+
+
+@contextmanager
+def served(shown: FakeShown, handlers: Mapping[str, Handler] | None = None, prefix: str = "") -> Iterator[Served]:
+    """`handlers` replace those of the node; `prefix`: as behind a proxy that hands on whole paths."""
+    node = Served(shown, handlers or {}, prefix)
+    node.open()
+    try:
+        yield node
+    finally:
+        node.shut()
+
+
+def streams(pieces: bytes) -> Handler:
+    """A handler of news that says this and then nothing more."""
+
+    async def tell(send: Send) -> None:
+        await send(pieces)
+        await trio.sleep_forever()
+
+    async def handler(_: Query) -> News:
+        await trio.lowlevel.checkpoint()
+        return News(tell)
+
+    return handler

@@ -1,0 +1,206 @@
+"""`subord events`: what is printed, and that nothing which the daemon does ends it while it follows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+import trio
+
+from subord.api.serve import Handler, Query, Response
+from subord.cli import events, exit_codes, main
+from subord.cli.client import UnreachableError
+from subord.cli.errors import CommandError
+from subord.cli.options import duration
+from tests.api.fake_shown import World
+from tests.api.served_node import fake_daemon, says
+from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
+
+WALL = 1_700_000_000.0
+
+
+def change(number: int, kind: str, **fields: Any) -> dict[str, Any]:
+    base = {"number": number, "wall": WALL + number, "kind": kind, "address": "10.0.0.9", "leader": None, "old": None}
+    return {**base, "place": None, **fields}
+
+
+SOME = [
+    change(1, "root", place="root"),
+    change(2, "joined", leader="10.0.0.4", place="home"),
+    change(3, "moved", leader="10.0.0.5", old="10.0.0.4", place="guest"),
+    change(4, "missing", old="10.0.0.5"),
+]
+
+
+def answer(changes: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    return {"source": "10.0.0.1", "token": "1.2.3", "missed": False, "changes": changes, "note": None, **fields}
+
+
+@contextmanager
+def telling(document: Mapping[str, Any]) -> Iterator[str]:
+    with fake_daemon(World().node(1), {"/v1/changes": says(json.dumps(document).encode())}) as path:
+        yield path
+
+
+@pytest.fixture(autouse=True)
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_changes_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with telling(answer(SOME, note="10.0.0.1 (root) does not answer")) as path:
+        assert main(["events", "--socket", path]) == exit_codes.OK
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "2023-11-14 22:13:21  root       10.0.0.9",
+        "2023-11-14 22:13:22  joined     10.0.0.9         below 10.0.0.4",
+        "2023-11-14 22:13:23  moved      10.0.0.9         10.0.0.4 -> 10.0.0.5, guest",
+        "2023-11-14 22:13:24  missing    10.0.0.9         was below 10.0.0.5",
+    ]
+    assert err == "subord: incomplete: 10.0.0.1 (root) does not answer\n"
+
+
+def test_changes_as_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with telling(answer(SOME)) as path:
+        assert main(["events", "--json", "--socket", path]) == exit_codes.OK
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == SOME
+
+
+def test_only_the_latest(capsys: pytest.CaptureFixture[str]) -> None:
+    latest = change(9, "root", wall=time.time() - 30)
+    with telling(answer([*SOME, latest])) as path:
+        assert main(["events", "--json", "--since", "1min", "--socket", path]) == exit_codes.OK
+        assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [latest]
+        assert main(["events", "--json", "--since", "10s", "--socket", path]) == exit_codes.OK
+        assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("10min", 600), ("1.5 h", 5400), ("2d", 172800), ("3m", 180)]
+)
+def test_times(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1s", "0", "1y", "9999d", "nan", "1e999"])
+def test_times_that_are_none(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="must be a time such as"):
+        duration(text)
+
+
+# -- following ------------------------------------------------------------------------------------------------------
+
+
+def test_following_survives_what_daemons_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each trouble is said once, and its end; what was missed is said; the token of before is used again."""
+    gone = UnreachableError("no subord daemon answers at /s: is it running?")
+    hung = CommandError("does not answer within 5 s", exit_codes.TRY_AGAIN)
+    told: list[Any] = [
+        answer(SOME[:1], token="t1"),
+        gone,
+        hung,
+        gone,
+        answer([], token="t1", note="10.0.0.1 (root) does not answer"),
+        answer(SOME[1:2], token="t2", missed=True),
+        KeyboardInterrupt(),
+    ]
+    asked = []
+
+    def ask(path: str, target: str, timeout_s: float) -> Any:
+        asked.append(target)
+        said = told.pop(0)
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    monkeypatch.setattr(events, "ask", ask)
+    monkeypatch.setattr(events, "pause", lambda _: None)
+    assert main(["events", "--follow", "--json", "--socket", "/s"]) == exit_codes.INTERRUPTED
+    _, err = capsys.readouterr()
+    assert asked == ["/v1/changes", *["/v1/changes?since=t1"] * 5, "/v1/changes?since=t2"]
+    assert err.splitlines() == [
+        "subord: waiting: no subord daemon answers at /s: is it running?",
+        "subord: going on",
+        "subord: some changes were missed: the daemon remembers no more",
+    ]
+
+
+def test_what_will_not_pass_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    told = [answer([]), CommandError("no permission for /s", exit_codes.PERMISSION)]
+
+    def ask(*_: object) -> Any:
+        said = told.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    monkeypatch.setattr(events, "ask", ask)
+    assert main(["events", "--follow", "--socket", "/s"]) == exit_codes.PERMISSION
+
+
+def numbered() -> Handler:
+    """One new change each time somebody asks."""
+    numbers = count(1)
+
+    async def handler(_: Query) -> Response:
+        await trio.lowlevel.checkpoint()
+        number = next(numbers)
+        return Response(json.dumps(answer([change(number, "root")], token=f"t{number}")).encode())
+
+    return handler
+
+
+@contextmanager
+def following(path: str, *words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    command = [*SUBORD, "events", "--follow", "--json", "--socket", path, *words]
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, **options) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def test_ctrl_c_ends_it_quietly() -> None:
+    daemon = fake_daemon(World().node(1), {"/v1/changes": numbered()})
+    with daemon as path, following(path, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert [json.loads(child.stdout.readline())["number"] for _ in range(2)] == [1, 2]
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=30)[1] == b""
+        assert child.returncode == exit_codes.INTERRUPTED
+
+
+def test_a_reader_that_went_away_ends_it_although_nothing_happens() -> None:
+    with telling(answer(SOME)) as path:
+        reader, writer = os.pipe()
+        with following(path, stdout=writer) as child:
+            os.close(writer)
+            assert os.read(reader, 1)
+            os.close(reader)
+            assert child.wait(30) == exit_codes.PIPE_CLOSED
+            assert child.stderr is not None
+            assert child.stderr.read() == b""
+
+
+def test_nothing_heavy_is_imported() -> None:
+    code = (
+        "import subord.cli.events, subord.cli.members, subord.cli.problems, subord.cli.tree, sys; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert not {"msgspec", "trio", "rich"} & set(done.stdout.split())

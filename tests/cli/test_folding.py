@@ -1,0 +1,106 @@
+"""Folded sets: what is folded unfolds to the same, by our own reading and by ClusterShell's."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ClusterShell.NodeSet import NodeSet
+from hypothesis import given
+from hypothesis import strategies as some
+
+from subord import hostlist
+from subord.cli.folding import DIGITS_MAX, folded, in_order, in_short
+from subord.core.network import Network
+from subord.hostlist import items_of, unfolded
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ("", ""),
+        ("node3", "node3"),
+        ("node3 node7 node8 node9", "node[3,7-9]"),
+        ("node001 node002 node003 node7", "node[001-003,7]"),
+        ("node8 node9 node10 node11", "node[8-11]"),
+        ("node08 node09 node10 node11", "node[08-11]"),
+        ("node9 node09 node10", "node[09-10,9]"),
+        ("node98 node99 node099 node100", "node[98-99,099-100]"),
+        ("r1n1 r1n2 r2n1 r2n2", "r[1-2]n[1-2]"),
+        ("r1n1 r1n2 r2n1", "r1n[1-2],r2n1"),
+        ("a b c1 c2 c3", "a,b,c[1-3]"),
+        ("login login1 login2", "login,login[1-2]"),
+        ("x1234567890 x1234567891", "x1234567890,x1234567891"),  # more digits than a bracket may have
+        ("10.0.0.3 10.0.0.7 10.0.0.8 10.0.0.9", "10.0.0.[3,7-9]"),
+        ("10.0.0.1 10.0.0.2 10.0.1.1 10.0.1.2", "10.0.[0-1].[1-2]"),
+        ("10.0.0.9 10.0.0.10", "10.0.0.[9-10]"),
+        ("fd00::1 fd00::2 fd00::3 fd00::f fd00::10", "fd00::1-fd00::3,fd00::f-fd00::10"),
+        ("fd00::1 10.0.0.1 fd00::2", "10.0.0.1,fd00::1-fd00::2"),
+    ],
+)
+def test_folded(names: str, text: str) -> None:
+    assert folded(names.split()) == text
+
+
+numbers = some.one_of(some.integers(0, 12), some.integers(90, 110), some.integers(995, 1005))
+dials = some.builds(lambda number, width: f"{number:0{width}}", numbers, some.integers(1, 4))
+hosts = some.builds("{}{}{}".format, some.sampled_from(["n", "node-", "r1x"]), dials, some.sampled_from(["", "-ib"]))
+racks = some.builds("rack{}n{}".format, dials, dials)
+octets = some.one_of(some.integers(0, 3), some.integers(250, 255))
+addresses = some.builds("10.0.{}.{}".format, octets, octets)
+v6 = some.integers(0, 40).map(lambda number: f"fd00::{number:x}" if number else "fd00::")
+
+
+@given(some.sets(some.one_of(hosts, racks), max_size=60))
+def test_names_unfold_to_the_same(names: set[str]) -> None:
+    text = folded(names)
+    again = [name for item in items_of(text) for name in unfolded(item)]
+    assert (set(again), len(again)) == (names, len(names))
+
+
+@given(some.sets(some.one_of(addresses), min_size=1, max_size=60))
+def test_clustershell_reads_the_same(names: set[str]) -> None:
+    assert set(NodeSet(folded(names))) == names
+
+
+@given(some.sets(some.builds("n{}r{}".format, octets, octets), min_size=1, max_size=60))
+def test_clustershell_reads_the_same_names(names: set[str]) -> None:
+    assert set(NodeSet(folded(names))) == names
+
+
+@given(some.one_of(some.sets(addresses, min_size=1, max_size=60), some.sets(v6, min_size=1, max_size=40)))
+def test_addresses_are_a_network(names: set[str]) -> None:
+    network = Network.parse(folded(names))
+    assert {network.address_text_of(position) for position in range(1, network.size + 1)} == names
+
+
+def test_brackets_are_those_of_the_host_list() -> None:
+    assert DIGITS_MAX == hostlist.DIGITS_MAX
+
+
+def test_people_count_node9_before_node10() -> None:
+    names = ["node10", "node9", "10.0.0.10", "10.0.0.9", "fd00::10", "fd00::9"]
+    assert sorted(names, key=in_order) == ["10.0.0.9", "10.0.0.10", "node9", "node10", "fd00::9", "fd00::10"]
+
+
+@given(some.sets(some.one_of(hosts, racks, addresses, v6), max_size=200), some.integers(20, 200))
+def test_in_short_is_short(names: set[str], room: int) -> None:
+    text, _, more = in_short(names, room).partition(" and ")
+    assert len(text) <= max(room, 40)  # one name is always shown
+    if more:
+        assert int(more.removesuffix(" more")) < len(names)
+    else:
+        assert text == folded(names)
+
+
+def test_in_short_counts_those_whom_nobody_named() -> None:
+    assert in_short(["node1", "node2"], total=7) == "node[1-2] and 5 more"
+    assert in_short([f"node{number}" for number in range(0, 400, 2)], room=30).startswith("node[0,2,4,")
+
+
+def test_many_are_folded_soon() -> None:
+    names = [f"10.{number // 250 // 20}.{number // 250 % 20}.{number % 250}" for number in range(0, 20_000, 2)]
+    began = time.process_time()
+    text = folded(names)
+    assert time.process_time() - began < 1.0
+    assert len(text) < 1000

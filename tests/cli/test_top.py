@@ -1,0 +1,249 @@
+"""`subord top`: the page, and the screen on a terminal of our own."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from subord.cli import exit_codes, main
+from subord.cli.draw import colourless
+from subord.cli.glance import BARS_ASCII, Seen, page, spark
+from subord.core.view import Standing
+from tests.api.fake_shown import World
+from tests.api.served_node import fake_daemon, never, says
+from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
+from tests.cli.test_events import SOME, WALL, answer
+
+TOP = [*SUBORD, "top", "--interval", "0.2", "--socket"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bars", "text"),
+    [
+        ([], BARS_ASCII, ""),
+        ([0, 0], BARS_ASCII, "  "),
+        ([1, 0, 100, 50], BARS_ASCII, ". @="),
+        ([1, 2, 4, 8], " ▁▂▃▄▅▆▇█", "▁▂▄█"),
+    ],
+)
+def test_spark(numbers: list[int], bars: str, text: str) -> None:
+    assert spark(numbers, bars) == text
+
+
+def row(number: int, leader: int | None) -> dict[str, Any]:
+    name = None if leader is None else f"10.0.0.{leader}"
+    place = "root" if leader is None else "home"
+    return {"address": f"10.0.0.{number}", "leader": name, "standing": "live", "place": place}
+
+
+def seen(troubles: int = 0, nodes: int = 9, note: str | None = None) -> Seen:
+    tree = {"nodes": nodes, "at_home": nodes, "depth": 1, "missing": 0, "stale": 0, "held": 0, "note": note}
+    tree["rows"] = [row(1, None), *(row(number, 1 if number < 7 else 2) for number in range(2, nodes + 1))]
+    problem = {"kind": "lost", "nodes": 1, "addresses": ["10.0.0.3"], "ago_s": None}
+    problems = [{**problem, "text": f"trouble {number}"} for number in range(troubles)]
+    errors = {"nodes": nodes, "problems": problems, "more": 0, "silent": [], "silent_nodes": 0, "older_nodes": 0}
+    return Seen(tree, {**errors, "note": None}, answer(SOME), 3.0, ())
+
+
+def text_of(what: Seen, height: int = 60) -> list[str]:
+    return colourless(page(what, height, WALL + 90, is_ascii=True)).splitlines()
+
+
+def test_a_page() -> None:
+    lines = text_of(seen(troubles=1))
+    assert lines[:4] == [
+        "9 nodes, depth 1, all at home, root 10.0.0.1",
+        "",
+        "9 nodes answered, 1 trouble  3.0 s ago",
+        "  10.0.0.3: trouble 0",
+    ]
+    assert lines[5] == f"4 changes in 30 min  |{'@':>29} |"
+    assert re.fullmatch(
+        r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  missing    10\.0\.0\.9         was below 10\.0\.0\.5", lines[6]
+    )
+    assert lines[-3:] == ["most subordinates", "  10.0.0.1  5  #####", "  10.0.0.2  3  ###"]
+
+
+@pytest.mark.parametrize("height", [0, 1, 2, 5, 12, 23, 60])
+@pytest.mark.parametrize("troubles", [0, 3, 40])
+def test_a_page_fits_its_screen(height: int, troubles: int) -> None:
+    lines = text_of(seen(troubles), height)
+    assert len(lines) <= height
+    assert height < 1 or lines[0].startswith("9 nodes")
+    if height >= 12:
+        assert {"most subordinates"} <= set(lines)
+        assert any("changes in" in line for line in lines)
+        assert any("answered" in line for line in lines)
+
+
+def test_a_page_before_anything_is_known() -> None:
+    assert text_of(Seen(None, None, None, 0.0, ["no daemon"]))[0] == "no daemon"
+
+
+def test_once(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    world.standing[5] = Standing.MISSING
+    changes = says(json.dumps(answer(SOME)).encode())
+    with fake_daemon(world.node(3), {"/v1/changes": changes}) as path:
+        assert main(["top", "--once", "--socket", path]) == exit_codes.OK
+    out = capsys.readouterr().out
+    assert out.startswith("10 nodes, 1 missing, depth 3, all at home, root 10.0.0.1\n\n")
+    assert "  10.0.0.5: missing: vanished without goodbye\n" in out
+
+
+def test_without_a_daemon(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", "--socket", "/nowhere"]) == exit_codes.DAEMON_UNREACHABLE
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_daemon_that_hangs_is_an_error_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(World().node(3), {"/v1/tree": never}) as path:
+        assert main(["top", "--timeout", "0.3", "--socket", path]) == exit_codes.TRY_AGAIN
+
+
+def test_a_daemon_that_hangs_is_told_once_before_time_is_up(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("subord.cli.client._slow_line", threading.Lock())
+    monkeypatch.setattr("subord.cli.client.SLOW_S", 0.1)
+    hung = dict.fromkeys(("/v1/tree", "/v1/errors", "/v1/changes"), never)
+    with fake_daemon(World().node(3), hung) as path:
+        assert main(["top", "--once", "--timeout", "0.5", "--socket", path]) == exit_codes.TRY_AGAIN
+    slow, ended = capsys.readouterr().err.splitlines()
+    assert slow == f"subord: the daemon at {path} has not answered for 0.1 s; giving up after 0.5 s"
+    assert ended.startswith(f"subord: the daemon at {path} does not answer within 0.5 s")
+
+
+def test_into_a_pipe_it_prints_page_after_page() -> None:
+    with daemon(World()) as path:
+        child = subprocess.Popen([*TOP, path], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        heads = (line for line in child.stdout if line.startswith("11 nodes, depth 3"))
+        assert len([next(heads) for _ in range(3)]) == 3
+        child.stdout.close()
+        assert child.wait(30) == exit_codes.PIPE_CLOSED
+
+
+# -- on a terminal --------------------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """The keyboard and the screen of a child process, as a stream of bytes."""
+
+    def __init__(self, master: int, child: subprocess.Popen[bytes]) -> None:
+        self.master, self.child = master, child
+        self.shown = ""
+
+    def until(self, condition: Callable[[str], object]) -> None:
+        deadline = time.monotonic() + 30
+        while not condition(self.shown):
+            assert time.monotonic() < deadline, self.shown[-3000:]
+            try:
+                self.shown += os.read(self.master, 65536).decode("utf-8", "replace")
+            except OSError:  # its other end is closed: EIO
+                assert condition(self.shown), self.shown[-3000:]
+
+    def resize(self, lines: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def press(self, key: str) -> None:
+        os.write(self.master, key.encode())
+
+
+@contextmanager
+def terminal(path: str, *words: str, **variables: str) -> Iterator[Terminal]:
+    master, slave = pty.openpty()
+    environment = {**ENVIRONMENT, "TERM": "xterm-256color", **variables}
+    for name in ("NO_COLOR", "LINES", "COLUMNS"):  # the last two would hide the size of the terminal
+        environment.pop(name, None)
+    child = subprocess.Popen([*TOP, path, *words], env=environment, stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    screen = Terminal(master, child)
+    screen.resize(24, 80)
+    try:
+        yield screen
+    finally:
+        child.kill()
+        child.wait()
+        os.close(master)
+
+
+@contextmanager
+def daemon(shown: World) -> Iterator[str]:
+    with fake_daemon(shown.node(3), {"/v1/changes": says(json.dumps(answer(SOME)).encode())}) as path:
+        yield path
+
+
+def test_on_a_terminal_it_lives_until_q() -> None:
+    world = World()
+    with daemon(world) as path, terminal(path) as screen:
+        screen.until(lambda shown: "11 nodes, depth 3" in shown)
+        assert "\x1b[?1049h" in screen.shown  # a screen of its own, so that the old one comes back
+        assert "\x1b[1" in screen.shown  # bold
+        world.standing[5] = Standing.MISSING
+        screen.until(lambda shown: "10 nodes, 1 missing" in shown)
+        screen.resize(6, 30)
+        screen.until(lambda shown: "…" in shown)
+        assert screen.child.poll() is None
+        screen.press("x")
+        screen.press("q")
+        screen.until(lambda shown: "\x1b[?1049l" in shown)
+        assert screen.child.wait(30) == exit_codes.OK
+    assert "Traceback" not in screen.shown
+
+
+def test_what_was_typed_before_it_listened_counts() -> None:
+    with daemon(World()) as path, terminal(path) as screen:
+        screen.press("q")
+        screen.until(lambda shown: "\x1b[?1049l" in shown)
+        assert screen.child.wait(30) == exit_codes.OK
+
+
+def test_without_colours_nothing_is_coloured() -> None:
+    with daemon(World()) as path, terminal(path, "--no-color") as screen:
+        screen.until(lambda shown: "11 nodes, depth 3" in shown)
+        screen.press("q")
+        screen.until(lambda shown: "\x1b[?1049l" in shown)
+        assert screen.child.wait(30) == exit_codes.OK
+    assert re.findall(r"\x1b\[[0-9;]*m", screen.shown.replace("\x1b[0m", "")) == []
+
+
+def test_a_daemon_that_goes_away_is_told_and_waited_for() -> None:
+    with daemon(World()) as path, terminal(path, "--timeout", "0.5") as screen:
+        screen.until(lambda shown: "11 nodes, depth 3" in shown)
+        hidden = f"{path}.hidden"
+        os.rename(path, hidden)
+        screen.until(lambda shown: "no subord daemon answers" in shown)
+        os.rename(hidden, path)
+        before = len(screen.shown)
+        screen.until(lambda shown: "11 nodes" in shown[before:] and "no subord" not in shown[-1500:])
+        screen.child.send_signal(signal.SIGINT)
+        screen.until(lambda shown: "\x1b[?1049l" in shown)
+        assert screen.child.wait(30) == exit_codes.INTERRUPTED
+
+
+def test_a_dumb_terminal_gets_pages() -> None:
+    with daemon(World()) as path, terminal(path, TERM="dumb") as screen:
+        screen.until(lambda shown: shown.count("11 nodes, depth 3") >= 2)
+    assert "\x1b" not in screen.shown
+
+
+def test_it_starts_without_rich() -> None:
+    code = "import subord.cli.top, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert not {"msgspec", "trio", "rich"} & set(done.stdout.split())

@@ -1,0 +1,388 @@
+"""The package and its unit for real: on a clean Debian with systemd, from the first installation to the last purge.
+
+One machine for all tests of this file, in their order: a life of a node. It has no way out, so whatever the
+installation needs is in the package.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import pytest
+from clean_machine import Machine, until
+from releases import PREVIOUS, WHEEL
+
+import subord
+
+REPOSITORY = Path(__file__).parents[2]
+CONFIG = "/etc/subord/subord.toml"
+KEY = "/etc/subord/cluster.key"
+TEXT = """# of this site
+[cluster]
+network = "10.0.0.0/24"
+fanout = 4
+key_file = "/etc/subord/cluster.key"
+
+[node]
+address = "10.0.0.1"
+metrics = "127.0.0.1:9717"
+event_log = "/var/log/subord/events.jsonl"
+"""
+NEWER = "99.0.0"
+DROP_IN = "/run/systemd/system/subord.service.d/test.conf"
+SECOND = ["--unit=second", "--property=User=subord", "--property=RuntimeDirectory=second", "--property=Type=notify"]
+SECOND_EVENTS = "/run/second/events"
+SECOND_KEYS = {
+    "node.address": "10.0.0.2",
+    "node.control_socket": "/run/second/control.sock",
+    "node.metrics": "",
+    "node.event_log": SECOND_EVENTS,
+}
+
+
+def wrote(machine: Machine, path: str, text: str) -> None:
+    machine.run("sh", "-c", 'mkdir -p "$(dirname "$0")"; cat > "$0"', path, stdin=text)
+
+
+def incarnation(machine: Machine) -> int:
+    """Of the daemon's present life, as the event log has it."""
+    lines = machine.asked("cat", "/var/log/subord/events.jsonl").splitlines()
+    (*_, last) = [event for event in map(json.loads, lines) if event["event"] == "started"]
+    return int(last["incarnation"])
+
+
+def is_active(machine: Machine) -> bool:
+    return machine.shown("ActiveState") == "active"
+
+
+@pytest.fixture
+def fresh(machine: Machine) -> Machine:
+    """Installed, at the version that was built, and not configured."""
+    machine.run("dpkg", "--purge", "subord")
+    machine.run("dpkg", "--install", "/subord.deb")
+    return machine
+
+
+@pytest.fixture
+def running(machine: Machine) -> Machine:
+    """This version, with TEXT as its configuration and a key, and running: whatever the test before did."""
+    ours = f"install ok installed {machine.asked('dpkg-deb', '--field', '/subord.deb', 'Version')}"
+    form = "--showformat=${Status} ${Version}"
+    if machine.run("dpkg-query", "--show", form, "subord", check=False).stdout != ours:
+        machine.run("dpkg", "--install", "/subord.deb")
+    if machine.run("cat", CONFIG, check=False).stdout != TEXT:
+        machine.run("systemctl", "stop", "subord")  # it may have read the other text
+        wrote(machine, CONFIG, TEXT)
+    if machine.run("test", "-e", KEY, check=False).returncode != 0:
+        key = machine.asked("subord", "key", "generate")
+        machine.run("install", "--mode", "0600", "--owner", "subord", "/dev/stdin", KEY, stdin=f"{key}\n")
+    machine.run("systemctl", "reset-failed")
+    machine.run("systemctl", "start", "subord")
+    return machine
+
+
+# -- the first day --------------------------------------------------------------------------------------------------
+
+
+def test_a_first_installation_starts_nothing(machine: Machine) -> None:
+    said = machine.run("dpkg", "--install", "/subord.deb").stdout
+    assert "not started yet. Set cluster.network" in said
+    assert machine.shown("ActiveState") == "inactive"
+    assert machine.shown("UnitFileState") == "disabled"
+    assert machine.asked("subord", "--version") == f"subord {subord.__version__}"
+    assert machine.asked("systemd-analyze", "verify", "subord.service") == ""
+    assert machine.asked("stat", "--format", "%U %a", CONFIG) == "root 644"
+    assert machine.asked("getent", "passwd", "subord").endswith(":/usr/sbin/nologin")
+
+
+def typed_on_each_node() -> str:
+    """The commands of docs/install.md for the package, one after the other."""
+    part = (REPOSITORY / "docs/install.md").read_text().partition("## Debian package")[2].partition("### Upgrade")[0]
+    build, *blocks = re.findall(r"^```sh\n(.*?)^```$", part, re.DOTALL | re.MULTILINE)
+    assert build == "./dev deb\n"
+    assert len(blocks) == 3
+    return "".join(blocks)
+
+
+def test_the_commands_of_the_page_lead_to_a_tree(machine: Machine) -> None:
+    """As root, because the machine has no sudo."""
+    machine.run("dpkg", "--purge", "subord")
+    machine.run("useradd", "looker")
+    commands = typed_on_each_node().replace("sudo ", "")
+    ran = machine.run("sh", "-ec", f"cd; USER=looker; {commands}")
+    assert f"{CONFIG}: ok, 254 positions" in ran.stdout
+    assert ran.stdout.endswith("1 node, depth 0, all at home, root 10.0.0.1\n10.0.0.1\n")
+    assert machine.run("runuser", "--user", "looker", "--", "subord", "status").stdout
+
+
+def test_a_wrong_configuration_is_not_tried_again(fresh: Machine) -> None:
+    assert fresh.run("subord", "config", "check", CONFIG, check=False).returncode == 78
+    assert fresh.run("systemctl", "start", "subord", check=False).returncode == 1
+    assert (fresh.shown("ActiveState"), fresh.shown("ExecMainStatus"), fresh.shown("NRestarts")) == (
+        "failed",
+        "78",
+        "0",
+    )
+    assert 'key "network" is missing' in fresh.journal()
+    # Configured, but without the key: the same.
+    wrote(fresh, CONFIG, TEXT)
+    assert fresh.run("systemctl", "start", "subord", check=False).returncode == 1
+    assert (fresh.shown("ExecMainStatus"), fresh.shown("NRestarts")) == ("78", "0")
+    assert f"{KEY}: there is no such file" in fresh.journal()
+
+
+def test_an_address_that_comes_late_is_found(fresh: Machine) -> None:
+    """75: try again. `--no-block`, because the start is not over until the node has its place."""
+    wrote(fresh, CONFIG, TEXT.replace('"10.0.0.1"', '"10.0.0.3"'))
+    fresh.run("sh", "-c", f"subord key generate | install --mode 0600 --owner subord /dev/stdin {KEY}")
+    fresh.run("systemctl", "start", "--no-block", "subord")
+    until(lambda: fresh.shown("ExecMainStatus") == "75", "it ended for want of its address")
+    until(lambda: int(fresh.shown("NRestarts")) >= 2, "it was tried again twice")
+    fresh.run("ip", "address", "add", "10.0.0.3/24", "dev", "lo")
+    until(lambda: is_active(fresh), "it runs")
+    fresh.run("systemctl", "stop", "subord")
+    fresh.run("ip", "address", "delete", "10.0.0.3/24", "dev", "lo")
+
+
+def test_a_key_that_was_copied_as_root_is_given_to_the_daemon(running: Machine) -> None:
+    running.run("chown", "root:root", KEY)
+    running.run("systemd-tmpfiles", "--create", "subord.conf")
+    assert running.asked("stat", "--format", "%U %a", KEY) == "subord 600"
+
+
+# -- every day ------------------------------------------------------------------------------------------------------
+
+
+def test_started_means_that_the_node_has_its_place(running: Machine) -> None:
+    running.run("systemctl", "restart", "subord")
+    assert running.shown("StatusText") == "root, 0 below"
+    assert running.asked("subord", "tree").splitlines()[-1] == "10.0.0.1"
+
+
+def test_the_daemon_may_do_nothing_that_it_need_not(running: Machine) -> None:
+    status = running.asked("cat", f"/proc/{running.shown('MainPID')}/status")
+    shown = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    number = running.asked("id", "--user", "subord")
+    assert set(shown["Uid"].split()) == {number}
+    assert {int(shown[f"Cap{each}"], 16) for each in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {0}
+    assert (shown["NoNewPrivs"], shown["Seccomp"]) == ("1", "2")
+    assert running.asked("stat", "--format", "%U %a", "/var/lib/subord") == "subord 700"
+    assert running.asked("stat", "--format", "%U %a", "/run/subord/control.sock") == "subord 660"
+
+
+def test_what_the_unit_forbids_the_daemon_does_not_miss(running: Machine) -> None:
+    """The metrics of its process need /proc, the key ring is written to the state directory, events to the log."""
+    fetch = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9717/metrics').read().decode())"
+    metrics = running.asked("/usr/lib/subord/bin/python3", "-c", fetch)
+    assert re.search(r"^process_start_time_seconds \d", metrics, re.MULTILINE)
+    running.run("subord", "key", "install")
+    assert running.asked("stat", "--format", "%U %a", "/var/lib/subord/keyring") == "subord 600"
+    assert incarnation(running) > 0
+    assert "WARNING" not in running.journal()
+
+
+def test_members_of_the_group_may_look_and_only_root_may_change(running: Machine) -> None:
+    running.run("useradd", "--groups", "subord", "member")
+    running.run("useradd", "stranger")
+    for user, command, code in (
+        ("member", "subord tree", 0),
+        ("member", "subord key install", 77),
+        ("stranger", "subord tree", 77),
+    ):
+        ran = running.run("runuser", "--user", user, "--", *command.split(), check=False)
+        assert ran.returncode == code, f"{user}: {command}: {ran.stderr}"
+
+
+def test_reload_reads_the_configuration_again(running: Machine) -> None:
+    wrote(running, CONFIG, f'{TEXT}log_level = "debug"\n')
+    before = running.shown("MainPID")
+    running.run("systemctl", "reload", "subord")
+    until(lambda: "configuration read again: node.log_level" in running.journal(), "it was read again")
+    assert running.shown("MainPID") == before
+
+
+def test_a_daemon_that_hangs_is_started_again(running: Machine) -> None:
+    wrote(running, DROP_IN, "[Service]\nWatchdogSec=3\n")
+    running.run("systemctl", "daemon-reload")
+    running.run("systemctl", "restart", "subord")
+    hanging = running.shown("MainPID")
+    try:
+        running.run("systemctl", "kill", "--kill-who=main", "--signal=STOP", "subord")
+        until(lambda: is_active(running) and running.shown("MainPID") != hanging, "another daemon runs")
+        assert "Watchdog timeout" in running.journal()
+    finally:
+        running.run("rm", DROP_IN)
+        running.run("systemctl", "daemon-reload")
+        running.run("systemctl", "restart", "subord")
+
+
+def test_stopping_says_goodbye(running: Machine) -> None:
+    """To a second daemon, which then takes over at once, without having missed anybody."""
+    running.run("ip", "address", "add", "10.0.0.2/24", "dev", "lo")
+    keys = [f"--set={key}={value}" for key, value in SECOND_KEYS.items()]
+    running.run("systemd-run", *SECOND, "subord", "run", "--config", CONFIG, *keys)
+    try:
+        assert running.shown("StatusText", "second") == "subordinate of 10.0.0.1, level 1, 0 below"
+        running.run("systemctl", "stop", "subord")
+        assert (running.shown("Result"), running.shown("ExecMainStatus")) == ("success", "0")
+        until(lambda: running.shown("StatusText", "second") == "root, 0 below", "the second is root")
+        events = [json.loads(line) for line in running.asked("cat", SECOND_EVENTS).splitlines()]
+        assert {"lost", "subordinate_lost"}.isdisjoint(event["event"] for event in events), "it was told"
+    finally:
+        running.run("systemctl", "stop", "second")
+        running.run("ip", "address", "delete", "10.0.0.2/24", "dev", "lo")
+
+
+# -- the hundredth day ----------------------------------------------------------------------------------------------
+
+
+def repacked(package: Path, version: str, program: Callable[[Path], None], wanted: Path) -> None:
+    """The package as if it were of another version; `program` changes what is in the directory of the program."""
+    with TemporaryDirectory(prefix="subord-repacked-") as folder:
+        subprocess.run(["dpkg-deb", "--raw-extract", package, folder], check=True, timeout=300)
+        control = Path(folder) / "DEBIAN/control"
+        control.write_text(re.sub(r"(?m)^Version: .*$", f"Version: {version}-1", control.read_text()))
+        (there,) = Path(folder).glob("usr/lib/subord/lib/python3*/site-packages/subord")
+        program(there)
+        command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", folder, str(wanted)]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def newer(package: Path, machine: Machine) -> str:
+    """The same as if it were of a later version."""
+
+    def rename(there: Path) -> None:
+        init = there / "__init__.py"
+        init.write_text(init.read_text().replace(subord.__version__, NEWER))
+
+    repacked(package, NEWER, rename, machine.root / "newer.deb")
+    return "/newer.deb"
+
+
+@pytest.fixture(scope="module")
+def previous(package: Path, machine: Machine) -> str:
+    """With the program of the previous release, as it was."""
+
+    def replace(there: Path) -> None:
+        shutil.rmtree(there)
+        with ZipFile(WHEEL) as wheel:
+            wheel.extractall(there.parent, [name for name in wheel.namelist() if name.startswith("subord/")])
+
+    repacked(package, PREVIOUS, replace, machine.root / "previous.deb")
+    return "/previous.deb"
+
+
+def test_the_previous_release_and_back_keep_what_the_node_has(running: Machine, previous: str) -> None:
+    running.run("subord", "key", "install")
+    ring = running.asked("subord", "key", "list")
+    running.run("systemctl", "restart", "subord")
+    lives = [incarnation(running)]
+    for file, version in ((previous, PREVIOUS), ("/subord.deb", subord.__version__)):
+        running.run("dpkg", "--install", file)
+        assert f"version {version}" in running.asked("subord", "status"), "it runs"
+        lives.append(incarnation(running))
+        assert running.asked("subord", "key", "list") == ring
+    assert lives == sorted(set(lives))
+    assert "ignored" not in running.journal()
+    assert running.asked("cat", CONFIG) == TEXT.strip()
+
+
+def test_up_and_down_again_keep_what_the_node_has(running: Machine, newer: str) -> None:
+    running.run("systemctl", "stop", "subord")  # so that it remembers its neighbourhood
+    running.run("systemctl", "start", "subord")
+    key = running.asked("cat", KEY)
+    lives = [incarnation(running)]
+
+    running.run("dpkg", "--install", newer)
+    assert running.asked("subord", "status").find(f"version {NEWER}") > 0, "the new daemon runs"
+    lives.append(incarnation(running))
+
+    # A later version may remember more than this one knows of, and a clock may be set back: far in the future.
+    state = "/var/lib/subord/neighbourhood.json"
+    running.run("systemctl", "stop", "subord")
+    remembered = json.loads(running.asked("cat", state))
+    remembered["neighbourhood"] |= {"incarnation": lives[1] + 10**9, "of_a_later_version": {"x": [1]}}
+    remembered["also_later"] = 1
+    remembered["terms"].append("a later term")
+    wrote(running, state, json.dumps(remembered))
+    running.run("systemctl", "start", "subord")
+    lives.append(incarnation(running))
+    assert lives[2] > 10**9 + lives[1]
+
+    running.run("dpkg", "--install", "/subord.deb")
+    assert f"version {subord.__version__}" in running.asked("subord", "status"), "the old daemon runs"
+    lives.append(incarnation(running))
+    assert lives == sorted(set(lives)), "each start read what the one before had written"
+    assert "ignored" not in running.journal()
+    assert running.asked("cat", CONFIG) == TEXT.strip()
+    assert running.asked("cat", KEY) == key
+
+
+def test_a_node_that_was_stopped_stays_so(running: Machine, newer: str) -> None:
+    running.run("systemctl", "stop", "subord")
+    running.run("dpkg", "--install", newer)
+    assert running.shown("ActiveState") == "inactive"
+    running.run("dpkg", "--install", "/subord.deb")
+
+
+def test_an_upgrade_is_not_held_up_by_a_daemon_that_does_not_start(running: Machine) -> None:
+    wrote(running, CONFIG, "[cluster]\n")
+    said = running.run("dpkg", "--install", "/subord.deb").stderr
+    assert "the daemon did not start again: see journalctl" in said
+    assert running.asked("dpkg-query", "--show", "--showformat=${Status}", "subord") == "install ok installed"
+
+
+def test_an_installation_by_hand_that_comes_first_is_told(running: Machine) -> None:
+    own = "/usr/local/bin/subord"
+    assert own not in running.run("dpkg", "--install", "/subord.deb").stderr
+    running.run("ln", "--symbolic", "/opt/subord/bin/subord", own)
+    running.run("ln", "--symbolic", "/dev/null", "/etc/systemd/system/subord.service")
+    said = running.run("dpkg", "--install", "/subord.deb").stderr
+    assert f"an older installation by hand comes first: remove {own}" in said
+    running.run("rm", own, "/etc/systemd/system/subord.service")
+    running.run("systemctl", "daemon-reload")
+
+
+def test_a_removal_that_dpkg_gives_up_leaves_the_node_running(running: Machine) -> None:
+    """If it is enabled: prerm has stopped it, and postinst is called with `abort-remove`."""
+    script = "/var/lib/dpkg/info/subord.postinst"
+    for word, state in (("disable", "inactive"), ("enable", "active")):
+        running.run("systemctl", word, "subord")
+        running.run("/var/lib/dpkg/info/subord.prerm", "remove")
+        running.run("env", "DPKG_MAINTSCRIPT_PACKAGE=subord", script, "abort-remove")
+        assert running.shown("ActiveState") == state
+    running.run("systemctl", "disable", "subord")
+
+
+# -- the last day ---------------------------------------------------------------------------------------------------
+
+
+def test_removed_it_leaves_configuration_and_state(running: Machine) -> None:
+    running.run("systemctl", "enable", "subord")
+    running.run("dpkg", "--remove", "subord")
+    assert "leaving: goodbyes" in running.journal()
+    assert running.shown("LoadState") == "not-found"
+    running.run("test", "-s", CONFIG)
+    running.run("test", "-s", KEY)
+    running.run("test", "-s", "/var/lib/subord/neighbourhood.json")
+    running.run("dpkg", "--install", "/subord.deb")
+    assert running.asked("cat", CONFIG) == TEXT.strip()
+
+
+def test_purged_it_leaves_nothing_but_its_user(running: Machine) -> None:
+    running.run("dpkg", "--purge", "subord")
+    places = (
+        "/etc/subord /var/lib/subord /var/log/subord /usr/lib/subord /usr/bin/subord /run/subord /etc/logrotate.d"
+    )
+    left = running.run("find", *places.split(), "-name", "*subord*", check=False).stdout
+    assert left == ""
+    assert running.asked("find", "/etc/systemd", "-name", "subord*") == ""
+    running.run("getent", "passwd", "subord")

@@ -1,0 +1,80 @@
+"""What can be said of the unit and the container file without running them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from subord import cli
+
+REPOSITORY = Path(__file__).parents[2]
+UNIT = REPOSITORY / "deploy" / "subord.service"
+CONTAINER = (REPOSITORY / "deploy" / "Containerfile").read_text()
+
+
+def exposure(unit: Path) -> float:
+    """What `systemd-analyze security` thinks of a unit: 0 (best) to 10."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no `systemd-analyze` here (Debian: systemd)")
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", unit]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if "unrecognized option" in told.stderr:
+        pytest.skip("systemd-analyze is older than 250")
+    (number,) = re.findall(r"exposure level for \S+: ([0-9.]+)", told.stdout)
+    return float(number)
+
+
+def told_in(page: str) -> float:
+    (number,) = re.findall(r"exposure of ([0-9.]+) ", (REPOSITORY / page).read_text())
+    return float(number)
+
+
+def test_the_unit_is_as_closed_as_the_page_says() -> None:
+    assert exposure(UNIT) <= told_in("docs/install.md")
+
+
+def test_an_address_list_of_the_site_closes_it_further(tmp_path: Path) -> None:
+    closed = tmp_path / UNIT.name
+    text = UNIT.read_text().replace("[Install]", "IPAddressDeny=any\nIPAddressAllow=10.0.0.0/24\n\n[Install]")
+    closed.write_text(text)
+    assert exposure(closed) < told_in("docs/install.md")
+
+
+@pytest.mark.parametrize("line", ["PrivateUsers=yes", "CapabilityBoundingSet=", "SystemCallFilter=@system-service"])
+def test_a_door_left_open_is_noticed(line: str, tmp_path: Path) -> None:
+    opened = tmp_path / UNIT.name
+    assert f"\n{line}\n" in UNIT.read_text()
+    opened.write_text(UNIT.read_text().replace(f"\n{line}\n", "\n"))
+    assert exposure(opened) > told_in("docs/install.md")
+
+
+def test_the_container_takes_the_package_that_is_built(package: Path) -> None:
+    (pattern,) = re.findall(r"^COPY dist/(\S+) /tmp/$", CONTAINER, re.MULTILINE)
+    (release,) = re.findall(r"^FROM debian:(\d+)-slim$", CONTAINER, re.MULTILINE)
+    assert f"~debian{release}_" in pattern
+    if f'VERSION_ID="{release}"' not in Path("/etc/os-release").read_text():
+        pytest.skip(f"the package of this machine is for another system than Debian {release}")
+    assert fnmatch(package.name, pattern)
+
+
+def test_the_container_runs_a_command_that_exists() -> None:
+    (line,) = re.findall(r"^ENTRYPOINT (.*)$", CONTAINER, re.MULTILINE)
+    name, *words = json.loads(line)
+    assert name == "subord"
+    arguments = cli.parser("run").parse_args(words)
+    assert arguments.config == "/etc/subord/subord.toml"
+    (start,) = re.findall(r"^ExecStart=\S+ (.*)$", UNIT.read_text(), re.MULTILINE)
+    assert words == start.split()
+
+
+def test_the_container_gives_the_daemon_no_more_than_it_needs() -> None:
+    lines = CONTAINER.splitlines()
+    assert lines.index("USER subord") < next(i for i, line in enumerate(lines) if line.startswith("ENTRYPOINT"))
+    number = re.findall(r"--uid (\d+) --gid \1 ", CONTAINER)
+    assert number == re.findall(r"runs as user (\d+), who must own", (REPOSITORY / "docs/install.md").read_text())

@@ -1,0 +1,112 @@
+"""`evaluate prometheus`: what it makes of the shipped files, and the real Prometheus with a small cluster."""
+
+import json
+import re
+import shutil
+
+import pytest
+import yaml
+
+from .lab_helpers import netlab, run_lab, wait_until
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.mark.parametrize("name", ["prometheus.yml", "subord.rules.yml"])
+def test_shortening_changes_durations_and_nothing_else(name):
+    prometheus = netlab("prometheus")
+    text = (prometheus.FILES / name).read_text()
+    short = prometheus.shortened(text, 5)
+    assert prometheus.shortened(text, 1) == text != short
+    durations = re.compile(r"\b\d+(ms|s|m|h|d)$", re.MULTILINE)
+    assert durations.sub("N", short) == durations.sub("N", text)
+    whole = yaml.safe_load(short)
+    if "global" in whole:
+        assert whole["global"] == {
+            "scrape_interval": "3000ms",
+            "scrape_timeout": "1000ms",
+            "evaluation_interval": "3000ms",
+        }
+    else:
+        alerts = [rule for group in whole["groups"] for rule in group["rules"] if "alert" in rule]
+        assert alerts[0]["for"] == "12000ms"
+
+
+def test_without_the_program_nothing_is_done(monkeypatch):
+    prometheus = netlab("prometheus")
+    monkeypatch.setattr(prometheus.shutil, "which", lambda _program: None)
+    plan = prometheus.Plan(nodes=(12,), repeat=1)
+    assert plan.missing() == [f"prometheus is not installed here ({prometheus.INSTALL})."]
+    with pytest.raises(netlab("errors").LabError, match="Nothing was done"):
+        next(plan.runs(lambda *_: None))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(("--nodes", 7), "It takes 8 nodes"), (("--shorten", 0), "from 1 to 100")]
+)
+def test_what_cannot_work_is_refused(words, said):
+    if shutil.which("prometheus") is None:
+        pytest.skip(netlab("prometheus").INSTALL)
+    result = run_lab("evaluate", "prometheus", "--repeat", 1, *words)
+    assert result.returncode in (1, 2)
+    assert said in result.stderr
+
+
+def test_the_alarm_rings_and_stops():
+    """Twelve targets are scraped; an interior node is killed, the alarm rings, and stops when the node is back."""
+    prometheus = netlab("prometheus")
+    if shutil.which("prometheus") is None:
+        pytest.skip(prometheus.INSTALL)
+    plan = prometheus.Plan(nodes=(12,), fanout=2, repeat=1, shorten=5, rest_s=3.0, scrapes=20)
+    (run,) = plan.runs(lambda *_: None)
+    found = {**run.about, "fault": None, **run.measure()}
+    assert prometheus.is_whole(found), found
+    assert found["alert_s"] >= 60 / plan.shorten
+    assert found["root_sd_bytes"] == found["leaf_sd_bytes"] > 100 * 12
+    assert found["samples_per_scrape"] > 50
+    assert "1 of 1" in prometheus.table([found])
+
+
+def test_nobody_ever_gives_half_a_list():
+    """While the root dies, and is started again, every list is whole, or none is given."""
+    with netlab("lab").Lab(7, 2) as lab, netlab("fetching").Reader(lab, 7) as reader:
+        lab.start_all()
+        lab.wait_stable(60)
+        lists = {position: f"http://{lab.address(position)}:9717/sd?of=cluster" for position in (1, 2, 7)}
+
+        def lengths():
+            pages = {position: reader.get(url) for position, url in lists.items()}
+            return {p: len(json.loads(page.text)) if page.status == 200 else page.status for p, page in pages.items()}
+
+        wait_until(lambda: lengths() == {1: 7, 2: 7, 7: 7}, "everybody has the list")
+        lab.kill(1)
+        seen = [lengths()]
+        lab.wait(lambda cluster: [root.address for root in cluster.roots()] == [lab.address(2)], 30)
+        seen += [lengths() for _ in range(20)]
+        assert all(each == {1: 0, 2: 7, 7: 7} for each in seen), seen
+        lab.start(1)
+        seen.clear()
+        wait_until(lambda: seen.append(lengths()) or seen[-1][1] == 7, "the root gives the list again")
+        assert all((each[1] in {0, 503, 7}, each[2], each[7]) == (True, 7, 7) for each in seen), seen
+        assert any(each[1] == 503 for each in seen)
+
+
+def test_a_rack_that_dies_with_the_root_in_it_stays_on_the_list():
+    """The new root has seen none of them die but one; who is asked for the list remembers the list before."""
+    with netlab("lab").Lab(15, 2) as lab, netlab("fetching").Reader(lab, 15) as reader:
+        lab.start_all()
+        lab.wait_stable(60)
+        url = f"http://{lab.address(15)}:9717/sd?of=cluster"
+
+        def length():
+            page = reader.get(url)
+            return len(json.loads(page.text)) if page.status == 200 else page.status
+
+        wait_until(lambda: length() == 15, "the list is whole")
+        for position in range(1, 7):
+            lab.kill(position)
+        seen = []
+        lab.wait(lambda cluster: len(cluster.roots()) == 1 and not cluster.roots()[0].address.endswith(".1"), 60)
+        lab.wait_stable(60)
+        wait_until(lambda: seen.append(length()) or len(seen) > 20, "it was asked often")
+        assert set(seen) == {15}, seen

@@ -1,0 +1,156 @@
+"""Daemons of two releases on real sockets: each is answered in words that it knows, sealed or in the clear.
+
+The later release is pretended (tests/helpers/later.py): it has a version 3 besides 1.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from random import Random
+
+import pytest
+import trio
+from conditions import WAIT_S_MAX, until
+from later import BOTH, LATER
+from ports import free_port
+
+from subord.core.events import Start
+from subord.core.messages import Announce, Ask, Refuse, Terms
+from subord.core.network import Network
+from subord.core.node import Node
+from subord.core.settings import Settings
+from subord.runtime.counters import Counters
+from subord.runtime.driver import MISFITS_PER_S, VERSION_ANSWERS_PER_S, Driver
+from subord.runtime.mail import Mail
+from subord.runtime.udp import Datagram, UdpSocket
+from subord.sealing.keys import key_of, keyring_of
+from subord.sealing.sealer import Sealer
+from subord.wire import MAGIC, WIRE, Wire
+
+SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), fanout=2, timing_name="lab")
+TERMS = Terms.of(SETTINGS)
+OTHER_TERMS = Terms("10.0.0.0/8", 2, 2, "ip", "complete", "lan")
+RING = keyring_of(key_of(bytes(32)))
+ADDRESSES = {position: f"127.0.0.{position}" for position in range(1, 8)}
+
+
+class Running:
+    """A node on 127.0.0.`position`."""
+
+    def __init__(self, position: int, port: int, wire: Wire, *, sealed: bool) -> None:
+        self.counters = Counters()
+        self.node = Node(SETTINGS, position, 1000, Random(position), trio.current_time())
+        self.socket = UdpSocket(ADDRESSES[position], port, self.counters)
+        now, end = trio.current_time(), (ADDRESSES[position], port)
+        sealer = Sealer(RING, end, 1, bytes([position] * 32), now) if sealed else None
+        self.mail = Mail(self.socket, port, self.counters, sealer, wire=wire)
+        self.driver = Driver(self.node, self.mail, self.counters, lambda _: None)
+
+    def version_for(self, position: int) -> int:
+        return self.mail.dialects.version_for(ADDRESSES[position])
+
+
+@asynccontextmanager
+async def cluster(wires: dict[int, Wire], *, sealed: bool = False) -> AsyncIterator[dict[int, Running]]:
+    port = free_port(socket.SOCK_DGRAM, *(ADDRESSES[position] for position in wires))
+    async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
+        nodes = {position: Running(position, port, wire, sealed=sealed) for position, wire in wires.items()}
+        for each in nodes.values():
+            stack.callback(each.socket.close)
+            nursery.start_soon(each.driver.run)
+            each.driver.feed(Start())
+        yield nodes
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_old_and_new_stand_in_one_tree_and_the_new_speak_their_best(sealed: bool) -> None:
+    wires = {position: WIRE if position in (1, 5, 6) else BOTH for position in range(1, 8)}
+    async with cluster(wires, sealed=sealed) as nodes:
+        await until(lambda: len(nodes[1].node.roster.rows) == 7, "all are in the root's roster")
+        leaders = {position: each.node.following.leader for position, each in nodes.items()}
+        assert {p: leader.position for p, leader in leaders.items() if leader} == {2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3}
+        for one, other in ((2, 4), (3, 7)):
+            await until(
+                lambda one=one, other=other: nodes[one].version_for(other) == nodes[other].version_for(one) == LATER,
+                "they speak the best that both know",
+            )
+        assert [nodes[p].version_for(leaders[p].position) for p in (2, 5, 6)] == [1, 1, 1]  # type: ignore[union-attr]
+        for each in nodes.values():
+            assert not each.node.refusals.shown(0.0)
+            assert each.counters.dropped["unknown_version"] == 0
+        assert len(nodes[1].mail.dialects) == 0  # where one version is spoken nobody is kept in mind
+        assert nodes[2].driver.sizes()["wire_versions"] >= 2
+
+
+@contextmanager
+def caller(port: int = 0) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.9", port))
+        sock.setblocking(False)
+        yield sock
+
+
+async def received(sock: socket.socket) -> bytes:
+    with trio.fail_after(WAIT_S_MAX):
+        await trio.lowlevel.wait_readable(sock)
+    return sock.recv(4096)
+
+
+async def test_an_answer_goes_in_the_words_of_the_question() -> None:
+    question = Ask(5, 1, OTHER_TERMS)
+    async with cluster({1: BOTH}) as nodes:
+        with caller() as sock:
+            target = nodes[1].socket._socket.getsockname()
+            sock.sendto(WIRE.encode(question), target)
+            answers = [await received(sock), await received(sock)]
+            assert answers[0] == BOTH.versions_datagram  # once: the next question is answered alone
+            assert isinstance(WIRE.decode(answers[1]), Refuse)
+            sock.sendto(BOTH.encode(question, LATER), target)
+            answer = await received(sock)
+            assert answer[1] == LATER
+            assert isinstance(BOTH.decode(answer), Refuse)
+            sock.sendto(WIRE.versions_datagram, target)  # it has become older
+            sock.sendto(WIRE.encode(question), target)
+            assert isinstance(WIRE.decode(await received(sock)), Refuse)
+
+
+async def test_versions_that_have_ours_among_them_are_no_refusal() -> None:
+    async with cluster({1: WIRE}) as nodes:
+        with caller() as sock:
+            target = nodes[1].socket._socket.getsockname()
+            sock.sendto(BOTH.versions_datagram, target)
+            await until(lambda: nodes[1].counters.messages_received["versions"] == 1, "it is read")
+            assert not nodes[1].node.refusals.shown(0.0)
+            sock.sendto(BOTH.versions_datagram[:-2] + b"\x07\x08", target)
+            await until(lambda: nodes[1].node.refusals.shown(0.0), "people are told")
+            assert nodes[1].node.refusals.shown(0.0)[0].reason == "speaks wire versions [7, 8], we do not"
+
+
+async def test_what_is_told_to_all_does_not_make_all_answer() -> None:
+    """A thousand who hear one announcement must not all tell the root which versions they speak."""
+    async with cluster({1: BOTH}) as nodes:
+        with caller() as sock:
+            end = sock.getsockname()
+            for wire, version in ((WIRE, 1), (BOTH, LATER)):
+                data = wire.encode(Announce(5, TERMS), version)
+                nodes[1].driver._receive(Datagram(data, *end), by_multicast=True)
+            nodes[1].driver._receive(Datagram(bytes((MAGIC, 9)) + b"hello", *end), by_multicast=True)
+            assert nodes[1].counters.messages_sent["versions"] == 0
+            assert nodes[1].counters.messages_received["announce"] == 2
+
+
+async def test_a_flood_of_other_versions_is_answered_and_told_of_at_bounded_rates() -> None:
+    assert MISFITS_PER_S < VERSION_ANSWERS_PER_S
+    began = trio.current_time()
+    async with cluster({1: BOTH}) as nodes:
+        with caller() as sock:
+            target = nodes[1].socket._socket.getsockname()
+            for number in range(400):
+                sock.sendto(bytes((MAGIC, 4 + number % 200)) + b"hello", target)
+            await until(lambda: nodes[1].counters.dropped["unknown_version"] == 400, "all are counted")
+        passed_s = 1 + trio.current_time() - began
+        assert 0 < nodes[1].counters.messages_sent["versions"] <= VERSION_ANSWERS_PER_S * passed_s
+        assert 0 < nodes[1].node.refusals.shown(0.0)[0].times <= MISFITS_PER_S * passed_s

@@ -1,0 +1,383 @@
+"""The log: three forms of one record, one level and who chose it, and a standard error that nobody reads."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from full_pipe import full_pipe
+
+from subord import config
+from subord.runtime import journal, lines, scribe
+from subord.runtime.log import ASKED, Log
+from subord.runtime.scribe import TRAY_BYTES_MAX, Scribe
+
+logger = logging.getLogger("subord")
+HEAD = ["time", "level", "node", "event", "message"]
+FORGED = "x\n<0>now root\x1b[2J\u202e\udcff"
+PLACE = {"place": "guest", "leader": "10.0.0.3", "old": None}
+
+
+@pytest.fixture(autouse=True)
+def _level_as_before() -> Iterator[None]:
+    before = logger.level
+    yield
+    logger.setLevel(before)
+
+
+def made(words: str, *args: object, level: int = logging.INFO, **extra: object) -> logging.LogRecord:
+    record = logger.makeRecord("subord", level, "", 0, words, args, None, extra=extra)
+    record.created = 1795358974.4264
+    return record
+
+
+def waited(condition: Callable[[], object]) -> bool:
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    return True
+
+
+# -- forms ----------------------------------------------------------------------------------------------------------
+
+
+def test_json_has_the_same_keys_first_in_every_line_and_then_the_fields() -> None:
+    place = lines.as_json(made("now %(place)s of %(leader)s", PLACE, event="place"), "10.0.0.4")
+    assert place == (
+        b'{"time": "2026-11-22T14:49:34.426Z", "level": "info", "node": "10.0.0.4", "event": "place", '
+        b'"message": "now guest of 10.0.0.3", "place": "guest", "leader": "10.0.0.3", "old": null}\n'
+    )
+    plain = json.loads(lines.as_json(made("stopped %s", 1, level=logging.ERROR), ""))
+    assert list(plain) == HEAD
+    assert (plain["level"], plain["node"], plain["event"], plain["message"]) == ("error", None, None, "stopped 1")
+
+
+def test_a_field_does_not_take_the_place_of_what_every_line_has() -> None:
+    line = json.loads(lines.as_json(made("%(message)s", {"message": "a", "time": 0}, event="e"), "n"))
+    assert (line["message"], line["time"][:4]) == ("a", "2026")
+
+
+def test_text_has_the_time_the_level_and_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC-2")
+    time.tzset()
+    line = lines.text(made("lost %s", "x", level=logging.WARNING), "10.0.0.4")
+    monkeypatch.undo()
+    time.tzset()
+    assert line == b"2026-11-22 16:49:34.426 WARNING lost x\n"
+
+
+@pytest.mark.parametrize("render", [lines.text, lines.as_json, lines.bare, lines.prioritised(lines.bare)])
+def test_no_words_of_others_make_a_line_or_steer_a_terminal(render: lines.Render) -> None:
+    line = render(made("said: %(words)s", {"words": FORGED}), "10.0.0.4").decode()
+    assert line.count("\n") == 1
+    assert line[:-1].isprintable()
+    assert re.search(r"said: x\\+n<0>now root\\+x1b\[2J\\+u202e\\+udcff", line)
+
+
+def test_the_journal_gets_words_priority_and_fields() -> None:
+    entry = lines.for_journal(
+        made("bad %(reason)s", {"reason": FORGED, "old": None}, level=30, event="e"), "10.0.0.4"
+    )
+    assert entry.decode().splitlines() == [
+        r"MESSAGE=bad x\n<0>now root\x1b[2J\u202e\udcff",
+        "PRIORITY=4",
+        "SYSLOG_IDENTIFIER=subord",
+        "SUBORD_NODE=10.0.0.4",
+        "SUBORD_EVENT=e",
+        r"SUBORD_REASON=x\n<0>now root\x1b[2J\u202e\udcff",
+    ]
+
+
+def test_a_huge_entry_fits_a_datagram() -> None:
+    assert len(lines.for_journal(made("state: %s", "x" * 10**6), "")) < 1.1 * journal.VALUE_CHARS_MAX
+
+
+# -- which form -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stderr_is(descriptor: int) -> Iterator[None]:
+    kept = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def stream_of(descriptor: int) -> str:
+    found = os.fstat(descriptor)
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def shown(asked: config.LogFormat, descriptor: int, environment: dict[str, str]) -> None:
+    """One line and one complaint, with this descriptor as standard error."""
+    with stderr_is(descriptor), Log() as log:
+        log.open(asked, environment)
+        log.node = "10.0.0.4"
+        logger.setLevel("INFO")
+        logger.warning("hear", extra=ASKED)
+        log.put_complaint("subord: no port")
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_journal", "expected"),
+    [
+        ("auto", False, r'\{"time": .*, "message": "hear"\}\nsubord: no port\n'),
+        ("json", False, r'\{"time": .*, "message": "hear"\}\nsubord: no port\n'),
+        ("text", False, r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} WARNING hear\nsubord: no port\n"),
+        ("text", True, r"<4>hear\n<3>subord: no port\n"),
+        ("json", True, r'<4>\{"time": .*, "message": "hear"\}\n<3>subord: no port\n'),
+        ("auto", True, r"<4>hear\n<3>subord: no port\n"),  # its socket cannot be reached
+    ],
+)
+def test_into_a_pipe(
+    asked: config.LogFormat, is_journal: bool, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(journal.Journal.__init__, "__defaults__", (str(tmp_path / "none"),))
+    reader, writer = os.pipe()
+    shown(asked, writer, {"JOURNAL_STREAM": stream_of(writer)} if is_journal else {"JOURNAL_STREAM": "1:2"})
+    os.close(writer)
+    assert re.fullmatch(expected, os.read(reader, 65536).decode())
+    os.close(reader)
+
+
+def test_on_a_terminal() -> None:
+    ours, theirs = os.openpty()
+    shown("auto", theirs, {})
+    assert re.fullmatch(r"[-\d]{10} [:.\d]{12} WARNING hear\r\nsubord: no port\r\n", os.read(ours, 65536).decode())
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_where_the_journal_reads_it_gets_entries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(journal.Journal.__init__, "__defaults__", (str(tmp_path / "socket"),))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        listening.settimeout(20)
+        reader, writer = os.pipe()
+        shown("auto", writer, {"JOURNAL_STREAM": stream_of(writer)})
+        os.close(writer)
+        assert listening.recv(65536).startswith(b"MESSAGE=hear\nPRIORITY=4\n")
+        assert os.read(reader, 65536) == b"<3>subord: no port\n"
+        os.close(reader)
+
+
+def test_a_journal_that_was_started_anew_is_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    first, second = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+    first.bind(str(path))
+    ours = journal.Journal(str(path))
+    ours.carry(b"MESSAGE=one\n")
+    first.close()
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        ours.carry(b"MESSAGE=two\n")
+    second.bind(str(path))
+    ours.carry(b"MESSAGE=three\n")
+    assert second.recv(100) == b"MESSAGE=three\n"
+    second.close()
+    ours.close()
+
+
+# -- levels ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variable", "assignments", "level", "source"),
+    [
+        (None, (), "warning", "node.log_level"),
+        ("debug", (), "debug", "LOG_LEVEL"),
+        ("ERROR", (), "error", "LOG_LEVEL"),
+        ("loud", (), "warning", "node.log_level"),
+        ("", (), "warning", "node.log_level"),
+        ("debug", ("node.log_level=info",), "info", "node.log_level"),
+    ],
+)
+def test_what_chooses_the_level_at_the_start(
+    variable: str | None, assignments: tuple[str, ...], level: str, source: str, tmp_path: Path
+) -> None:
+    log = Log()
+    log.choose(given(tmp_path, assignments), {} if variable is None else {"LOG_LEVEL": variable})
+    assert (log.log_level, log.source, logging.getLevelName(logger.level).lower()) == (level, source, level)
+
+
+def given(tmp_path: Path, assignments: tuple[str, ...] = ()) -> config.Config:
+    file = tmp_path / "subord.toml"
+    file.write_text('[cluster]\nnetwork = "10.0.0.0/24"\n[node]\nlog_level = "warning"\n')
+    return config.load(str(file), assignments)
+
+
+def test_a_variable_that_was_meant_for_others_is_named_and_ignored(tmp_path: Path, warnings: list[str]) -> None:
+    Log().choose(given(tmp_path), {"LOG_LEVEL": "loud"})
+    assert warnings == ["LOG_LEVEL=loud is not used: it must be one of debug, info, warning, error"]
+
+
+def test_debug_goes_on_and_off(warnings: list[str]) -> None:
+    log = Log()
+    log.take("error", "command")
+    log.toggle_debug()
+    assert (log.log_level, log.source, logger.level) == ("debug", "signal", logging.DEBUG)
+    log.toggle_debug()
+    assert (log.log_level, logger.level) == ("error", logging.ERROR)
+    assert warnings == [
+        "log level error instead of info (command)",
+        "log level debug instead of error (signal)",
+        "log level error instead of debug (signal)",
+    ]
+
+
+def test_debug_from_the_start_goes_off() -> None:
+    log = Log()
+    log.take("debug", "command")
+    log.toggle_debug()
+    assert log.log_level == "info"
+
+
+# -- mistakes and repeats -------------------------------------------------------------------------------------------
+
+
+def written(tmp_path: Path, say: Callable[[Log], None]) -> list[dict[str, object]]:
+    with open(tmp_path / "log", "wb") as file, stderr_is(file.fileno()), Log() as log:
+        log.open("json", {})
+        logger.setLevel("INFO")
+        say(log)
+    return [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+
+
+def test_a_line_with_a_mistake_is_no_reason_to_die(tmp_path: Path) -> None:
+    def say(_: Log) -> None:
+        logger.info("%d jobs", "two")
+        logger.info("%(a)s", {"b": 1})
+
+    found = [line["message"] for line in written(tmp_path, say)]
+    assert found == ["a line of the log has a mistake: '%d jobs'", "a line of the log has a mistake: '%(a)s'"]
+
+
+def test_what_was_kept_back_is_said_at_the_end_and_all_is_counted(tmp_path: Path) -> None:
+    counts: list[dict[str, int]] = []
+
+    def say(log: Log) -> None:
+        for _ in range(9):
+            logger.warning("the disk is broken: %(path)s", {"path": "x"})
+        for _ in range(2):
+            logger.info("read again", extra=ASKED)
+        waited(lambda: log.counts["written"] == 3)
+        counts.append(dict(log.counts))
+
+    found = written(tmp_path, say)
+    assert [line["message"] for line in found[:3]] == ["the disk is broken: x", "read again", "read again"]
+    assert found[3]["message"] == "the disk is broken: x (repeated 8 times in 30 s)"
+    assert (found[3]["repeated"], found[3]["path"], len(found)) == (8, "x", 4)
+    assert counts == [{"written": 3, "repeated": 8, "lost": 0}]
+
+
+# -- nobody reads ---------------------------------------------------------------------------------------------------
+
+
+def emptied(reader: int, until: bytes) -> bytes:
+    found = b""
+    while until not in found:
+        found += os.read(reader, 65536)
+    return found
+
+
+def test_a_full_pipe_keeps_nobody_waiting_and_what_is_lost_is_counted_and_said() -> None:
+    reader, writer = full_pipe()
+    with stderr_is(writer), Log() as log:
+        log.open("json", {})
+        logger.setLevel("INFO")
+        began = time.monotonic()
+        for number in range(3000):
+            logger.info("%(number)d " + "x" * 1000, {"number": number}, extra=ASKED)
+        assert time.monotonic() - began < 10
+        lost = log.counts["lost"]
+        assert 3000 - lost < TRAY_BYTES_MAX / 1000
+        found = emptied(reader, f'"number": {3000 - lost - 1}}}\n'.encode())  # those that had room, in order
+        assert found.count(b'"number"') == 3000 - lost
+        log._tell_lost()
+        emptied(reader, b"%d lines of the log were lost" % lost)
+        log._tell_lost()  # once
+        waited(lambda: log.counts["written"] == 3000 - lost + 1)
+    os.close(reader)
+    os.close(writer)
+
+
+def test_who_ends_before_a_full_pipe_ends() -> None:
+    reader, writer = full_pipe()
+    with stderr_is(writer):
+        began = time.monotonic()
+        with Log() as log:
+            log.open("json", {})
+            log.put_complaint("subord: nobody hears this")
+        assert time.monotonic() - began < 10
+        os.write(2, bytes(100_000))  # nor waits whoever speaks after it
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_reader_that_went_away_and_a_full_disk_are_counted() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    full = os.open("/dev/full", os.O_WRONLY)
+    for descriptor in (writer, full):
+        with stderr_is(descriptor), Log() as log:
+            log.open("json", {})
+            logger.error("hear")
+            waited(lambda log=log: log.counts["lost"] == 1)
+        os.close(descriptor)
+
+
+def test_a_pipe_that_somebody_else_made_non_blocking_loses_nothing() -> None:
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writer, False)
+    told = b"".join(b"%d\n" % number for number in range(5000))
+    with stderr_is(writer):
+        thread = threading.Thread(target=scribe.to_stderr, args=(told,))
+        thread.start()
+        found = b""
+        while len(found) < len(told):
+            found += os.read(reader, 1000)
+        thread.join()
+    assert found == told
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_closed_standard_error_is_not_the_next_file_that_is_opened(tmp_path: Path) -> None:
+    kept = os.dup(2)
+    os.close(2)
+    try:
+        scribe.fill_standard_streams()
+        assert stat.S_ISCHR(os.fstat(2).st_mode)
+        fresh = os.open(tmp_path / "precious", os.O_CREAT | os.O_WRONLY)
+        assert fresh > 2
+        os.close(fresh)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def test_the_scribe_has_nothing_left_when_he_is_sent_home() -> None:
+    found: list[bytes] = []
+    writer = Scribe()
+    for number in range(100):
+        assert writer.put(found.append, b"%d" % number)
+    assert writer.close(20.0)
+    assert found == [b"%d" % number for number in range(100)]
+    assert not writer.put(found.append, b"late")
+    assert (writer.written, writer.lost) == (100, 1)

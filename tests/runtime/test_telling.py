@@ -1,0 +1,139 @@
+"""What happens in the core, in words: one line for each change of place, and every event in the event log."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from subord.core.events import Healed, LeaderLost, Notice, PlaceChanged, Refused, SubordinateLost
+from subord.core.network import Network
+from subord.core.phases import Phase
+from subord.core.settings import Settings
+from subord.core.view import Place
+from subord.runtime.counters import Counters
+from subord.runtime.eventlog import EventLog
+from subord.runtime.repeats import Repeats
+from subord.runtime.systemd import Systemd
+from subord.runtime.telling import Teller
+
+SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
+HOME = PlaceChanged(Place.HOME, 2, None, 0, "its computed leader")
+GUEST = PlaceChanged(Place.GUEST, 3, 2, 1, "the nearest with a free guest slot")
+ROOT = PlaceChanged(Place.ROOT, None, 2, 1, "no lower position answers")
+
+
+class Told:
+    """A teller, what it said at `info` and above, and its event log."""
+
+    def __init__(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO, "subord")
+        self._caplog = caplog
+        self._path = folder / "events"
+
+    async def hears(self, *notices: Notice) -> None:
+        """A tenth of a second between each."""
+        roster = SimpleNamespace(live=1, not_home=0)
+        node: Any = SimpleNamespace(context=SimpleNamespace(settings=SETTINGS), phase=Phase.GONE, roster=roster)
+        events = EventLog(str(self._path), "10.0.0.4")
+        teller = Teller(node, events, Systemd({}), Counters())
+        for notice in notices:
+            teller.tell(notice)
+            await trio.sleep(0.1)
+        events.close()
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        return [(each.levelname, each.getMessage()) for each in self._caplog.records]
+
+    @property
+    def records(self) -> list[logging.LogRecord]:
+        return self._caplog.records
+
+    @property
+    def events(self) -> list[str]:
+        return [json.loads(line)["event"] for line in self._path.read_text().splitlines()]
+
+
+@pytest.fixture
+def told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Told:
+    return Told(tmp_path, caplog)
+
+
+LOSS = "(lost 10.0.0.2: {}, silent for 0.61 s; 0.10 s without a leader)"
+
+
+@pytest.mark.parametrize(
+    ("notices", "line"),
+    [
+        ([HOME], ("INFO", "now home of 10.0.0.2: its computed leader")),
+        (
+            [GUEST],
+            ("INFO", "now guest of 10.0.0.3, no longer below 10.0.0.2: the nearest with a free guest slot"),
+        ),
+        (
+            [LeaderLost(2, "silence", 0.61), GUEST, Healed(0.1)],
+            (
+                "WARNING",
+                "now guest of 10.0.0.3, no longer below 10.0.0.2: the nearest with a free guest slot "
+                + LOSS.format("silence"),
+            ),
+        ),
+        (
+            [LeaderLost(2, "displaced", 0.61), ROOT, Healed(0.1)],
+            (
+                "INFO",
+                "now root, no longer below 10.0.0.2: no lower position answers " + LOSS.format("displaced"),
+            ),
+        ),
+        (
+            [LeaderLost(2, "closed", 0.61), Healed(0.1)],
+            ("WARNING", "still below 10.0.0.2: it answers again " + LOSS.format("closed")),
+        ),
+    ],
+)
+async def test_one_line_for_each_change_of_place(
+    told: Told, autojump_clock: MockClock, notices: list[Notice], line: tuple[str, str]
+) -> None:
+    await told.hears(*notices)
+    assert told.lines == [line]
+    names = {PlaceChanged: "place", LeaderLost: "lost", Healed: "healed"}
+    assert [each for each in told.events if each != "roster"] == [names[type(each)] for each in notices]  # type: ignore[index]
+
+
+async def test_a_loss_is_told_with_one_change_only(told: Told, autojump_clock: MockClock) -> None:
+    await told.hears(LeaderLost(2, "closed", 0.61), GUEST, Healed(0.1), HOME)
+    assert [level for level, _ in told.lines] == ["WARNING", "INFO"]
+    assert told.records[0].args == {
+        "place": "guest",
+        "leader": "10.0.0.3",
+        "old": "10.0.0.2",
+        "changes": 1,
+        "reason": "the nearest with a free guest slot",
+        "lost": "10.0.0.2",
+        "cause": "closed",
+        "silence_s": 0.61,
+        "without_leader_s": 0.1,
+    }
+
+
+async def test_to_and_fro_is_news_each_time(told: Told, autojump_clock: MockClock) -> None:
+    await told.hears(*[HOME, GUEST] * 5)
+    repeats = Repeats()
+    assert [repeats.hold(each, 0.0) for each in told.records] == [False] * 10
+
+
+async def test_others_are_told_with_their_fields(told: Told, autojump_clock: MockClock) -> None:
+    await told.hears(SubordinateLost(8, "silence", 1.5), Refused("10.0.0.9", "us", "fan-out 2\nINFO \x1b[2J"))
+    assert told.lines == [
+        ("WARNING", "lost the subordinate 10.0.0.8 (silence), last heard 1.50 s ago"),
+        ("WARNING", "10.0.0.9 and we do not fit (told by us): fan-out 2?INFO ?[2J"),
+    ]
+    assert told.records[0].args == {"subordinate": "10.0.0.8", "cause": "silence", "silence_s": 1.5}
+    assert told.events == ["subordinate_lost", "refused"]

@@ -1,0 +1,217 @@
+"""What is shipped for Prometheus and Grafana: correct by Prometheus' own tool, and about metrics that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from subord.api.control import control_app
+from subord.api.metrics import node_registry, page
+from subord.api.serve import Response
+from tests.api.fake_shown import World
+from tests.test_docs import build
+
+REPOSITORY = Path(__file__).parents[1]
+DEPLOY = REPOSITORY / "deploy" / "prometheus"
+RULES = yaml.safe_load((DEPLOY / "subord.rules.yml").read_text(encoding="utf-8"))
+TESTS = yaml.safe_load((DEPLOY / "subord.rules.test.yml").read_text(encoding="utf-8"))
+DASHBOARD = json.loads((REPOSITORY / "deploy" / "grafana" / "subord.json").read_text(encoding="utf-8"))
+OF_PROMETHEUS = {"up", "ALERTS"}
+LABELS_OF_PROMETHEUS = {"job", "instance", "le", "alertname", "alertstate"}
+VARIABLES = {"$__rate_interval": "5m", "$job": "subord", "$instance": ".+"}
+
+GROUPING = re.compile(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)")
+MATCHERS = re.compile(r"\{([^}]*)\}")
+LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
+NAME = re.compile(r"(?<![\w:])[a-zA-Z_:][\w:]*(?!\s*\(|[\w:])")
+WORDS = {"and", "or", "unless", "bool", "offset", "inf", "nan"}
+
+
+def rules() -> Iterator[dict[str, Any]]:
+    for group in RULES["groups"]:
+        yield from group["rules"]
+
+
+def plain(expr: str) -> str:
+    """With the variables of the dashboard replaced."""
+    for variable, value in VARIABLES.items():
+        expr = expr.replace(variable, value)
+    return expr
+
+
+def drawn() -> list[str]:
+    """What the dashboard asks for."""
+    return [plain(target["expr"]) for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
+
+
+def names(expr: str) -> set[str]:
+    """The metrics that an expression reads."""
+    bare = re.sub(r"\[[^\]]*\]", "", MATCHERS.sub("", GROUPING.sub("", re.sub(r'"[^"]*"', '""', expr))))
+    return {found for found in NAME.findall(bare) if found not in WORDS}
+
+
+def labels(expr: str) -> set[str]:
+    """The labels by which it chooses or groups."""
+    unquoted = re.sub(r'"[^"]*"', '""', expr)
+    chosen = [label for part in MATCHERS.findall(unquoted) for label in LABEL.findall(part)]
+    grouped = [label.strip() for part in GROUPING.findall(unquoted) for label in part.split(",")]
+    return {*chosen, *grouped}
+
+
+def exported() -> tuple[set[str], set[str]]:
+    """(names, labels) of everything that a daemon shows or the recording rules compute."""
+    text = page(node_registry(build.build_prometheus.build_tables.build_stories.scraped())).decode()
+    found: set[str] = set()
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
+        found |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
+    return found | recorded | OF_PROMETHEUS, set(re.findall(r'[{,](\w+)="', text)) | LABELS_OF_PROMETHEUS
+
+
+@pytest.mark.parametrize(
+    ("expr", "metrics", "by"),
+    [
+        ("count by (job) (up)", {"up"}, {"job"}),
+        ('a{x="b c", y!~"d"} / on (job, z) group_left e:f:g', {"a", "e:f:g", "group_left"}, {"x", "y", "job", "z"}),
+        ("histogram_quantile(0.9, sum by (le) (rate(h_bucket[5m]))) > 1e3", {"h_bucket"}, {"le"}),
+        ("x offset 1d - max_over_time(y[1d]) and z", {"x", "y", "z"}, set()),
+        ("sum(rate(subord_bytes_total[5m])) or vector(0)", {"subord_bytes_total"}, set()),
+    ],
+)
+def test_names_and_labels_are_found(expr: str, metrics: set[str], by: set[str]) -> None:
+    assert names(expr) == metrics
+    assert labels(expr) == by
+
+
+@pytest.mark.parametrize("expr", [*(rule["expr"] for rule in rules()), *drawn()])
+def test_only_metrics_are_read_that_exist(expr: str) -> None:
+    known, known_labels = exported()
+    assert names(expr), expr
+    assert names(expr) <= known
+    assert labels(expr) <= known_labels
+
+
+def test_a_metric_that_does_not_exist_is_noticed() -> None:
+    known, known_labels = exported()
+    assert not names("rate(subord_children_total[5m])") <= known
+    assert not names("subord_healing_seconds") <= known  # of a histogram there are only its parts
+    assert not labels('up{position="1"}') <= known_labels
+
+
+def test_variables_read_metrics_that_exist() -> None:
+    queries = [each["definition"] for each in DASHBOARD["templating"]["list"] if each["type"] == "query"]
+    assert len(queries) == 2
+    for query in queries:
+        assert names(plain(re.sub(r"label_values\((.*), \w+\)", r"\1", query))) <= exported()[0]
+
+
+# -- by the tool of Prometheus ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def promtool() -> str:
+    """Its path; skips where it is not installed."""
+    found = shutil.which("promtool")
+    return found or pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
+
+
+def checked(promtool: str, *words: str | Path) -> str:
+    """What it says; fails when it does not like it."""
+    command = [promtool, *map(str, words)]
+    ran = subprocess.run(command, cwd=DEPLOY, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_configuration_and_rules_are_right(promtool: str) -> None:
+    said = checked(promtool, "check", "config", "prometheus.yml")
+    assert f"{len(list(rules()))} rules found" in said
+
+
+def test_every_alert_fires_when_it_should(promtool: str) -> None:
+    assert "SUCCESS" in checked(promtool, "test", "rules", "subord.rules.test.yml")
+
+
+def test_a_rule_that_never_fires_is_noticed(promtool: str, tmp_path: Path) -> None:
+    text = (
+        (DEPLOY / "subord.rules.yml").read_text().replace("subord_key_ring_saved == 0", "subord_key_ring_saved == 2")
+    )
+    (tmp_path / "subord.rules.yml").write_text(text)
+    few = {**TESTS, "tests": [each for each in TESTS["tests"] if each["name"] == "keys are not on the disk"]}
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(few))
+    ran = subprocess.run([promtool, "test", "rules", tmp_path / "test.yml"], capture_output=True, check=False)
+    assert len(few["tests"]) == 1
+    assert ran.returncode == 1
+
+
+def test_what_the_dashboard_asks_can_be_read(promtool: str, tmp_path: Path) -> None:
+    found = [{"record": f"drawn:{number}", "expr": expr} for number, expr in enumerate(drawn())]
+    file = tmp_path / "drawn.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "drawn", "rules": found}]}))
+    assert len(found) > 30
+    assert f"{len(found)} rules found" in checked(promtool, "check", "rules", file)
+
+
+# -- what only we can know -------------------------------------------------------------------------------------------
+
+
+def test_every_alert_is_tried_both_ways() -> None:
+    alerts = {rule["alert"] for rule in rules() if "alert" in rule}
+    tried: dict[bool, set[str]] = {True: set(), False: set()}
+    for each in (each for test in TESTS["tests"] for each in test["promql_expr_test"]):
+        assert 'alertstate="firing"' in each["expr"]
+        (chosen,) = re.findall(r'alertname=~?"([^"]+)"', each["expr"])
+        tried[bool(each["exp_samples"])] |= set(chosen.split("|"))
+    assert tried == {True: alerts, False: alerts}
+
+
+def test_every_alert_says_what_to_do_and_where_to_read_on() -> None:
+    text = (REPOSITORY / "docs" / "prometheus.md").read_text(encoding="utf-8")
+    for rule in (rule for rule in rules() if "alert" in rule):
+        assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+        assert set(rule["annotations"]) == {"summary", "description", "command", "runbook"}
+        assert rule["annotations"]["runbook"] == f"docs/prometheus.md#{rule['alert']}"
+        assert f'<a id="{rule["alert"]}"></a>' in text
+
+
+async def test_relabelling_uses_labels_that_are_given() -> None:
+    text = (DEPLOY / "prometheus.yml").read_text(encoding="utf-8")
+    response = await control_app(World().node(1))["/sd"]({"of": "cluster"})
+    assert isinstance(response, Response)
+    given = set(json.loads(response.body)[0]["labels"])
+    used = set(re.findall(r"__meta_\w+", text))
+    assert used
+    assert used <= given
+    shown = set(re.findall(r"__meta_\w+", (REPOSITORY / "docs" / "prometheus.md").read_text(encoding="utf-8")))
+    assert shown == given
+
+
+def test_what_a_list_costs_is_measured_with_the_vanished_on_it(tmp_path: Path) -> None:
+    file = tmp_path / "sd.json"
+    words = ["--nodes", "200", "--times", "1", "--json", str(file)]
+    subprocess.run([sys.executable, REPOSITORY / "docs" / "measure_sd.py", *words], check=True, timeout=120)
+    (found,) = json.loads(file.read_text())
+    assert (found["live"], found["listed"]) == (198, 200)
+    assert found["sd_bytes"] > 200 * 100
+
+
+def test_panels_have_a_place_and_a_number_of_their_own() -> None:
+    panels = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    for one, other in combinations([panel["gridPos"] for panel in panels], 2):
+        apart_x = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        apart_y = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert apart_x or apart_y, (one, other)
+    for panel in panels:
+        letters = [target["refId"] for target in panel.get("targets", ())]
+        assert len(set(letters)) == len(letters)

@@ -1,0 +1,200 @@
+"""The previous release and the present one understand each other: documents, files on disk (datagrams: test_wire.py).
+
+Real daemons of both: tests/lab/test_lab_rolling.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from releases import PREVIOUS, WHEEL, in_previous
+
+import subord
+from subord import config
+from subord.api import forms
+from subord.core.events import Neighbourhood
+from subord.core.messages import Terms
+from subord.core.network import Network
+from subord.core.settings import Settings
+from subord.runtime.store import FILE_NAME, Store
+from subord.sealing.keyfile import Kept, read_kept, write_kept
+from subord.sealing.keys import key_of, keyring_of
+
+TERMS = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), fanout=2))
+KNOWN = Neighbourhood(1234567, 2, (2, 3, 1), (4,), 77)
+
+
+def test_the_wheel_is_the_release_that_its_name_says() -> None:
+    assert in_previous("import subord; print(subord.__version__)").strip() == PREVIOUS
+    assert PREVIOUS in WHEEL.name
+    assert WHEEL.name in (WHEEL.parent / "README.md").read_text()
+    assert [path.name for path in WHEEL.parent.glob("*.whl")] == [WHEEL.name]
+
+
+def test_the_present_is_one_release_later() -> None:
+    """Only neighbours are promised to understand each other, so only those are tried."""
+    before, now = (tuple(map(int, text.split("."))) for text in (PREVIOUS, subord.__version__))
+    assert now[:2] in {(before[0], before[1] + 1), (before[0] + 1, 0)}
+
+
+# -- documents -----------------------------------------------------------------------------------------------------
+
+FORMS = """
+import json, msgspec
+from subord.api import forms
+kinds = [kind for kind in vars(forms).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+print(json.dumps(msgspec.json.schema_components(kinds)[1]))
+"""
+
+
+def required(form: dict[str, Any]) -> set[str]:
+    return set(form.get("required", ()))
+
+
+def values(shape: Any) -> set[str]:
+    """The words that a field may have, if it is one of some words."""
+    if isinstance(shape, dict):
+        return set(shape.get("enum", ())).union(*map(values, shape.get("anyOf", ())))
+    return set()
+
+
+def complaints(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What somebody who reads by `old` would miss in documents by `new`, or the other way round."""
+    found = []
+    for name, form in old.items():
+        if name not in new:
+            found.append(f"{name} is gone")
+            continue
+        fields, fresh = form["properties"], new[name]["properties"]
+        found += [f"{name}.{field} is gone" for field in fields if field not in fresh]
+        found += [f"{name}.{field} has no default" for field in sorted(required(new[name]) - required(form))]
+        for field in fields.keys() & fresh.keys():
+            if strange := values(fresh[field]) - values(fields[field]):
+                found.append(f"{name}.{field} may be {sorted(strange)}")
+    return found
+
+
+def present_forms() -> dict[str, Any]:
+    kinds = [kind for kind in vars(forms).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+    return msgspec.json.schema_components(kinds)[1]
+
+
+def test_documents_of_both_releases_can_be_read_by_both() -> None:
+    old = json.loads(in_previous(FORMS))
+    assert len(old) > 15
+    assert complaints(old, present_forms()) == []
+
+
+def test_that_comparison_notices_what_would_break() -> None:
+    old = json.loads(in_previous(FORMS))
+    new = json.loads(json.dumps(old))
+    del new["JobsDocument"], new["RowDocument"]["properties"]["leader"]
+    new["RowDocument"]["required"].remove("leader")
+    new["WhyDocument"]["required"].append("ranking")
+    new["RowDocument"]["properties"]["standing"] = {"enum": ["live", "asleep"]}
+    assert sorted(complaints(old, new)) == [
+        "JobsDocument is gone",
+        "RowDocument.leader is gone",
+        "RowDocument.standing may be ['asleep']",
+        "WhyDocument.ranking has no default",
+    ]
+
+
+# -- configuration --------------------------------------------------------------------------------------------------
+
+CHECK = """
+import sys
+from subord.cli import main
+sys.exit(main(["config", "check", sys.argv[1]]))
+"""
+
+
+def in_toml(shown: str) -> str:
+    """A value as `config check` prints it."""
+    return shown if shown in {"true", "false"} or shown.replace(".", "").isdigit() else json.dumps(shown)
+
+
+def test_a_configuration_of_the_previous_release_is_understood(tmp_path: Path) -> None:
+    """With every key that has a default there, and that default."""
+    file = tmp_path / "subord.toml"
+    file.write_text('[cluster]\nnetwork = "10.0.0.0/24"\nfanout = 8\ninsecure = true\n')
+    lines: dict[str, list[str]] = {"cluster": [], "node": []}
+    for key, shown in (line.split() for line in in_previous(CHECK, "", str(file)).splitlines()[1:]):
+        section, name = key.split(".")
+        if shown != "-":
+            lines[section].append(f"{name} = {in_toml(shown)}\n")
+    assert [len(each) for each in lines.values()] == [8, 7]
+    file.write_text("".join(f"[{section}]\n{''.join(each)}" for section, each in lines.items()))
+    in_previous(CHECK, "", str(file))
+    assert config.load(str(file)).cluster.fanout == 8
+
+
+# -- files on disk --------------------------------------------------------------------------------------------------
+
+STORE = """
+import sys
+import msgspec
+from subord.core.events import Neighbourhood
+from subord.core.messages import Terms
+from subord.runtime.store import Store
+terms, known = (msgspec.json.decode(text, type=kind) for text, kind in zip(sys.argv[2:], (Terms, Neighbourhood)))
+store = Store(sys.argv[1], terms, 5)
+found = store.load()
+print("-" if found is None else msgspec.json.encode(found).decode())
+store.save(msgspec.structs.replace(known, incarnation=known.incarnation + 1))
+"""
+
+
+def both_stores(directory: Path) -> Neighbourhood | None:
+    """What the previous release reads there; it then writes KNOWN, one incarnation later."""
+    told = [msgspec.json.encode(each).decode() for each in (TERMS, KNOWN)]
+    said = in_previous(STORE, "", str(directory), *told).strip()
+    return None if said == "-" else msgspec.json.decode(said, type=Neighbourhood)
+
+
+def test_the_neighbourhood_on_disk_survives_an_upgrade_and_the_way_back(tmp_path: Path) -> None:
+    store = Store(str(tmp_path), TERMS, 5)
+    store.save(KNOWN)
+    assert both_stores(tmp_path) == KNOWN
+    assert store.load() == msgspec.structs.replace(KNOWN, incarnation=KNOWN.incarnation + 1)
+
+
+def test_fields_that_a_later_release_appends_are_passed_over(tmp_path: Path) -> None:
+    Store(str(tmp_path), TERMS, 5).save(KNOWN)
+    file = tmp_path / FILE_NAME
+    later = json.loads(file.read_text())
+    later["neighbourhood"]["dreams"] = {"of": [1, 2]}
+    later["written_by"] = "9.0.0"
+    file.write_text(json.dumps(later))
+    assert Store(str(tmp_path), TERMS, 5).load() == KNOWN
+    assert both_stores(tmp_path) == KNOWN
+
+
+def test_a_file_of_another_format_is_left_alone_until_there_is_something_to_write(tmp_path: Path) -> None:
+    """It costs the old place and nothing else; the incarnation is the time anyway."""
+    store = Store(str(tmp_path), TERMS, 5)
+    store.save(KNOWN)
+    file = tmp_path / FILE_NAME
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    assert store.load() is None
+    assert json.loads(file.read_text())["format"] == 2
+    store.save(msgspec.structs.replace(KNOWN, incarnation=9))
+    assert json.loads(file.read_text())["format"] == 1
+
+
+KEYS = """
+import sys
+from subord.sealing.keyfile import read_kept, write_kept
+kept = read_kept(sys.argv[1])
+write_kept(sys.argv[1], kept._replace(ring=kept.ring._replace(revision=kept.ring.revision + 1)))
+"""
+
+
+def test_the_keys_on_disk_survive_an_upgrade_and_the_way_back(tmp_path: Path) -> None:
+    ring = keyring_of(key_of(bytes(32)), [key_of(bytes([1] * 32))], revision=3)
+    write_kept(str(tmp_path / "keyring"), Kept(ring, "abc"))
+    in_previous(KEYS, "", str(tmp_path / "keyring"))
+    assert read_kept(str(tmp_path / "keyring")) == Kept(ring._replace(revision=4), "abc")
