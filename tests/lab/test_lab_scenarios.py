@@ -24,21 +24,21 @@ steps = [
   { do = "expect", within_s = 10 },
   { do = "pass", s = 1.6 },
   { do = "kill", nodes = "2" },
-  { do = "expect", within_s = 5, moved = "4,5", moves_max = 2, attached_p99_s = 1.5 },
+  { do = "expect", within_s = 15, moved = "4,5", moves_max = 2, attached_p99_s = 15 },
   { do = "start" },
-  { do = "expect", within_s = 5, moved = "4,5", moves_max = 2 },
+  { do = "expect", within_s = 15, moved = "4,5", moves_max = 2 },
   { do = "reuse", nodes = "3,9" },
-  { do = "expect", within_s = 5, moves_max = 0 },
+  { do = "expect", within_s = 15, moves_max = 0 },
   { do = "leave", nodes = "root" },
-  { do = "expect", within_s = 5, moved = "2,3", moves_max = 2 },
+  { do = "expect", within_s = 15, moved = "2,3", moves_max = 2 },
   { do = "restart", nodes = "4,7", down_s = 0.05 },
   { do = "pause", nodes = "6" },
   { do = "cut", nodes = "5" },
-  { do = "expect", within_s = 8, moved = "10-13", moves_max = 4, attached_p99_s = 4 },
+  { do = "expect", within_s = 15, moved = "10-13", moves_max = 4, attached_p99_s = 15 },
   { do = "resume" },
   { do = "mend" },
   { do = "start" },
-  { do = "expect", within_s = 10 },
+  { do = "expect", within_s = 15 },
   { do = "partition", groups = ["2,4-5,8-11"] },
   { do = "weather", loss = 0.05 },
   { do = "expect", within_s = 20 },
@@ -49,6 +49,9 @@ steps = [
   { do = "expect", within_s = 15 },
 ]
 """
+# (node, its leader): of a dead process its host tells, so silence need not be waited for; of the others nobody does.
+KILLED = {(4, 2), (5, 2)}
+CUT_OR_PAUSED = {(10, 5), (11, 5), (12, 6), (13, 6)}
 
 
 def played(tmp_path, text, *arguments, timeout=120):
@@ -216,7 +219,19 @@ def test_everything_that_can_happen(tmp_path, nft):
     assert result["babbled"] > 100
     assert result["orphans"] >= 8
     assert len(result["steps"]) == QUICK.count("{ do =")
-    assert (tmp_path / "events" / "scenario.events").stat().st_size > 0
+    causes = first_causes(tmp_path / "events" / "scenario.events")
+    assert {causes[pair] for pair in KILLED} <= {"refused", "closed"}
+    assert {causes[pair] for pair in CUT_OR_PAUSED} == {"silence"}
+
+
+def first_causes(log):
+    """(node, its leader) -> why the node gave it up the first time."""
+    found = {}
+    for event in map(json.loads, log.read_text().splitlines()):
+        if event["event"] == "lost":
+            pair = tuple(int(address.rsplit(".", 1)[1]) for address in (event["node"], event["leader"]))
+            found.setdefault(pair, event["cause"])
+    return found
 
 
 @pytest.mark.lab
