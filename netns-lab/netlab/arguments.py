@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from math import inf
 from pathlib import Path
 
 from netlab.discovery import MODES
@@ -54,11 +55,13 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--start", type=_orders, default=("together",), metavar="ORDER,...", help=", ".join(ORDERS))
     found.add_argument("--repeat", type=_positive, default=1, help="runs of each combination")
     found.add_argument(
-        "--rest", type=float, default=10.0, metavar="SECONDS", help="how long to measure at rest; 0: not"
+        "--rest", type=_from_zero, default=10.0, metavar="SECONDS", help="how long to measure at rest; 0: not"
     )
-    found.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="longest wait for stability")
     found.add_argument(
-        "--quiet", type=float, default=3.0, metavar="SECONDS", help="nobody may move for so long (not counted)"
+        "--timeout", type=_above_zero, default=60.0, metavar="SECONDS", help="longest wait for stability"
+    )
+    found.add_argument(
+        "--quiet", type=_from_zero, default=3.0, metavar="SECONDS", help="nobody may move for so long (not counted)"
     )
     found.add_argument("--arp", action="store_true", help="count ARP requests and IPv6 neighbour solicitations")
     found.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures there, and FILE.csv")
@@ -132,7 +135,7 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test.add_argument("--modes", type=_modes, default=MODES, metavar="MODE,...", help=", ".join(MODES))
     test = _test(tests, "stability", "every change of the tree for half a minute", "100,200,300,400,500")
     test.add_argument("--fanout", type=_numbers, default=(2, 8, 64), metavar="P,P...")
-    test.add_argument("--seconds", type=float, default=30.0, help="how long each run is filmed")
+    test.add_argument("--seconds", type=_above_zero, default=30.0, help="how long each run is filmed")
     test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
     test = _test(tests, "peers", "Serf and etcd, where they are installed, in the same lab", "20,50,100,200,300")
     test.add_argument("--systems", type=_systems, default=SYSTEMS, metavar="NAME,...", help=", ".join(SYSTEMS))
@@ -141,19 +144,23 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     test.add_argument("--fanout", type=_numbers, default=(2, 8), metavar="P,P...", help="default: 2,8 (README)")
     test.add_argument("--parts", type=_parts, default=PARTS, metavar="PART,...", help=", ".join(PARTS))
     test.add_argument("--sites", type=Path, metavar="FILE.toml", help="default: netns-lab/sites/four.toml")
-    test.add_argument("--seconds", type=float, default=600.0, help="how long everything trembles")
-    test.add_argument("--rest", type=float, default=60.0, dest="rest_s", metavar="SECONDS", help="measured at rest")
+    test.add_argument("--seconds", type=_above_zero, default=600.0, help="how long everything trembles")
+    test.add_argument(
+        "--rest", type=_from_zero, default=60.0, dest="rest_s", metavar="SECONDS", help="measured at rest"
+    )
     test.add_argument("--timing", choices=TIMINGS, default="lan", help="timing preset of the daemons")
     test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
     test = _test(tests, "siege", "an intruder without the key, who has the lowest address", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
-    test.add_argument("--per-s", type=float, default=2000.0, metavar="RATE", help="datagrams a second, in all")
-    test.add_argument("--seconds", type=float, default=20.0, help="how long it is attacked")
+    test.add_argument("--per-s", type=_above_zero, default=2000.0, metavar="RATE", help="datagrams a second, in all")
+    test.add_argument("--seconds", type=_above_zero, default=20.0, help="how long it is attacked")
     test.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
     test = _test(tests, "prometheus", "the real one finds everybody, and alarms when a node dies", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     test.add_argument("--shorten", type=_times, default=1.0, metavar="TIMES", help="divide all its durations by it")
-    test.add_argument("--rest", type=float, default=60.0, dest="rest_s", metavar="SECONDS", help="measured at rest")
+    test.add_argument(
+        "--rest", type=_from_zero, default=60.0, dest="rest_s", metavar="SECONDS", help="measured at rest"
+    )
 
 
 def _test(
@@ -171,8 +178,8 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     found = _command(commands, "scan", "what a plain full scan asks by ARP, for comparison", named=False)
     found.add_argument("--nodes", type=_positive, default=10, metavar="N", help="hosts; the last one scans")
     found.add_argument("--network", default=NETWORK, help="as for `up`")
-    found.add_argument("--per-s", type=float, default=15.0, metavar="RATE", help="datagrams a second")
-    found.add_argument("--seconds", type=float, default=30.0, help="how long")
+    found.add_argument("--per-s", type=_above_zero, default=15.0, metavar="RATE", help="datagrams a second")
+    found.add_argument("--seconds", type=_above_zero, default=30.0, help="how long")
     found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
 
@@ -182,7 +189,9 @@ def _add_soak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     found.add_argument("--nodes", type=_positive, default=100, metavar="N")
     found.add_argument("--fanout", type=_positive, default=2, metavar="P")
     found.add_argument("--minutes", type=_positive, default=30)
-    found.add_argument("--percent-per-min", type=float, default=10.0, metavar="SHARE", help="nodes ended a minute")
+    found.add_argument(
+        "--percent-per-min", type=_above_zero, default=10.0, metavar="SHARE", help="nodes ended a minute"
+    )
     found.add_argument("--layout", default="dense", help="as for `up`")
     found.add_argument("--seeds", type=_positive, default=0, metavar="N", help="tell daemons of N nodes")
     found.add_argument("--seed", type=int, default=1, help="of the layout and the victims")
@@ -241,6 +250,20 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+def _above_zero(text: str) -> float:
+    number = float(text)
+    if not 0 < number < inf:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def _from_zero(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < inf:
+        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
     return number
 
 

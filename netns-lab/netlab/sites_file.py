@@ -128,7 +128,7 @@ def read(path: Path) -> Topology:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as reason:
-        raise LabError(f"--sites {path}: {reason.strerror}. Give a file such as netns-lab/sites/four.toml.") from None
+        raise _refused(path, f"{reason.strerror}; give a file such as netns-lab/sites/four.toml") from None
     except UnicodeDecodeError:
         raise _refused(path, "no text in UTF-8") from None
     if len(text) > FILE_CHARACTERS_MAX:

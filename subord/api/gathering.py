@@ -55,11 +55,13 @@ async def below(shown: Shown, topic: Topic, form: type[Report], budget_s: float)
 
 
 class Widest(msgspec.Struct, Generic[Report], frozen=True):
-    """The report of `asked`; `note`: why it is not that of the whole tree, None if it is."""
+    """The report of `asked`; `note`: why it is not that of the whole tree, None if it is; `silent`: those above us who
+    did not answer."""
 
     report: Report
     asked: str
     note: str | None
+    silent: tuple[str, ...]
 
 
 async def widest(
@@ -69,18 +71,21 @@ async def widest(
     which is given the seconds that are left. The root is told that everybody is meant."""
     until = trio.current_time() + budget_s
     failures: list[str] = []
+    silent: list[str] = []
     path = documents.path(shown)
     for number, address in enumerate(path):
         words = () if number else EVERYBODY
         left_s = max(0.0, until - trio.current_time())
         report = await _asked(shown, address, Question(topic, words), form, left_s * SHARE_ABOVE)
         if not isinstance(report, AskFailure):
-            return Widest(report, address, _note(failures, address))
+            return Widest(report, address, _note(failures, address), tuple(silent))
+        if not report.reason.startswith((RUNS, BROKE_OFF)):  # these live
+            silent.append(address)
         failures.append(f"{address}{'' if number else ' (root)'} {report.reason}")
     if not path and not shown.roster().is_root:
         failures.append(f"{shown.address} knows no root just now")
     left_s = max(0.0, until - trio.current_time()) * SHARE
-    return Widest(await own(left_s), shown.address, _note(failures, shown.address))
+    return Widest(await own(left_s), shown.address, _note(failures, shown.address), tuple(silent))
 
 
 async def _asked(

@@ -63,7 +63,9 @@ async def find(shown: Shown, budget_s: float) -> ErrorsDocument:
     note = found.note
     if note is None and not found.report.is_whole:
         note = f"{found.asked} knows no root just now: this is what it knows"
-    return _document(found.report, found.asked, note)
+    above = ProblemsDocument(nodes=0, problems=(), silent=found.silent, silent_nodes=len(found.silent))
+    everybody = msgspec.structs.replace(folded([above, found.report]), is_whole=found.report.is_whole)
+    return _document(everybody, found.asked, note)
 
 
 def _document(found: ProblemsDocument, asked: str, note: str | None) -> ErrorsDocument:

@@ -60,6 +60,15 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(*args, **options)  # type: ignore[arg-type]
 
+    def parse_known_args(  # type: ignore[override]  # argparse knows namespaces of other classes, we do not
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Whoever finds an unknown word says so: argparse hands it up to the top, which knows less."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         line = " ".join(message.split())
         tell(f"subord: {line}; see {self.prog} --help")

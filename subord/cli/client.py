@@ -190,7 +190,7 @@ def _say_if_slow(connection: http.client.HTTPConnection, path: str, gives_up_s: 
     waiting = select.poll()
     waiting.register(connection.sock, select.POLLIN)
     if not waiting.poll(SLOW_S * 1000) and _slow_line.acquire(blocking=False):
-        tell(f"subord: the daemon at {path} has not answered for {SLOW_S:g} s; giving up after {gives_up_s:g} s")
+        tell(f"subord: the daemon at {path} has not answered for {SLOW_S:g} s; waiting up to {gives_up_s:g} s")
 
 
 def _seconds(text: str) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from subord.cli import exit_codes
 from subord.cli.errors import CommandError
+from subord.cli.options import add_set
 
 if TYPE_CHECKING:
     from subord.config import Config
@@ -24,6 +25,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "interfaces, addresses and directories are tried by `subord run` only.",
     )
     check.add_argument("file", metavar="FILE", help="the configuration, in TOML")
+    add_set(check)
     check.add_argument("--json", action="store_true", help="print the settings as one JSON object")
 
 
@@ -32,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from subord.config import NO_KEY, ConfigError, dotted, is_without_key, load
 
     try:
-        config = load(arguments.file)
+        config = load(arguments.file, arguments.set)
     except ConfigError as error:
         raise CommandError(str(error), exit_codes.CONFIGURATION) from None
     if is_without_key(config):

@@ -14,6 +14,17 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
     add_socket(parser)
 
 
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """Of a command that reads the configuration."""
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set one key, e.g. cluster.fanout=2; wins over the file; may be given several times",
+    )
+
+
 def add_json(parser: argparse._ActionsContainer) -> None:
     """Of a command whose answer is one document."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -6,6 +6,7 @@ import argparse
 
 from subord.cli import exit_codes
 from subord.cli.errors import CommandError
+from subord.cli.options import add_set
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,13 +19,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "and off.",
     )
     parser.add_argument("--config", metavar="FILE", help="the configuration, in TOML")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="set one key, e.g. cluster.fanout=2; wins over the file; may be given several times",
-    )
+    add_set(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

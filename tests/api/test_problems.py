@@ -76,6 +76,7 @@ async def test_a_root_that_hangs_costs_no_more_than_the_budget(autojump_clock: M
     assert trio.current_time() <= BUDGET_S
     assert (document.asked, document.nodes, document.complete) == ("10.0.0.2", 7, False)
     assert document.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows"
+    assert (document.silent, document.silent_nodes) == (("10.0.0.1",), 1)
 
 
 async def test_when_all_above_hang_we_say_what_we_know(autojump_clock: MockClock) -> None:

@@ -73,8 +73,9 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["config"], "the following arguments are required: ACTION; see subord config --help"),
         (["config", "check"], "the following arguments are required: FILE; see subord config check --help"),
         (["position"], "the following arguments are required: ADDRESS; see subord position --help"),
-        (["position", "10.0.0.1", "--netw", "x"], "unrecognized arguments: --netw x; see subord --help"),
-        (["position", "10.0.0.1", "a\nb"], "unrecognized arguments: a b; see subord --help"),
+        (["position", "10.0.0.1", "--netw", "x"], "unrecognized arguments: --netw x; see subord position --help"),
+        (["position", "10.0.0.1", "a\nb"], "unrecognized arguments: a b; see subord position --help"),
+        (["key", "list", "--bogus"], "unrecognized arguments: --bogus; see subord key list --help"),
         (["run", "--set"], "argument --set: expected one argument; see subord run --help"),
     ],
 )

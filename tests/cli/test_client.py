@@ -144,7 +144,7 @@ def test_the_second_after_which_silence_is_told_belongs_to_the_time(
             ask(path, "/x", timeout_s=2.2)
         assert 2.2 <= time.monotonic() - began < 4.0
     assert capsys.readouterr().err == (
-        f"subord: the daemon at {path} has not answered for 2 s; giving up after 2.2 s\n"
+        f"subord: the daemon at {path} has not answered for 2 s; waiting up to 2.2 s\n"
     )
 
 

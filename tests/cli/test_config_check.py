@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sys
 from pathlib import Path
@@ -99,6 +100,17 @@ def test_a_file_that_seals_nothing_on_any_machine(
     for way in ("insecure = true", 'key_file = "cluster.key"'):
         file_of(tmp_path, f"[cluster]\n{cluster}\n{way}\n[node]\n{node}\n")
         assert main(["config", "check", file]) == 0
+
+
+def test_what_is_set_on_the_command_line_is_checked_with_the_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A unit may say `subord run --config FILE --set KEY=VALUE`: then the file alone is not what the daemon reads."""
+    file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\n')
+    assert main(["config", "check", file, "--set", "cluster.insecure=true", "--set", "cluster.fanout=3"]) == 0
+    assert re.search(r"^ +cluster\.fanout +3$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["config", "check", file, "--set", "cluster.insecure=true", "--set", "cluster.fanout=1"]) == 78
+    assert "cluster.fanout" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_daemon_that_hangs_is_told_once_before_time_is_up(
     with fake_daemon(World().node(3), hung) as path:
         assert main(["top", "--once", "--timeout", "0.5", "--socket", path]) == exit_codes.TRY_AGAIN
     slow, ended = capsys.readouterr().err.splitlines()
-    assert slow == f"subord: the daemon at {path} has not answered for 0.1 s; giving up after 0.5 s"
+    assert slow == f"subord: the daemon at {path} has not answered for 0.1 s; waiting up to 0.5 s"
     assert ended.startswith(f"subord: the daemon at {path} does not answer within 0.5 s")
 
 

@@ -101,7 +101,7 @@ def test_a_daemon_that_hangs(capsys: pytest.CaptureFixture[str], monkeypatch: py
         assert main(["wait", "--socket", path, "--timeout", "0.8", "--json"]) == exit_codes.TRY_AGAIN
     out, err = capsys.readouterr()
     slow, ended = err.splitlines()
-    assert slow == f"subord: the daemon at {path} has not answered for 0.05 s; giving up after 0.8 s"
+    assert slow == f"subord: the daemon at {path} has not answered for 0.05 s; waiting up to 0.8 s"
     found = re.fullmatch(r"the daemon at \S+ has not answered for (\S+) s: is it .*", json.loads(out)["missing"])
     assert found is not None
     assert float(found[1]) >= 0.8

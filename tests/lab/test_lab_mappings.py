@@ -105,6 +105,9 @@ def test_up_deals_performances(tmp_path):
         (("up", "--nodes", "2", "--spread", "0.5"), 2, "neither 0 nor from 1"),
         (("tremble", "1"), 2, "not from 0 to below 1"),
         (("perform", "1", "0"), 2, "not above 0"),
+        (("evaluate", "siege", "--seconds", "-1"), 2, "--seconds: -1 is not above 0"),
+        (("evaluate", "siege", "--per-s", "nan"), 2, "--per-s: nan is not above 0"),
+        (("stabilise", "--nodes", "2", "--rest", "-1"), 2, "--rest: -1 is not 0 or more"),
     ],
 )
 def test_wrong_input(tmp_path, arguments, code, words):

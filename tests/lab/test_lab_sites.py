@@ -140,7 +140,11 @@ def test_refused_files(tmp_path, text, sentence):
         (["--nodes", 3], LINK + 'sites = [{name="a", nodes=4}, {name="b"}]', "4 nodes alone, and the lab has 3"),
         ([], TWO + LINK, "How many nodes"),
         (["--nodes", 3, "--layout", "routed"], TWO + LINK, "leave one out. Nothing was started."),
-        (["--nodes", 3], None, "No such file or directory. Give a file such as"),
+        (
+            ["--nodes", 3],
+            None,
+            "it.toml: No such file or directory; give a file such as netns-lab/sites/four.toml. Nothing was",
+        ),
     ],
 )
 def test_refused_labs(tmp_path, arguments, text, sentence):
