@@ -99,7 +99,7 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, netwo
             assert lab.run(9, "python", "-c", code, address.format(2), "the last").returncode == 0
             assert listener.stdout.readline() == f"{overheard}\n"
     assert (asked["requests"], asked["silent"], asked["strangers"], asked["lost"]) == (10, 3, 0, 0)
-    assert 3 <= asked["per_s_max"] <= 10
+    assert 1 <= asked["per_s_max"] <= 10  # how many fall into one second is the machine's business
 
 
 def test_without_nft_requests_are_heard_by_all(monkeypatch):
