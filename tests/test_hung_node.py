@@ -1,6 +1,7 @@
 """A node that hangs keeps no command from its answer: real daemons, of which one is stopped (SIGSTOP).
 
-The bounds are generous, because machines of tests are busy; what is checked is that nobody waits for who hangs.
+How long an answer takes is a matter of the machine; what is checked is the order: the answer is there before anybody
+has given up who hangs, which takes `wan` nodes 7.5 s or more.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -24,7 +26,6 @@ __all__ = ["inside"]  # a fixture
 
 NODES = 5
 OPTIONS = ("cluster.fanout=2", "cluster.timing=wan", f"cluster.network={SINGLE}.[1-9]")
-WITHIN_S = 4.0  # the daemon has its answer within 0.8 s
 PAGES = ("tree?form=rows", "errors", "members", "changes", "keys", "why", "status")
 COMMANDS = {
     "tree": "incomplete: ",
@@ -85,29 +86,44 @@ def asked(node: Started, *commands: str) -> dict[str, Answer]:
     return answers
 
 
-def is_whole(answer: Answer) -> bool:
+def is_whole(node: Started, command: str) -> bool:
     """On a busy machine one may be late."""
+    (answer,) = asked(node, command).values()
     assert answer.exit_code == 0, answer
     return "incomplete" not in answer.text
 
 
-def test_when_the_root_hangs_all_commands_say_what_is_known(cluster: dict[int, Started]) -> None:
-    node = cluster[5]
-    until(lambda: all(is_whole(answer) for answer in asked(node, *COMMANDS).values()), "all answers are complete")
+@contextmanager
+def hung(cluster: dict[int, Started], what: str) -> Iterator[None]:
+    """The root hangs meanwhile, and nobody has noticed when it goes on."""
+    before = losses(cluster)
     cluster[1].tell(signal.SIGSTOP)
     try:
-        for page in PAGES:
-            began = time.monotonic()
-            node.show(page)
-            assert time.monotonic() - began < WITHIN_S, page
-        answers = asked(node, *COMMANDS)
-        other = main(["why", f"{SINGLE}.1", "--socket", str(node.control)])
+        yield
+        assert losses(cluster) == before, f"{what}: not answered before the root was given up"
     finally:
         cluster[1].tell(signal.SIGCONT)
-    for command, answer in answers.items():
+    until(lambda: cluster[5].show("tree?form=rows")["complete"], "the root answers again")
+
+
+def losses(cluster: dict[int, Started]) -> int:
+    return sum(event["event"] == "lost" for number in (2, 3) for event in cluster[number].events)
+
+
+def test_when_the_root_hangs_all_commands_say_what_is_known(cluster: dict[int, Started]) -> None:
+    node = cluster[5]
+    for command in COMMANDS:
+        until(partial(is_whole, node, command), f"the answer to {command} is complete")
+    for page in PAGES:
+        with hung(cluster, page):
+            node.show(page)
+    for command, piece in COMMANDS.items():
+        with hung(cluster, command):
+            (answer,) = asked(node, command).values()
         assert answer.exit_code == 0, (command, answer)
-        assert COMMANDS[command] in answer.text, (command, answer)
-    assert other == exit_codes.TRY_AGAIN
+        assert piece in answer.text, (command, answer)
+    with hung(cluster, "why"):
+        assert main(["why", f"{SINGLE}.1", "--socket", str(node.control)]) == exit_codes.TRY_AGAIN
     assert f"{SINGLE}.[1-5]" in main_output(cluster[1], "members", "--fold")
 
 
