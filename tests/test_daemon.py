@@ -27,6 +27,7 @@ import pytest
 import subord
 from subord.cli import exit_codes, main
 from subord.cli.client import ask
+from subord.runtime.mail import COMPLAINT_S
 
 WAIT_S_MAX = 30.0
 SOURCE = str(Path(subord.__file__).parents[1])
@@ -212,15 +213,13 @@ def start(inside: list[str], folder: Path) -> Iterator[Start]:
 
 
 def test_sigterm_says_goodbye_and_leaves_nothing_behind(start: Start) -> None:
-    first = start(f"{SINGLE}.1")
+    first = start(f"{SINGLE}.1", f"node.grace_s={2 * WAIT_S_MAX:g}")  # that must not be waited for
     until(first.is_ready, "the first is ready")
     second = start(f"{SINGLE}.2")
     until(second.is_ready, "the second is ready")
     until(lambda: second.show("status")["leader"] == f"{SINGLE}.1", "the second follows the first")
-    began = time.monotonic()
     first.tell(signal.SIGTERM)
     assert first.ended() == 0
-    assert time.monotonic() - began < 2.0 + 0.5 + 2.0  # grace, second lock, and a machine under load
     assert not first.control.exists()
     assert first.events[-1]["event"] == "stopped"
     until(lambda: second.show("status")["phase"] == "root", "the second has taken over")
@@ -406,9 +405,7 @@ def test_a_stopped_daemon_holds_no_epilog_up(start: Start, capsys: pytest.Captur
     daemon = start(f"{SINGLE}.1")
     until(daemon.is_ready, "it is ready")
     daemon.tell(signal.SIGSTOP)
-    began = time.monotonic()
-    assert main(["job-done", "--socket", str(daemon.control)]) == exit_codes.TRY_AGAIN
-    assert time.monotonic() - began < 1 + 2.0  # a machine under load
+    assert main(["job-done", "--socket", str(daemon.control)]) == exit_codes.TRY_AGAIN  # else it would wait for ever
     assert "does not answer within 0.7 s" in capsys.readouterr().err
     daemon.tell(signal.SIGCONT)
 
@@ -808,17 +805,15 @@ from subord.wire import HEADER, encode
 target, chance = (sys.argv[1], 7117), random.Random(7)
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     sock.bind((sys.argv[2], 0))
-    sock.settimeout(float(sys.argv[3]))
     for number in range(100):
         for _ in range(4):
             head = HEADER if chance.random() < 0.5 else b""
             sock.sendto(head + chance.randbytes(chance.randrange(1, 1300)), target)
         text = f"{number}\\nINFO a line of our own\\x1b[2J"
         sock.sendto(encode(Propose(1, 1, Terms(text, 8, 8, "ip", "complete", "lab"), Wish.HOME)), target)
-        try:
-            sock.recv(2000)  # the refusal: so that we do not send faster than can be read
-        except OSError:
-            pass
+        if number % 10 == 9:
+            print(number + 1, flush=True)
+            sys.stdin.readline()  # so that we do not send faster than can be read
 for number in range(60):
     with socket.create_connection(target, 20, (sys.argv[2], 0)) as sock:
         try:
@@ -835,9 +830,19 @@ SEALED_REASONS = ("too_short", "not_subord", "unsealed", "oversized", "unknown_v
 UDP_REASONS = ("too_short", "not_subord", "malformed", "oversized", "unknown_version")
 
 
-def make_noise(inside: list[str], target: str, source: str, answered_within_s: float) -> None:
-    command = [*inside, sys.executable, "-c", NOISE, target, source, str(answered_within_s)]
-    subprocess.run(command, env=ENVIRONMENT, check=True, timeout=60)
+def make_noise(inside: list[str], target: str, source: str, are_read: Callable[[int], bool]) -> None:
+    """`are_read(n)`: whether all of the first n volleys were."""
+    command = [*inside, sys.executable, "-c", NOISE, target, source]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=ENVIRONMENT, text=True, **pipes) as noisy:  # type: ignore[call-overload]
+        try:
+            for line in noisy.stdout:
+                until(partial(are_read, int(line)), f"{line.strip()} volleys are read")
+                noisy.stdin.write("go on\n")
+                noisy.stdin.flush()
+            assert noisy.wait(WAIT_S_MAX) == 0
+        finally:
+            noisy.kill()
 
 
 def tells_no_tales(each: Started) -> None:
@@ -852,11 +857,18 @@ def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared
     first, second = shared
     before = [each.show("status") for each in shared]
     for target, each in enumerate(shared, 1):
-        make_noise(inside, f"{SHARED}.{target}", f"{SHARED}.9", 0.002)
+        began = time.monotonic()
+        make_noise(
+            inside,
+            f"{SHARED}.{target}",
+            f"{SHARED}.9",
+            lambda volleys, each=each: dropped_all(each, 5 * volleys, *SEALED_REASONS),
+        )
         until(partial(dropped_all, each, 60, *STREAM_REASONS), "the noise on TCP is counted")
         until(partial(dropped_all, each, 500, *SEALED_REASONS), "that on UDP is, too")
         tells_no_tales(each)
-        assert len([line for line in each.log.splitlines() if f"datagram from {SHARED}.9" in line]) == 1
+        told = len([line for line in each.log.splitlines() if f"datagram from {SHARED}.9" in line])
+        assert 1 <= told <= 1 + (time.monotonic() - began) / COMPLAINT_S
     after = [each.show("status") for each in shared]
     same = ("incarnation", "phase", "place", "leader", "path", "leader_changes", "subtree_nodes")
     assert [{key: each[key] for key in same} for each in after] == [
@@ -871,7 +883,7 @@ def test_noise_where_nothing_is_sealed_is_counted_and_refusals_are_told_now_and_
 ) -> None:
     daemon = start(f"{SINGLE}.1", "cluster.key_file=", "cluster.insecure=true")
     until(daemon.is_ready, "it is ready")
-    make_noise(inside, f"{SINGLE}.1", f"{SINGLE}.9", 1)
+    make_noise(inside, f"{SINGLE}.1", f"{SINGLE}.9", lambda volleys: dropped_all(daemon, 4 * volleys, *UDP_REASONS))
     until(partial(dropped_all, daemon, 60, "stream_malformed"), "the noise on TCP is counted")
     until(partial(dropped_all, daemon, 400, *UDP_REASONS), "that on UDP is, too")
     tells_no_tales(daemon)

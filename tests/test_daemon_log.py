@@ -139,9 +139,7 @@ def test_a_reader_that_does_not_read_stops_nobody(begin: Begin, capsys: pytest.C
     until(lambda: Path(daemon.control).exists(), "it runs")
     until(lambda: daemon.command("wait", "--timeout", "20") == 0, "it has its place")
     assert daemon.command("log-level", "info") == 0
-    began = time.monotonic()
-    assert daemon.end() == 0
-    assert time.monotonic() - began < 2 + 1 + 5  # goodbyes, patience with the pipe, a machine under load
+    assert daemon.end() == 0  # else it would wait for ever
     os.close(reader)
     capsys.readouterr()
 
