@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from subord.cli import exit_codes
-from subord.cli.client import SilentError, UnreachableError, add_timeout, ask
+from subord.cli.client import SilentError, UnreachableError, _left_s, add_timeout, ask
 from subord.cli.errors import CommandError
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, never, says
@@ -137,14 +137,22 @@ def test_the_second_after_which_silence_is_told_belongs_to_the_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("subord.cli.client._slow_line", threading.Lock())
-    monkeypatch.setattr("subord.cli.client.SLOW_S", 2.0)
+    monkeypatch.setattr("subord.cli.client.SLOW_S", 0.5)
+    left_s: list[float] = []
+
+    def left(until: float) -> float:
+        left_s.append(until - time.monotonic())
+        return _left_s(until)
+
+    monkeypatch.setattr("subord.cli.client._left_s", left)
     with fake_daemon(World().node(4), {"/x": never}) as path:
         began = time.monotonic()
-        with pytest.raises(SilentError, match=r"does not answer within 2\.2 s"):
-            ask(path, "/x", timeout_s=2.2)
-        assert 2.2 <= time.monotonic() - began < 4.0
+        with pytest.raises(SilentError, match=r"does not answer within 0\.7 s"):
+            ask(path, "/x", timeout_s=0.7)
+        assert time.monotonic() - began >= 0.7
+    assert left_s[0] < 0.3, "it begins to read with what is left"
     assert capsys.readouterr().err == (
-        f"subord: the daemon at {path} has not answered for 2 s; waiting up to 2.2 s\n"
+        f"subord: the daemon at {path} has not answered for 0.5 s; waiting up to 0.7 s\n"
     )
 
 

@@ -76,7 +76,15 @@ def test_it_waits_until_the_state_comes() -> None:
         (["--state", "stable", "--nodes", "12"], True, "not stable after 0.1 s: 11 live nodes instead of 12"),
     ],
 )
-def test_time_is_up(words: list[str], placed: bool, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_is_up(
+    words: list[str],
+    placed: bool,
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("subord.cli.wait.POLL_S_MIN", 20.0)  # a look may take longer, where the daemon is slow
+    monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 20.0)
     node = World().node(4)
     node.placed = placed
     with fake_daemon(node) as path:
