@@ -59,7 +59,8 @@ def test_a_full_table_says_so(monkeypatch):
 
 SEND = """
 import socket, sys
-socket.socket({family}, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), (sys.argv[1], 9))
+for target in sys.argv[2:]:
+    socket.socket({family}, socket.SOCK_DGRAM).sendto(sys.argv[1].encode(), (target, 9))
 """
 LISTEN = """
 import ipaddress, socket, sys
@@ -92,14 +93,13 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, netwo
         command = netlab("enter").command_in(lab.options.name, "2", ["python", "-c", LISTEN, known, *unknown])
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
             assert listener.stdout.readline() == "ready\n"
-            for target in (known, *unknown):
-                assert lab.run(9, "python", "-c", code, target, "?").returncode == 0
+            assert lab.run(9, "python", "-c", code, "?", known, *unknown).returncode == 0  # all in one second
             wait_until(lambda: lab.arp()["requests"] >= 10, "one request, and three for each that is silent")
             asked = lab.arp()
-            assert lab.run(9, "python", "-c", code, address.format(2), "the last").returncode == 0
+            assert lab.run(9, "python", "-c", code, "the last", address.format(2)).returncode == 0
             assert listener.stdout.readline() == f"{overheard}\n"
     assert (asked["requests"], asked["silent"], asked["strangers"], asked["lost"]) == (10, 3, 0, 0)
-    assert 1 <= asked["per_s_max"] <= 10  # how many fall into one second is the machine's business
+    assert 4 <= asked["per_s_max"] <= 10
 
 
 def test_without_nft_requests_are_heard_by_all(monkeypatch):

@@ -52,7 +52,7 @@ def ask(lab, position, *words):
         [SUBORD, *words, "--json", "--socket", str(lab.control_socket(position))],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=60,
         check=True,
     )
     return json.loads(done.stdout)
