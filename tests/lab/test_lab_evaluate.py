@@ -65,11 +65,13 @@ def test_stability(tmp_path):
     assert result.returncode == 0, result.stderr
     three, five = json.loads(file.read_text())
     assert (three["nodes"], five["nodes"]) == (3, 5)
-    assert (five["roots"], five["depth"], five["placed"], five["places_per_node"]) == (1, 2, 5, 1.0)
-    assert (five["fault"], sum(five["places_by_second"])) == (None, 5)
+    assert (five["fault"], five["roots"], five["depth"], five["placed"]) == (None, 1, 2, 5)
     assert 0 < five["last_change_s"] < five["filmed_s"] == 3
     events = [json.loads(line) for line in (tmp_path / "stability-5-2-0.jsonl").read_text().splitlines()]
-    assert sum(event["event"] == "place" for event in events) == 5
+    begun_at = min(event["mono"] for event in events if event["event"] == "lab_forked")
+    film = [event for event in events if event["event"] == "place" and event["mono"] <= begun_at + 3]
+    assert len(film) == sum(five["places_by_second"]) == pytest.approx(5 * five["places_per_node"])
+    assert len({event["node"] for event in film}) == 5  # who is late may be a guest first, and have two places
     assert "one root" in result.stdout
 
 
