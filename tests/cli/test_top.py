@@ -224,7 +224,7 @@ def test_without_colours_nothing_is_coloured() -> None:
 
 
 def test_a_daemon_that_goes_away_is_told_and_waited_for() -> None:
-    with daemon(World()) as path, terminal(path, "--timeout", "0.5") as screen:
+    with daemon(World()) as path, terminal(path) as screen:
         screen.until(lambda shown: "11 nodes, depth 3" in shown)
         hidden = f"{path}.hidden"
         os.rename(path, hidden)
