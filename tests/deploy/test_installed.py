@@ -162,7 +162,7 @@ def test_a_key_that_was_copied_as_root_is_given_to_the_daemon(running: Machine) 
 
 def test_started_means_that_the_node_has_its_place(running: Machine) -> None:
     running.run("systemctl", "restart", "subord")
-    assert running.shown("StatusText") == "root, 0 below"
+    until(lambda: running.shown("StatusText") == "root, 0 below", "it has said what it is")  # after it was ready
     assert running.asked("subord", "tree").splitlines()[-1] == "10.0.0.1"
 
 
@@ -229,7 +229,8 @@ def test_stopping_says_goodbye(running: Machine) -> None:
     keys = [f"--set={key}={value}" for key, value in SECOND_KEYS.items()]
     running.run("systemd-run", *SECOND, "subord", "run", "--config", CONFIG, *keys)
     try:
-        assert running.shown("StatusText", "second") == "subordinate of 10.0.0.1, level 1, 0 below"
+        below = "subordinate of 10.0.0.1, level 1, 0 below"
+        until(lambda: running.shown("StatusText", "second") == below, "the second follows the first")
         running.run("systemctl", "stop", "subord")
         assert (running.shown("Result"), running.shown("ExecMainStatus")) == ("success", "0")
         until(lambda: running.shown("StatusText", "second") == "root, 0 below", "the second is root")
