@@ -55,8 +55,10 @@ async def below(shown: Shown, topic: Topic, form: type[Report], budget_s: float)
 
 
 class Widest(msgspec.Struct, Generic[Report], frozen=True):
-    """The report of `asked`; `note`: why it is not that of the whole tree, None if it is; `silent`: those above us who
-    did not answer."""
+    """The report of `asked`; `note`: why it is not that of the whole tree, None if it is.
+
+    `silent`: those above us who did not answer.
+    """
 
     report: Report
     asked: str
