@@ -114,6 +114,7 @@ async def test_an_older_daemon_is_not_called_silent(
     assert (document.older, document.older_nodes, document.silent) == (("10.0.0.2",), 7, ())
     below = await problems.find(WithOlder(World({2: None, 4: 2}), 4), BUDGET_S)
     assert below.note == f"10.0.0.2 (root) {reason}: this is what 10.0.0.4 knows"
+    assert (below.silent, below.silent_nodes) == ((), 0)
 
 
 async def test_other_keys_and_versions_are_a_trouble_of_the_few(tmp_path: Path) -> None:
