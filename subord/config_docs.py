@@ -39,8 +39,8 @@ On a loopback address, or with `insecure`, none is needed.
 
 - `subord config check FILE` says whether a file is right, without starting anything, and shows all
   settings that follow from it.
-- `subord run --set cluster.fanout=2` sets one key and wins over the file. The value is TOML; what is not
-  TOML counts as a string, so `--set node.interface=eth0` needs no quotes.
+- `subord run --set cluster.fanout=2` sets one key and wins over the file, also for `subord config check`.
+  The value is TOML; what is not TOML counts as a string, so `--set node.interface=eth0` needs no quotes.
 - A mistake stops the daemon before it has done anything: one line on standard error names the file, the
   line and the key, and the exit code is 78. Unknown keys are mistakes. While the resolver does not answer for a
   name of the host list the exit code is 75: try again.

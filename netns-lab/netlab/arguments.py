@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import signal
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 
 from netlab.discovery import MODES
@@ -247,49 +247,60 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    digits = text.strip()
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 9 else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
     return number
 
 
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = inf
+    if not isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text} is not a number")
+    return number
+
+
 def _above_zero(text: str) -> float:
-    number = float(text)
-    if not 0 < number < inf:
+    number = _number(text)
+    if number <= 0:
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return number
 
 
 def _from_zero(text: str) -> float:
-    number = float(text)
-    if not 0 <= number < inf:
+    number = _number(text)
+    if number < 0:
         raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
     return number
 
 
 def _spread(text: str) -> float:
-    times = float(text)
+    times = _number(text)
     if times != 0 and not 1 <= times <= SPREAD_MAX:
         raise argparse.ArgumentTypeError(f"{text} is neither 0 nor from 1 to {SPREAD_MAX:g}")
     return times
 
 
 def _times(text: str) -> float:
-    times = float(text)
+    times = _number(text)
     if not 1 <= times <= 100:
         raise argparse.ArgumentTypeError(f"{text} is not from 1 to 100")
     return times
 
 
 def _share(text: str) -> float:
-    share = float(text)
+    share = _number(text)
     if not 0 <= share < 1:
         raise argparse.ArgumentTypeError(f"{text} is not from 0 to below 1")
     return share
 
 
 def _jobs(text: str) -> float:
-    jobs = float(text)
+    jobs = _number(text)
     if not 0 < jobs <= JOBS_PER_HOUR_MAX:
         raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most {JOBS_PER_HOUR_MAX:g}")
     return jobs

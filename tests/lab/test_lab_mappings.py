@@ -105,7 +105,9 @@ def test_up_deals_performances(tmp_path):
         (("tremble", "1"), 2, "not from 0 to below 1"),
         (("perform", "1", "0"), 2, "not above 0"),
         (("evaluate", "siege", "--seconds", "-1"), 2, "--seconds: -1 is not above 0"),
-        (("evaluate", "siege", "--per-s", "nan"), 2, "--per-s: nan is not above 0"),
+        (("evaluate", "siege", "--per-s", "nan"), 2, "--per-s: nan is not a number"),
+        (("evaluate", "siege", "--seconds", "soon"), 2, "--seconds: soon is not a number"),
+        (("soak", "--minutes", "x"), 2, "--minutes: x is not 1 or more"),
         (("stabilise", "--nodes", "2", "--rest", "-1"), 2, "--rest: -1 is not 0 or more"),
     ],
 )
