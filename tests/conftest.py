@@ -8,6 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+import skips
 from hypothesis import settings
 
 
@@ -32,8 +33,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     outcome = yield
     report = outcome.get_result()
     reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
-    if os.environ.get("CI") and ("(Debian: " in reason or "apt-get install " in reason):
+    if os.environ.get("CI") and skips.packages(reason):
         report.outcome, report.longrepr = "failed", f"{reason}; CI must install it"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Which tests were skipped, and the command that brings what they miss."""
+    reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", [])]
+    lines = list(skips.summary(reasons))
+    if lines:
+        terminalreporter.section("skipped tests")
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -61,11 +60,10 @@ journal --priority warning >"$OUT/warnings"
 @pytest.fixture(scope="module")
 def journals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sequence[dict[str, Any]]]:
     """What `journalctl` shows of a daemon that lived, of one that could not start, and of one with a mistake."""
-    if os.geteuid() != 0 or not os.access(JOURNALD, os.X_OK):
-        pytest.skip("needs root and systemd-journald (Debian: systemd)")
-    for program in ("systemd-cat", "journalctl", "unshare"):
-        if shutil.which(program) is None:
-            pytest.skip(f"needs {program}")
+    if os.geteuid() != 0:
+        pytest.skip("only root can start a systemd-journald")
+    if not os.access(JOURNALD, os.X_OK):
+        pytest.skip("no systemd-journald here: apt-get install systemd")
     if subprocess.run([*APART, "mount", "-t", "tmpfs", "none", "/run"], check=False).returncode:
         pytest.skip("no mount namespaces here")
     out = tmp_path_factory.mktemp("journal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -52,7 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "subord.toml").touch()
     program = folder / "bin" / "subord"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m subord "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m subord "$@"\n')
     program.chmod(0o755)
     with fake_daemon(World().node(1)) as path:
         (folder / "socket").symlink_to(path)

@@ -21,7 +21,7 @@ CONTAINER = (REPOSITORY / "deploy" / "Containerfile").read_text()
 def exposure(unit: Path) -> float:
     """What `systemd-analyze security` thinks of a unit: 0 (best) to 10."""
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("no `systemd-analyze` here (Debian: systemd)")
+        pytest.skip("no `systemd-analyze` here: apt-get install systemd")
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", unit]
     told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     if "unrecognized option" in told.stderr:

@@ -22,6 +22,8 @@ import pytest
 WAIT_S_MAX = 60.0
 STEP_S_MAX = 300.0
 """For a boot, and for one command inside: on a busy machine an installation takes minutes."""
+PROGRAMS = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "ssh-keygen": "openssh-client"}
+"""What makes and boots machines, and the Debian package of each."""
 PLAIN = ("env", "-i", "HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 INSIDE = "python3,systemd,systemd-sysv,dbus,iproute2,python3-apt,sudo,openssh-server,openssh-client,curl,prometheus"
 """What the root has beside a minimal Debian: ways in, a wire, and what is installed beside us; it has no way out."""
@@ -39,10 +41,8 @@ def obstacle() -> str | None:
     """Why there can be no machine here; None: there can."""
     if os.geteuid() != 0:
         return "a machine is booted by root only"
-    for program, package in (("mmdebstrap", "mmdebstrap"), ("systemd-nspawn", "systemd-container")):
-        if shutil.which(program) is None:
-            return f"no `{program}` here (Debian: {package})"
-    return None
+    missing = {program: package for program, package in PROGRAMS.items() if shutil.which(program) is None}
+    return f"no {' and '.join(missing)} here: apt-get install {' '.join(missing.values())}" if missing else None
 
 
 def impossible(reason: str) -> NoReturn:

@@ -81,7 +81,7 @@ LABS = [
 
 @pytest.mark.parametrize("rootless", [False, True])
 @pytest.mark.parametrize(("address", "network", "family"), LABS)
-def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(address, network, family, rootless):
+def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, network, family, rootless):
     """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (errands.py)."""
     code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]

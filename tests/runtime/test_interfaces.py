@@ -179,21 +179,20 @@ def listed_in_namespace(commands: str) -> dict[str, list[str]]:
     return listed
 
 
-def namespaces_possible() -> bool:
-    if shutil.which("unshare") is None or shutil.which("ip") is None:
-        return False
-    return subprocess.run(["unshare", "-Urn", "true"], capture_output=True, check=False).returncode == 0
+@pytest.fixture
+def needs_namespaces() -> None:
+    if shutil.which("ip") is None:
+        pytest.skip("no `ip` here: apt-get install iproute2")
+    if subprocess.run(["unshare", "-Urn", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no unprivileged network namespaces here")
 
 
-needs_namespaces = pytest.mark.skipif(not namespaces_possible(), reason="no unprivileged network namespaces here")
-
-
-@needs_namespaces
+@pytest.mark.usefixtures("needs_namespaces")
 def test_a_namespace_with_nothing_but_a_loopback_that_is_down() -> None:
     assert listed_in_namespace("") == {"lo": []}
 
 
-@needs_namespaces
+@pytest.mark.usefixtures("needs_namespaces")
 def test_secondary_addresses_are_all_listed() -> None:
     listed = listed_in_namespace(
         """

@@ -150,7 +150,7 @@ class Exporter:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://localhost:{self.server.server_port}/metrics"
+        self.url = f"http://127.0.0.1:{self.server.server_port}/metrics"
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
 
     def __enter__(self) -> Exporter:

@@ -1,0 +1,50 @@
+"""What a test run says at its end of the tests that it skipped (tests/helpers/skips.py)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import skips
+
+TESTS = Path(__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("reason", "packages"),
+    [
+        ("no chromium here: apt-get install chromium chromium-driver", ("chromium", "chromium-driver")),
+        ("`nft` is not installed: on Debian `apt-get install nftables`.", ("nftables",)),
+        ("promtool is not installed (Debian: apt-get install prometheus)", ("prometheus",)),
+        ("no compiler: apt-get install g++ libc6.1-dev.", ("g++", "libc6.1-dev")),
+        ("root may read everything", ()),
+    ],
+)
+def test_packages_that_a_reason_names(reason: str, packages: tuple[str, ...]) -> None:
+    assert skips.packages(reason) == packages
+
+
+def test_one_command_installs_all() -> None:
+    reasons = ["no zsh: apt-get install zsh", "no a: apt-get install zsh fish", "no zsh: apt-get install zsh", "root"]
+    assert list(skips.summary(reasons)) == [
+        "     2 for want of zsh",
+        "     1 for want of fish zsh",
+        "     1 root",
+        "To run those for want of packages: apt-get install fish zsh",
+    ]
+
+
+def test_nothing_skipped_says_nothing() -> None:
+    assert list(skips.summary([])) == []
+
+
+def test_no_reason_names_packages_in_another_form() -> None:
+    """It would be missing in the command, and CI would skip what it should run."""
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in TESTS.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\(Debian: (?!apt-get install )", line) and path != Path(__file__)
+    ]
+    assert found == []
