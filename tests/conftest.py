@@ -25,6 +25,9 @@ settings.load_profile("subord")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="also run the tests marked `long`")
+    parser.addoption(
+        "--quick", action="store_true", help="the first tier: what needs neither seconds nor real programs"
+    )
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -60,17 +63,26 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --all the long tests are deselected, and pytest counts them in its last line.
+    """What is not of the tier is deselected, and pytest counts it in its last line.
 
     Of several workers each takes a group at a time, the labs first, because they take longest.
     """
+    wanted = _is_quick if config.getoption("--quick") else _is_not_long
     if not config.getoption("--all"):
-        long = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+        items[:] = [item for item in items if wanted(item)]
     items.sort(key=lambda item: item.get_closest_marker("lab") is None)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
+
+
+def _is_not_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("long") is None
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    marked = any(item.get_closest_marker(each) for each in ("long", "lab", "slow"))
+    return not marked and item.path.parent.name not in ("deploy", "browser")
 
 
 def group_of(item: pytest.Item) -> str:

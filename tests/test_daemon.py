@@ -29,6 +29,8 @@ from subord.cli import exit_codes, main
 from subord.cli.client import ask
 from subord.runtime.mail import COMPLAINT_S
 
+pytestmark = pytest.mark.slow
+
 WAIT_S_MAX = 30.0
 SOURCE = str(Path(subord.__file__).parents[1])
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}

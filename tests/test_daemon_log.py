@@ -20,6 +20,8 @@ from ports import free_port
 
 from subord.cli import main
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("LOG_LEVEL", "JOURNAL_STREAM")}
 WAIT_S_MAX = 30.0
 

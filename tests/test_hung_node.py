@@ -22,6 +22,8 @@ import pytest
 from subord.cli import exit_codes, main
 from tests.test_daemon import ENVIRONMENT, SINGLE, Started, inside, until
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["inside"]  # a fixture
 
 NODES = 5

@@ -21,6 +21,8 @@ from subord.api.serve import Response
 from tests.api.fake_shown import World
 from tests.test_docs import build
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[1]
 DEPLOY = REPOSITORY / "deploy" / "prometheus"
 RULES = yaml.safe_load((DEPLOY / "subord.rules.yml").read_text(encoding="utf-8"))

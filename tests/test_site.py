@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
 ELSEWHERE = {"lab": "netns-lab/README.md", "changelog": "CHANGELOG.md"}

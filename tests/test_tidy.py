@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,35 +52,41 @@ def identifiers(source: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=name)
-def test_functions_are_short(path: Path) -> None:
-    long = {function: lines for function, lines in functions(path.read_text()) if lines > FUNCTION_LINES_MAX}
-    assert long == {}, f"longer than {FUNCTION_LINES_MAX} lines"
+def offenders(paths: Iterable[Path], complaint: Callable[[str], object]) -> dict[str, object]:
+    """The files whose text gives a reason to complain, with the reason."""
+    found = {name(path): complaint(path.read_text(encoding="utf-8")) for path in paths}
+    return {file: reason for file, reason in found.items() if reason}
 
 
-@pytest.mark.parametrize("path", CODE, ids=name)
-def test_files_are_short(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= FILE_LINES_MAX
+def test_functions_are_short() -> None:
+    def long(source: str) -> dict[str, int]:
+        return {function: lines for function, lines in functions(source) if lines > FUNCTION_LINES_MAX}
+
+    assert offenders(PYTHON, long) == {}
 
 
-@pytest.mark.parametrize("path", [path for path in PYTHON if path.read_text()], ids=name)
-def test_every_file_opens_with_its_intuition(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text())), "a file says first what it is about"
+def test_files_are_short() -> None:
+    assert offenders(CODE, lambda source: max(0, len(source.splitlines()) - FILE_LINES_MAX)) == {}
 
 
-@pytest.mark.parametrize("path", CORE, ids=name)
-def test_the_core_uses_the_words_of_the_paper(path: Path) -> None:
-    assert {each for each in identifiers(path.read_text()) if SYNONYMS.search(each)} == set()
+def test_every_file_says_first_what_it_is_about() -> None:
+    assert offenders(PYTHON, lambda source: source and not ast.get_docstring(ast.parse(source))) == {}
 
 
-@pytest.mark.parametrize("path", CORE, ids=name)
-def test_the_core_has_neither_clock_nor_chance_of_its_own(path: Path) -> None:
-    assert CLOCKS_AND_CHANCE.findall(path.read_text()) == []
+def test_the_core_uses_the_words_of_the_paper() -> None:
+    assert offenders(CORE, lambda source: {each for each in identifiers(source) if SYNONYMS.search(each)}) == {}
 
 
-@pytest.mark.parametrize("path", [*CODE, *TESTS], ids=name)
-def test_no_path_of_one_machine(path: Path) -> None:
-    assert [line for line in path.read_text().splitlines() if MACHINE_PATHS.search(line)] == []
+def test_the_core_has_neither_clock_nor_chance_of_its_own() -> None:
+    assert offenders(CORE, CLOCKS_AND_CHANCE.findall) == {}
+
+
+def test_no_path_of_one_machine() -> None:
+    assert offenders([*CODE, *TESTS], MACHINE_PATHS.findall) == {}
+
+
+def test_an_offender_is_named() -> None:
+    assert offenders(CODE[:1], len) == {name(CODE[0]): len(CODE[0].read_text(encoding="utf-8"))}
 
 
 def test_names_of_test_modules_are_unique() -> None:

@@ -114,7 +114,7 @@ def _pip(scratch: Path, *words: str, repository: Path) -> None:
     home = scratch / "pip"
     if not home.exists():
         run(PYTHON, "-m", "venv", str(home))
-    os.environ["PIP_CONSTRAINT"] = str(repository / "constraints.txt")  # also for what only builds the wheel
+    os.environ["PIP_CONSTRAINT"] = (repository / "constraints.txt").as_uri()  # also for what only builds the wheel
     try:
         run(str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *words)
     except BuildError as error:

@@ -16,6 +16,8 @@ from subord.cli import main
 from subord.sim import campaign, script_file
 from subord.sim.campaign import SEEDS_AT_ONCE, Verdict
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 SUBORD = (sys.executable, "-m", "subord")
 STARTS_WITHIN_S = 60.0

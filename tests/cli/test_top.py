@@ -29,6 +29,8 @@ from tests.api.served_node import fake_daemon, never, says
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 from tests.cli.test_events import SOME, WALL, answer
 
+pytestmark = pytest.mark.slow
+
 TOP = [*SUBORD, "top", "--interval", "0.2", "--socket"]
 
 

@@ -16,6 +16,8 @@ from subord.cli.wait import QUIET_S, unstable
 from tests.api.fake_shown import FakeShown, World
 from tests.api.served_node import fake_daemon, never, says
 
+pytestmark = pytest.mark.slow
+
 STABLE: dict[str, Any] = {
     "nodes": 11,
     "complete": True,

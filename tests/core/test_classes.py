@@ -25,24 +25,24 @@ def test_class_of_a_quantity(quantity: float, number: int) -> None:
     assert class_of(quantity) == number
 
 
-@pytest.mark.parametrize("number", range(1, CLASS_MAX + 1))
-def test_the_middle_of_a_class_lies_in_it(number: int) -> None:
-    middle = quantity_of(number)
-    assert middle is not None
-    assert class_of(middle) == number
+def test_the_middle_of_a_class_lies_in_it() -> None:
+    for number in range(1, CLASS_MAX + 1):
+        middle = quantity_of(number)
+        assert middle is not None
+        assert class_of(middle) == number
 
 
 def test_what_is_unknown_has_no_quantity() -> None:
     assert quantity_of(UNKNOWN) is None
 
 
-@pytest.mark.parametrize("hundredths", range(100, 201))
-def test_thirty_per_cent_move_nobody(hundredths: int) -> None:
+def test_thirty_per_cent_move_nobody() -> None:
     """Around any value whose class is the present one, however it lies between two."""
-    true = hundredths / 100
-    present = class_of(true)
-    for noise in (0.7, 0.85, 1.0, 1.15, 1.3):
-        assert steady_class(true * noise, present) == present
+    for hundredths in range(100, 201):
+        true = hundredths / 100
+        present = class_of(true)
+        for noise in (0.7, 0.85, 1.0, 1.15, 1.3):
+            assert steady_class(true * noise, present) == present, true
 
 
 @pytest.mark.parametrize(("factor", "moved"), [(1.7, False), (1.72, True), (0.585, False), (0.58, True), (4.0, True)])

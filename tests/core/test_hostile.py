@@ -7,6 +7,7 @@ only who ranks below it.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_world import SmallWorld
@@ -64,6 +65,7 @@ WORDS = st.one_of(
 PAUSE_S = st.sampled_from([0.0, 0.0, 0.1, 0.5, 3.0, 70.0])
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(st.tuples(st.sampled_from(NEIGHBOURS), WORDS, PAUSE_S), min_size=3, max_size=25))
 def test_false_words_break_nothing(words: list[tuple[int, Message, float]]) -> None:

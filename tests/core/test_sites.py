@@ -21,6 +21,8 @@ from subord.core.settings import LAN
 from subord.core.view import Position
 from subord.sim.safety import Referees, fingerprint
 
+pytestmark = pytest.mark.slow
+
 RARE_S = RARER * LAN.home_interval_s_max
 
 

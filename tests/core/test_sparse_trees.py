@@ -17,6 +17,8 @@ from subord.core.numbering import numbering
 from subord.core.settings import Settings
 from subord.sim.world import World
 
+pytestmark = pytest.mark.slow
+
 N = 120
 SIZE = 65534
 GAP_S = 0.008  # between two starts: all within a second

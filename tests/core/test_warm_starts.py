@@ -13,6 +13,8 @@ from subord.core.settings import LAN, Settings
 from subord.core.showing import neighbourhood
 from subord.sim.world import World
 
+pytestmark = pytest.mark.slow
+
 N = 50
 GAP_S = 0.008  # between two starts
 SETTLE_S = 90.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from clean_machine import Machine, make_root, obstacle, overlaid
+from clean_machine import INSIDE, Machine, make_root, obstacle, overlaid, release_here
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -38,7 +38,7 @@ def base() -> Iterator[Path]:
         pytest.skip(reason)
     with TemporaryDirectory(prefix="subord-base-") as folder:
         root = Path(folder) / "root"
-        make_root(root)
+        make_root(root, INSIDE.split(), release_here())
         yield root
 
 

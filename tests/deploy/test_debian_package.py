@@ -236,6 +236,17 @@ def test_without_a_package_index(debians_python: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_clone_with_a_space_in_its_path(debians_python: str, tmp_path: Path) -> None:
+    """pip splits what it reads from variables at spaces."""
+    clone = tmp_path / "Büro 2"
+    clone.mkdir()
+    shutil.copy(REPOSITORY / "constraints.txt", clone)
+    places = f"Path({str(tmp_path)!r}), 'install', '--no-index', 'pip', repository=Path({str(clone)!r})"
+    install = f"{IMPORTED}; from pathlib import Path; build.environment._pip({places})"
+    code, said = refused(debians_python, "-c", install)
+    assert (code, said) == (0, "")
+
+
 @pytest.mark.parametrize("name", ["subord_0.0.1-1~debian12_amd64.deb", "subord-0.0.1-py3-none-any.whl"])
 def test_another_version_in_the_directory_is_refused_and_kept(name: str, debians_python: str, tmp_path: Path) -> None:
     """`apt install ./subord_*.deb` would mean two packages."""

@@ -17,6 +17,8 @@ import pytest
 from tests.fuzz.measure import resident_mib
 from tests.test_daemon import ENVIRONMENT, SHARED, Started, dropped, inside, settled, until
 
+pytestmark = pytest.mark.slow
+
 __all__ = ("inside",)  # a fixture of tests/test_daemon.py
 COUNT = 20_000
 GROWTH_MIB_MAX = 4.0

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -25,7 +25,7 @@ STEP_S_MAX = 300.0
 PROGRAMS = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "ssh-keygen": "openssh-client"}
 """What makes and boots machines, and the Debian package of each."""
 PLAIN = ("env", "-i", "HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
-INSIDE = "python3,systemd,systemd-sysv,dbus,iproute2,python3-apt,sudo,openssh-server,openssh-client,curl,prometheus"
+INSIDE = "python3 systemd systemd-sysv dbus iproute2 python3-apt sudo openssh-server openssh-client curl prometheus"
 """What the root has beside a minimal Debian: ways in, a wire, and what is installed beside us; it has no way out."""
 
 
@@ -52,11 +52,16 @@ def impossible(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def make_root(root: Path) -> None:
-    """A minimal Debian of the release of this machine below `root`; `impossible` if there is no Debian to be had."""
-    release = re.findall(r"^VERSION_CODENAME=(\w+)$", Path("/etc/os-release").read_text(), re.MULTILINE)
-    options = ("--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io", f"--include={INSIDE}")
-    command = ["mmdebstrap", *options, *release[:1], str(root)]
+def release_here() -> str:
+    """The Debian release of this machine: "bookworm"."""
+    (found,) = re.findall(r"^VERSION_CODENAME=(\w+)$", Path("/etc/os-release").read_text(), re.MULTILINE)
+    return str(found)
+
+
+def make_root(root: Path, packages: Sequence[str], release: str) -> None:
+    """A minimal Debian with these packages below `root`; `impossible` if there is no Debian to be had."""
+    options = ("--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io", f"--include={','.join(packages)}")
+    command = ["mmdebstrap", *options, release, str(root)]
     made = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if made.returncode != 0:
         impossible(f"mmdebstrap makes no root here: {made.stderr.strip()[-300:]}")

@@ -55,6 +55,18 @@ def run_lab(*arguments, timeout=120, **kwargs):
     )
 
 
+def need_relay():
+    """Skips where sites with a distance between them cannot be."""
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("the relay between sites needs /dev/net/tun, which this user may not open")
+
+
+def need_neighbours():
+    """Skips where the many addresses of a sparse lab do not fit the kernel's neighbour table."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may enlarge the kernel's neighbour table")
+
+
 def as_nobody(directory):
     """Command prefix and environment that run our Python as a user without rights; skips where that cannot be."""
     if os.geteuid() != 0:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from .lab_helpers import netlab, run_lab
+from .lab_helpers import need_neighbours, netlab, run_lab
 
 pytestmark = pytest.mark.lab(few=True)
 
@@ -26,6 +26,7 @@ def test_networks(nodes, sparse, expected):
 
 
 def test_discovery(tmp_path):
+    need_neighbours()
     file = tmp_path / "figures.json"
     result = run_lab("evaluate", "discovery", "--nodes", 4, "--repeat", 1, "--json", file, timeout=300)
     assert result.returncode == 0, result.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from subord.core.classes import class_of
 
-from .lab_helpers import FAKE, WAIT_S, netlab, run_lab
+from .lab_helpers import FAKE, WAIT_S, need_relay, netlab, run_lab
 
 pytestmark = pytest.mark.lab
 
@@ -30,6 +30,7 @@ def is_in_order(judged):
 
 def test_as_few_wide_edges_as_can_be_also_when_round_trips_tremble(tmp_path):
     """By the addresses it would be eight of eleven."""
+    need_relay()
     (tmp_path / "three.toml").write_text(THREE)
     given = {"sites": tmp_path / "three.toml", "mapping": "latency", "timing": "lab"}
     with netlab("lab").Lab(12, 4, **given) as lab:

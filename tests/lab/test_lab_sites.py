@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .lab_helpers import FAKE, REPOSITORY, WAIT_S, netlab, run_lab, traces, wait_until
+from .lab_helpers import FAKE, REPOSITORY, WAIT_S, need_relay, netlab, run_lab, traces, wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -297,6 +297,7 @@ print(1e3 * min(times) if times else "silence")
 
 
 def raised(tmp_path, text, **options):
+    need_relay()
     path = tmp_path / "sites.toml"
     path.write_text(text)
     return netlab("lab").Lab(sites=path, daemon=str(FAKE), **options)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .lab_helpers import netlab
+from .lab_helpers import need_neighbours, netlab
 
 pytestmark = pytest.mark.lab
 
@@ -40,6 +40,7 @@ def test_six():
 
 
 def test_six_at_random_finds_together_by_a_seed():
+    need_neighbours()
     with netlab("lab").Lab(4, layout="random", network="fd00:5::/64", seeds=1) as lab:
         assert max(lab.positions) > 1 << 32
         assert [position for position, leader in stable(lab).items() if leader is None] == [min(lab.positions)]

@@ -30,6 +30,8 @@ from subord.runtime.counters import Counters
 from subord.runtime.frames import frame
 from subord.runtime.streams import Opening, Streams, streams_allowed
 
+pytestmark = pytest.mark.slow
+
 STATUS = Question("status")
 LEADER, SUBORDINATE, STRANGER = "127.0.0.1", "127.0.0.2", "127.9.9.9"
 SOURCE = str(Path(subord.__file__).parents[1])

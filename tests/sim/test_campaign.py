@@ -37,6 +37,7 @@ def test_two_hundred_seeds_hold() -> None:
     assert statistics.median(shares) < USUAL_SHARE_MAX
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "what_failed"),
     [
@@ -50,6 +51,7 @@ def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
     assert campaign.run([seed]).failed == [], what_failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapping", ["performance", "latency"])
 def test_forty_seeds_hold_by_each_measured_mapping(mapping: MappingName) -> None:
     summary = campaign.run(range(40), mapping=mapping)

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SEEDS = (3, 7, 118)  # a few hundred lines and more each
 HASH_SEEDS = ("0", "1", "4242")
 

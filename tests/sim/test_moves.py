@@ -9,6 +9,8 @@ from subord.sim.checker import Violation
 from subord.sim.growth import depth_min
 from subord.sim.moves import LAYOUTS, ORDERS, SIZE, Case, Layout, Order, Town, churn, happen, positions_of
 
+pytestmark = pytest.mark.slow
+
 NODES = 60
 EVENTS = 3
 CHAIN_MAX = 8  # moves of all events together beyond those of the subordinates; where there are homes, none

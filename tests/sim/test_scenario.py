@@ -179,6 +179,7 @@ def test_every_number_of_a_seed_may_stand_in_a_file() -> None:
     assert simulate.NUMBER_MAX == scenario.SEED_MAX
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
 def test_the_shipped_scenarios_hold_in_the_simulator(file: Path) -> None:
     script = read(file.read_text())

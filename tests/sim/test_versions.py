@@ -15,6 +15,8 @@ from subord.sim.draw import draw
 from subord.sim.play import Play
 from subord.wire import WIRE, Wire
 
+pytestmark = pytest.mark.slow
+
 NODES = 31
 HEALED_S_MAX = 30.0
 FOUND_S_MAX = TELL_S + 2 * 2.5 * 1.1  # and a beat of each after that

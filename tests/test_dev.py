@@ -1,0 +1,105 @@
+"""./dev: what each command installs, and what it says when pip cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[1]
+FAKE_PYTHON = """#!/bin/sh
+# Makes environments whose Python and tools only write down what they are told.
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin"; for each in python subord mkdocs; do cp "$0" "$3/bin/$each"; done ;;
+  --version) echo "Python 3.13.9" ;;
+  -c*) ;;
+  *) echo "$(basename "$0") $*" >> "$TOLD" ;;
+esac
+"""
+INSTALL = "python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "
+
+Typed = Callable[..., list[str]]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what ./dev needs before it has installed anything."""
+    for name in ("dev", "pyproject.toml", "constraints.txt"):
+        shutil.copy(TOP / name, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def typed(project: Path) -> Typed:
+    """Gives words to ./dev, where Python is fake; what it then tells the Python of .venv, and the tools there."""
+    fake = project / "bin" / "python3.13"
+    fake.parent.mkdir()
+    fake.write_text(FAKE_PYTHON)
+    fake.chmod(0o755)
+    told = project / "told"
+
+    def give(*words: str) -> list[str]:
+        told.write_text("")
+        environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "TOLD": str(told)}
+        subprocess.run([project / "dev", *words], env=environment, check=True, capture_output=True, timeout=60)
+        return told.read_text().splitlines()
+
+    return give
+
+
+def test_the_demo_installs_what_the_demo_needs(typed: Typed) -> None:
+    assert typed("demo") == [f"{INSTALL}.[lab]", "python netns-lab/lab demo"]
+    assert typed("demo", "--nodes", "9") == ["python netns-lab/lab demo --nodes 9"]
+
+
+def test_another_command_adds_what_it_needs(typed: Typed) -> None:
+    assert typed("campaign", "--seeds", "3") == [f"{INSTALL}.", "subord simulate --seeds 3"]
+    assert typed("docs")[0] == f"{INSTALL}.[docs]"
+    assert typed("setup") == [f"{INSTALL}.[lab,dev]"]
+    assert typed("setup") == []
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_other_versions_make_a_new_environment(project: Path, typed: Typed, name: str) -> None:
+    typed("setup")
+    with (project / name).open("a") as file:
+        file.write("\n")
+    assert typed("demo")[0] == f"{INSTALL}.[lab]"
+    assert typed("setup") == [f"{INSTALL}.[dev,docs]"]
+
+
+def test_a_moved_clone_makes_a_new_environment(project: Path, typed: Typed) -> None:
+    typed("demo")
+    moved = project / "moved to"
+    moved.mkdir()
+    for name in ("dev", "pyproject.toml", "constraints.txt", ".venv"):
+        (project / name).rename(moved / name)
+    environment = {"PATH": f"{project}/bin:{os.environ['PATH']}", "TOLD": str(project / "told")}
+    subprocess.run([moved / "dev", "demo"], env=environment, check=True, capture_output=True, timeout=60)
+    assert f"{INSTALL}.[lab]" in (project / "told").read_text().splitlines()
+
+
+@pytest.mark.slow
+def test_what_pip_said_last_is_shown(project: Path) -> None:
+    """With the real pip, which finds no package."""
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PIP_NO_INDEX": "1"}
+    for _ in range(2):  # also the second time: .venv does not count as made
+        ran = subprocess.run(
+            [project / "dev", "demo"],
+            env={**environment, "PIP_CONFIG_FILE": "/dev/null"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert ran.returncode == 1
+        said = ran.stderr.partition("It said last")[2]
+        assert "ERROR: No matching distribution found for hatchling==" in said
+        assert "Nothing outside .venv was changed." in said
+        assert "PIP_INDEX_URL" in said
+    assert "No matching distribution" in (project / ".venv/pip.log").read_text()

@@ -1,0 +1,73 @@
+"""constraints.txt: one version of each package, for every Python that is promised (`./dev pins`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+TOP = Path(__file__).parents[1]
+LINES = (TOP / "constraints.txt").read_text(encoding="utf-8").splitlines()
+PINS = {pin.name: pin for pin in map(Requirement, LINES)}
+OLDEST, NEWEST = re.findall(r"^(?:oldest|newest)=(\S+)$", (TOP / "dev").read_text(encoding="utf-8"), re.MULTILINE)
+PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+UNPINNED = {"pip", "setuptools", "subord"}
+"""What comes with a virtual environment, and ourselves."""
+
+
+def pinned(name: str, version: str) -> Requirement:
+    """The pin of that package, which must be of that version."""
+    pin = PINS.get(canonicalize_name(name))
+    assert pin is not None, f"{name} is not in constraints.txt: run ./dev pins"
+    assert str(pin.specifier) == f"=={version}", f"{name} {version} is not the version of constraints.txt"
+    return pin
+
+
+def test_the_file_holds_each_package_once_and_exactly() -> None:
+    assert sorted(LINES) == LINES
+    assert len(PINS) == len(LINES)
+    for pin in PINS.values():
+        assert pin.name == canonicalize_name(pin.name)
+        assert [each.operator for each in pin.specifier] == ["=="]
+
+
+def test_the_oldest_python_is_the_one_that_is_promised() -> None:
+    assert PROJECT["requires-python"] == ">=" + OLDEST.removesuffix(".0")
+
+
+def test_what_we_ask_for_is_pinned_to_the_same_version() -> None:
+    extras = PROJECT["optional-dependencies"].values()
+    for each in (*PROJECT["dependencies"], *(each for extra in extras for each in extra)):
+        pinned(*each.split("=="))
+
+
+def test_everything_installed_is_pinned_and_admits_the_oldest_python() -> None:
+    for each in metadata.distributions():
+        name = each.metadata["Name"]
+        if canonicalize_name(name) in UNPINNED or pinned(name, each.version).marker:
+            continue
+        admitted = SpecifierSet(each.metadata["Requires-Python"] or "")
+        assert OLDEST in admitted, f"{name} {each.version} does not install with Python {OLDEST}: run ./dev pins"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("python", [OLDEST, NEWEST])
+def test_every_pin_installs_without_a_compiler(python: str, tmp_path: Path) -> None:
+    """Asks the package index. Not for the pins of newer Pythons alone, which pip refuses whatever it is told."""
+    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--no-deps"]
+    wanted = [str(pin) for pin in PINS.values() if not pin.marker]
+    if subprocess.run([*pip, wanted[0]], capture_output=True, check=False, timeout=300).returncode:
+        reason = "no package index can be reached"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    there = ["--only-binary=:all:", "--target", str(tmp_path), "--python-version", python]
+    ran = subprocess.run([*pip, *there, *wanted], capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr[-2000:]
