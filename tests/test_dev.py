@@ -84,6 +84,14 @@ def test_a_moved_clone_makes_a_new_environment(project: Path, typed: Typed) -> N
     assert f"{INSTALL}.[lab]" in (project / "told").read_text().splitlines()
 
 
+@pytest.mark.parametrize("script", ["dev", ".ci/run"])
+def test_no_known_mistake_of_shells(script: str) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no `shellcheck` here: apt-get install shellcheck")
+    ran = subprocess.run(["shellcheck", TOP / script], capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 0, ran.stdout
+
+
 @pytest.mark.slow
 def test_what_pip_said_last_is_shown(project: Path) -> None:
     """With the real pip, which finds no package."""

@@ -13,6 +13,8 @@ import pytest
 from tests import mutations
 from tests.mutations import MUTATIONS, PACKAGE, Mutation, OutOfDateError, mutated, try_control, try_out
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(100)
 CAUGHT_SOON = {"slots-without-end": "S3", "slot-leaks": "S2", "roots-are-content": "L1"}  # within some seeds
 

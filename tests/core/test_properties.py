@@ -6,6 +6,7 @@ and worse weather; here Hypothesis looks for the smallest story, and prints it a
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ WORLDS = settings(
 )
 
 
+@pytest.mark.slow
 @WORLDS
 @given(scenarios(dense=False))
 def test_random_positions(script: Scenario) -> None:

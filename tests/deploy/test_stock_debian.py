@@ -48,8 +48,10 @@ def test_the_two_commands() -> None:
     assert {"python3", "python3-venv"} <= set(PACKAGES)
 
 
-@pytest.mark.parametrize("release", ["bookworm", "trixie"])
-@pytest.mark.parametrize(("user", "folder"), [("root", "src"), ("visitor", HARD_TO_QUOTE)])
+@pytest.mark.parametrize(
+    ("release", "user", "folder"),
+    [("bookworm", "root", "src"), ("bookworm", "visitor", HARD_TO_QUOTE), ("trixie", "root", "src")],
+)
 def test_the_commands_of_readme(stock: Make, release: str, user: str, folder: str) -> None:
     """The demo whole; the tests to their first tier, where the Python is the oldest."""
     root = stock(release, user)

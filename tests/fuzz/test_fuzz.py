@@ -21,6 +21,8 @@ from tests.fuzz.long_run import Options, options_of, run
 from tests.fuzz.measure import kept_bytes
 from tests.fuzz.siege import CHUNK, FITS_IN_MAX, TARGET, BreachError, Siege
 
+pytestmark = pytest.mark.slow
+
 SEED = 1
 COUNT = 40_000
 KEPT_BYTES_MAX = 8 * 1024  # of decoding 10,000 datagrams of some 200 bytes: caches of the interpreter

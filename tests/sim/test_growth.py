@@ -13,6 +13,8 @@ from subord.sim import growth
 from subord.sim.checker import Violation
 from subord.sim.growth import Start, depth_min, measure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("nodes", [3, 15, 63])
 def test_the_figures_are_what_arithmetic_says(nodes: int) -> None:
