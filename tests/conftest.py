@@ -67,6 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Of several workers each takes a group at a time, the labs first, because they take longest.
     """
+    if config.getoption("--quick") and config.getoption("--all"):
+        raise pytest.UsageError("--quick or --all, not both")
     wanted = _is_quick if config.getoption("--quick") else _is_not_long
     if not config.getoption("--all"):
         config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
@@ -88,7 +90,7 @@ def _is_quick(item: pytest.Item) -> bool:
 def group_of(item: pytest.Item) -> str:
     """One worker has nearly all of the lab: two of them at once would take each other's time. Tests of installed
     machines share a package. Of the rest each file goes by itself."""
-    if item.path.parent.name == "deploy":
+    if item.path.parent.name == "deploy" and item.path.name != "test_stock_debian.py":  # that one raises labs
         return "deploy"
     lab = item.get_closest_marker("lab")
     return item.path.name if lab is None or lab.kwargs.get("few") else "lab"

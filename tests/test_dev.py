@@ -79,6 +79,7 @@ def test_a_moved_clone_makes_a_new_environment(project: Path, typed: Typed) -> N
     moved.mkdir()
     for name in ("dev", "pyproject.toml", "constraints.txt", ".venv"):
         (project / name).rename(moved / name)
+    (project / "told").write_text("")
     environment = {"PATH": f"{project}/bin:{os.environ['PATH']}", "TOLD": str(project / "told")}
     subprocess.run([moved / "dev", "demo"], env=environment, check=True, capture_output=True, timeout=60)
     assert f"{INSTALL}.[lab]" in (project / "told").read_text().splitlines()
@@ -93,21 +94,45 @@ def test_no_known_mistake_of_shells(script: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_pip_said_last_is_shown(project: Path) -> None:
-    """With the real pip, which finds no package."""
-    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PIP_NO_INDEX": "1"}
-    for _ in range(2):  # also the second time: .venv does not count as made
+@pytest.mark.parametrize(
+    ("settings", "said", "advice"),
+    [
+        ({"PIP_NO_INDEX": "1"}, "ERROR: No matching distribution found for hatchling==", "reached no package index"),
+        ({"PIP_INDEX_URL": "http://127.0.0.1:9"}, "WARNING: Retrying", "reached no package index"),
+        (
+            {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "."},
+            "(from versions: 0.1)",
+            "constraints.txt does not fit Python 3.",
+        ),
+    ],
+    ids=["no index", "unreachable", "version"],
+)
+def test_what_pip_said_last_is_shown(project: Path, settings: dict[str, str], said: str, advice: str) -> None:
+    """With the real pip. Also the second time: .venv does not count as made."""
+    (project / "hatchling-0.1-py3-none-any.whl").touch()
+    environment = {"PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "1", **settings}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for _ in range(2):
         ran = subprocess.run(
             [project / "dev", "demo"],
-            env={**environment, "PIP_CONFIG_FILE": "/dev/null"},
+            env={"PATH": path, **environment},
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
         assert ran.returncode == 1
-        said = ran.stderr.partition("It said last")[2]
-        assert "ERROR: No matching distribution found for hatchling==" in said
-        assert "Nothing outside .venv was changed." in said
-        assert "PIP_INDEX_URL" in said
-    assert "No matching distribution" in (project / ".venv/pip.log").read_text()
+        shown = ran.stderr.partition("Its last warnings and errors")[2]
+        assert said in shown
+        assert "No package outside .venv was changed." in shown
+        assert advice in shown
+
+
+def test_a_clone_of_another_user_is_refused(project: Path) -> None:
+    """As after `sudo ./dev demo`. Root may write everything."""
+    (project / ".venv").mkdir(mode=0o500)
+    if os.access(project / ".venv", os.W_OK):
+        pytest.skip("root may write everything")
+    ran = subprocess.run([project / "dev", "demo"], capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 1
+    assert "sudo rm -rf .venv" in ran.stderr

@@ -28,10 +28,10 @@ def test_packages_that_a_reason_names(reason: str, packages: tuple[str, ...]) ->
 def test_one_command_installs_all() -> None:
     reasons = ["no zsh: apt-get install zsh", "no a: apt-get install zsh fish", "no zsh: apt-get install zsh", "root"]
     assert list(skips.summary(reasons)) == [
-        "     2 for want of zsh",
-        "     1 for want of fish zsh",
+        "     2 need zsh",
+        "     1 need fish zsh",
         "     1 root",
-        "To run those for want of packages: apt-get install fish zsh",
+        "To run the tests that need packages: apt-get install fish zsh",
     ]
 
 

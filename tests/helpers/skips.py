@@ -28,9 +28,9 @@ def summary(reasons: Iterable[str]) -> Iterator[str]:
         else:
             others[reason] += 1
     for names, number in missing.most_common():
-        yield f"{number:6} for want of {' '.join(names)}"
+        yield f"{number:6} need {' '.join(names)}"
     for reason, number in others.most_common():
         yield f"{number:6} {reason}"
     if missing:
         wanted = sorted({name for names in missing for name in names})
-        yield f"To run those for want of packages: apt-get install {' '.join(wanted)}"
+        yield f"To run the tests that need packages: apt-get install {' '.join(wanted)}"

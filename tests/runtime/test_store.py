@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -162,9 +163,9 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path, warnings: list[str]) ->
 
     writer = threading.Thread(target=save_again_and_again)
     writer.start()
-    seen = set()
+    seen, deadline = set(), time.monotonic() + 60
     try:
-        while len(seen) < 50:
+        while len(seen) < 50 and writer.is_alive() and time.monotonic() < deadline:
             loaded = store(tmp_path).load()
             assert loaded is not None
             assert loaded.peers == peers
@@ -172,4 +173,5 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path, warnings: list[str]) ->
     finally:
         enough.set()
         writer.join()
+    assert len(seen) == 50
     assert warnings == []
