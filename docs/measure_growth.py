@@ -3,10 +3,14 @@
 
     .venv/bin/python docs/measure_growth.py --json docs/figures/growth.json
     .venv/bin/python docs/measure_growth.py --nodes 1000 --fanout 2,8 --order ascending
+    .venv/bin/python docs/measure_growth.py --root-alone --nodes 10000,100000 --fanout 2,8,64
 
 Intuition: one row of a laboratory journal after the other. What is counted comes from subord/sim/growth.py and
 depends on the seed alone; processor time and memory are this machine's. Every row is measured in a process of its
 own, so that its memory is its own, and is written down at once: who interrupts it keeps the rows before.
+
+With `--root-alone` only a root is measured (subord/sim/rootload.py): the processor time of its longest steps, while
+its subordinates report so many rows and newcomers ask.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ if str(REPOSITORY) not in sys.path:
 
 import subord  # noqa: E402 - found by the line above
 from subord.sim.growth import STARTED_WITHIN_S, Growth, Order, Start, measure  # noqa: E402
+from subord.sim.rootload import Steps, longest_steps  # noqa: E402
 
 SEEDS, SEEDS_UP_TO_NODES = (1, 2, 3), 1000  # larger clusters are measured once
 DIGITS = 4
@@ -39,6 +44,13 @@ DIGITS = 4
 def main(words: list[str]) -> int:
     """The exit code."""
     given = _options(words)
+    if given.root_alone:
+        for nodes in given.nodes:
+            for fanout in given.fanout:
+                steps = longest_steps(nodes, fanout, time.process_time)
+                told = ", ".join(f"{what} {1000 * s:.2f}" for what, s in sorted(steps.longest_s.items()))
+                print(f"{nodes:>7} nodes, p = {fanout:<2}: longest steps of the root in ms: {told}", flush=True)
+        return 0
     starts = [
         Start(nodes=nodes, fanout=fanout, order=given.order, seed=seed)
         for nodes in given.nodes
@@ -60,6 +72,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--nodes", type=_numbers, default=[10, 100, 1000, 10_000, 100_000], metavar="N,N,...")
     parser.add_argument("--fanout", type=_numbers, default=[2, 8, 64], metavar="P,P,...")
     parser.add_argument("--order", choices=get_args(Order), default="random", help="in which the nodes start")
+    parser.add_argument("--root-alone", action="store_true", help="only the longest steps of a root")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows into this file, too")
     return parser.parse_args(words)
 
@@ -107,13 +120,15 @@ def _apart(start: Start) -> dict[str, Any]:
 def row_of(fields: dict[str, Any]) -> dict[str, Any]:
     """Measures in this process. `memory_mib` is the most that it ever had in RAM, the program included."""
     load, began = os.getloadavg()[0], time.process_time()
-    growth = measure(msgspec.convert(fields, Start))
+    steps = Steps(time.process_time)
+    growth = measure(msgspec.convert(fields, Start), steps)
     cpu_s = time.process_time() - began
     row = {key: fields[key] for key in ("nodes", "fanout", "seed")} | _rounded(growth)
     row["cpu_s"] = round(cpu_s, 2)
     row["cpu_s_per_s"] = round(cpu_s / growth.lasted_s, DIGITS)
     row["memory_mib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
     row["load"] = round(load, 2)
+    row["root_step_ms_max"] = round(1000 * steps.longest[0], DIGITS)
     return row
 
 
@@ -131,7 +146,8 @@ def said(row: dict[str, Any]) -> str:
         f" tree {row['tree_s']:.2f} s, whole {row['whole_s']:.2f} s,"
         f" {row['datagrams_per_node']:.2f} datagrams a node,"
         f" depth {row['depth']}, {row['rest_datagrams_per_node_s']:.3f}/s at rest;"
-        f" {row['cpu_s']:.1f} s of CPU for {row['lasted_s']:.0f} s, {row['memory_mib']:.0f} MiB"
+        f" {row['cpu_s']:.1f} s of CPU for {row['lasted_s']:.0f} s, {row['memory_mib']:.0f} MiB,"
+        f" the root's longest step {row['root_step_ms_max']:.2f} ms"
     )
 
 

@@ -198,7 +198,7 @@ class Leading:
                 ask.exchange,
                 not self.leaving and self.slots.has_room_for(source, ask.standing),
                 root,
-                self._with_path(places.hints or self._displaceable(source)),
+                self._with_path(places.hints or self._giving_way(source)),
                 self.slots.highest_guest,
                 places.levels,
                 wanted,
@@ -214,22 +214,16 @@ class Leading:
         """Live positions other than us that may have room for `node`, best first; our root among them."""
         places = self.openings.suggest(node, len(self._following.path), HINTS_MAX - 2, standing=standing)
         others = [p for p in places.hints if p != self._context.position]
-        return self._with_path(others or self._displaceable(node))
+        return self._with_path(others or self._giving_way(node))
 
     def _with_path(self, hints: Iterable[Position]) -> tuple[Position, ...]:
         path = self._following.path
         return tuple(dict.fromkeys((*hints, *path[:1], *path[-1:])))
 
-    def _displaceable(self, node: Position) -> tuple[Position, ...]:
-        """No room anywhere below us: the leader of the highest guest above `node`, who must make room."""
-        mapping = self._context.mapping
-        guests = (
-            (p, claim.change.leader)
-            for p, (_, claim) in self._roster.rows.items()
-            if claim.change.place == GUEST and not claim.change.missing
-        )
-        above = [(p, leader) for p, leader in guests if mapping.may_lead(node, p) and mapping.may_lead(leader, node)]
-        return (max(above, key=lambda pair: mapping.rank(pair[0]))[1],) if above else ()
+    def _giving_way(self, node: Position) -> tuple[Position, ...]:
+        """No room anywhere below us: who must make room."""
+        leader = self.openings.giving_way(node)
+        return (leader,) if leader else ()
 
     # -- beats --------------------------------------------------------------------------------------------
 
@@ -419,7 +413,13 @@ class Leading:
         for position in self.slots.taken:
             self._context.send(position, Guide(self._context.incarnation, guidance))
 
-    def bring_home(self) -> None:
+    def follow_roster(self) -> None:
+        """After any event: what changed in the roster becomes known to the index, and to guests away from home."""
+        self.openings.catch_up()
+        if self._roster.news:
+            self._bring_home()
+
+    def _bring_home(self) -> None:
         """A node came: tell it, or those who belong below it, that their home is alive.
 
         Only the node where both branches meet speaks, so one message is sent however deep the tree is.

@@ -177,8 +177,7 @@ class Node:
 
     def _after(self) -> None:
         """What follows from any event: those whose home came are told, and changes are reported."""
-        if self.roster.news:
-            self.leading.bring_home()
+        self.leading.follow_roster()
         if self.phase is not Phase.GONE:
             self.ranks.follow(self.phase)
             self.joining.plan()

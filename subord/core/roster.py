@@ -29,7 +29,6 @@ class Claim(msgspec.Struct):
 
     change: Change
     since: float  # our clock
-    confirmed: bool = True
 
     def says_same(self, other: Claim | None) -> bool:
         if other is None:
@@ -64,6 +63,10 @@ class Roster:
         self.not_home = 0
         self.changed_at = 0.0
         self.news: list[Position] = []  # rows that changed or came; the reader empties it
+        self._doubted: dict[
+            Position, dict[Position, None]
+        ] = {}  # by subordinate: not yet repeated in its new session
+        self.unread: dict[Position, None] = {}  # rows that changed, came or went; the index empties it
         self._dirty: dict[Position, int] = {}  # not yet confirmed by our leader -> its revision
         self._revision = 0
         self._reporting = False
@@ -74,6 +77,8 @@ class Roster:
         """Take one claim of subordinate `via` (OWN: of ourselves)."""
         claim = Claim(change, now - change.age_s)
         self.claims.setdefault(via, {})[change.position] = claim
+        if via in self._doubted:
+            self._doubted[via].pop(change.position, None)
         self._settle(change.position, now)
 
     def retract(self, via: Position, position: Position, now: float) -> None:
@@ -83,16 +88,16 @@ class Roster:
 
     def doubt(self, via: Position) -> None:
         """A new session of `via` begins: its claims stand until it has reported everything."""
-        for claim in self.claims.setdefault(via, {}).values():
-            claim.confirmed = False
+        self._doubted[via] = dict.fromkeys(self.claims.setdefault(via, {}))
 
     def sweep(self, via: Position, now: float) -> None:
         """`via` has reported everything: what it did not repeat is gone."""
-        for position in [p for p, claim in self.claims.get(via, {}).items() if not claim.confirmed]:
+        for position in self._doubted.pop(via, ()):
             self.retract(via, position, now)
 
     def drop(self, via: Position, now: float) -> None:
         """`via` is no longer our subordinate."""
+        self._doubted.pop(via, None)
         for position in self.claims.pop(via, {}):
             self._settle(position, now)
 
@@ -148,6 +153,7 @@ class Roster:
     def _touch(self, position: Position, now: float) -> None:
         self.changed_at = now
         self._revision += 1
+        self.unread[position] = None
         if self._reporting:
             self._dirty.pop(position, None)  # to the end of the queue
             self._dirty[position] = self._revision

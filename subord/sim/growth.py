@@ -21,6 +21,7 @@ from subord.core.settings import Settings, TimingName
 from subord.core.view import Position
 from subord.sim.checker import Violation
 from subord.sim.liveness import complaint
+from subord.sim.rootload import Steps
 from subord.sim.world import World
 
 Order = Literal["random", "ascending"]
@@ -32,6 +33,7 @@ LASTS_S_MIN = 60.0
 REST_S = 20.0
 SETTLING_S = 10.0  # from whole to rest: beats are rare only some seconds after a change of place
 WHOLE_WITHIN_S = 3600.0
+TICK_S = 1e-6
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,13 +96,15 @@ class _Counting:
             self._root_by_second[int(self._world.now)] += 1
 
 
-def measure(start: Start) -> Growth:
-    """Start the nodes, wait until they are one tree, and count on while they rest.
+def measure(start: Start, steps: Steps | None = None) -> Growth:
+    """Start the nodes, wait until they are one tree, and count on while they rest. `steps` times those of the root.
 
     Raises Violation when they are no tree after WHOLE_WITHIN_S, and NetworkError for a network that is none.
     """
     world = _founded(start)
     counting = _Counting(world)
+    if steps is not None:
+        _watch_root(world, steps)
     _run_until_whole(world, start.nodes)
     whole_s, tree_s, sent, whole = world.now, world.moved_at, dict(world.sent), counting.mark()
     world.run(max(LASTS_S_MIN - REST_S - world.now, SETTLING_S))
@@ -146,6 +150,14 @@ def _founded(start: Start) -> World:
     for position, at in zip(order, instants, strict=True):
         world.after(at, world.start, position)
     return world
+
+
+def _watch_root(world: World, steps: Steps) -> None:
+    """As soon as it runs."""
+    if ROOT in world.nodes:
+        steps.watch(world.nodes[ROOT])
+    else:
+        world.after(TICK_S, _watch_root, world, steps)
 
 
 def _run_until_whole(world: World, nodes: int) -> None:

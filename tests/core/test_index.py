@@ -1,0 +1,171 @@
+"""The index of the tree below a node: it agrees with a walk over all rows, and a question does not walk."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from random import Random
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from subord.core.context import Context
+from subord.core.index import STEPS_MAX, Index
+from subord.core.messages import Change
+from subord.core.network import Network
+from subord.core.openings import PLAN_S, Openings
+from subord.core.ordered import BLOCK_MAX, Ordered
+from subord.core.roster import GUEST, OWN, Roster
+from subord.core.settings import Settings
+
+OWNER, SLOTS = 1, 2
+
+
+class Office:
+    """A roster, and what is read of it."""
+
+    def __init__(self) -> None:
+        settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=SLOTS)
+        self.context = Context(settings, OWNER, 1000, Random(1), now=0.0)
+        self.roster = Roster(OWNER)
+        self.comes(OWNER, 0, place=0)
+
+    def comes(self, node: int, leader: int, *, place: int = GUEST, missing: bool = False) -> None:
+        self.roster.state(OWN, Change(node, leader, place, 1000, 0, 0, missing=missing), self.context.now)
+
+    def leaves(self, node: int) -> None:
+        self.roster.retract(OWN, node, self.context.now)
+
+
+def walked(roster: Roster) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """Levels, branch sizes and heights, by a walk over all rows."""
+    rows = {p: claim.change for p, (_, claim) in roster.rows.items() if not claim.change.missing}
+    levels, nodes, heights = {OWNER: 0}, dict.fromkeys(rows, 1), dict.fromkeys(rows, 0)
+    for position in sorted(rows):
+        if position != OWNER and rows[position].leader in levels:
+            levels[position] = levels[rows[position].leader] + 1
+    for position in sorted(rows, reverse=True):
+        leader = rows[position].leader
+        if leader in rows:
+            nodes[leader] += nodes[position]
+            heights[leader] = max(heights[leader], heights[position] + 1)
+    return levels, nodes, heights
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_index_agrees_with_a_walk_over_all_rows(seed: int) -> None:
+    """Nodes come, move with their branches, are missing and go, in any order."""
+    chance, office = Random(seed), Office()
+    index = Index(office.context, office.roster, lambda _node, _leader: None)
+    for _ in range(400):
+        node = chance.randrange(2, 60)
+        if chance.random() < 0.25:
+            office.leaves(node)
+        else:
+            place, missing = chance.choice((1, GUEST)), chance.random() < 0.1
+            office.comes(node, chance.randrange(1, node), place=place, missing=missing)
+        if chance.random() < 0.5:
+            continue  # several changes at once
+        index.catch_up()
+        index.catch_up()
+        levels, nodes, heights = walked(office.roster)
+        assert index.levels() == levels
+        assert {p: index.nodes_of(p) for p in nodes} == nodes
+        assert {p: index.height_of(p) for p in heights} == heights
+        assert list(index.living) == sorted(nodes)
+        free = {p for p in levels if office.roster.guests[p] < SLOTS}
+        assert [set(places) for places in index.vacant] == [
+            {p for p in free if levels[p] == level} for level in range(len(index.vacant))
+        ]
+        assert {p for leaders in index.full for p in leaders} == set(levels) - free
+
+
+def test_rows_that_went_leave_no_entry() -> None:
+    office = Office()
+    index = Index(office.context, office.roster, lambda _node, _leader: None)
+    for node in range(2, 200):
+        office.comes(node, node - 1)
+        index.catch_up()
+    for node in range(2, 200):
+        office.leaves(node)
+        index.catch_up()
+    for _ in range(200):
+        index.catch_up()
+    assert (set(index._entries), office.roster.unread, index._relevel, index._retell) == ({OWNER}, {}, {}, {})
+
+
+def test_an_event_does_a_bounded_number_of_steps() -> None:
+    office = Office()
+    index = Index(office.context, office.roster, lambda _node, _leader: None)
+    for node in range(2, 3 * STEPS_MAX):
+        office.comes(node, OWNER)
+    index.catch_up()
+    assert len(office.roster.unread) == 2 * STEPS_MAX - 1
+
+
+# -- what a question costs ------------------------------------------------------------------------------------------
+
+
+def instructions(act: Callable[[], object]) -> int:
+    """How many of the interpreter's instructions an act takes: the same on every machine."""
+    count = 0
+
+    def trace(frame: FrameType, what: str, _word: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += what == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def asked_after_a_change(nodes: int) -> int:
+    office = Office()
+    openings = Openings(office.context, office.roster)
+    for node in range(2, nodes + 1):
+        office.comes(node, node // 2, place=1)
+        openings.suggest(60_000, 0, 6) if node % 100 == 0 else None
+    office.context.now += PLAN_S
+    openings.suggest(60_000, 0, 6)
+    office.context.now += PLAN_S
+    office.comes(nodes + 1, (nodes + 1) // 2, place=1)
+    return instructions(lambda: openings.suggest(60_001, 0, 6))
+
+
+def test_a_question_after_a_change_costs_the_same_in_a_large_tree() -> None:
+    """F6: the plan was drawn from all rows, 14 to 22 ms with 10,000 nodes."""
+    small, large = asked_after_a_change(500), asked_after_a_change(8000)
+    assert large < 2 * small
+
+
+# -- positions in order ----------------------------------------------------------------------------------------------
+
+
+def test_ordered_positions_are_a_sorted_set() -> None:
+    chance, found, expected = Random(1), Ordered(), set[int]()
+    assert (len(found), list(found), found.below(3), list(found.descending(3))) == (0, [], 0, [])
+    found.discard(3)
+    for step in range(6 * BLOCK_MAX):
+        position = chance.randrange(1, 3 * BLOCK_MAX)
+        if chance.random() < (0.8 if step < 4 * BLOCK_MAX else 0.1):
+            found.add(position)
+            expected.add(position)
+        else:
+            found.discard(position)
+            expected.discard(position)
+        if step % 97 == 0:
+            near, order = chance.randrange(0, 3 * BLOCK_MAX + 2), sorted(expected)
+            assert (len(found), list(found)) == (len(order), order)
+            assert found.below(near) == sum(p < near for p in order)
+            assert list(found.ascending(near)) == [p for p in order if p >= near]
+            assert list(found.descending(near)) == [p for p in order if p < near][::-1]
+            assert [found[n] for n in range(0, len(order), 50)] == order[::50]
+    with pytest.raises(IndexError):
+        found[len(found)]
