@@ -1,9 +1,10 @@
 """May I go home already? (protocol section 4)
 
-Intuition: whoever was thrown out of the same house twice in a row waits a while before moving in again, and longer
-every time. Otherwise a daemon that crashes again and again would make its whole branch run to and fro.
+A home that was lost twice in a row is returned to after a wait, and each further loss doubles the wait. Otherwise a
+daemon that crashes again and again, or a link that flaps, makes a whole branch move to and fro.
 
-Only guests wait. An orphan that finds its home alive goes there at once: it has to move anyway.
+Guests wait, and so does a node that became root because its home was lost. An orphan that finds its home alive goes
+there at once, because it has to move anyway.
 """
 
 from __future__ import annotations

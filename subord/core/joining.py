@@ -98,15 +98,6 @@ class Joining(Search):
             self._questions.close_about(home)
             self._propose(home, tries=tries)
 
-    def _may_move_home(self, home: Position) -> bool:
-        """Not a guest whose home was lost again and again; it rests until it may."""
-        until = self.homecoming.damping.hold_until
-        if self.aim is not Aim.BETTER or self._context.now >= until:
-            return True
-        self.answers.mark(self._context.now, home, "held: lost too often lately")
-        self._pause.until = min(self._pause.until, until)
-        return False
-
     def on_heard(self, source: Position) -> None:
         """Anybody spoke to us."""
         if self._following.leader is None:

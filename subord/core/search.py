@@ -312,8 +312,20 @@ class Search(ABC):
         elif self.aim is not Aim.NOTHING:
             self._follow_advice(source, advice)
 
+    def _may_move_home(self, home: Position) -> bool:
+        """Not a guest, or a root, whose home was lost again and again; it rests until it may."""
+        until = self.homecoming.damping.hold_until
+        if self.aim not in (Aim.BETTER, Aim.LOWER) or self._context.now >= until:
+            return True
+        self.answers.mark(self._context.now, home, "held: lost too often lately")
+        self._pause.until = min(self._pause.until, until)
+        return False
+
     def _follow_advice(self, source: Position, advice: Advice) -> None:
         own, may_lead = self._context.position, self._context.mapping.may_lead
+        home = self.homecoming.elsewhere
+        if self.aim is Aim.LOWER and home in (source, advice.root) and home and not self._may_move_home(home):
+            return  # a root above us that flaps: our tree stays whole meanwhile
         self._round.advised_by(source)
         self._round.heard |= may_lead(source, own) or may_lead(advice.root, own)
         self._round.consider((*advice.hints, source) if advice.room else advice.hints)

@@ -83,6 +83,29 @@ def test_the_first_return_is_at_once_and_later_ones_are_held() -> None:
     assert waited[1:] == pytest.approx([hold_s, 2 * hold_s, 4 * hold_s], abs=0.2)
 
 
+@pytest.mark.parametrize("size", [3, 7])
+def test_a_root_that_flaps_moves_nodes_ever_more_rarely(size: int) -> None:
+    """F2: away 9 s and back 9 s, thirty times: 85 moves of two nodes, as only guests were held.
+
+    At the end the hold is at its bound: each of both goes and comes back at most once in `return_hold_s_max`.
+    """
+    world = settled(size)
+    flaps, away_s = 30, 9.0
+    world.fate = lambda source, target, _message: world.weather.fate(source, target)
+    for _ in range(flaps):
+        world.weather.cut.add(1)
+        world.run(away_s)
+        world.weather.cut.discard(1)
+        world.run(away_s)
+    doubling = 7  # 0, 2, 4, ... 64 s
+    returns_max = doubling + 2 * flaps * away_s / LAN.return_hold_s_max
+    moves = world.moves()
+    assert moves[2] <= 2 * returns_max
+    assert sum(moves.values()) <= 4 * returns_max
+    assert all(moves[p] == 0 for p in range(4, size + 1))
+    world.run_until(world.whole, within_s=1.1 * LAN.return_hold_s_max + LAN.search_interval_s_max)
+
+
 # -- whose fault is silence? -------------------------------------------------------------------------------------
 
 
