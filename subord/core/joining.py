@@ -43,6 +43,8 @@ class Joining(Search):
         self._begin_search(Aim.NEXT, alternates)
         self._round.root = next((root for root in path[:1] if root != avoid), self._context.position)
         self._round.visited.add(avoid)
+        if self._following.leader is not None:  # it has said goodbye, and answers only for a while
+            self._departures.note(avoid)
         self._walk.begin_again(avoid)
         self._advance()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from subord.core.context import Context
+from subord.core.departures import Departures
 from subord.core.mapping import Rank
 from subord.core.view import Position
 
@@ -38,13 +39,13 @@ class Round:
         heard = (*positions, *self.offers) if first else (*self.offers, *positions)
         self.offers = [p for p in dict.fromkeys(heard) if might_lead(p)]
 
-    def next_offer(self) -> Position | None:
-        """Whom to propose to next."""
+    def next_offer(self, departures: Departures) -> Position | None:
+        """The next one to propose to; not one that is about to leave."""
         if self._is_in_vain:
             self.offers.clear()
         while self.offers:
             position = self.offers.pop(0)
-            if position not in self.visited:
+            if position not in self.visited and not departures.has(position):
                 return position
         return None
 

@@ -16,6 +16,7 @@ from subord.core.agenda import Alarm
 from subord.core.answers import Answers
 from subord.core.bettering import Bettering
 from subord.core.context import Context
+from subord.core.departures import Departures
 from subord.core.errands import Errands
 from subord.core.following import Following
 from subord.core.hearsay import Hearsay
@@ -74,6 +75,7 @@ class Search(ABC):
         self._round = Round(context)
         self._rounds = 0  # repeated because all who answered were full
         self._pause = Pause(context)
+        self._departures = Departures(context)
 
     def look_soon(self, aim: Aim) -> None:
         """Something changed: who looks for this, and rests, looks soon."""
@@ -113,7 +115,7 @@ class Search(ABC):
         if self._is_waiting():
             return
         leader = self._patience.take_leader()
-        if (offer := leader or self._round.next_offer()) is not None:
+        if (offer := leader or self._round.next_offer(self._departures)) is not None:
             self._propose(offer, patient=leader is not None)
         elif self._patience.may_displace and (giving_way := self._round.take_displacement()) is not None:
             self._propose(giving_way, Wish.DISPLACE)
@@ -291,6 +293,8 @@ class Search(ABC):
             if self.aim is Aim.BETTER and self._context.mapping.by_latency:
                 self.bettering.nearness.was_full(source, refuse.highest_guest, refuse.hints)
                 self.look_soon(Aim.BETTER)
+        if refuse.no is No.LEAVING:
+            self._departures.note(source)
         if self.aim not in (Aim.NOTHING, Aim.BETTER):
             self._round.consider(refuse.hints, first=refuse.no is not No.FULL or not self._round.is_advised)
             if self._round.may_advise(self._round.root):
