@@ -15,6 +15,7 @@ from releases import in_previous
 
 from subord.core.classes import CLASS_MAX
 from subord.core.messages import (
+    AGE_S_MAX,
     ALTERNATES_MAX,
     CHANGES_MAX,
     HINTS_MAX,
@@ -53,7 +54,7 @@ from subord.wire import DATAGRAM_BYTES_MAX, HEADER, VERSION, VERSIONS_DATAGRAM, 
 
 TYPES: tuple[type[msgspec.Struct], ...] = typing.get_args(Message)
 TOP = (1 << 64) - 1
-COUNT_TOP = (1 << 32) - 1  # of seconds, and of moves: 136 years
+COUNT_TOP = (1 << 32) - 1
 MILLISECONDS_TOP = 600_000
 CEILING_BYTES = (
     64 * 1024
@@ -63,6 +64,7 @@ CEILING_BYTES = (
 
 NATURAL = st.integers(0, TOP)
 COUNT = st.integers(0, COUNT_TOP)
+AGE = st.integers(0, AGE_S_MAX)
 MILLISECONDS = st.integers(0, MILLISECONDS_TOP)
 CLASS = st.integers(0, CLASS_MAX)
 TEXT = st.text(max_size=60)
@@ -78,7 +80,7 @@ GUIDANCE = st.builds(
     Guidance, NATURAL, positions(32), positions(ALTERNATES_MAX), positions(ALTERNATES_MAX), st.booleans()
 )
 CHANGE = st.builds(
-    Change, st.integers(1, TOP), NATURAL, st.integers(0, 2), NATURAL, COUNT, COUNT, st.booleans(), CLASS, CLASS, CLASS
+    Change, st.integers(1, TOP), NATURAL, st.integers(0, 2), NATURAL, COUNT, AGE, st.booleans(), CLASS, CLASS, CLASS
 )
 CHANGES = st.lists(CHANGE, max_size=12).map(tuple)
 STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
@@ -155,7 +157,7 @@ LONGEST_TERMS = Terms("x" * TERM_CHARACTERS_MAX, COUNT_TOP, COUNT_TOP, "performa
 LONGEST_GUIDANCE = Guidance(TOP, tops(PATH_POSITIONS_MAX), tops(ALTERNATES_MAX), tops(ALTERNATES_MAX), adrift=True)
 # A node states a row or says that it is gone, at most CHANGES_MAX of both together (roster.py, `batch`).
 LONGEST_CHANGES = tuple(
-    Change(p, TOP, 2, TOP, COUNT_TOP, COUNT_TOP, True, *[CLASS_MAX] * 3) for p in tops(CHANGES_MAX)
+    Change(p, TOP, 2, TOP, COUNT_TOP, AGE_S_MAX, True, *[CLASS_MAX] * 3) for p in tops(CHANGES_MAX)
 )
 LONGEST: list[Message] = [
     Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE, COUNT_TOP, CLASS_MAX),

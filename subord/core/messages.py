@@ -34,6 +34,7 @@ HINTS_MAX = 8
 CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows stay below the datagram limit
 VERSIONS_MAX = 8
 RETRY_MS_MAX = 1000  # how long a busy node may put off a proposer
+AGE_S_MAX = 1 << 31  # 68 years. An age grows while it is kept, and stops here
 TERM_CHARACTERS_MAX = 200
 REASON_CHARACTERS_MAX = 300
 
@@ -41,6 +42,7 @@ REASON_CHARACTERS_MAX = 300
 # stretch our patience, or become a number that we could not pass on.
 Number = Annotated[int, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+Age = Annotated[int, msgspec.Meta(ge=0, le=AGE_S_MAX)]
 Position = Annotated[int, msgspec.Meta(ge=1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=600_000)]
 Term = Annotated[str, msgspec.Meta(max_length=TERM_CHARACTERS_MAX)]
@@ -136,7 +138,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     place: Annotated[int, msgspec.Meta(ge=0, le=2)]  # 0 root, 1 home, 2 guest
     incarnation: Number
     moves: Count  # leader changes of that node in this incarnation
-    age_s: Count  # in its place
+    age_s: Age  # in its place
     missing: bool = False
     performance: Class = UNKNOWN  # as that node measures it
     standing: Class = UNKNOWN  # the performance by which it ranks

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from subord.core.messages import CHANGES_MAX, Change
+from subord.core.messages import AGE_S_MAX, CHANGES_MAX, Change
 from subord.core.view import Position
 
 OWN = 0  # claims we make ourselves: our own row and those we miss
@@ -185,7 +185,7 @@ class Roster:
         revisions = dict(_first(self._dirty.items(), CHANGES_MAX))
         rows = [(p, self.rows.get(p)) for p in revisions]
         changes = tuple(
-            msgspec.structs.replace(row[1].change, age_s=max(0, int(now - row[1].since)))
+            msgspec.structs.replace(row[1].change, age_s=min(max(0, int(now - row[1].since)), AGE_S_MAX))
             for _, row in rows
             if row is not None
         )

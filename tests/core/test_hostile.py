@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from small_world import SmallWorld
 
 from subord.core.messages import (
+    AGE_S_MAX,
     Accept,
     Advice,
     Back,
@@ -45,7 +46,8 @@ NUMBER = st.integers(0, 40) | st.just(TOP)
 COUNT = st.sampled_from([0, 1, 300, COUNT_TOP])
 MILLISECONDS = st.sampled_from([0, 1, 300, 60_000])
 GUIDANCE = st.builds(Guidance, st.integers(0, 9) | st.just(TOP), LIST, LIST, LIST, st.booleans())
-CHANGE = st.builds(Change, POSITION, POSITION_OR_NONE, st.integers(0, 2), LIFE, COUNT, COUNT, st.booleans())
+AGE = st.sampled_from([0, 1, 300, AGE_S_MAX])
+CHANGE = st.builds(Change, POSITION, POSITION_OR_NONE, st.integers(0, 2), LIFE, COUNT, AGE, st.booleans())
 CHANGES = st.lists(CHANGE, max_size=5).map(tuple)
 TERMS = st.just(Terms("10.0.0.0/24", 2, 2, "ip", "complete", "lan"))
 WORDS = st.one_of(

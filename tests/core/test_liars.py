@@ -1,0 +1,117 @@
+"""A member that lies: what it says is bounded, and what is wrong is put down to it and not to its ancestors."""
+
+from __future__ import annotations
+
+import typing
+from random import Random
+
+import msgspec
+import pytest
+from liars import accused, lies
+from small_world import SmallWorld
+
+from subord.core.classes import CLASS_MAX
+from subord.core.messages import AGE_S_MAX, Beat, Change, Guidance, Message, Terms
+from subord.core.roster import Roster
+from subord.wire import Fault, decode, encode
+
+LIAR = 7
+TOP = (1 << 64) - 1
+COUNT_TOP = (1 << 32) - 1
+YEAR_S = 366 * 86400.0
+
+
+def aged(age_s: int) -> typing.Callable[[Message], Message]:
+    """All rows of all beats have this age."""
+
+    def lie(message: Message) -> Message:
+        if not isinstance(message, Beat):
+            return message
+        rows = tuple(msgspec.structs.replace(row, age_s=age_s) for row in message.changes)
+        return msgspec.structs.replace(message, changes=rows)
+
+    return lie
+
+
+@pytest.mark.parametrize("age_s", [AGE_S_MAX - 1, AGE_S_MAX, AGE_S_MAX + 1, COUNT_TOP - 3, COUNT_TOP])
+def test_only_the_liar_is_blamed_for_an_age_that_overflows(age_s: int) -> None:
+    """The leader of the liar is 3, that of 3 is the root. Each of them passes on what it accepted, later."""
+    world = SmallWorld.dense(15, 2, "10.0.0.0/24")
+    blamed = accused(world)
+    lies(world, LIAR, aged(age_s))
+    world.run(60)
+    assert set(blamed) <= {LIAR}
+    assert (LIAR in blamed) == (age_s > AGE_S_MAX)
+    roster = world.nodes[1].roster
+    honest = set(range(1, 16)) - {LIAR, 14, 15}
+    assert all(roster.is_live(position) for position in honest), "what stands below others is not affected"
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 1.0, 3600.0, 100 * YEAR_S, 10_000 * YEAR_S])
+def test_an_accepted_row_is_acceptable_again_after_any_delay(delay_s: float) -> None:
+    highest = Change(TOP, TOP, 2, TOP, COUNT_TOP, AGE_S_MAX, True, *[CLASS_MAX] * 3)
+    beat = Beat(TOP, TOP, TOP, 600_000, TOP, (highest,), (TOP,), True, COUNT_TOP)
+    assert decode(encode(beat)) == beat
+    roster = Roster(1)
+    roster.report_everything()
+    roster.state(2, highest, 0.0)
+    _, rows, _ = roster.batch(delay_s)
+    again = msgspec.structs.replace(beat, changes=rows)
+    assert decode(encode(again)) == again
+    assert rows[0] == highest
+
+
+def highest_of(kind: type, chance: Random) -> object:  # noqa: PLR0911 - one return a type
+    """The highest value that this type of a message's field may have, or some of them."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        bounds = next(each for each in kind.__metadata__ if isinstance(each, msgspec.Meta))  # type: ignore[attr-defined]
+        if arguments[0] is int:
+            return TOP if bounds.lt is bounds.le is None else bounds.lt - 1 if bounds.lt is not None else bounds.le
+        return highest_of(arguments[0], chance)
+    if origin is tuple:
+        # Positions that exist, or the gate drops the message before anything is computed from it.
+        return tuple(chance.sample(range(2, 15), 3)) if arguments[0] is not Change else (row_of(chance),)
+    if kind is Guidance:
+        return Guidance(TOP, (1,), (2, 5), (6,), adrift=False)
+    if kind is Terms:
+        return Terms("10.0.0.0/24", 2, 2, "ip", "complete", "lan")
+    if kind is bool:
+        return chance.random() < 0.5
+    if isinstance(kind, type) and issubclass(kind, int):
+        return list(kind)[-1] if kind is not int else TOP  # an enumeration
+    if kind is str:
+        return ""
+    return highest_of(arguments[0], chance)  # a union with None
+
+
+POSITIONS = {"leader", "position", "root", "home", "asker", "highest_guest", "swap"}
+
+
+def row_of(chance: Random) -> Change:
+    return Change(chance.randrange(4, 15), 3, 2, TOP, COUNT_TOP, AGE_S_MAX, False, *[CLASS_MAX] * 3)
+
+
+@pytest.mark.parametrize("kind", typing.get_args(Message), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("delay_s", [1.0, 70.0, 100 * YEAR_S])
+def test_after_the_highest_numbers_all_that_is_said_is_acceptable(kind: type[msgspec.Struct], delay_s: float) -> None:
+    """Each message with the highest number in each field, from all neighbours of 3; then time passes."""
+    world = SmallWorld.dense(15, 2, "10.0.0.0/24")
+    world.run(20)
+    chance, spoken = Random(kind.__name__), []
+    world.lossy = lambda source, _target, message: spoken.append((source, message)) is not None
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for source in (1, 6, 7, 12):
+        for _ in range(4):
+            fields = {name: highest_of(hints[name], chance) for name in kind.__struct_fields__}
+            fields |= {name: chance.randrange(1, 15) for name in POSITIONS & set(fields)}
+            if chance.random() < 0.5:  # words of the life that we know, in answer to what was said
+                fields |= {"incarnation": 1000} if "incarnation" in fields else {}
+                fields |= {"leader_incarnation": 1000} if "leader_incarnation" in fields else {}
+            world.tell(source, 3, kind(**fields))  # type: ignore[arg-type]
+    world.jump(3, delay_s)
+    world.run(30)
+    assert spoken
+    for source, message in spoken:
+        assert decode(encode(message)) == message, f"{source} says what cannot be read"
+    assert not world.faults[Fault.MALFORMED]
