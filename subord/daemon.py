@@ -64,6 +64,7 @@ from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
 from subord.runtime.telling import Teller
 from subord.sealing.keys import Keyring, KeyringError
+from subord.sealing.lives import next_life
 from subord.sealing.sealer import Sealer
 
 logger = logging.getLogger("subord")
@@ -189,7 +190,7 @@ class Daemon:
         self._store = Store(self.config.node.state_directory, Terms.of(self.settings), self.position)
         remembered = self._store.load()
         lived = remembered.incarnation + 1 if remembered else 0
-        self._incarnation = max(int(time.time() * 1000), lived, self._incarnation)
+        self._incarnation = next_life(int(time.time() * 1000), lived, self._incarnation)
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
         sealer = self.guard.sealer(self.port, self._incarnation)

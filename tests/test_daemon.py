@@ -767,6 +767,23 @@ def test_who_is_stopped_at_once_after_its_first_place_remembers_it(start: Start,
     assert [(each["leader"], each["led"]) for each in kept] == [(None, [2]), (1, [])]
 
 
+def test_a_life_on_the_disk_that_began_past_2109_is_not_followed_by_a_higher_one(start: Start, folder: Path) -> None:
+    state = folder / "state"
+    state.mkdir()
+    option = f"node.state_directory={state}"
+    first = start(f"{SINGLE}.1", option)
+    until(first.is_ready, "it has a place")
+    first.tell(signal.SIGTERM)
+    assert first.ended() == 0
+    (path,) = state.iterdir()
+    kept = json.loads(path.read_text())
+    kept["neighbourhood"]["incarnation"] = 1 << 43
+    path.write_text(json.dumps(kept))
+    second = start(f"{SINGLE}.1", option)
+    until(second.is_ready, "it has a place again")
+    assert time.time() * 1000 < second.show("status")["incarnation"] < 1 << 42
+
+
 # -- a supervisor ---------------------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ VANISHED: Final = {
 MEANINGS: Final = {
     "no_key": " (it goes by another key)",
     "unsealed": " (it has no key)",
+    "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",
     "bad_tag": " (its address is translated on the way, or somebody forges)",
 }
 SAME_EVERYWHERE: Final = ("version", "ring")

@@ -34,19 +34,20 @@ from subord.sealing.header import (
     unpack,
 )
 from subord.sealing.keys import INFO_DATAGRAM, Key, Keyring, derive
+from subord.sealing.lives import LIFE_MAX, highest
 from subord.sealing.replay import Window
 from subord.sealing.shares import Shares
 from subord.wire import MAGIC
 
 NUMBER_BYTES: Final = 8
 PEERS_MAX = 8192
+FORGET_S = 60.0  # the boot of a peer that is silent for so long may be followed by a lower one
 RINGS_MAX = 4096  # seal rings that are kept ready
 SAID_MAX = 2  # to each of the last LISTENERS_MAX whom we spoke to: perhaps it has to be said again
 LISTENERS_MAX = 1024
 CHALLENGES_PER_S = 1000.0
 CHALLENGES_OF_ONE_PER_S = 50.0  # whoever repeats what one sender once said does not use up those of the others
 CUTS_PER_S = 2000.0  # seal rings that are cut for strangers, at 20 us each: a flood costs no more
-LIFE_MAX = 1 << 42  # milliseconds since 1970, until 2109
 CHANCE_BITS = 22
 JUMP_MAX = 1 << 16
 
@@ -67,6 +68,7 @@ class Broken(enum.Enum):
     CROWD = "crowd_of_strangers"  # more than CUTS_PER_S
     REPLAY = "replay"
     STALE_BOOT = "stale_boot"
+    LEAP = "boot_leap"  # we are told of a life of ours that is farther ahead than any could be
     FIRST_CONTACT = "first_contact"  # authentic, but perhaps not said now: it was asked to repeat it
 
 
@@ -99,11 +101,12 @@ class _Letter(NamedTuple):
 class _Peer:
     """Somebody who has shown our ticket."""
 
-    __slots__ = ("boot", "keeps_ours", "key_id", "ours", "ticket", "window")
+    __slots__ = ("boot", "heard_at", "keeps_ours", "key_id", "ours", "ticket", "window")
 
     def __init__(self, ours: bytes) -> None:
         self.ours = ours  # the ticket that it has shown
         self.boot = 0
+        self.heard_at = 0.0
         self.window = Window()
         self.key_id = b""  # under which it spoke last
         self.ticket = NO_TICKET  # that it gave to us
@@ -135,6 +138,7 @@ class Sealer:
         self._era = 0
         self._number = 0
         self._lives = 0
+        self._life_max = highest(boot >> CHANCE_BITS)
         self._peers: dict[End, _Peer] = {}
         self._listeners: OrderedDict[End, _Listener] = OrderedDict()
         self._rings: OrderedDict[tuple[bytes, bytes, int], AESGCM] = OrderedDict()
@@ -173,7 +177,8 @@ class Sealer:
         key = self._key_for(peer, listener)
         ticket = NO_TICKET if peer is None else peer.ticket
         tell = tell or peer is None or not peer.keeps_ours
-        return self._close(What.MESSAGE, content, target, key, ticket, tell=tell)
+        told = self._ticket_for(target) + content if tell else content
+        return self._close(What.MESSAGE, told, target, key, ticket, tell=tell)
 
     def _key_for(self, peer: _Peer | None, listener: _Listener) -> Key:
         """Our primary; by turns others, while somebody is not known to have that (a rotation is under way)."""
@@ -186,11 +191,11 @@ class Sealer:
         return choice[(turn + turn // len(choice)) % len(choice)]  # shifted: pairs meet all keys, too
 
     def _close(
-        self, what: What, content: bytes, target: End, key: Key, ticket: bytes, *, tell: bool
+        self, what: What, told: bytes, target: End, key: Key, ticket: bytes, *, tell: bool
     ) -> tuple[bytes, int]:
+        """`tell`: `told` begins with a ticket for the target."""
         self._number += 1
         header = pack(Header(what, tell, key.id, self.boot, self._number, ticket))
-        told = self._ticket_for(target) + content if tell else content
         ring = self._ring(key, self._own, self.boot)
         return header + ring.encrypt(_nonce(self._number), told, header + self._own + endpoint(*target)), self._number
 
@@ -206,13 +211,12 @@ class Sealer:
         if group is not None:
             return Opened(broken=Broken.STALE_BOOT) if is_old else self._heard_by_all(letter)
         if known is not None and is_old:
-            return self._too_old(letter, known.boot, now)
-        ours = self._ticket_for(source) if known is None else known.ours
-        if not hmac.compare_digest(letter.header.ticket, ours):
+            return self._too_old(letter, known, now)
+        if not hmac.compare_digest(letter.header.ticket, self._ticket_for(source)):
             is_new = known is None or letter.header.boot > known.boot or known.window.is_ahead(letter.header.number)
             asks = letter.header.what is What.MESSAGE  # what only answers is not worth a question
             return self._challenge(letter, now) if is_new and asks else Opened(broken=Broken.REPLAY)
-        return self._fresh(letter, self._peer(source))
+        return self._heard_now(letter, self._peer(source), now)
 
     def _letter(self, data: bytes, source: End, target: bytes, now: float) -> _Letter | Broken:
         """Authentic, but perhaps not said now."""
@@ -259,6 +263,12 @@ class Sealer:
         to_all = letter.header.what is What.MESSAGE and not letter.header.tells
         return Opened(letter.content) if to_all else Opened(broken=Broken.REPLAY)
 
+    def _heard_now(self, letter: _Letter, peer: _Peer, now: float) -> Opened:
+        opened = self._fresh(letter, peer)
+        if opened.broken is not Broken.REPLAY:
+            peer.heard_at = now
+        return opened
+
     def _fresh(self, letter: _Letter, peer: _Peer) -> Opened:
         header = letter.header
         if header.boot > peer.boot:
@@ -296,10 +306,11 @@ class Sealer:
         told = letter.header.what is not What.NEWER and letter.theirs != NO_TICKET
         return told and len(letter.content) >= NUMBER_BYTES and self._challenges.admit(endpoint(*letter.source), now)
 
-    def _answer(self, what: What, number: int, letter: _Letter) -> bytes:
-        """Under the key and with the ticket that it came with."""
+    def _answer(self, what: What, number: int, letter: _Letter, ours: bytes | None = None) -> bytes:
+        """Under the key and with the ticket that it came with; `ours`: the ticket that it is told."""
         content = number.to_bytes(NUMBER_BYTES, "big")
-        return self._close(what, content, letter.source, letter.key, letter.theirs, tell=True)[0]
+        told = ours or self._ticket_for(letter.source)
+        return self._close(what, told + content, letter.source, letter.key, letter.theirs, tell=True)[0]
 
     def _again(self, content: bytes, source: End) -> Iterator[bytes]:
         """What it did not believe, with its ticket; each sentence once."""
@@ -309,19 +320,35 @@ class Sealer:
         for each in waiting:
             yield self._say(each, source, listener, tell=True)[0]
 
-    def _too_old(self, letter: _Letter, boot: int, now: float) -> Opened:
-        """A life before the one we know: a repetition; or its clock was set back and it has no disk."""
-        replies = (self._answer(What.NEWER, boot, letter),) if self._may_answer(letter, now) else ()
-        return Opened(broken=Broken.STALE_BOOT, replies=replies)
+    def _too_old(self, letter: _Letter, known: _Peer, now: float) -> Opened:
+        """A life before the one we know: a repetition; or its clock was set back and it has no disk.
+
+        When the later life has been silent for FORGET_S, this one is believed as soon as it shows a ticket that was
+        made for it. Until then nothing is changed.
+        """
+        is_silent, ours = now - known.heard_at >= FORGET_S, self._next_ticket(known)
+        if is_silent and hmac.compare_digest(letter.header.ticket, ours):
+            self._peers[letter.source] = _Peer(ours)
+            return self._heard_now(letter, self._peers[letter.source], now)
+        if not self._may_answer(letter, now):
+            return Opened(broken=Broken.STALE_BOOT)
+        if is_silent and letter.header.what is What.MESSAGE:
+            reply = self._answer(What.CHALLENGE, letter.header.number, letter, ours)
+        else:
+            reply = self._answer(What.NEWER, known.boot, letter)
+        return Opened(broken=Broken.STALE_BOOT, replies=(reply,))
 
     def _live_again(self, content: bytes, source: End) -> Opened:
         """Farther than one step: another such life may have taken that, and its answer may have been lost."""
         later = int.from_bytes(content[:NUMBER_BYTES], "big")
+        life = (later >> CHANCE_BITS) + 1
+        if later <= self.boot:
+            return Opened()
+        if life > self._life_max:
+            return Opened(broken=Broken.LEAP)
         self._lives += 1
         jump = int.from_bytes(hmac.digest(self._secret, b"jump %d" % self._lives, "sha256")[:2], "big") % JUMP_MAX
-        life = (later >> CHANCE_BITS) + 1 + jump
-        if later <= self.boot or life >= LIFE_MAX:
-            return Opened()
+        life = min(life + jump, self._life_max)
         self.boot, self._number = boot_of(life, self._secret, self._lives), 0
         return Opened(replies=tuple(self._again(bytes(NUMBER_BYTES), source)), lives_again=True)
 
@@ -349,8 +376,15 @@ class Sealer:
         return peer
 
     def _ticket_for(self, end: End) -> bytes:
+        known = self._peers.get(end)
+        if known is not None:
+            return known.ours
         words = endpoint(*end) + self._era.to_bytes(8, "big")
         return hmac.digest(self._secret, words, "sha256")[:TICKET_BYTES]
+
+    def _next_ticket(self, known: _Peer) -> bytes:
+        """For a life with a lower boot at the same end: nothing that was said to us until now has shown it."""
+        return hmac.digest(self._secret, b"next" + known.ours, "sha256")[:TICKET_BYTES]
 
     def _ring(self, key: Key, end: bytes, boot: int) -> AESGCM:
         name = key.id, end, boot

@@ -303,7 +303,25 @@ def test_every_reason_is_produced_here() -> None:
     assert {each.value for each in Broken} == {reason for reason, _, _ in FORGERIES} | {
         "stale_boot",
         "crowd_of_strangers",
+        "boot_leap",
     }
+
+
+async def test_a_leap_is_refused_and_its_sender_is_named(warnings: list[str]) -> None:
+    async with building() as town:
+        a, b = town.open(A), town.open(B)
+        b.mail.send(words(1), A)
+        await heard(a, words(1))
+        a.mail.send(words(2), B)
+        await heard(b, words(2))
+        sealer = b.mail.sealer
+        assert sealer is not None
+        told = sealer._ticket_for(a.end) + ((1 << 64) - 1).to_bytes(8, "big")
+        ticket = sealer._peers[a.end].ticket
+        b.sock.send(sealer._close(What.NEWER, told, a.end, RING.primary, ticket, tell=True)[0], *a.end)
+        await until(lambda: a.dropped.get("boot_leap") == 1, "it is counted")
+        (line,) = [line for line in warnings if "boot_leap" in line]
+        assert B in line
 
 
 async def test_words_of_an_earlier_life_are_counted(warnings: list[str]) -> None:
