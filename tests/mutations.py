@@ -169,7 +169,7 @@ MUTATIONS = (
         "guidance-is-kept-back",
         "An echo never brings the new way to the root.",
         "core/leading.py",
-        "news = guidance if beat.guidance_seen != guidance.version else None",
+        "news = guidance if agreement.guidance_differs(beat, guidance) else None",
         "news = None",
     ),
     Mutation(

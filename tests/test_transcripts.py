@@ -35,6 +35,7 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+DIGESTS = ("digest", "guidance_digest")  # they say nothing to a reader
 PROTOCOL = Path(__file__).parents[1] / "docs" / "protocol.md"
 KINDS = {kind.__name__.lower(): kind for kind in get_args(Message)}
 CHOICES = {"wish": Wish, "no": No, "why": Why}
@@ -121,6 +122,8 @@ class Stage:
         usual = {**SAME, **BLANK, **dict.fromkeys(LISTS, ()), "terms": self.node.context.terms, **last}
         usual |= {key: read(key, text) for key, text in given.items()}
         usual["guidance"] = Guidance(*(usual[key] for key in Guidance.__struct_fields__))
+        if name == "echo" and not set(given) & set(Guidance.__struct_fields__):
+            usual["guidance"] = None  # a leader repeats no guidance that its subordinate has
         kind = KINDS[name]
         assert set(given) <= {*kind.__struct_fields__, *Guidance.__struct_fields__}, given
         return kind(**{key: usual.get(key, () if key == "changes" else 0) for key in kind.__struct_fields__})
@@ -148,13 +151,15 @@ def row(change: Change) -> str:
 
 
 def shown(value: msgspec.Struct) -> str:
-    """As `name field=value ...`; what is empty or the same everywhere is left out."""
+    """As `name field=value ...`; what is empty or the same everywhere is left out, and so are digests."""
     words, kind = [], type(value).__name__
     for name, each in zip(value.__struct_fields__, msgspec.structs.astuple(value), strict=True):
         if isinstance(each, Guidance):
             words.append(shown(each))
         elif name == "changes" and isinstance(each, tuple):
             words += [row(change) for change in each]
+        elif name in DIGESTS:
+            continue
         elif isinstance(each, enum.Enum) or (name != "terms" and each not in (None, (), "", False, SAME.get(name))):
             text = each.name.lower() if isinstance(each, enum.Enum) else round(each, 3) if name[-2:] == "_s" else each
             words.append(f"{name}={','.join(map(str, each)) if isinstance(each, tuple) else text}")

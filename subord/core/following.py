@@ -15,6 +15,7 @@ from math import inf
 
 import msgspec
 
+from subord.core import digests
 from subord.core.agenda import Alarm
 from subord.core.bulletin import Bulletin
 from subord.core.context import Context
@@ -33,6 +34,7 @@ class Call(msgspec.Struct):
 
     sent_at: float
     revisions: dict[Position, int]
+    guidance_seen: int = 0
 
 
 class Leader(msgspec.Struct, kw_only=True):
@@ -138,9 +140,11 @@ class Following:
                 gone,
                 more=self._roster.unreported > len(revisions),
                 rows=len(self._roster.rows),
+                digest=digests.shown(self._roster.digest),
+                guidance_digest=digests.of_guidance(leader.guidance),
             ),
         )
-        leader.calls[number] = Call(context.now, revisions)
+        leader.calls[number] = Call(context.now, revisions, leader.guidance.version)
         leader.beat_sent_at = context.now
         if changes or gone:
             leader.bulletin.sent()
@@ -166,7 +170,13 @@ class Following:
         self._plan(context.now + context.jittered(leader.interval_s))
         leader.interval_s = min(2 * leader.interval_s, context.timing.beat_interval_s)
         self.report_soon()
-        return echo.guidance is not None and self.on_guidance(source, echo.incarnation, echo.guidance)
+        if echo.guidance is None:
+            return False
+        if call.guidance_seen != leader.guidance.version:  # the leader sent news meanwhile, which may be later
+            return self.on_guidance(source, echo.incarnation, echo.guidance)
+        # It answers what we hold, which may be damaged: also with a lower version than ours.
+        leader.guidance = echo.guidance
+        return True
 
     def on_guidance(self, source: Position, incarnation: Incarnation, guidance: Guidance) -> bool:
         """News of the tree above us; True when they are newer than what we knew."""

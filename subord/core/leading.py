@@ -13,6 +13,7 @@ from typing import assert_never
 
 import msgspec
 
+from subord.core import agreement
 from subord.core.admission import Admission
 from subord.core.agenda import Alarm
 from subord.core.bulletin import Bulletin
@@ -241,15 +242,17 @@ class Leading:
         known.heard_at = context.now
         known.due_at = context.now + beat.next_ms / 1000
         known.cut = known.spared = False
+        if agreement.out_of_step(known, beat):
+            self._begin_anew(source, beat, "out_of_step")
+            return
         if beat.number > known.number:
             known.number = beat.number
             self._take_changes(known, beat)
-            if self._lacks_rows(known, beat):
-                context.note(Dropped("rows_differ"))
-                context.send(source, Stranger(context.incarnation, beat.number))
+            if len(self._roster.rows) < ROWS_MAX and agreement.rows_differ(known, beat, self._roster):
+                self._begin_anew(source, beat, "rows_differ")
                 return
         guidance = self.guidance()
-        news = guidance if beat.guidance_seen != guidance.version else None
+        news = guidance if agreement.guidance_differs(beat, guidance) else None
         context.send(source, Echo(context.incarnation, beat.number, news))
 
     def _take_changes(self, known: Subordinate, beat: Beat) -> None:
@@ -277,15 +280,10 @@ class Leading:
             return change.position != own and change.position not in self._following.path
         return mapping.may_lead(own, change.position)
 
-    def _lacks_rows(self, known: Subordinate, beat: Beat) -> bool:
-        """Do our lists differ in length, though all was reported?
-
-        Datagrams that come seconds late can end a session and begin it anew without the subordinate's knowledge;
-        then it does not repeat what it has reported. As a stranger it proposes again, and reports everything.
-        """
-        if beat.more or not beat.rows or not known.swept or len(self._roster.rows) >= ROWS_MAX:
-            return False
-        return len(self._roster.claims.get(known.position, ())) != beat.rows
+    def _begin_anew(self, source: Position, beat: Beat, reason: str) -> None:
+        """As a stranger the subordinate proposes again, and reports everything."""
+        self._context.note(Dropped(reason))
+        self._context.send(source, Stranger(self._context.incarnation, beat.number))
 
     def on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
         """A subordinate leaves us; or somebody takes leave of us who believes that we still follow it."""

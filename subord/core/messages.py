@@ -211,6 +211,8 @@ class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
     gone: Annotated[tuple[Position, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
     more: bool = False  # more changes wait than fitted in
     rows: Count = 0  # that the sender lists, itself included; 0: not told
+    digest: Count = 0  # of these rows (digests.py); 0: not told
+    guidance_digest: Count = 0  # of the guidance that the sender holds; 0: not told
 
 
 class Echo(msgspec.Struct, frozen=True, array_like=True, tag=8):

@@ -12,11 +12,12 @@ has reported everything, so that re-attaching a branch does not make it vanish f
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from subord.core import digests
 from subord.core.messages import AGE_S_MAX, CHANGES_MAX, Change
 from subord.core.view import Position
 
@@ -29,6 +30,7 @@ class Claim(msgspec.Struct):
 
     change: Change
     since: float  # our clock
+    digest: int = 0
 
     def says_same(self, other: Claim | None) -> bool:
         if other is None:
@@ -58,6 +60,8 @@ class Roster:
         self.owner = owner
         self.claims: dict[Position, dict[Position, Claim]] = {OWN: {}}
         self.rows: dict[Position, tuple[Position, Claim]] = {}  # position -> (claimed by, claim)
+        self.digests: defaultdict[Position, int] = defaultdict(int)  # of the claims of each subordinate
+        self.digest = 0  # of the rows
         self.guests: Counter[Position] = Counter()  # live guests by leader
         self.live = 0
         self.not_home = 0
@@ -75,15 +79,19 @@ class Roster:
 
     def state(self, via: Position, change: Change, now: float) -> None:
         """Take one claim of subordinate `via` (OWN: of ourselves)."""
-        claim = Claim(change, now - change.age_s)
-        self.claims.setdefault(via, {})[change.position] = claim
+        claim = Claim(change, now - change.age_s, digest=digests.of_row(change))
+        claims = self.claims.setdefault(via, {})
+        self.digests[via] += claim.digest - _digest_of(claims.get(change.position))
+        claims[change.position] = claim
         if via in self._doubted:
             self._doubted[via].pop(change.position, None)
         self._settle(change.position, now)
 
     def retract(self, via: Position, position: Position, now: float) -> None:
         """`via` says that `position` is no longer below it."""
-        if self.claims.get(via, {}).pop(position, None) is not None:
+        claim = self.claims.get(via, {}).pop(position, None)
+        if claim is not None:
+            self.digests[via] -= claim.digest
             self._settle(position, now)
 
     def doubt(self, via: Position) -> None:
@@ -98,6 +106,7 @@ class Roster:
     def drop(self, via: Position, now: float) -> None:
         """`via` is no longer our subordinate."""
         self._doubted.pop(via, None)
+        self.digests.pop(via, None)
         for position in self.claims.pop(via, {}):
             self._settle(position, now)
 
@@ -124,6 +133,7 @@ class Roster:
         if best is None:
             if old is not None:
                 del self.rows[position]
+                self.digest -= old[1].digest
                 self._count(old[1].change, -1)
                 self._touch(position, now)
             return
@@ -136,6 +146,7 @@ class Roster:
             return
         if old is not None:
             self._count(old[1].change, -1)
+        self.digest += claim.digest - _digest_of(old[1] if old else None)
         self._count(claim.change, +1)
         self._touch(position, now)
         self.news.append(position)
@@ -208,6 +219,10 @@ class Roster:
         return sum(
             1 for p in self.claims.get(via, ()) if self.rows[p][0] == via and not self.rows[p][1].change.missing
         )
+
+
+def _digest_of(claim: Claim | None) -> int:
+    return 0 if claim is None else claim.digest
 
 
 def _first(items: Iterable[tuple[Position, int]], limit: int) -> Iterator[tuple[Position, int]]:

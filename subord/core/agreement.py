@@ -1,0 +1,41 @@
+"""Do a leader and its subordinate hold the same rows and the same guidance? (protocol section 5)
+
+A beat carries the number and the digest of the rows that its sender lists, and the digest of the guidance that it
+holds. Where they differ after all is reported, the leader answers `Stranger` and the subordinate reports everything
+anew, or the leader sends its guidance again. What made them differ does not matter: a bit flipped in a datagram, or
+datagrams that come seconds late.
+"""
+
+from __future__ import annotations
+
+from subord.core import digests
+from subord.core.messages import Beat, Guidance
+from subord.core.roster import Roster
+from subord.core.slots import Subordinate
+
+OLDER_MAX = 3  # beats in a row with numbers below the last one; reordered ones are overtaken sooner
+
+
+def rows_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
+    """Do our lists of the subordinate's branch differ, though all was reported?"""
+    if beat.more or not beat.rows or not known.swept:
+        return False
+    if len(roster.claims.get(known.position, ())) != beat.rows:
+        return True
+    return bool(beat.digest) and digests.shown(roster.digests[known.position]) != beat.digest
+
+
+def guidance_differs(beat: Beat, guidance: Guidance) -> bool:
+    """Does the sender hold another guidance than ours?"""
+    if beat.guidance_seen != guidance.version:
+        return True
+    return bool(beat.guidance_digest) and beat.guidance_digest != digests.of_guidance(guidance)
+
+
+def out_of_step(known: Subordinate, beat: Beat) -> bool:
+    """Has a damaged number put the session ahead of its beats? Then the next proposal begins it anew."""
+    known.older = 0 if beat.number >= known.number else known.older + 1
+    if known.older < OLDER_MAX:
+        return False
+    known.number = known.exchange = known.older = 0
+    return True
