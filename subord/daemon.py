@@ -247,6 +247,7 @@ class Daemon:
             keeping=self.keeping,
             tls=self.guard.tls,
             is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
+            leader_address=self._leader_address,
         )
 
     def _serve(self, nursery: trio.Nursery) -> None:

@@ -28,6 +28,7 @@ from subord.runtime.asking import AskFailure, Budget, Question, Words, is_topic,
 from subord.runtime.counters import Counters
 from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
 from subord.runtime.keeping import Keeping
+from subord.runtime.places import PLACE_S_MAX, Places
 from subord.runtime.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
 from subord.wire import UNREADABLE
@@ -43,7 +44,6 @@ STRANGERS_MAX = 256  # connections that have not said what they are for: more on
 STRANGERS_LEAST = 8  # where files are few half of the streams, but not fewer
 STRANGERS_OF_ONE_MAX = 32  # of one address
 GREETINGS_PER_S = 100.0  # handshakes with those whose datagrams have not shown the key: 1 ms of processor time each
-ANSWERS_AT_ONCE_MAX = 8  # each may hold ANSWER_BYTES_MAX of memory; more wait for OPENING_S_MAX
 FILES_SPARE = 100  # file descriptors for everything else
 OPENING_S_MAX = 3.0
 TELL_S_MAX = 3.0
@@ -80,6 +80,7 @@ class Streams:
         keeping: Keeping | None = None,
         tls: Tls | None = None,
         is_known: Callable[[str], bool] = lambda _: False,
+        leader_address: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`is_ours` says which addresses may speak to us; `edge_closed` hears of the end of edges held to us.
 
@@ -105,7 +106,7 @@ class Streams:
         self._edges: dict[str, trio.CancelScope] = {}  # the last one of each address
         self._told: set[Stream] = set()  # edges, up and down, whose other end wants to hear of new rings
         self._news = trio.Event()
-        self._answers = trio.Semaphore(ANSWERS_AT_ONCE_MAX)
+        self._places = Places(leader_address)
         if keeping is not None:
             keeping.taken.append(self._on_ring)
 
@@ -150,15 +151,19 @@ class Streams:
         if opening.purpose == "edge":
             await self._hold_for(peer, stream, frames)
         elif opening.topic is not None:
-            with trio.move_on_after(OPENING_S_MAX + opening.budget_s):
-                async with self._answers:
-                    await stream.send_all(frame(await self._answer_to(opening, opening.topic)))
+            with trio.move_on_after(min(OPENING_S_MAX + opening.budget_s, PLACE_S_MAX)) as scope:
+                await self._answer_to(peer, stream, opening, opening.topic)
+            if scope.cancelled_caught:
+                self._counters.dropped["answer_too_slow"] += 1
 
-    async def _answer_to(self, opening: Opening, topic: str) -> bytes:
+    async def _answer_to(self, peer: str, stream: Stream, opening: Opening, topic: str) -> None:
         if not is_topic(topic):
             self._counters.dropped["stream_unknown_topic"] += 1
-            return unknown_topic(topic)
-        return await self._answer(Question(topic, opening.words, opening.budget_s))
+            await stream.send_all(frame(unknown_topic(topic)))
+            return
+        budget_s = min(opening.budget_s, PLACE_S_MAX - OPENING_S_MAX)
+        async with self._places.taken(peer, topic):
+            await stream.send_all(frame(await self._answer(Question(topic, opening.words, budget_s))))
 
     async def _meet(self, raw: trio.SocketStream, peer: str) -> tuple[Stream, Frames, Opening] | None:
         """Until we know who it is, and what it wants; None: it did not say, and that is counted."""

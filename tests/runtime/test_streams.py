@@ -28,6 +28,7 @@ from subord.runtime import streams as module
 from subord.runtime.asking import TOPICS, TOPICS_OF_0_1, AskFailure, Question, Topic, understood
 from subord.runtime.counters import Counters
 from subord.runtime.frames import frame
+from subord.runtime.places import PLACES_MAX
 from subord.runtime.streams import Opening, Streams, streams_allowed
 
 pytestmark = pytest.mark.slow
@@ -121,6 +122,7 @@ HOLDER = """
 import socket, sys, trio
 from subord.runtime.counters import Counters
 from subord.runtime.frames import frame
+from subord.runtime.places import PLACES_MAX
 from subord.runtime.streams import Streams
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 async def nothing(_):
@@ -425,13 +427,13 @@ async def test_many_questions_at_once_are_all_answered() -> None:
         served.answer = bytes(100_000)
         answers: list[bytes | AskFailure] = []
         async with trio.open_nursery() as nursery:
-            for _ in range(5 * module.ANSWERS_AT_ONCE_MAX):
+            for _ in range(5 * PLACES_MAX):
 
                 @nursery.start_soon
                 async def ask() -> None:
                     answers.append(await node(SUBORDINATE, served.port).ask(LEADER, Question("roster"), WAIT_S_MAX))
 
-        assert answers == [bytes(100_000)] * (5 * module.ANSWERS_AT_ONCE_MAX)
+        assert answers == [bytes(100_000)] * (5 * PLACES_MAX)
 
 
 async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,15 +447,104 @@ async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypa
 
     async with serving() as served:
         served.streams._answer = answer
-        callers = [socket.create_connection((LEADER, served.port), WAIT_S_MAX) for _ in range(20)]
+        ends = [(f"127.0.1.{number}", 0) for number in range(1, 21)]
+        callers = [socket.create_connection((LEADER, served.port), WAIT_S_MAX, end) for end in ends]
         for each in callers:
             each.sendall(frame(msgspec.msgpack.encode(Opening("ask", "roster"))))
-        waiting = len(callers) - module.ANSWERS_AT_ONCE_MAX
-        await until(lambda: served.streams._answers.statistics().tasks_waiting == waiting, "the others wait")
-        assert len(made) == module.ANSWERS_AT_ONCE_MAX
+        waiting = len(callers) - PLACES_MAX
+        await until(lambda: served.streams._places.waiting("roster") == waiting, "the others wait")
+        assert len(made) == PLACES_MAX
         await until(lambda: served.streams._open == 0, "all were sent away")
+        assert served.counters.dropped == {"answer_too_slow": len(callers)}
+        assert len(served.streams._places) == 0
         for each in callers:
             each.close()
+
+
+def asking(port: int, topic: str, budget_s: float, source: str) -> socket.socket:
+    """A raw connection that has asked."""
+    sock = socket.create_connection((LEADER, port), WAIT_S_MAX, (source, 0))
+    sock.sendall(frame(msgspec.msgpack.encode(Opening("ask", topic, (), budget_s))))
+    return sock
+
+
+@asynccontextmanager
+async def holding(topics: set[str], **options: Any) -> AsyncIterator[tuple[Served, list[str]]]:
+    """A node that never finishes its answers about these topics, and the topics of the answers that it began."""
+    began: list[str] = []
+
+    async def answer(question: Question) -> bytes:
+        await trio.lowlevel.checkpoint()
+        began.append(question.topic)
+        if question.topic in topics:
+            await trio.sleep_forever()
+        return b"{}"
+
+    async with serving(**options) as served:
+        served.streams._answer = answer
+        yield served, began
+
+
+@pytest.mark.parametrize("topic", ["problems", "keys", "roster"])
+async def test_a_peer_that_asks_for_much_holds_one_place(topic: str) -> None:
+    """On the old code it holds all eight, for as long as it says: the roster is unknown to all others."""
+    async with holding(set()) as (served, began):
+        gate = trio.Event()
+
+        async def answer(question: Question) -> bytes:
+            began.append(question.topic)
+            await gate.wait()
+            return b"{}"
+
+        served.streams._answer = answer
+        held = [asking(served.port, topic, 60.0, SUBORDINATE) for _ in range(2 * PLACES_MAX)]
+        await until(lambda: served.streams._open == len(held), "all have come")
+        await until(lambda: len(began) > 0 and served.streams._strangers.total() == 0, "all have asked")
+        with asking(served.port, topic, 0.0, "127.0.0.3"):
+            await until(lambda: len(began) == 2, "that of another peer is begun")
+            assert began == [topic] * 2
+            gate.set()
+        for each in held:
+            each.close()
+
+
+@pytest.mark.parametrize("topic", ["problems", "keys"])
+async def test_what_passes_down_the_tree_never_keeps_the_roster_waiting(topic: str) -> None:
+    async with holding({topic}) as (served, began):
+        held = [asking(served.port, topic, 60.0, f"127.0.1.{number}") for number in range(1, 2 * PLACES_MAX)]
+        await until(lambda: began == [topic] * PLACES_MAX, "all places of this kind are held")
+        for other in {"roster", "status", "keys", "problems"} - {topic}:
+            question = msgspec.convert({"topic": other}, Question)
+            assert await node("127.0.0.3", served.port).ask(LEADER, question, WAIT_S_MAX) == b"{}"
+        for each in held:
+            each.close()
+
+
+async def test_the_leader_may_ask_for_several_others_at_once() -> None:
+    async with holding({"problems"}, leader_address=lambda: "127.0.0.9") as (served, began):
+        held = [asking(served.port, "problems", 5.0, "127.0.0.9") for _ in range(3)]
+        await until(lambda: began == ["problems"] * 3, "each has a place")
+        for each in held:
+            each.close()
+
+
+@pytest.mark.parametrize("budget_s", [0.0, 3.0, 60.0])
+async def test_an_answer_lasts_no_longer_than_eight_seconds(monkeypatch: pytest.MonkeyPatch, budget_s: float) -> None:
+    monkeypatch.setattr(module, "OPENING_S_MAX", 0.1)
+    monkeypatch.setattr(module, "PLACE_S_MAX", 0.4)
+    given: list[float] = []
+
+    async def answer(question: Question) -> bytes:
+        given.append(question.budget_s)
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async with serving() as served:
+        served.streams._answer = answer
+        with asking(served.port, "problems", budget_s, SUBORDINATE) as sock:
+            assert await is_closed(sock)
+        await until(lambda: served.counters.dropped == {"answer_too_slow": 1}, "it is counted")
+        assert given == [min(budget_s, 0.4 - 0.1)]
 
 
 async def test_a_silent_peer_costs_the_given_time_and_no_more() -> None:
