@@ -8,6 +8,7 @@ A trouble that is about somebody else, such as a refusal, is told by several; so
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -22,6 +23,7 @@ from subord.core.view import Snapshot
 from subord.runtime.lately import LATELY_S
 
 PROBLEMS_MAX: Final = 64
+OF_A_KIND_MIN: Final = 4  # of each kind that we know: one kind leaves room for the others
 NAMED_MAX: Final = 512
 STREAMS_BROKEN_MIN: Final = 3  # of one address: some break wherever somebody dies or starts
 TEXT_MAX: Final = 200
@@ -36,6 +38,7 @@ MEANINGS: Final = {
     "no_key": " (it goes by another key)",
     "unsealed": " (it has no key)",
     "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",
+    "stale_boot": " (they are of a former life)",
     "bad_tag": " (its address is translated on the way, or somebody forges)",
 }
 SAME_EVERYWHERE: Final = ("version", "ring")
@@ -184,13 +187,25 @@ def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:
     older = tuple(dict.fromkeys(address for report in all_of for address in report.older))
     return ProblemsDocument(
         nodes=sum(report.nodes for report in all_of),
-        problems=tuple(problems[:PROBLEMS_MAX]),
+        problems=_chosen(problems),
         more=sum(report.more for report in all_of) + max(0, len(problems) - PROBLEMS_MAX),
         silent=silent[:NAMED_MAX],
         silent_nodes=sum(report.silent_nodes for report in all_of),
         older=older[:NAMED_MAX],
         older_nodes=sum(report.older_nodes for report in all_of),
     )
+
+
+def _chosen(problems: list[ProblemDocument]) -> tuple[ProblemDocument, ...]:
+    """The worst for which there is room, in their order; what others invent of one kind displaces no other kind."""
+    of_kind: Counter[str] = Counter()
+    first: list[int] = []
+    others: list[int] = []
+    for number, each in enumerate(problems):
+        of_kind[each.kind] += 1
+        has_room = each.kind in SAME_EVERYWHERE or (each.kind in KINDS and of_kind[each.kind] <= OF_A_KIND_MIN)
+        (first if has_room else others).append(number)
+    return tuple(problems[number] for number in sorted([*first, *others][:PROBLEMS_MAX]))
 
 
 def _joined(problems: Iterable[ProblemDocument]) -> list[ProblemDocument]:

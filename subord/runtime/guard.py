@@ -5,6 +5,7 @@ Intuition: the guard room. Here hang the keys and the stamps; whoever opens a do
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
 import logging
 import os
@@ -28,6 +29,7 @@ from subord.sealing.sealer import Sealer, boot_of
 logger = logging.getLogger("subord")
 
 SECRET_BYTES = 32
+PR_SET_DUMPABLE = 4  # <linux/prctl.h>
 UNRAISABLE_S = 60.0
 
 
@@ -107,10 +109,15 @@ class Guard:
 
 
 def dump_no_core() -> None:
-    """Our memory holds keys. 1, not 0: then a program that takes dumps gets none either (Linux, fs/coredump.c)."""
+    """Our memory holds keys. 1, not 0: then a program that takes dumps gets none either (Linux, fs/coredump.c).
+
+    And no other process of our user may read it, as a debugger would (prctl(2), PR_SET_DUMPABLE); root may.
+    """
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     limit = 1 if hard == resource.RLIM_INFINITY or hard >= 1 else 0
     resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
+    if ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
+        logger.warning("other processes of this user can read our memory: the kernel did not take PR_SET_DUMPABLE")
 
 
 def say_unraisable_seldom() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -85,7 +86,7 @@ class Store:
         bookmark = _Bookmark(FORMAT, self._terms, self._position, neighbourhood)
         fresh = path.with_suffix(".new")
         try:
-            with fresh.open("wb") as file:
+            with open(fresh, "wb", opener=_for_the_owner) as file:
                 file.write(msgspec.json.encode(bookmark))
                 file.flush()
                 os.fsync(file.fileno())
@@ -99,3 +100,11 @@ class Store:
         if not self._warned:
             logger.warning("cannot remember the neighbourhood: %s; going on without", reason)
             self._warned = True
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    """Mode 0600, also where a wider file was left behind; what is no regular file keeps its mode."""
+    descriptor = os.open(path, flags, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, 0o600)
+    return descriptor

@@ -166,6 +166,35 @@ def test_a_report_is_bounded() -> None:
     assert again.more >= whole.more
 
 
+def test_spoofed_datagrams_displace_no_other_trouble() -> None:
+    now = 0.0
+    lately = Lately(lambda: now)
+    lately.note("lost", "lost its leader 10.0.0.2: closed")
+    lately.note("performance", "its jobs cannot be counted: missing")
+    lately.note("dropped", "malformed", "10.0.0.7")
+    for _ in range(2):
+        lately.note("dropped", "no_key", "10.0.0.8")
+    real = {(each.kind, each.text, each.address) for each in lately.shown()}
+    for number in range(20 * LINES_MAX):
+        now += 0.001
+        for reason in ("no_key", "bad_tag", "unsealed"):
+            lately.note("dropped", reason, f"10.0.{number // 200}.{number % 200}")
+        lately.note("stream", "tls_refused", f"10.0.{number // 200}.{number % 200}")
+    assert real <= {(each.kind, each.text, each.address) for each in lately.shown()}
+    assert len(lately) == 4 * LINES_MAX + 3
+    ages = [each.ago_s for each in lately.shown()]
+    assert ages == sorted(ages)
+
+
+def test_many_troubles_of_one_kind_leave_room_for_the_others() -> None:
+    invented = [report(problem(9, kind=kind, text=f"{n}")) for kind in ("refused", "odd") for n in range(200)]
+    lost = problem(1, text="lost its leader 10.0.0.2: closed")
+    whole = problems.folded([*invented, report(lost), *[report(problem(3, text=f"{n}")) for n in range(9)]])
+    assert len(whole.problems) == problems.PROBLEMS_MAX
+    assert [each.kind for each in whole.problems].count("lost") == problems.OF_A_KIND_MIN
+    assert {each.kind for each in whole.problems} == {"refused", "lost"}
+
+
 def test_the_notebook_has_few_lines_and_forgets() -> None:
     now = 0.0
     lately = Lately(lambda: now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import threading
 import time
 from itertools import count
@@ -29,6 +30,17 @@ def test_what_was_saved_is_loaded(tmp_path: Path, warnings: list[str]) -> None:
     assert store(tmp_path).load() == SAVED
     assert [each.name for each in tmp_path.iterdir()] == [FILE_NAME]
     assert warnings == []
+
+
+@pytest.mark.parametrize("left_behind", [FILE_NAME, "neighbourhood.new"])
+def test_only_the_owner_may_read_it(tmp_path: Path, left_behind: str) -> None:
+    """A file of an older release is narrowed by the next save."""
+    wide = tmp_path / left_behind
+    wide.touch()
+    wide.chmod(0o644)
+    store(tmp_path).save(SAVED)
+    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
+    assert store(tmp_path).load() == SAVED
 
 
 def test_a_first_start_is_no_trouble(tmp_path: Path, warnings: list[str]) -> None:
