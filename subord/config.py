@@ -42,6 +42,7 @@ __all__ = [
 
 POSITION_BITS = 64  # of a position on the wire
 SEEDS_MAX = 64
+WEB_NAMES_MAX = 16
 UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero
 LOOPBACK = (ipaddress.IPv4Network("127.0.0.0/8"), ipaddress.IPv6Network("::1/128"))
 NO_KEY = (
@@ -124,6 +125,11 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     metrics_certificate: str = ""
     """Path of a PEM file with a private key and its certificate, mode 0600: then `metrics` is served over
     HTTPS. Looked at again every minute. Empty: over HTTP."""
+    web_names: Annotated[tuple[str, ...], msgspec.Meta(max_length=WEB_NAMES_MAX)] = ()
+    """Further host names by which `metrics` may be asked, such as `["node1.example.org"]`, or the name of a proxy
+    that hands it on; at most 16. Its addresses, `localhost`, the name of the machine and that in the host list need
+    not be here. Other names are refused with HTTP status 421, so that no page of the Internet can read the tree by
+    a browser inside (DNS rebinding)."""
     certificate: str = ""
     """Path of a PEM file with this node's private key and its certificate by a site's own authority, mode 0600;
     the certificate must name the address of this node (subjectAltName) and be good for clients and servers. Streams
@@ -368,6 +374,9 @@ def _check_node(given: Given, node: NodeConfig, network: Network, port: int) -> 
         message = f"asks every address of the network, which has {network.size}, not at most {SCAN_MAX}"
         refuse(given, "node", "full_scan", message)
     _check_seeds(given, node.seeds)
+    for name in node.web_names:
+        if not is_host_name(name):
+            refuse(given, "node", "web_names", f"must be host names, not {quoted(name)}")
     check_performance(given, node)
     if node.metrics and _listener(node.metrics) is None:
         example = 'e.g. "127.0.0.1:9717" or "[::1]:9717", or ":9717" for this node\'s own address'

@@ -25,6 +25,7 @@ import trio
 from subord import __version__, config
 from subord.api import answers, documents, serve
 from subord.api.control import control_app, control_changes
+from subord.api.hosts import host_check
 from subord.api.shown import AskFailure, Question
 from subord.api.sockets import BindError, bind_tcp, bind_unix
 from subord.api.web import web_app
@@ -256,7 +257,8 @@ class Daemon:
         control = partial(serve.serve, changes=control_changes(self))
         nursery.start_soon(control, shown, self._control_listener)
         if self._web_listener is not None:
-            web = partial(serve.serve, tls=lambda: self.guard.metrics_context)
+            is_our_host = host_check(self, self.config.node.web_names)
+            web = partial(serve.serve, tls=lambda: self.guard.metrics_context, is_our_host=is_our_host)
             nursery.start_soon(web, web_app(self, shown), self._web_listener)
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:

@@ -79,6 +79,7 @@ def test_every_key_is_taken_over() -> None:
             control_socket = "/tmp/c.sock"
             metrics = "[::1]:9717"
             metrics_certificate = "/etc/metrics.pem"
+            web_names = ["node1.example.org"]
             certificate = "/etc/node.pem"
             authorities = "/etc/site.pem"
             seeds = ["10.0.7.1", "login1"]
@@ -113,6 +114,7 @@ def test_every_key_is_taken_over() -> None:
         "node.control_socket": "/tmp/c.sock",
         "node.metrics": "[::1]:9717",
         "node.metrics_certificate": "/etc/metrics.pem",
+        "node.web_names": ("node1.example.org",),
         "node.certificate": "/etc/node.pem",
         "node.authorities": "/etc/site.pem",
         "node.seeds": ("10.0.7.1", "login1"),

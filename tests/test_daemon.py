@@ -946,3 +946,22 @@ def test_a_crowd_of_streams_leaves_files_for_the_control_socket(inside: list[str
     assert [
         line for line in daemon.whole_log.splitlines() if not line.startswith(("INFO ", "WARNING no TLS with"))
     ] == []
+
+
+FETCH = """
+import http.client, sys
+connection = http.client.HTTPConnection(sys.argv[1], 9717, timeout=20)
+connection.request("GET", "/metrics", headers={"Host": sys.argv[2]})
+print(connection.getresponse().status)
+"""
+
+
+def test_the_web_address_answers_under_known_names_alone(inside: list[str], start: Start) -> None:
+    daemon = start(f"{SINGLE}.1", "node.metrics=:9717", 'node.web_names=["proxy.example.org"]')
+    until(daemon.is_ready, "it is ready")
+    hosts = {f"{SINGLE}.1:9717": 200, "localhost": 200, "proxy.example.org": 200, "evil.example:9717": 421}
+    for host, status in hosts.items():
+        words = [*inside, sys.executable, "-c", FETCH, f"{SINGLE}.1", host]
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=WAIT_S_MAX, check=True)
+        assert int(ran.stdout) == status, host
+    assert dropped(daemon, "foreign_host") == 1

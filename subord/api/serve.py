@@ -22,6 +22,8 @@ import h11
 import msgspec
 import trio
 
+from subord.api.hosts import SENTENCE
+
 HEADER_BYTES_MAX = 8192
 REQUEST_S_MAX = 5.0
 """From the accepted connection to the complete request."""
@@ -116,12 +118,14 @@ async def serve(
     *,
     changes: App | None = None,
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+    is_our_host: Callable[[str], bool] = lambda _: True,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer GET requests on a listening stream socket, until cancelled; then the socket is closed.
 
     `changes` are handlers of POST, for `is_owner` alone: the socket must be a Unix socket. `tls` is called for each
-    connection; None: in the clear. A handler that raises is a bug, which the log tells; it ends nobody else's answer.
+    connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A handler that raises
+    is a bug, which the log tells; it ends nobody else's answer.
     """
     sock.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
@@ -129,7 +133,7 @@ async def serve(
 
     async def attend(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):  # the client went away in the middle
-            await _Visit(_secured(stream, tls()), room).attend(app, changes or {})
+            await _Visit(_secured(stream, tls()), room, is_our_host).attend(app, changes or {})
 
     task_status.started()  # the socket listens already
     await trio.serve_listeners(attend, [listener])
@@ -157,8 +161,9 @@ def _secured(stream: trio.SocketStream, context: ssl.SSLContext | None) -> _Stre
 class _Visit:
     """One connection: reads one request, writes one answer."""
 
-    def __init__(self, stream: _Stream, room: _Room) -> None:
+    def __init__(self, stream: _Stream, room: _Room, is_our_host: Callable[[str], bool]) -> None:
         self._stream = stream
+        self._is_our_host = is_our_host
         self._room = room
         self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES_MAX)
         self._request: h11.Request | None = None
@@ -279,8 +284,13 @@ class _Visit:
             last = next((value for name, value in request.headers if name == b"last-event-id"), None)
             if last is not None:
                 query["since"] = last.decode("ascii")  # a browser that comes back repeats its first address
+            host = target.netloc or next((value for name, value in request.headers if name == b"host"), b"").decode(
+                "ascii"
+            )
         except ValueError:
             return failure(400, "the address of the request is malformed")
+        if host and not self._is_our_host(host):
+            return failure(421, SENTENCE)
         here = {name: each[target.path] for name, each in (("GET", app), ("POST", changes)) if target.path in each}
         if not here:
             return failure(404, f"there is nothing here; served: {', '.join(sorted({*app, *changes}))}")

@@ -15,6 +15,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from subord.api.hosts import host_check
 from subord.api.serve import (
     ANSWER_S_MAX,
     HEADER_BYTES_MAX,
@@ -29,6 +30,7 @@ from subord.api.serve import (
     serve,
 )
 from subord.api.sockets import bind_tcp, bind_unix
+from tests.api.fake_shown import World
 
 
 async def echo(query: Query) -> Response:
@@ -108,6 +110,48 @@ async def test_answers(request_bytes: bytes, status: int, piece: bytes) -> None:
         assert answer.startswith(b"HTTP/1.1 %d" % status)
         assert piece in answer
         assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+
+
+NAMES = {"10.0.0.4": "node4.site", "10.0.0.5": "node5.site"}
+OURS = [
+    "10.0.0.4", "10.0.0.4:9717", "127.0.0.1:41000", "[::1]:9717", "[fd00::4]", "192.0.2.1", "localhost:9717",
+    "LocalHost", "node4.site", "NODE4.site.:9717", "machine.example.org:9717", "machine", "proxy.example.org", "",
+]  # fmt: skip
+FOREIGN = [
+    "evil.example:9717", "node5.site", "localhost.evil.example", "machine.evil.example", "10.0.0.4.evil.example",
+    "10.0.0.4@evil.example", "evil.example:x", "evil.example/10.0.0.4", "[::1", "2130706433x", "-",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "ours"), [*((each, True) for each in OURS), *((each, False) for each in FOREIGN)])
+async def test_only_known_names_are_answered(monkeypatch: pytest.MonkeyPatch, host: str, ours: bool) -> None:
+    """A page of the Internet that resolves its own name to our address gets nothing (DNS rebinding)."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "machine.example.org")
+    shown = World().node(4)
+    shown.names = NAMES
+    sock = bind_tcp("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        is_our_host = host_check(shown, ("proxy.example.org",))
+        await nursery.start(partial(serve, is_our_host=is_our_host), {"/echo": echo}, sock)
+        version, header = ("1.1", f"Host: {host}\r\n") if host else ("1.0", "")
+        answer = await talk(sock.getsockname()[1], f"GET /echo HTTP/{version}\r\n{header}\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 200" if ours else b"HTTP/1.1 4")
+        if not ours and b" 400 " not in answer:
+            assert answer.startswith(b"HTTP/1.1 421")
+            assert b"ask by address, or set node.web_names" in answer
+            assert shown.counters.dropped == {"foreign_host": 1}
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_name_in_a_whole_address_counts_before_the_header() -> None:
+    shown = World().node(4)
+    sock = bind_tcp("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(serve, is_our_host=host_check(shown)), {"/echo": echo}, sock)
+        for name, status in (("10.0.0.4", b"200"), ("evil.example", b"421")):
+            request = f"GET http://{name}/echo HTTP/1.1\r\nHost: 10.0.0.4\r\n\r\n".encode()
+            assert (await talk(sock.getsockname()[1], request)).startswith(b"HTTP/1.1 " + status)
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_client_that_leaves_early_is_no_error() -> None:
