@@ -16,13 +16,21 @@ from subord.core.slots import Subordinate
 OLDER_MAX = 3  # beats in a row with numbers below the last one; reordered ones are overtaken sooner
 
 
+def counts_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
+    """Has the subordinate reported in its session as many rows as it lists?"""
+    return bool(beat.rows) and roster.told(known.position) != beat.rows
+
+
 def rows_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
-    """Do our lists of the subordinate's branch differ, though all was reported?"""
-    if beat.more or not beat.rows or not known.swept:
+    """Do our lists of the subordinate's branch differ, though all was reported? Asked of a settled session.
+
+    A session may begin without the subordinate's knowledge, when our acceptance is lost. Meanwhile its claims stand.
+    """
+    if beat.more or not beat.rows:
         return False
-    if len(roster.claims.get(known.position, ())) != beat.rows:
+    if counts_differ(known, beat, roster):
         return True
-    return bool(beat.digest) and digests.shown(roster.digests[known.position]) != beat.digest
+    return known.swept and bool(beat.digest) and digests.shown(roster.digests[known.position]) != beat.digest
 
 
 def guidance_differs(beat: Beat, guidance: Guidance) -> bool:

@@ -248,7 +248,8 @@ class Leading:
         if beat.number > known.number:
             known.number = beat.number
             self._take_changes(known, beat)
-            if len(self._roster.rows) < ROWS_MAX and agreement.rows_differ(known, beat, self._roster):
+            settled = known.is_settled(context.now, context.timing.answer_s) and len(self._roster.rows) < ROWS_MAX
+            if settled and agreement.rows_differ(known, beat, self._roster):
                 self._begin_anew(source, beat, "rows_differ")
                 return
         guidance = self.guidance()
@@ -269,8 +270,8 @@ class Leading:
         for position in beat.gone:
             self._roster.retract(known.position, position, now)
         # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
-        settled = now >= known.session_at + self._context.timing.answer_s
-        if settled and not known.swept and not beat.more:
+        settled = known.is_settled(now, self._context.timing.answer_s) and not beat.more
+        if settled and not known.swept and not agreement.counts_differ(known, beat, self._roster):
             known.swept = True
             self._roster.sweep(known.position, now)
 

@@ -91,6 +91,7 @@ class Roster:
         """`via` says that `position` is no longer below it."""
         claim = self.claims.get(via, {}).pop(position, None)
         if claim is not None:
+            self._doubted.get(via, {}).pop(position, None)
             self.digests[via] -= claim.digest
             self._settle(position, now)
 
@@ -102,6 +103,10 @@ class Roster:
         """`via` has reported everything: what it did not repeat is gone."""
         for position in self._doubted.pop(via, ()):
             self.retract(via, position, now)
+
+    def told(self, via: Position) -> int:
+        """How many rows `via` has reported in its present session."""
+        return len(self.claims.get(via, ())) - len(self._doubted.get(via, ()))
 
     def drop(self, via: Position, now: float) -> None:
         """`via` is no longer our subordinate."""

@@ -37,6 +37,10 @@ class Subordinate(msgspec.Struct, kw_only=True):
     spared: bool = False  # overdue, but so was everybody: given one more silence
     swept: bool = False  # it has reported its whole subtree in this session
 
+    def is_settled(self, now: float, answer_s: float) -> bool:
+        """Has it had time to report itself and its branch in this session?"""
+        return now >= self.session_at + answer_s
+
     def report(self, standing: int) -> None:
         """Its own row says so. What it said before it heard that we accepted it is no sinking."""
         self.stands = self.stands or standing == self.standing

@@ -7,7 +7,7 @@ from small_world import SmallWorld
 
 from subord.core.damping import Damping
 from subord.core.events import Dropped, SubordinateLost
-from subord.core.messages import Goodbye, Propose, Why
+from subord.core.messages import Accept, Beat, Goodbye, Propose, Why, Wish
 from subord.core.settings import LAN
 
 ARP_S = 1.0  # what Linux waits before it asks again who has an address
@@ -161,6 +161,24 @@ def test_a_leader_that_lacks_a_row_asks_for_all_of_them() -> None:
     assert world.whole()
     assert world.noticed(Dropped, 1) == [Dropped("rows_differ")]
     assert set(world.moves().values()) == {0}
+
+
+def test_a_branch_stays_listed_when_its_session_begins_anew_without_its_knowledge() -> None:
+    """A second proposal of 2 is accepted, and 2 does not hear it: its next beat reports nothing."""
+    world = settled(15)
+    here, there = world.nodes[1], world.nodes[2]
+    listed, number = set(here.roster.rows), there.context.next_number()
+    terms, incarnation = there.context.terms, there.context.incarnation
+    world.lossy = lambda _source, _target, message: isinstance(message, Accept)
+    world.tell(2, 1, Propose(incarnation, number, terms, Wish.HOME))
+    world.run(LAN.answer_s + 0.1)
+    world.tell(2, 1, Beat(incarnation, here.context.incarnation, there.context.next_number(), 2751, 1, rows=7))
+    world.run(0.001)
+    assert set(here.roster.rows) == listed
+    assert world.noticed(Dropped, 1) == [Dropped("rows_differ")]
+    world.lossy = lambda _source, _target, _message: False
+    world.run(1.1 * LAN.beat_interval_s + 1)
+    assert world.whole()
 
 
 def test_lists_do_not_differ_while_a_tree_forms_and_heals() -> None:
