@@ -28,7 +28,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import sched_getaffinity
 from pathlib import Path
+from typing import Literal
 
+MappingName = Literal["ip", "performance", "latency"]
 PACKAGE = Path(__file__).resolve().parents[1] / "subord"
 LASTS_S_MAX = 3600  # one mutation: 1000 seeds take a fifth of that on a busy machine
 
@@ -42,7 +44,29 @@ class Mutation:
     file: str  # below subord/
     old: str
     new: str
+    mapping: MappingName = "ip"  # of the seeds that are played
+    script: str = ""  # a scenario, played with each seed in the place of the drawn one
 
+
+DEAF_TWICE = """
+title = "All subordinates of the root are stopped twice, each time for more than one silence"
+cluster = { nodes = 3, fanout = 2 }
+steps = [
+  { do = "start" }, { do = "pass", s = 20 },
+  { do = "pause", nodes = "2-3" }, { do = "pass", s = 6 }, { do = "resume" }, { do = "pass", s = 10 },
+  { do = "pause", nodes = "2-3" }, { do = "pass", s = 6 }, { do = "resume" }, { do = "pass", s = 10 },
+]
+"""
+ASLEEP_WHEN_CUT = """
+title = "A node hears that the stream to its leader is closed, and is stopped before the grace is over"
+cluster = { nodes = 7, fanout = 2 }
+steps = [
+  { do = "start" }, { do = "pass", s = 20 }, { do = "weather", delay_s = 0.1 },
+  { do = "pause", nodes = "2" }, { do = "hangup", nodes = "4" }, { do = "pass", s = 0.2 },
+  { do = "pause", nodes = "4" }, { do = "resume", nodes = "2" }, { do = "pass", s = 1.5 },
+  { do = "resume", nodes = "4" }, { do = "pass", s = 10 },
+]
+"""
 
 MUTATIONS = (
     Mutation(
@@ -207,6 +231,73 @@ MUTATIONS = (
         "return 0 < advice.wanted < level",
         "return 0 < advice.wanted",
     ),
+    Mutation(
+        "spared-for-ever",
+        "A subordinate that was spared once when nobody was heard is never spared again.",
+        "core/leading.py",
+        "known.cut = known.spared = False",
+        "known.cut = False",
+        script=DEAF_TWICE,
+    ),
+    Mutation(
+        "cut-survives-sleep",
+        "A line that was cut before our own sleep is held against the leader after it.",
+        "core/following.py",
+        "leader.calls.clear()\n            leader.cut_at = inf",
+        "leader.calls.clear()",
+        script=ASLEEP_WHEN_CUT,
+    ),
+    Mutation(
+        "older-proposals-count",
+        "A proposal that was overtaken by a later one begins a session.",
+        "core/leading.py",
+        "if known is not None and (propose.incarnation, propose.exchange) < (known.incarnation, known.exchange):",
+        "if False:",
+    ),
+    Mutation(
+        "old-sessions-count",
+        "A beat of the session before is read in the new one.",
+        "core/leading.py",
+        "number=propose.exchange,",
+        "number=0,",
+    ),
+    Mutation(
+        "alternates-without-path",
+        "The alternates of a node lack those who stand above its leader.",
+        "core/leading.py",
+        "dict.fromkeys((*spare, *reversed(self._following.path)))",
+        "dict.fromkeys(spare)",
+    ),
+    Mutation(
+        "places-are-kept",
+        "An acceptance that no proposal waits for is not given back.",
+        "core/search.py",
+        "if not asking and (leader is None or leader.position != source):",
+        "if False:",
+    ),
+    Mutation(
+        "newcomers-too-deep",
+        "A newcomer is sent one level below the one where it belongs by its rank.",
+        "core/openings.py",
+        "return level_of(bisect_left(self._living, node) + 1)[0]",
+        "return level_of(bisect_left(self._living, node) + 1)[0] + 1",
+    ),
+    Mutation(
+        "those-above-are-listed",
+        "A node that is accepted goes on listing subordinates that stand above it now.",
+        "core/node.py",
+        "self.leading.forget((*guidance.path, leader))\n",
+        "",
+        "performance",
+    ),
+    Mutation(
+        "loops-are-entered",
+        "A node follows a leader on whose way to the root it stands itself.",
+        "core/node.py",
+        "elif self.context.position in accept.guidance.path:",
+        "elif False:",
+        "performance",
+    ),
 )
 
 
@@ -250,40 +341,46 @@ def try_out(mutation: Mutation, seeds: Iterable[int], package: Path = PACKAGE) -
     source = mutated(mutation, package)
     with tempfile.TemporaryDirectory(prefix="subord-mutation-") as directory:
         (copied(package, Path(directory)) / mutation.file).write_text(source, encoding="utf-8")
-        return _played(mutation.name, Path(directory), seeds)
+        return _played(mutation.name, Path(directory), seeds, mutation.mapping, mutation.script)
 
 
-def try_control(seeds: Iterable[int], package: Path = PACKAGE) -> Outcome:
+def try_control(
+    seeds: Iterable[int], package: Path = PACKAGE, mapping: MappingName = "ip", script: str = ""
+) -> Outcome:
     """The same without a fault."""
     with tempfile.TemporaryDirectory(prefix="subord-control-") as directory:
         copied(package, Path(directory))
-        return _played("(control)", Path(directory), seeds)
+        return _played("(control)", Path(directory), seeds, mapping, script)
 
 
-def _played(name: str, directory: Path, seeds: Iterable[int]) -> Outcome:
+def _played(
+    name: str, directory: Path, seeds: Iterable[int], mapping: MappingName = "ip", script: str = ""
+) -> Outcome:
     began, given = time.monotonic(), list(seeds)
-    command = [sys.executable, str(Path(__file__).resolve()), "--inside", str(directory)]
+    command = [sys.executable, str(Path(__file__).resolve()), "--inside", str(directory), "--mapping", mapping]
+    told = json.dumps([given, script])
     try:
-        ran = subprocess.run(
-            command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, timeout=LASTS_S_MAX, check=True
-        )
+        ran = subprocess.run(command, input=told, stdout=subprocess.PIPE, text=True, timeout=LASTS_S_MAX, check=True)
     except subprocess.TimeoutExpired:
         return Outcome(name, "", 0, LASTS_S_MAX, "not ended within this time: nobody noticed that it spins")
     seed, broken, text = json.loads(ran.stdout)
     return Outcome(name, broken, len(given) if seed is None else seed, time.monotonic() - began, text)
 
 
-def play_inside(directory: Path, seeds: Iterable[int]) -> tuple[int | None, str, str]:
+def play_inside(
+    directory: Path, seeds: Iterable[int], mapping: MappingName, script: str
+) -> tuple[int | None, str, str]:
     """In a process of its own: (seed, invariant, text) of the first failure of the copy in `directory`."""
     sys.path.insert(0, str(directory))
     import subord
-    from subord.sim.campaign import try_seed
+    from subord.sim.campaign import try_script, try_seed
+    from subord.sim.scenario import read
 
     assert subord.__file__ is not None
     assert Path(subord.__file__).is_relative_to(directory), f"{subord.__file__} is not the copy"
     for seed in seeds:
         try:
-            verdict = try_seed(seed)
+            verdict = try_script(read(script), seed) if script else try_seed(seed, mapping)
         except Exception as error:  # so wrong that not even a scenario can be drawn
             return seed, "error", f"{type(error).__name__}: {error}"
         if verdict.broken:
@@ -307,7 +404,8 @@ def run(mutations: Sequence[Mutation], seeds: int, control_seeds: int, jobs: int
             return outcome
 
         outcomes = list(pool.map(tried, mutations))
-        caught_at = {each.seed for each in outcomes if each.broken}
+        by_ip = {each.name for each in mutations if each.mapping == "ip" and not each.script}
+        caught_at = {each.seed for each in outcomes if each.broken and each.name in by_ip}
         control = try_control(sorted(caught_at.union(range(control_seeds))), package)
     print(*_table([*outcomes, control]), sep="\n")
     survived = [each.name for each in outcomes if not each.broken]
@@ -335,9 +433,11 @@ def main(words: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=len(sched_getaffinity(0)), help="mutations at the same time")
     parser.add_argument("--list", action="store_true", help="only say what the mutations are")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--mapping", default="ip", help=argparse.SUPPRESS)
     given = parser.parse_args(words)
     if given.inside is not None:
-        print(json.dumps(play_inside(given.inside, json.load(sys.stdin))))
+        seeds, script = json.load(sys.stdin)
+        print(json.dumps(play_inside(given.inside, seeds, given.mapping, script)))
         return 0
     known = {each.name: each for each in MUTATIONS}
     unknown = [name for name in given.names if name not in known]

@@ -24,6 +24,7 @@ from subord.core.settings import MappingName
 from subord.sim.checker import Violation
 from subord.sim.draw import draw
 from subord.sim.play import Play, Played
+from subord.sim.scenario import Scenario
 from subord.sim.seen import percentile
 
 SEEDS_AT_ONCE = 8  # handed to a process in one piece
@@ -63,8 +64,13 @@ class Summary(msgspec.Struct, kw_only=True):
 
 def try_seed(seed: int, mapping: MappingName = "ip") -> Verdict:
     """Play one seed to its end. Raises nothing: a mistake of ours is a verdict as well."""
+    return try_script(draw(seed, mapping), seed)
+
+
+def try_script(script: Scenario, seed: int) -> Verdict:
+    """Play a scenario with that seed, and judge it like a drawn one."""
     began = time.process_time()
-    script = draw(seed, mapping)
+    script = msgspec.structs.replace(script, seed=seed)
     nodes = len(Play(script, checked=False).cast)
     try:
         played = Play(script).run()

@@ -1,8 +1,4 @@
-"""What must hold some time after the last fault: L1 to L5 of docs/protocol.md, section 8, one checker each.
-
-Intuition: the morning after the storm. The inspector gives the town as much time as the rules allow, and then
-expects one mayor, everybody in their own house, a right register, nobody moving, and no more letters than usual.
-"""
+"""What must hold some time after the last fault: L1 to L6 of docs/protocol.md, section 8, one checker each."""
 
 from __future__ import annotations
 
@@ -12,19 +8,13 @@ from math import ceil
 
 import msgspec
 
-from subord.core.bettering import RARER
-from subord.core.classes import UNKNOWN
-from subord.core.doors import LIKELY, NEAR_MAX
-from subord.core.messages import CHANGES_MAX, PATH_POSITIONS_MAX
-from subord.core.peers import OTHERS_MAX, PEERS_MAX
 from subord.core.settings import Settings
 from subord.core.view import Position
-from subord.core.walk import DOORS_MAX
-from subord.sim import oracle
+from subord.sim import limits, oracle
 from subord.sim.checker import Violation
+from subord.sim.limits import JITTER
 from subord.sim.world import World
 
-JITTER = 1.1  # a pause lasts up to a tenth longer
 LOOK_EVERY_S = 0.25
 
 Parts = list[list[Position]]
@@ -58,14 +48,14 @@ def lowest_of(world: World, part: list[Position]) -> Position:
 
 
 def all_rank_right(world: World, part: list[Position]) -> Complaint:
-    """L6: whoever knows its performance stands by it, unless it has moved too often in this hour."""
+    """L6: a node stands by the true performance of its machine, unless it has moved too often in this hour."""
     wrong = []
     for position in part if world.settings.mapping == "performance" else ():
-        node = world.nodes[position]
-        measured, standing = node.context.performance, node.context.mapping.standings.own
-        if measured not in (UNKNOWN, standing) and not node.bettering.budget.held:
-            wrong.append((position, measured, standing))
-    return f"(node, measures, stands by): {wrong[:8]}" if wrong else None
+        node, jobs = world.nodes[position], world.jobs.get(position)
+        standing = node.context.mapping.standings.own
+        if jobs is not None and not limits.is_class_of(standing, jobs) and not node.bettering.budget.held:
+            wrong.append((position, jobs, standing))
+    return f"(node, jobs of its machine, class by which it stands): {wrong[:8]}" if wrong else None
 
 
 def all_at_home(world: World, part: list[Position]) -> Complaint:
@@ -104,9 +94,23 @@ def right_paths(world: World, part: list[Position]) -> Complaint:
             continue
         leader, path = world.leader_of(position), world.nodes[position].following.path
         above = (*world.nodes[leader].following.path, leader)
-        if len(above) < PATH_POSITIONS_MAX and path != above:
+        if len(above) < limits.PATH and path != above:
             wrong.append((position, path))
     return f"think of another way to the root than the leader: {wrong[:4]}" if wrong else None
+
+
+def right_alternates(world: World, part: list[Position]) -> Complaint:
+    """L3 as well: the alternates of a node are all that stand above its leader, and living ones only."""
+    members, wrong = set(part), []
+    for position in part:
+        leader = world.nodes[position].following.leader
+        if leader is None or leader.position not in members:
+            continue
+        alternates, above = leader.guidance.alternates, world.nodes[leader.position].following.path
+        full = len(alternates) >= limits.ALTERNATES
+        if not members.issuperset(alternates) or not (full or set(alternates).issuperset(above)):
+            wrong.append((position, alternates))
+    return f"know the wrong alternates: {wrong[:4]}" if wrong else None
 
 
 CHECKERS: tuple[tuple[str, Callable[[World, list[Position]], Complaint]], ...] = (
@@ -114,6 +118,7 @@ CHECKERS: tuple[tuple[str, Callable[[World, list[Position]], Complaint]], ...] =
     ("L2", all_at_home),
     ("L3", right_roster),
     ("L3", right_paths),
+    ("L3", right_alternates),
     ("L6", all_rank_right),
 )
 
@@ -127,6 +132,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     climb_s: float
     report_s: float
     quiet_s: float
+    brisk_s: float  # a walk at the pace of a node that has just come, with a rest before each row
 
     @classmethod
     def of(cls, settings: Settings, highest: Position, nodes: int, *, announced: bool, seeded: bool) -> Bounds:
@@ -135,20 +141,20 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         They need not be walked to when roots are `announced`, or when there is a seed that lives.
         """
         timing = settings.timing
-        silence_s = JITTER * timing.beat_interval_s + (timing.attempts + 1) * timing.answer_s
-        walk_s = (timing.walk_fast_max + NEAR_MAX + DOORS_MAX) * timing.knock_s
+        walk_s = (timing.walk_fast_max + limits.NEAR_DOORS + limits.COMMON_DOORS) * timing.knock_s
         if announced:
             walk_s += 2 * JITTER * timing.home_interval_s_max
         elif not seeded:
             walk_s += 2 * highest * timing.walk_interval_s
-        poll_s = JITTER * timing.home_interval_s_max * (RARER if settings.mapping == "latency" else 1)
+        poll_s = JITTER * timing.home_interval_s_max * (limits.LATENCY_RARER if settings.mapping == "latency" else 1)
         return cls(
-            silence_s=silence_s,
+            silence_s=limits.silence_s(settings),
             patience_s=timing.patience_s + timing.host_patience_s + timing.return_hold_s_max,
             walk_s=walk_s + JITTER * timing.search_interval_s_max,
             climb_s=2 * poll_s * (oracle.levels(settings, highest) + 1),
-            report_s=(ceil(nodes / CHANGES_MAX) + nodes.bit_length()) * (timing.report_s + timing.answer_s),
+            report_s=(ceil(nodes / limits.ROWS_OF_A_BEAT) + nodes.bit_length()) * (timing.report_s + timing.answer_s),
             quiet_s=2 * poll_s,
+            brisk_s=timing.walk_fast_max * (timing.knock_s + timing.patience_s / limits.DOORS_OF_A_ROW),
         )
 
     @property
@@ -172,7 +178,7 @@ def complaint(world: World, *, home: bool = True, paths: bool = False) -> tuple[
     """
     for part in parts(world):
         for name, check in CHECKERS:
-            wanted = (home or check is not all_at_home) and (paths or check is not right_paths)
+            wanted = (home or check is not all_at_home) and (paths or check not in (right_paths, right_alternates))
             found = check(world, part) if wanted else None
             if found is not None:
                 return name, found
@@ -202,18 +208,21 @@ def demand_healing(world: World) -> Healed:
         if world.moved_at > until:
             raise Violation("L4", world.now, f"a leader changed {world.moved_at - began:.1f} s after the last fault")
         world.run(LOOK_EVERY_S)
-    _demand_rest(world, len(living))
+    _demand_rest(world, len(living), bounds)
     assert whole_at is not None
     return Healed(
         whole_s=max(0.0, whole_at - began), settled_s=max(0.0, world.moved_at - began), bound_s=bounds.whole_s
     )
 
 
-def _demand_rest(world: World, nodes: int) -> None:
-    """L5: for some beats nobody sends more than at rest, and nobody moves."""
+def _demand_rest(world: World, nodes: int, bounds: Bounds) -> None:
+    """L5: for some beats no node sends more than at rest, and none moves. A walk ends within its own bound."""
     timing = world.settings.timing
-    while any(node.joining.is_brisk for node in world.nodes.values()):
-        world.run(LOOK_EVERY_S)  # bounded by `walk_fast_max` doors, and a rest before each row
+    until = world.now + bounds.brisk_s
+    while brisk := [p for p, node in world.nodes.items() if node.joining.is_brisk]:
+        if world.now > until:
+            raise Violation("L5", world.now, f"still walk as those who have just come: {brisk[:8]}")
+        world.run(LOOK_EVERY_S)
     for_s = 4 * timing.beat_interval_s
     before, moved_at = world.sent.total(), world.moved_at
     world.run(for_s)
@@ -225,7 +234,8 @@ def _demand_rest(world: World, nodes: int) -> None:
     rounds = for_s / timing.search_interval_s_max / 0.9 + 2
     roots = [p for p in world.nodes if world.leader_of(p) == 0]
     away = sum(world.nodes[p].roster.not_home for p in roots)
-    doors = (1 + LIKELY + PEERS_MAX + OTHERS_MAX + len(world.seeds)) * rounds + for_s / timing.walk_interval_s
+    asked = 1 + limits.LIKELY_DOORS + limits.PEERS + limits.OTHER_PEERS + len(world.seeds)
+    doors = asked * rounds + for_s / timing.walk_interval_s
     sent_max = nodes * beats + away * asks + len(roots) * doors
     if sent > sent_max:
         raise Violation(

@@ -42,6 +42,17 @@ def home_of(settings: Settings, number: int) -> int:
     return 1 if level == 0 else p ** (level - 1) + offset // p
 
 
+def level_of(settings: Settings, number: int) -> int:
+    """The level on which the house with this number stands, as its numbering says."""
+    p, level, end = settings.fanout, 0, settings.fanout - 1  # paper: the last number of level 0
+    if settings.numbering_name == "complete":
+        return levels(settings, number)
+    while number > end:
+        level += 1
+        end = p ** (level + 1) - 1
+    return level
+
+
 def levels(settings: Settings, number: int) -> int:
     """How many steps lie between this house and the first, when everybody is at home."""
     count = 0

@@ -1,14 +1,12 @@
-"""S1: who may lead whom, and no circles (docs/protocol.md, section 8).
-
-Intuition: a referee who knows nothing but who is in front of whom.
-"""
+"""S1: which node may lead which, and no circles (docs/protocol.md, section 8)."""
 
 from __future__ import annotations
 
-from subord.core.events import Event
+from subord.core.events import Event, Performance
 from subord.core.node import Node
 from subord.core.view import Position
 from subord.sim.checker import Checker
+from subord.sim.limits import STAY, exact_class
 from subord.sim.world import World
 
 
@@ -19,11 +17,21 @@ class LowerRanksLead(Checker):
 
     def __init__(self) -> None:
         self._seen: dict[Position, object] = {}
+        self._classes: dict[Position, tuple[float, float]] = {}  # lowest and highest of what was true at that address
+
+    def before(self, _world: World, position: Position, event: Event) -> object:
+        if isinstance(event, Performance):
+            true = exact_class(event.jobs)
+            low, high = self._classes.get(position, (true, true))
+            self._classes[position] = min(low, true), max(high, true)
+        return None
 
     def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
         node = world.nodes.get(position)
         if node is None:
             return
+        if position in node.following.path:
+            self.complain(world, f"{position} stands on its own way to the root: {node.following.path}")
         if node.context.settings.mapping == "performance":
             self._check_standings(world, position, node)
             return
@@ -42,6 +50,7 @@ class LowerRanksLead(Checker):
         if state == self._seen.get(position):
             return
         self._seen[position] = state
+        self._demand_truth(world, position, node)
         for below in node.leading.slots.taken:
             other = world.nodes.get(below)
             if other is not None and _followed(world, other) == position:
@@ -55,6 +64,13 @@ class LowerRanksLead(Checker):
                 self.complain(world, f"a circle: {line}")
             line.append(above)
             above = _followed(world, world.nodes[above])
+
+    def _demand_truth(self, world: World, position: Position, node: Node) -> None:
+        """A node stands by no class that its machine, in this life or before, has never had."""
+        standing = _standing(node)
+        low, high = self._classes.get(position, (0.0, 0.0))
+        if standing and not low - STAY <= standing <= high + STAY:
+            self.complain(world, f"{position} stands by {standing}; its machine has had {low:.2f} to {high:.2f}")
 
     def _demand_order(self, world: World, above: Position, below: Position) -> None:
         high, low = _standing(world.nodes[above]), _standing(world.nodes[below])

@@ -1,0 +1,116 @@
+"""The checkers share no constant with the core, and each new rule is broken once here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from subord import sim
+from subord.core.joining import Joining
+from subord.core.leading import Leading
+from subord.core.network import Network
+from subord.core.rising import Rising
+from subord.core.settings import LAN, Settings
+from subord.sim import campaign, limits
+from subord.sim.checker import Violation
+from subord.sim.liveness import demand_healing
+from subord.sim.prints import Print
+from subord.sim.scenario import Scenario, read
+from subord.sim.world import World
+
+CHECKERS = (
+    "checker",
+    "safety",
+    "liveness",
+    "limits",
+    "listing",
+    "oracle",
+    "order",
+    "prints",
+    "sessions",
+    "suspicion",
+)
+SILENT_LEAF = """
+title = "A leaf vanishes, and comes back without its leader's knowledge"
+cluster = { nodes = 7, fanout = 2 }
+steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "7" }, { do = "pass", s = 20 }]
+"""
+
+
+def script() -> Scenario:
+    return read(SILENT_LEAF)
+
+
+@pytest.mark.parametrize("name", CHECKERS)
+def test_checkers_import_no_constant_of_the_core(name: str) -> None:
+    """A bound that is read from the core moves with a fault in the core."""
+    assert sim.__path__
+    source = (Path(sim.__path__[0]) / f"{name}.py").read_text(encoding="utf-8")
+    imports = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ImportFrom)]
+    of_core = [
+        alias.name for each in imports if (each.module or "").startswith("subord.core") for alias in each.names
+    ]
+    assert [constant for constant in of_core if constant.isupper()] == []
+
+
+def test_the_script_passes_without_a_fault() -> None:
+    verdict = campaign.try_script(script(), 1)
+    assert verdict.broken == "", verdict.text
+
+
+def test_s2_a_leader_that_waits_for_another_half_silence_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    give_up_at = Leading._give_up_at
+    half_s = 0.5 * limits.silence_s(Settings(network=Network.parse("10.0.0.0/24"))) + 1.0
+    monkeypatch.setattr(Leading, "_give_up_at", lambda self, each: give_up_at(self, each) + half_s)
+    monkeypatch.setattr(Leading, "on_cut", lambda *_: None)
+    assert campaign.try_script(script(), 1).broken == "S2"
+
+
+def test_s11_a_branch_that_vanishes_from_the_roster_for_a_moment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert campaign.try_seed(37, "performance").broken == ""
+    monkeypatch.setattr(Leading, "_lacks_rows", lambda *_: False)  # so what is not repeated is swept at once
+    assert campaign.try_seed(37, "performance").broken == "S11"
+
+
+def test_s1_a_node_that_stands_by_another_performance_than_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own word agrees with itself, at every instant and in the end."""
+    measured = Rising.measured
+    monkeypatch.setattr(Rising, "measured", lambda self, jobs: measured(self, 1000 * jobs))
+    assert campaign.try_seed(4, "performance").broken == "S1"
+
+
+def test_l5_a_walk_that_stays_brisk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2, timing_name="lab"), seed=1)
+    for position in (1, 2, 3):
+        world.start(position)
+    monkeypatch.setattr(Joining, "is_brisk", True)
+    with pytest.raises(Violation, match=r"L5 at .* still walk"):
+        demand_healing(world)
+
+
+def test_an_alarm_that_is_due_excuses_only_what_is_forgotten() -> None:
+    world = World(Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2), seed=1)
+    for position in (1, 2, 3):
+        world.start(position)
+    world.run(10)
+    whole = Print.of(world.nodes[1])
+    fewer = msgspec.structs.replace(whole, below={}, claims={0: whole.claims[0]}, rows={})
+    assert not whole.lacks(fewer)
+    assert fewer.lacks(whole)
+    led = Print.of(world.nodes[2])
+    assert led.above is not None
+    assert not led.lacks(msgspec.structs.replace(led, above=None))
+    other = msgspec.structs.replace(led.above[2], alternates=(3,))
+    assert led.lacks(msgspec.structs.replace(led, above=(*led.above[:2], other, led.above[3])))
+
+
+def test_limits_follow_from_the_settings() -> None:
+    assert limits.silence_s(Settings(network=Network.parse("10.0.0.0/24"))) == pytest.approx(
+        1.1 * LAN.beat_interval_s + (LAN.attempts + 1) * LAN.answer_s
+    )
+    assert limits.is_class_of(128, 1.0)
+    assert limits.is_class_of(128, 1.7)
+    assert not limits.is_class_of(128, 1.8)
