@@ -15,6 +15,7 @@ from subord.cli.errors import CommandError, tell
 
 if TYPE_CHECKING:
     from subord.core.settings import MappingName
+    from subord.sim.aim import Aim
     from subord.sim.campaign import Verdict
     from subord.sim.play import Played
     from subord.sim.scenario import Scenario
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 PROGRESS_S = 15.0  # between two lines when nobody sits at a terminal
 REPORT_LINES = 4
 NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
+AIMED = ("fanout", "guest-slots", "nodes", "kinds")
 DESCRIPTION = """\
 Play a scenario in the simulator: the same protocol as in the daemon, a pretended network, virtual time.
 
@@ -35,6 +37,7 @@ examples:
   subord simulate --seed 7 --write > seed-7.toml         the file that it stands for
   subord simulate --seeds 200                            seeds 0 to 199, on all processors
   subord simulate --seeds 200 --mapping latency          the same, and nodes move from site to site
+  subord simulate --seeds 200 --fanout 8 --nodes 20-72 --guest-slots 1 --kinds leave,kill
 
 exit codes (those of `netns-lab/lab run` differ, see docs/scenarios.md):
     0  everything held
@@ -62,6 +65,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         choices=("ip", "performance", "latency"),
         help="with seeds: who may lead whom, and what changes besides; default: ip",
     )
+    parser.add_argument("--fanout", type=_natural, metavar="N", help="with seeds: 2 to 1024; default: by the seed")
+    parser.add_argument(
+        "--guest-slots", type=_natural, metavar="N", help="with seeds: 1 to 1024; default: by the seed"
+    )
+    parser.add_argument("--nodes", type=_size, metavar="N[-M]", help="with seeds: how many; default: by the seed")
+    parser.add_argument(
+        "--kinds", metavar="NAMES", help="with seeds: which disasters, such as kill,leave; a wrong name lists all"
+    )
     parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of a campaign; default: 0")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result of a campaign there")
     parser.add_argument("--jobs", type=_natural, metavar="N", help="processes of a campaign; default: all processors")
@@ -77,6 +88,11 @@ def _natural(text: str) -> int:
     if len(text.lstrip("0")) > len(str(NUMBER_MAX)):
         raise argparse.ArgumentTypeError(f"{cut(text)} is too large: at most {NUMBER_MAX}")
     return int(text)
+
+
+def _size(text: str) -> tuple[int, int]:
+    fewest, _, most = text.partition("-")
+    return _natural(fewest), _natural(most or fewest)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -99,6 +115,9 @@ def _check(given: argparse.Namespace) -> None:
         raise _mistake("--trace shows a run and --write plays nothing: take one of them")
     if given.file is not None and given.mapping is not None:
         raise _mistake("--mapping goes with --seed or --seeds: a file says `mapping` in its cluster")
+    for name in AIMED:
+        if given.file is not None and getattr(given, name.replace("-", "_")) is not None:
+            raise _mistake(f"--{name} goes with --seed or --seeds: a file says everything itself")
     if given.seeds is None:
         for name in ("first", "jobs", "json"):
             if getattr(given, name) is not None:
@@ -117,6 +136,24 @@ def _check(given: argparse.Namespace) -> None:
         raise _mistake(f"--first {given.first}: the last seed would be above {NUMBER_MAX}")
 
 
+def _aim(given: argparse.Namespace) -> Aim:
+    """Raises CommandError."""
+    from subord.config_source import quoted
+    from subord.sim.aim import FANOUT_MAX, NODES_MAX, Aim
+    from subord.sim.kinds import KINDS
+
+    for name, value, least in (("fanout", given.fanout, 2), ("guest-slots", given.guest_slots, 1)):
+        if value is not None and not least <= value <= FANOUT_MAX:
+            raise _mistake(f"--{name} {value}: {least} to {FANOUT_MAX}")
+    if given.nodes is not None and not 2 <= given.nodes[0] <= given.nodes[1] <= NODES_MAX:
+        raise _mistake(f"--nodes {given.nodes[0]}-{given.nodes[1]}: 2 to {NODES_MAX}, the lower end first")
+    kinds = () if given.kinds is None else tuple(dict.fromkeys(given.kinds.split(",")))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise _mistake(f"--kinds: no kind {quoted(kind)}; kinds: {', '.join(KINDS)}")
+    return Aim(fanout=given.fanout, guest_slots=given.guest_slots, nodes=given.nodes, kinds=kinds)
+
+
 def _mistake(text: str) -> CommandError:
     return CommandError(f"{text}. Nothing was started.", exit_codes.USAGE)
 
@@ -127,7 +164,7 @@ def _script(arguments: argparse.Namespace) -> Scenario:
     from subord.sim.script_file import load
 
     if arguments.file is None:
-        return draw(arguments.seed, arguments.mapping or "ip")
+        return draw(arguments.seed, arguments.mapping or "ip", _aim(arguments))
     try:
         return load(arguments.file)
     except ScenarioError as reason:
@@ -175,7 +212,7 @@ def _again(arguments: argparse.Namespace) -> str:
     if arguments.file is None:
         from subord.sim.campaign import replay
 
-        return replay(arguments.seed, arguments.mapping or "ip")
+        return replay(arguments.seed, arguments.mapping or "ip", _aim(arguments))
     if not arguments.file.isprintable():
         return "the same command with --trace"
     name = f"./{arguments.file}" if arguments.file.startswith("-") else arguments.file
@@ -185,9 +222,10 @@ def _again(arguments: argparse.Namespace) -> str:
 class _Teller:
     """Failures on standard output as they come, how far it is on standard error: one line that changes, or few."""
 
-    def __init__(self, count: int, mapping: MappingName) -> None:
+    def __init__(self, count: int, mapping: MappingName, aim: Aim) -> None:
         self._count = count
         self._mapping: MappingName = mapping
+        self._aim = aim
         self._moving = sys.stderr.isatty()
         self._told_at = time.monotonic()
         self.done = 0
@@ -200,7 +238,8 @@ class _Teller:
         for each in (verdict for verdict in news if verdict.broken):
             self.failed.append(each.seed)
             self.clear()
-            print(f"seed {each.seed}: {each.text}\n  {campaign.replay(each.seed, self._mapping)}", flush=True)
+            again = campaign.replay(each.seed, self._mapping, self._aim)
+            print(f"seed {each.seed}: {each.text}\n  {again}", flush=True)
         if self._moving or time.monotonic() - self._told_at > PROGRESS_S or self.done == self._count:
             self._told_at = time.monotonic()
             self.clear()
@@ -224,9 +263,11 @@ def _campaign(arguments: argparse.Namespace) -> int:
 
     first, count = arguments.first or 0, arguments.seeds
     mapping: MappingName = arguments.mapping or "ip"
-    teller = _Teller(count, mapping)
+    aim = _aim(arguments)
+    teller = _Teller(count, mapping, aim)
     try:
-        summary = campaign.run(range(first, first + count), mapping=mapping, jobs=arguments.jobs, tell=teller.tell)
+        seeds = range(first, first + count)
+        summary = campaign.run(seeds, mapping=mapping, aim=aim, jobs=arguments.jobs, tell=teller.tell)
     except KeyboardInterrupt:
         teller.clear()
         print(teller.stopped())

@@ -21,6 +21,7 @@ from itertools import islice
 import msgspec
 
 from subord.core.settings import MappingName
+from subord.sim.aim import ANY, Aim
 from subord.sim.checker import Violation
 from subord.sim.draw import draw
 from subord.sim.play import Play, Played
@@ -56,15 +57,16 @@ class Summary(msgspec.Struct, kw_only=True):
     verdicts: list[Verdict]
     lasted_s: float
     mapping: MappingName = "ip"
+    aim: Aim = ANY
 
     @property
     def failed(self) -> list[Verdict]:
         return [each for each in self.verdicts if each.broken]
 
 
-def try_seed(seed: int, mapping: MappingName = "ip") -> Verdict:
+def try_seed(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Verdict:
     """Play one seed to its end. Raises nothing: a mistake of ours is a verdict as well."""
-    return try_script(draw(seed, mapping), seed)
+    return try_script(draw(seed, mapping, aim), seed)
 
 
 def try_script(script: Scenario, seed: int) -> Verdict:
@@ -96,14 +98,15 @@ def _passed(seed: int, nodes: int, played: Played, cpu_s: float) -> Verdict:
     )
 
 
-def _try_seeds(mapping: MappingName, seeds: tuple[int, ...]) -> list[Verdict]:
-    return [try_seed(seed, mapping) for seed in seeds]
+def _try_seeds(mapping: MappingName, aim: Aim, seeds: tuple[int, ...]) -> list[Verdict]:
+    return [try_seed(seed, mapping, aim) for seed in seeds]
 
 
 def run(
     seeds: Sequence[int],
     *,
     mapping: MappingName = "ip",
+    aim: Aim = ANY,
     jobs: int | None = None,
     tell: Callable[[list[Verdict]], None] = lambda _news: None,
 ) -> Summary:
@@ -112,11 +115,11 @@ def run(
     KeyboardInterrupt ends all processes at once. Raises BrokenProcessPool when somebody else has ended one.
     """
     began, verdicts = time.monotonic(), list[Verdict]()
-    with closing(_tried(seeds, partial(_try_seeds, mapping), _jobs(jobs, len(seeds)))) as tried:
+    with closing(_tried(seeds, partial(_try_seeds, mapping, aim), _jobs(jobs, len(seeds)))) as tried:
         for news in tried:
             verdicts += news
             tell(news)
-    return Summary(verdicts=verdicts, lasted_s=time.monotonic() - began, mapping=mapping)
+    return Summary(verdicts=verdicts, lasted_s=time.monotonic() - began, mapping=mapping, aim=aim)
 
 
 def _jobs(wanted: int | None, seeds: int) -> int:
@@ -163,17 +166,20 @@ def _pieces(seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
         yield piece
 
 
-def replay(seed: int, mapping: MappingName = "ip") -> str:
+def replay(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> str:
     """The one command that shows a seed again."""
     which = "" if mapping == "ip" else f" --mapping {mapping}"
-    return f"subord simulate --seed {seed}{which} --trace"
+    return f"subord simulate --seed {seed}{which}{aim.options} --trace"
 
 
 def report(summary: Summary) -> list[str]:
     """For people: what failed and how to see it again, and how long healing took."""
     lines = []
     for each in summary.failed:
-        lines += [f"seed {each.seed} ({each.nodes} nodes): {each.text}", f"  {replay(each.seed, summary.mapping)}"]
+        lines += [
+            f"seed {each.seed} ({each.nodes} nodes): {each.text}",
+            f"  {replay(each.seed, summary.mapping, summary.aim)}",
+        ]
     passed = [each for each in summary.verdicts if not each.broken]
     counts = Counter(each.broken for each in summary.failed)
     broken = ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"

@@ -6,43 +6,33 @@ played in the lab as well (but for what only a simulator can do).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
-from typing import Literal
 
 import msgspec
 
 from subord.core.settings import MappingName, NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim import scenario
+from subord.sim.aim import ANY, FANOUT_MAX, Aim
+from subord.sim.kinds import LARGE, USUAL, Dealer
 from subord.sim.measures import measured
-from subord.sim.scenario import Cluster, Scenario, Step, folded
+from subord.sim.scenario import Cluster, Scenario, folded
 
 SIZES = ((0.75, 2, 16), (0.96, 17, 50), (0.992, 51, 150), (0.999, 151, 500), (1.0, 501, 2000))
 """(up to this share of seeds, smallest, largest): large clusters are dear, small ones have most corners."""
 FANOUTS = (2, 2, 2, 3, 3, 4, 8, 16, 64)
 TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")
 NUMBERINGS: tuple[NumberingName, ...] = ("complete", "complete", "complete", "paper")
-STEPS_MAX = 20
 SPREAD_MAX = 600  # positions of a sparse network: the walk over all of them is part of the bound
 WIDE = 0.5  # share of the clusters with seeds or announcements that are spread over a /16
 WIDE_SIZE = 65_534
 CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one takes its time
 EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
-PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
-LARGE = 150  # from so many nodes on there are fewer steps: each is dear
-ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random", "random")
-BABBLES: tuple[Literal["malformed", "oversized", "version", "terms"], ...] = (
-    "malformed",
-    "oversized",
-    "version",
-    "terms",
-)
 
 
-def draw(seed: int, mapping: MappingName = "ip") -> Scenario:
+def draw(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Scenario:
     """The scenario of a seed: the same on every machine. With another mapping what is measured changes besides."""
-    script = _drawn(seed)
+    script = _drawn(seed, aim)
     if mapping == "ip":
         return script
     cluster = msgspec.structs.replace(script.cluster, mapping=mapping)
@@ -50,30 +40,33 @@ def draw(seed: int, mapping: MappingName = "ip") -> Scenario:
     return msgspec.structs.replace(script, cluster=cluster, steps=steps)
 
 
-def _drawn(seed: int) -> Scenario:
+def _drawn(seed: int, aim: Aim) -> Scenario:
     chance = Random(f"{seed}/scenario")
     size = _size(chance)
     fanout = chance.choice(FANOUTS)
     if chance.random() < EDGE_OF_LEVEL and size <= LARGE:
         size = _edge_of_level(chance, fanout, size)
+    if aim.nodes is not None:
+        size = chance.randint(*aim.nodes)
+    fanout = aim.fanout or fanout
     positions, network = _layout(chance, size)
     seeds, announce = _meeting(chance, positions)
     if (seeds or announce) and size <= LARGE and chance.random() < WIDE:
         positions, network = _wide(chance, size), "10.0.0.0/16"
         seeds, announce = (folded(chance.sample(positions, min(3, size))), announce) if seeds else (seeds, announce)
+    guest_slots = min(FANOUT_MAX, chance.choice((1 if size <= CHAIN_MAX else 2, fanout, fanout, fanout, 2 * fanout)))
     cluster = Cluster(
         positions=folded(positions),
         network=network,
         fanout=fanout,
-        guest_slots=chance.choice((1 if size <= CHAIN_MAX else 2, fanout, fanout, fanout, 2 * fanout)),
+        guest_slots=aim.guest_slots or guest_slots,
         numbering=chance.choice(NUMBERINGS),
         timing=chance.choice(TIMINGS),
         disk=chance.random() < 0.7,
         seeds=seeds,
         announce=announce,
     )
-    dealer = _Dealer(chance, positions)
-    steps = dealer.steps()
+    steps = Dealer(chance, positions, aim.kinds or USUAL).steps()
     if seeds:
         steps.append(scenario.Start())  # who is to be met must live in the end
     return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(steps))
@@ -143,129 +136,3 @@ def _wide(chance: Random, size: int) -> list[Position]:
     length = size // 5 + 1
     starts = sorted(chance.sample(range(WIDE_SIZE // length - 1), 5))
     return sorted(start * length + i + 1 for start in starts for i in range(length))[:size]
-
-
-class _Dealer:
-    """Deals steps for one cluster."""
-
-    def __init__(self, chance: Random, positions: list[Position]) -> None:
-        self._chance = chance
-        self._positions = positions
-
-    def steps(self) -> list[Step]:
-        """A start, some disasters with pauses between them; peace is made by whoever plays."""
-        found = self._starts()
-        steps_max = STEPS_MAX if len(self._positions) <= LARGE else STEPS_MAX // 4
-        for _ in range(self._chance.randint(1, steps_max)):
-            found.append(self._disaster())
-            pause_s = self._chance.choice(PAUSES_S)
-            if pause_s:
-                found.append(scenario.Pass(s=pause_s))
-        if self._chance.random() < 0.5:
-            found.append(scenario.Start(order=self._chance.choice(ORDERS)))
-        return found
-
-    def _starts(self) -> list[Step]:
-        chance = self._chance
-        gap_s = chance.choice((0.0, 0.0, 0.0, 0.002, 0.05))
-        first = scenario.Start(nodes=self._some(0.5) if chance.random() < 0.2 else "all", order=chance.choice(ORDERS))
-        return [self._weather()] * (chance.random() < 0.3) + [
-            scenario.Start(nodes=first.nodes, order=first.order, gap_s=gap_s),
-            scenario.Pass(s=chance.choice((0.0, 0.1, 1.0, 5.0, 30.0))),
-        ]
-
-    def _some(self, share_max: float = 0.3) -> str:
-        """One node, a few, or the lowest ones, on which most depends."""
-        chance, positions = self._chance, self._positions
-        draw = chance.random()
-        if draw < 0.4:
-            return str(chance.choice(positions))
-        if draw < 0.6:
-            return folded(positions[: chance.randint(1, min(4, len(positions)))])
-        if draw < 0.7:
-            return "root"
-        count = max(1, min(20, int(len(positions) * share_max * chance.random())))
-        return folded(chance.sample(positions, count))
-
-    def _disaster(self) -> Step:
-        chance = self._chance
-        some = self._some()
-        deals: tuple[tuple[int, Callable[[], Step]], ...] = (
-            (2, lambda: scenario.Kill(nodes=some)),
-            (1, lambda: scenario.Vanish(nodes=some)),
-            (1, lambda: scenario.Leave(nodes=some)),
-            (2, lambda: scenario.Restart(nodes=some, down_s=chance.choice((0.0, 0.02, 0.1, 0.3, 1.0)))),
-            (1, lambda: scenario.Reuse(nodes=some)),
-            (2, lambda: scenario.Pause(nodes=some)),
-            (2, scenario.Resume),
-            (1, lambda: self._slow(some)),
-            (1, lambda: scenario.Jump(nodes=some, seconds=chance.choice((0.3, 1.0, 10.0, 1000.0)))),
-            (1, lambda: scenario.Hangup(nodes=some)),
-            (1, lambda: scenario.Cut(nodes=some)),
-            (1, lambda: self._block(some)),
-            (1, self._partition),
-            (1, self._weather),
-            (1, scenario.Mend),
-            (1, lambda: self._babble(some)),
-            (1, self._churn),
-            (3, lambda: scenario.Start(nodes="all", order=chance.choice(ORDERS))),
-        )
-        weights, makers = zip(*deals, strict=True)
-        maker: Callable[[], Step] = chance.choices(makers, weights)[0]
-        return maker()
-
-    def _slow(self, some: str) -> Step:
-        chance = self._chance
-        return scenario.Slow(
-            nodes=some,
-            stopped_s=chance.choice((0.05, 0.4, 0.7, 2.0)),
-            running_s=chance.choice((0.01, 0.1, 1.0)),
-            for_s=chance.choice((1.0, 5.0, 20.0)),
-        )
-
-    def _block(self, some: str) -> Step:
-        chance = self._chance
-        source, target = (some, "all") if chance.random() < 0.5 else ("all", some)
-        return scenario.Block(
-            source=source,
-            target=self._some() if chance.random() < 0.5 else target,
-            protocol=chance.choice(("all", "udp", "tcp")),
-        )
-
-    def _partition(self) -> Step:
-        chance, positions = self._chance, self._positions
-        if chance.random() < 0.5:
-            at = chance.randrange(len(positions))
-            return scenario.Partition(groups=(folded(positions[: at + 1]),))
-        groups = chance.randint(2, 3)
-        shuffled = chance.sample(positions, len(positions))
-        parts = [shuffled[i::groups] for i in range(groups)]
-        return scenario.Partition(groups=tuple(folded(part) for part in parts if part))
-
-    def _weather(self) -> Step:
-        chance = self._chance
-        return scenario.Weather(
-            loss=chance.choice((0.0, 0.02, 0.1, 0.3, 0.6)),
-            delay_s=chance.choice((0.0, 0.0, 0.01, 0.2)),
-            jitter_s=chance.choice((0.0, 0.001, 0.05, 0.5, 4.0)),
-            doubled=chance.choice((0.0, 0.0, 0.1, 0.5)),
-        )
-
-    def _babble(self, some: str) -> Step:
-        chance = self._chance
-        return scenario.Babble(
-            source=str(chance.choice(self._positions)),
-            target=some,
-            what=chance.choice(BABBLES),
-            per_s=chance.choice((5.0, 50.0)),
-            for_s=chance.choice((0.2, 1.0)),
-        )
-
-    def _churn(self) -> Step:
-        chance = self._chance
-        return scenario.Churn(
-            percent_per_min=chance.choice((10.0, 100.0, 1000.0)),
-            for_s=chance.choice((1.0, 5.0)),
-            down_s=chance.choice((0.05, 0.5, 3.0)),
-            ways=("kill", "leave", "vanish"),
-        )

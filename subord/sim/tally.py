@@ -22,6 +22,7 @@ def document(summary: Summary, first: int, jobs: int | None) -> dict[str, Any]:
         "version": __version__,
         "seeds": len(summary.verdicts),
         "first": first,
+        "options": summary.aim.options.strip(),
         "failed": len(summary.failed),
         "failures": [{"seed": each.seed, "text": each.text} for each in summary.failed],
         "nodes_min": min((each.nodes for each in passed), default=0),

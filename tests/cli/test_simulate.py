@@ -14,6 +14,7 @@ import pytest
 
 from subord.cli import main
 from subord.sim import campaign, script_file
+from subord.sim.aim import ANY, Aim
 from subord.sim.campaign import SEEDS_AT_ONCE, Verdict
 
 pytestmark = pytest.mark.slow
@@ -104,6 +105,13 @@ def test_a_name_that_cannot_be_shown_is_not_shown(
         ("--seed 5 --trace --write", "take one of them"),
         ("some.toml --mapping ip", "--mapping goes with --seed or --seeds: a file says `mapping` in its cluster"),
         ("some.toml --mapping latency --trace", "--mapping goes with --seed or --seeds"),
+        ("some.toml --fanout 3", "--fanout goes with --seed or --seeds: a file says everything itself"),
+        ("some.toml --kinds kill", "--kinds goes with --seed or --seeds"),
+        ("--seed 5 --fanout 1", "--fanout 1: 2 to 1024"),
+        ("--seeds 5 --guest-slots 1025", "--guest-slots 1025: 1 to 1024"),
+        ("--seeds 5 --nodes 20-10", "--nodes 20-10: 2 to 10000, the lower end first"),
+        ("--seeds 5 --nodes 10001", "--nodes 10001-10001: 2 to 10000"),
+        ("--seed 5 --kinds kill,fire", '--kinds: no kind "fire"; kinds: kill, vanish'),
         ("--seed 5 --first 0", "--first belongs to a campaign"),
         ("--seed 5 --jobs 1", "--jobs belongs to a campaign"),
         ("--seeds 0", "1 to 1000000 seeds"),
@@ -141,7 +149,7 @@ def test_the_mapping_is_played_and_written(
     assert (f'mapping = "{name}"' in written) is (name != "ip")
     asked: list[str] = []
 
-    def note(seed: int, mapping: str) -> Verdict:
+    def note(seed: int, mapping: str, _aim: Aim) -> Verdict:
         asked.append(mapping)
         return broken(seed, mapping)
 
@@ -205,7 +213,7 @@ def test_into_a_file_no_line_is_overwritten(
 
 
 def test_interrupted_after_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(seed: int, mapping: str) -> Verdict:
+    def interrupted(seed: int, mapping: str, _aim: Aim) -> Verdict:
         if seed == 2 * SEEDS_AT_ONCE:
             raise KeyboardInterrupt
         return broken(seed, mapping) if seed in (3, 11) else Verdict(seed=seed, nodes=1)
@@ -215,7 +223,7 @@ def test_interrupted_after_failures(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "Stopped: 16 of 100 seeds done, 2 failed: 3 11\n" in capsys.readouterr().out
 
 
-def broken(seed: int, _mapping: str) -> Verdict:
+def broken(seed: int, _mapping: str, _aim: Aim = ANY) -> Verdict:
     return Verdict(seed=seed, nodes=1, broken="S1", text="planted")
 
 
@@ -226,10 +234,10 @@ from subord.sim import campaign
 
 played = campaign.try_seed
 
-def play(seed, mapping):
+def play(seed, mapping, aim):
     while seed >= campaign.SEEDS_AT_ONCE:
         pass
-    return played(seed, mapping)
+    return played(seed, mapping, aim)
 
 campaign.try_seed = play
 sys.exit(main(["simulate", "--seeds", "1000000", "--jobs", sys.argv[1]]))

@@ -17,6 +17,7 @@ from subord.core.settings import MappingName, Settings
 from subord.core.slots import Granted, Slots
 from subord.core.view import Place
 from subord.sim import campaign, scenario
+from subord.sim.aim import Aim
 from subord.sim.checker import Violation
 from subord.sim.draw import draw
 from subord.sim.liveness import demand_healing
@@ -125,3 +126,22 @@ def test_l4_who_moves_for_ever_is_found() -> None:
         world.start(position)
     with pytest.raises(Violation, match=r"L4 at .* a leader changed"):
         demand_healing(world)
+
+
+def test_an_aim_decides_what_it_names_and_the_seed_the_rest() -> None:
+    aim = Aim(fanout=8, guest_slots=1, nodes=(20, 30), kinds=("leave", "cut"))
+    for seed in SEEDS:
+        drawn = draw(seed, "ip", aim)
+        assert (drawn.cluster.fanout, drawn.cluster.guest_slots) == (8, 1)
+        assert 20 <= len(scenario.positions_of(drawn.cluster)) <= 30
+        kinds = {step.__struct_config__.tag for step in drawn.steps}
+        assert kinds <= {"leave", "cut", "start", "resume", "mend", "pass"}
+    assert len({write(draw(seed, "ip", aim)) for seed in SEEDS}) == len(SEEDS)
+
+
+def test_the_command_that_shows_a_seed_again_names_the_aim(capsys: pytest.CaptureFixture[str]) -> None:
+    aim = Aim(fanout=8, guest_slots=1, nodes=(20, 30), kinds=("leave", "cut"))
+    told = campaign.replay(7, "latency", aim)
+    assert told.endswith("--mapping latency --fanout 8 --guest-slots 1 --nodes 20-30 --kinds leave,cut --trace")
+    assert main([*told.split()[1:-1], "--write"]) == 0
+    assert read(capsys.readouterr().out) == draw(7, "latency", aim)

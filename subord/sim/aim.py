@@ -1,0 +1,38 @@
+"""What the draw of scenarios is limited to: options of `subord simulate` for campaigns that look for one thing.
+
+Intuition: the seed decides everything that an aim leaves open. The same seed with the same aim is the same scenario.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+FANOUT_MAX = 1024
+NODES_MAX = 10_000
+
+
+class Aim(msgspec.Struct, frozen=True, kw_only=True):
+    """None and () leave it to the seed."""
+
+    fanout: int | None = None
+    guest_slots: int | None = None
+    nodes: tuple[int, int] | None = None  # fewest and most
+    kinds: tuple[str, ...] = ()  # of disasters and clusters; see kinds.py
+
+    @property
+    def options(self) -> str:
+        """As typed after `subord simulate`, each with a space before it."""
+        told = []
+        if self.fanout is not None:
+            told.append(f" --fanout {self.fanout}")
+        if self.guest_slots is not None:
+            told.append(f" --guest-slots {self.guest_slots}")
+        if self.nodes is not None:
+            fewest, most = self.nodes
+            told.append(f" --nodes {fewest}" if fewest == most else f" --nodes {fewest}-{most}")
+        if self.kinds:
+            told.append(f" --kinds {','.join(self.kinds)}")
+        return "".join(told)
+
+
+ANY = Aim()

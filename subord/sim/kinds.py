@@ -1,0 +1,169 @@
+"""The kinds of disaster that a seed can draw, and the dealer who makes steps of a scenario of them.
+
+Intuition: a dealer shuffles; the cards are steps of a scenario, and a campaign can ask for some suits only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from random import Random
+from typing import Literal
+
+from subord.core.view import Position
+from subord.sim import scenario
+from subord.sim.scenario import Step, folded
+
+LARGE = 150  # from so many nodes on there are fewer steps: each is dear
+STEPS_MAX = 20
+PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
+ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random", "random")
+BABBLES: tuple[Literal["malformed", "oversized", "version", "terms"], ...] = (
+    "malformed",
+    "oversized",
+    "version",
+    "terms",
+)
+USUAL = (
+    *("kill", "vanish", "leave", "restart", "reuse", "pause", "slow", "jump", "hangup", "cut", "block"),
+    *("partition", "weather", "babble", "churn"),
+)
+"""Small disasters, one step each."""
+REPAIRS = ("resume", "mend", "start")
+"""Dealt with every other kind."""
+KINDS = USUAL
+
+
+class Dealer:
+    """Deals steps of some kinds for one cluster."""
+
+    def __init__(self, chance: Random, positions: list[Position], kinds: Collection[str]) -> None:
+        self._chance = chance
+        self._positions = positions
+        self._kinds = kinds
+
+    def steps(self) -> list[Step]:
+        """A start, some disasters with pauses between them; peace is made by whoever plays."""
+        found = self._starts()
+        steps_max = STEPS_MAX if len(self._positions) <= LARGE else STEPS_MAX // 4
+        for _ in range(self._chance.randint(1, steps_max)):
+            found += self._disaster()
+            pause_s = self._chance.choice(PAUSES_S)
+            if pause_s:
+                found.append(scenario.Pass(s=pause_s))
+        if self._chance.random() < 0.5:
+            found.append(scenario.Start(order=self._chance.choice(ORDERS)))
+        return found
+
+    def _starts(self) -> list[Step]:
+        chance = self._chance
+        gap_s = chance.choice((0.0, 0.0, 0.0, 0.002, 0.05))
+        first = scenario.Start(nodes=self._some(0.5) if chance.random() < 0.2 else "all", order=chance.choice(ORDERS))
+        weather = self._weather()
+        rough = chance.random() < 0.3 and "weather" in self._kinds
+        return [weather] * rough + [
+            scenario.Start(nodes=first.nodes, order=first.order, gap_s=gap_s),
+            scenario.Pass(s=chance.choice((0.0, 0.1, 1.0, 5.0, 30.0))),
+        ]
+
+    def _some(self, share_max: float = 0.3) -> str:
+        """One node, a few, or the lowest ones, on which most depends."""
+        chance, positions = self._chance, self._positions
+        draw = chance.random()
+        if draw < 0.4:
+            return str(chance.choice(positions))
+        if draw < 0.6:
+            return folded(positions[: chance.randint(1, min(4, len(positions)))])
+        if draw < 0.7:
+            return "root"
+        count = max(1, min(20, int(len(positions) * share_max * chance.random())))
+        return folded(chance.sample(positions, count))
+
+    def _disaster(self) -> list[Step]:
+        some = self._some()
+        deals = {kind: deal for kind, deal in self._deals(some).items() if kind in self._kinds or kind in REPAIRS}
+        weights, makers = zip(*deals.values(), strict=True)
+        maker: Callable[[], Step] = self._chance.choices(makers, weights)[0]
+        return [maker()]
+
+    def _deals(self, some: str) -> dict[str, tuple[int, Callable[[], Step]]]:
+        """Every kind, with its weight."""
+        chance = self._chance
+        return {
+            "kill": (2, lambda: scenario.Kill(nodes=some)),
+            "vanish": (1, lambda: scenario.Vanish(nodes=some)),
+            "leave": (1, lambda: scenario.Leave(nodes=some)),
+            "restart": (
+                2,
+                lambda: scenario.Restart(nodes=some, down_s=chance.choice((0.0, 0.02, 0.1, 0.3, 1.0))),
+            ),
+            "reuse": (1, lambda: scenario.Reuse(nodes=some)),
+            "pause": (2, lambda: scenario.Pause(nodes=some)),
+            "resume": (2, scenario.Resume),
+            "slow": (1, lambda: self._slow(some)),
+            "jump": (1, lambda: scenario.Jump(nodes=some, seconds=chance.choice((0.3, 1.0, 10.0, 1000.0)))),
+            "hangup": (1, lambda: scenario.Hangup(nodes=some)),
+            "cut": (1, lambda: scenario.Cut(nodes=some)),
+            "block": (1, lambda: self._block(some)),
+            "partition": (1, self._partition),
+            "weather": (1, self._weather),
+            "mend": (1, scenario.Mend),
+            "babble": (1, lambda: self._babble(some)),
+            "churn": (1, self._churn),
+            "start": (3, lambda: scenario.Start(nodes="all", order=chance.choice(ORDERS))),
+        }
+
+    def _slow(self, some: str) -> Step:
+        chance = self._chance
+        return scenario.Slow(
+            nodes=some,
+            stopped_s=chance.choice((0.05, 0.4, 0.7, 2.0)),
+            running_s=chance.choice((0.01, 0.1, 1.0)),
+            for_s=chance.choice((1.0, 5.0, 20.0)),
+        )
+
+    def _block(self, some: str) -> Step:
+        chance = self._chance
+        source, target = (some, "all") if chance.random() < 0.5 else ("all", some)
+        return scenario.Block(
+            source=source,
+            target=self._some() if chance.random() < 0.5 else target,
+            protocol=chance.choice(("all", "udp", "tcp")),
+        )
+
+    def _partition(self) -> Step:
+        chance, positions = self._chance, self._positions
+        if chance.random() < 0.5:
+            at = chance.randrange(len(positions))
+            return scenario.Partition(groups=(folded(positions[: at + 1]),))
+        groups = chance.randint(2, 3)
+        shuffled = chance.sample(positions, len(positions))
+        parts = [shuffled[i::groups] for i in range(groups)]
+        return scenario.Partition(groups=tuple(folded(part) for part in parts if part))
+
+    def _weather(self) -> Step:
+        chance = self._chance
+        return scenario.Weather(
+            loss=chance.choice((0.0, 0.02, 0.1, 0.3, 0.6)),
+            delay_s=chance.choice((0.0, 0.0, 0.01, 0.2)),
+            jitter_s=chance.choice((0.0, 0.001, 0.05, 0.5, 4.0)),
+            doubled=chance.choice((0.0, 0.0, 0.1, 0.5)),
+        )
+
+    def _babble(self, some: str) -> Step:
+        chance = self._chance
+        return scenario.Babble(
+            source=str(chance.choice(self._positions)),
+            target=some,
+            what=chance.choice(BABBLES),
+            per_s=chance.choice((5.0, 50.0)),
+            for_s=chance.choice((0.2, 1.0)),
+        )
+
+    def _churn(self) -> Step:
+        chance = self._chance
+        return scenario.Churn(
+            percent_per_min=chance.choice((10.0, 100.0, 1000.0)),
+            for_s=chance.choice((1.0, 5.0)),
+            down_s=chance.choice((0.05, 0.5, 3.0)),
+            ways=("kill", "leave", "vanish"),
+        )
