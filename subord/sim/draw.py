@@ -14,7 +14,8 @@ from subord.core.settings import MappingName, NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim import scenario
 from subord.sim.aim import ANY, FANOUT_MAX, Aim
-from subord.sim.kinds import LARGE, USUAL, Dealer
+from subord.sim.clusters import shaped, sparse_positions
+from subord.sim.kinds import CLUSTERS, LARGE, USUAL, Dealer, kinds_of
 from subord.sim.measures import measured
 from subord.sim.scenario import Cluster, Scenario, folded
 
@@ -49,9 +50,14 @@ def _drawn(seed: int, aim: Aim) -> Scenario:
     if aim.nodes is not None:
         size = chance.randint(*aim.nodes)
     fanout = aim.fanout or fanout
+    kinds = _kinds(seed, aim)
+    shape = Random(f"{seed}/shape")
     positions, network = _layout(chance, size)
+    if "sparse" in kinds:
+        positions, network = sparse_positions(shape, aim.nodes), "10.0.0.0/16"
+        size = len(positions)
     seeds, announce = _meeting(chance, positions)
-    if (seeds or announce) and size <= LARGE and chance.random() < WIDE:
+    if (seeds or announce) and size <= LARGE and chance.random() < WIDE and "sparse" not in kinds:
         positions, network = _wide(chance, size), "10.0.0.0/16"
         seeds, announce = (folded(chance.sample(positions, min(3, size))), announce) if seeds else (seeds, announce)
     guest_slots = min(FANOUT_MAX, chance.choice((1 if size <= CHAIN_MAX else 2, fanout, fanout, fanout, 2 * fanout)))
@@ -59,17 +65,28 @@ def _drawn(seed: int, aim: Aim) -> Scenario:
         positions=folded(positions),
         network=network,
         fanout=fanout,
-        guest_slots=aim.guest_slots or guest_slots,
+        guest_slots=guest_slots,
         numbering=chance.choice(NUMBERINGS),
         timing=chance.choice(TIMINGS),
         disk=chance.random() < 0.7,
         seeds=seeds,
         announce=announce,
     )
-    steps = Dealer(chance, positions, aim.kinds or USUAL).steps()
-    if seeds:
+    cluster = shaped(shape, cluster, kinds)
+    if aim.fanout or aim.guest_slots:
+        slots = aim.guest_slots or cluster.guest_slots
+        cluster = msgspec.structs.replace(cluster, fanout=aim.fanout or cluster.fanout, guest_slots=slots)
+    steps = Dealer(chance, positions, kinds).steps()
+    if cluster.seeds:
         steps.append(scenario.Start())  # who is to be met must live in the end
     return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(steps))
+
+
+def _kinds(seed: int, aim: Aim) -> tuple[str, ...]:
+    """Those of the seed, or those that are asked for; to clusters alone the usual disasters happen."""
+    if not aim.kinds:
+        return kinds_of(seed)
+    return aim.kinds if not set(aim.kinds) <= set(CLUSTERS) else (*USUAL, *aim.kinds)
 
 
 def _size(chance: Random) -> int:

@@ -6,11 +6,12 @@ Intuition: a dealer shuffles; the cards are steps of a scenario, and a campaign 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from random import Random
 from typing import Literal
 
 from subord.core.view import Position
-from subord.sim import scenario
+from subord.sim import masses, scenario
 from subord.sim.scenario import Step, folded
 
 LARGE = 150  # from so many nodes on there are fewer steps: each is dear
@@ -30,7 +31,31 @@ USUAL = (
 """Small disasters, one step each."""
 REPAIRS = ("resume", "mend", "start")
 """Dealt with every other kind."""
-KINDS = USUAL
+LARGER: dict[str, Callable[[Random, list[Position]], list[Step]]] = {
+    "many": masses.many,
+    "rack": masses.rack,
+    "power": masses.power,
+    "rolling": masses.rolling,
+    "exodus": masses.exodus,
+}
+"""Disasters of several steps, or of a large share of the nodes."""
+LARGER_WEIGHT = 4
+CLUSTERS = ("one-guest", "wide", "ipv6", "sparse")
+"""Not disasters but clusters: clusters.py."""
+EXCLUDED: frozenset[str] = frozenset()
+"""Drawn only by name, because the core does not pass them yet: tests/sim/test_kinds.py has a seed of each."""
+KINDS = (*USUAL, *LARGER, *CLUSTERS)
+MORE_SHARE = 0.5  # of the seeds draw more than the usual
+MORE_MAX = 3
+
+
+def kinds_of(seed: int) -> tuple[str, ...]:
+    """What a seed draws when nobody names kinds: the usual ones, and in half of the seeds a few of the others."""
+    chance = Random(f"{seed}/kinds")
+    if chance.random() >= MORE_SHARE:
+        return USUAL
+    others = [kind for kind in (*LARGER, *CLUSTERS) if kind not in EXCLUDED]
+    return (*USUAL, *sorted(chance.sample(others, chance.randint(1, MORE_MAX)), key=others.index))
 
 
 class Dealer:
@@ -82,11 +107,18 @@ class Dealer:
         some = self._some()
         deals = {kind: deal for kind, deal in self._deals(some).items() if kind in self._kinds or kind in REPAIRS}
         weights, makers = zip(*deals.values(), strict=True)
-        maker: Callable[[], Step] = self._chance.choices(makers, weights)[0]
-        return [maker()]
+        maker: Callable[[], Step | list[Step]] = self._chance.choices(makers, weights)[0]
+        made = maker()
+        return made if isinstance(made, list) else [made]
 
-    def _deals(self, some: str) -> dict[str, tuple[int, Callable[[], Step]]]:
+    def _deals(self, some: str) -> dict[str, tuple[int, Callable[[], Step | list[Step]]]]:
         """Every kind, with its weight."""
+        larger = {
+            kind: (LARGER_WEIGHT, partial(make, self._chance, self._positions)) for kind, make in LARGER.items()
+        }
+        return self._usual(some) | larger
+
+    def _usual(self, some: str) -> dict[str, tuple[int, Callable[[], Step | list[Step]]]]:
         chance = self._chance
         return {
             "kill": (2, lambda: scenario.Kill(nodes=some)),

@@ -1,0 +1,107 @@
+"""Disasters that strike a large share of a cluster: drawn steps, which the lab can play as well.
+
+Intuition: a breaker trips, a rack loses its switch, an administrator upgrades all hosts in a row.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Literal
+
+from subord.core.view import Position
+from subord.sim import scenario
+from subord.sim.scenario import Step, folded
+
+SHARES = (0.2, 0.3, 0.5, 0.8, 0.95, 1.0)
+AWAY_S = (0.2, 1.0, 5.0, 20.0)
+RACKS = (4, 8, 16, 40)
+ROLLING_MAX = 24  # nodes of one rolling restart: each is three steps
+ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random")
+
+
+def many(chance: Random, positions: list[Position]) -> list[Step]:
+    """20 to 100 % of the nodes at once, anywhere, and often back some time later."""
+    struck = _share(chance, positions)
+    match chance.choice(("kill", "vanish", "pause", "restart", "reuse")):
+        case "kill":
+            first: Step = scenario.Kill(nodes=struck)
+        case "vanish":
+            first = scenario.Vanish(nodes=struck)
+        case "pause":
+            return [
+                scenario.Pause(nodes=struck),
+                scenario.Pass(s=chance.choice(AWAY_S)),
+                scenario.Resume(nodes=struck),
+            ]
+        case "restart":
+            return [scenario.Restart(nodes=struck, down_s=chance.choice((0.0, 0.1, 0.5, 3.0)))]
+        case _:
+            return [scenario.Reuse(nodes=struck)]
+    return [first, *_back(chance, struck)]
+
+
+def rack(chance: Random, positions: list[Position]) -> list[Step]:
+    """Neighbours by address lose power, or their switch."""
+    size = min(len(positions), chance.choice(RACKS))
+    start = chance.randrange(len(positions) - size + 1)
+    struck = folded(positions[start : start + size])
+    match chance.choice(("vanish", "kill", "partition", "cut")):
+        case "vanish":
+            return [scenario.Vanish(nodes=struck), *_back(chance, struck)]
+        case "kill":
+            return [scenario.Kill(nodes=struck), *_back(chance, struck)]
+        case "partition":
+            return [scenario.Partition(groups=(struck,)), scenario.Pass(s=chance.choice(AWAY_S)), scenario.Mend()]
+        case _:
+            return [scenario.Cut(nodes=struck), scenario.Pass(s=chance.choice(AWAY_S)), scenario.Mend()]
+
+
+def power(chance: Random, _positions: list[Position]) -> list[Step]:
+    """All hosts lose power at once and boot later; disks hold what was saved last."""
+    return [
+        scenario.Vanish(nodes="all"),
+        scenario.Pass(s=chance.choice(AWAY_S)),
+        scenario.Start(order=chance.choice(ORDERS), gap_s=chance.choice((0.0, 0.002, 0.05))),
+    ]
+
+
+def rolling(chance: Random, positions: list[Position]) -> list[Step]:
+    """One after the other is stopped and started, as by an upgrade of all hosts."""
+    start = chance.randrange(max(1, len(positions) - ROLLING_MAX + 1))
+    row = positions[start : start + ROLLING_MAX]
+    order = chance.choice(ORDERS)
+    if order == "reverse":
+        row.reverse()
+    elif order == "random":
+        chance.shuffle(row)
+    is_graceful = chance.random() < 0.7
+    down_s, gap_s = chance.choice((0.1, 0.5, 3.0)), chance.choice((0.0, 0.2, 1.0, 5.0))
+    found: list[Step] = []
+    for position in row:
+        one = str(position)
+        stop: Step = scenario.Leave(nodes=one) if is_graceful else scenario.Kill(nodes=one)
+        found += [stop, scenario.Pass(s=down_s), scenario.Start(nodes=one)]
+        if gap_s:
+            found.append(scenario.Pass(s=gap_s))
+    return found
+
+
+def exodus(chance: Random, positions: list[Position]) -> list[Step]:
+    """Many leave at once: the lowest, neighbours, or anywhere."""
+    if chance.random() < 0.4:
+        struck = folded(positions[: chance.randint(1, min(len(positions), 16))])
+    else:
+        struck = _share(chance, positions)
+    return [scenario.Leave(nodes=struck), *_back(chance, struck)]
+
+
+def _share(chance: Random, positions: list[Position]) -> str:
+    count = max(1, round(chance.choice(SHARES) * len(positions)))
+    return folded(chance.sample(positions, count))
+
+
+def _back(chance: Random, struck: str) -> list[Step]:
+    if chance.random() < 0.3:
+        return []
+    start = scenario.Start(nodes=struck, order=chance.choice(ORDERS), gap_s=chance.choice((0.0, 0.002)))
+    return [scenario.Pass(s=chance.choice(AWAY_S)), start]
