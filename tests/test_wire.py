@@ -97,7 +97,7 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
         NATURAL,
         CLASS,
     ),
-    Ask: st.builds(Ask, NATURAL, NATURAL, TERMS, NATURAL, CLASS, CLASS),
+    Ask: st.builds(Ask, NATURAL, NATURAL, TERMS, NATURAL, CLASS, CLASS, COUNT),
     Advice: st.builds(
         Advice,
         NATURAL,
@@ -113,6 +113,7 @@ STRATEGIES: dict[type[msgspec.Struct], st.SearchStrategy[msgspec.Struct]] = {
         CLASS,
         CLASS,
         positions(HINTS_MAX),
+        st.integers(0, 2),
     ),
     Back: st.builds(Back, NATURAL, st.integers(1, TOP)),
     Beat: st.builds(Beat, NATURAL, NATURAL, NATURAL, MILLISECONDS, NATURAL, CHANGES, positions(12), st.booleans()),
@@ -163,7 +164,7 @@ LONGEST: list[Message] = [
     Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE, COUNT_TOP, CLASS_MAX),
     Accept(TOP, TOP, LONGEST_GUIDANCE),
     Refuse(TOP, TOP, No.LEAVING, "x" * REASON_CHARACTERS_MAX, RETRY_MS_MAX, tops(HINTS_MAX), TOP, CLASS_MAX),
-    Ask(TOP, TOP, LONGEST_TERMS, TOP, CLASS_MAX, CLASS_MAX),
+    Ask(TOP, TOP, LONGEST_TERMS, TOP, CLASS_MAX, CLASS_MAX, COUNT_TOP),
     Advice(
         TOP,
         TOP,
@@ -178,6 +179,7 @@ LONGEST: list[Message] = [
         CLASS_MAX,
         CLASS_MAX,
         tops(HINTS_MAX),
+        2,
     ),
     Back(TOP, TOP),
     Beat(TOP, TOP, TOP, MILLISECONDS_TOP, TOP, LONGEST_CHANGES, (), True, COUNT_TOP, COUNT_TOP, COUNT_TOP),

@@ -143,6 +143,7 @@ def roster(shared: Settings, view: RosterView) -> RosterDocument:
         leader=_address(shared, view.leader),
         quiet_s=view.quiet_s,
         rows=tuple(rows),
+        unlisted=_addresses(shared, view.unlisted),
     )
 
 

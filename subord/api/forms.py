@@ -171,7 +171,8 @@ class ProblemsDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What `nodes` nodes said of their troubles. `more`: troubles for which there was no room.
 
     `silent`: some who did not answer; `silent_nodes`: they, and all that live below them. `older` likewise: their
-    version does not know the question. `is_whole`: it is the root that says so.
+    version does not know the question. `is_whole`: it is the root that says so. `listed`: so many nodes it lists.
+    `uncounted`: so many more than are listed have answered, as leaders below have stated already.
     """
 
     nodes: Annotated[int, msgspec.Meta(ge=0)]
@@ -182,6 +183,8 @@ class ProblemsDocument(msgspec.Struct, frozen=True, kw_only=True):
     older: Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)] = ()
     older_nodes: Annotated[int, msgspec.Meta(ge=0)] = 0
     is_whole: bool = False
+    listed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    uncounted: int = 0
 
 
 class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
@@ -256,7 +259,10 @@ class RowDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The subtree of one node, the node itself first. `quiet_s`: since anything in it changed."""
+    """The subtree of one node, the node itself first. `quiet_s`: since anything in it changed.
+
+    `unlisted`: nodes that told the root that they stand below it, and are not in its list.
+    """
 
     owner: Address
     is_root: bool
@@ -264,6 +270,7 @@ class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
     leader: Address | None
     quiet_s: float
     rows: tuple[RowDocument, ...]
+    unlisted: tuple[Address, ...] = ()
 
 
 class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,8 @@ STREAMS_BROKEN_MIN: Final = 3  # of one address: some break wherever somebody di
 TEXT_MAX: Final = 200
 DIFFERENT_MAX: Final = 8  # versions, and rings, that are told
 SHARE_BELOW: Final = 0.9  # the rest is for those who are asked again
-TOLD_BY_MANY: Final = ("refused", "dropped", "stream")
+TOLD_BY_MANY: Final = ("refused", "dropped", "stream", "unlisted")
+COUNT_QUIET_S: Final = 5.0  # without a change, or counts may differ because a node is moving
 VANISHED: Final = {
     "missing": "missing: vanished without goodbye",
     "gone": "gone: vanished without goodbye, and nobody leads it any more",
@@ -47,6 +48,8 @@ KINDS: Final = (
     "silent",
     "missing",
     "gone",
+    "unlisted",
+    "count",
     "seeking",
     "dropped",
     "stream",
@@ -97,8 +100,37 @@ async def of_tree(shown: Shown, budget_s: float) -> ProblemsDocument:
     away: list[ProblemDocument] = []
     for standing, text in VANISHED.items():
         away += _of_many(standing, text, [each.address for each in everybody if each.standing == standing])
-    found = folded([await of_subtree(shown, budget_s), ProblemsDocument(nodes=0, problems=tuple(away))])
-    return msgspec.structs.replace(found, is_whole=shown.roster().is_root)
+    before = shown.snapshot().subtree_nodes
+    below = await of_subtree(shown, budget_s)
+    listed = shown.snapshot().subtree_nodes
+    counted = ProblemsDocument(nodes=0, problems=(*away, *_difference(shown, below, before, listed)))
+    found = folded([below, counted])
+    return msgspec.structs.replace(found, is_whole=shown.roster().is_root, listed=listed)
+
+
+def _difference(shown: Shown, below: ProblemsDocument, *listed: int) -> tuple[ProblemDocument, ...]:
+    """Whether as many have answered, or are known to be silent, as the root lists; whatever others have stated."""
+    told = _told(below)
+    if min(listed) <= told <= max(listed) or shown.roster().quiet_s < COUNT_QUIET_S:
+        return ()
+    return (_problem("count", f"the root lists {listed[-1]}, and by their own word they are {told}", shown.address),)
+
+
+def _told(report: ProblemsDocument) -> int:
+    """Of how many nodes a report speaks."""
+    return report.nodes + report.silent_nodes + report.older_nodes
+
+
+def _branch(shown: Shown, heard: gathering.Heard[ProblemsDocument], report: ProblemsDocument) -> ProblemsDocument:
+    """What a subordinate says of its branch: by a difference that no leader below has stated yet it is named."""
+    more = _told(report) - report.uncounted - heard.nodes
+    now = {each.position: each.below for each in shown.snapshot().subordinates}
+    position = shown.settings.network.position_of(heard.address)
+    if not more or now.get(position or 0) != heard.nodes or shown.roster().quiet_s < COUNT_QUIET_S:
+        return report
+    words = f"{abs(more)} {'more' if more > 0 else 'fewer'} nodes answer for its branch than it reports"
+    problems = (*report.problems[: PROBLEMS_MAX - 1], _problem("count", words, heard.address))
+    return msgspec.structs.replace(report, problems=problems, uncounted=report.uncounted + more)
 
 
 async def of_subtree(shown: Shown, budget_s: float) -> ProblemsDocument:
@@ -109,7 +141,7 @@ async def of_subtree(shown: Shown, budget_s: float) -> ProblemsDocument:
 
     async def read(each: gathering.Heard[ProblemsDocument]) -> None:
         if not isinstance(each.report, AskFailure):
-            reports.append(each.report)
+            reports.append(_branch(shown, each, each.report))
         elif await gathering.is_older(shown, each.address, each.report, max(0.0, until - trio.current_time())):
             reports.append(ProblemsDocument(nodes=0, problems=(), older=(each.address,), older_nodes=each.nodes))
         else:
@@ -139,6 +171,10 @@ def _about_others(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
 
 
 def _about_us(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
+    for position in view.unlisted:
+        root = shown.settings.network.address_text_of(view.root or view.position)
+        text = f"not listed by the root {root}: a leader above it does not report it"
+        yield _problem("unlisted", text, shown.settings.network.address_text_of(position))
     if view.place is None:
         yield _problem("seeking", f"has no place ({view.phase})", shown.address)
     for each in shown.counters.lately.shown():
@@ -193,6 +229,8 @@ def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:
         silent_nodes=sum(report.silent_nodes for report in all_of),
         older=older[:NAMED_MAX],
         older_nodes=sum(report.older_nodes for report in all_of),
+        uncounted=sum(report.uncounted for report in all_of),
+        listed=next((report.listed for report in all_of if report.listed is not None), None),
     )
 
 

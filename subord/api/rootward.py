@@ -20,6 +20,8 @@ from subord.wire import UNREADABLE
 
 HOPS_MAX = 16
 """Nodes asked before we content ourselves with what we know."""
+NAMED_MAX = 4
+"""Nodes that are named of those whom the root does not list."""
 SEARCH_S_MAX = 0.8
 """All questions together. The command line promises an answer within one second."""
 ASK_SHARE = 0.45
@@ -38,7 +40,7 @@ async def find_roster(shown: Shown) -> Found:
     """The root's roster, or the largest one that could be had. Takes at most `SEARCH_S_MAX`."""
     own = documents.roster(shown.settings, shown.roster())
     if own.is_root:
-        return Found(roster=own, complete=True, note=None)
+        return _of_root(own, own.owner)
     search = _Search(shown, own)
     with trio.move_on_after(SEARCH_S_MAX) as scope:
         await search.run(scope.deadline)
@@ -87,7 +89,7 @@ class _Search:
     def found(self) -> Found:
         """What the search came to."""
         if self._best.is_root:
-            return Found(roster=self._best, complete=True, note=None)
+            return _of_root(self._best, self._own.owner)
         return Found(roster=self._best, complete=False, note=self._note())
 
     def _note(self) -> str:
@@ -98,6 +100,18 @@ class _Search:
         if root in self._silent:
             return f"{root} (root) {self._silent[root]}: {known}"
         return f"nobody above {self._own.owner} says that it is the root (it was {root}): {known}"
+
+
+def _of_root(roster: RosterDocument, asker: str) -> Found:
+    """All that the root lists. `asker` stands in its tree; some others may have told it that they do."""
+    unlisted = dict.fromkeys(roster.unlisted)
+    if all(row.address != asker for row in roster.rows):
+        unlisted[asker] = None
+    if not unlisted:
+        return Found(roster=roster, complete=True, note=None)
+    named = ", ".join(list(unlisted)[:NAMED_MAX]) + (" and others" if len(unlisted) > NAMED_MAX else "")
+    note = f"{roster.owner} (root) does not list {named}: a leader above does not report it"
+    return Found(roster=roster, complete=False, note=note)
 
 
 def _above(roster: RosterDocument) -> Iterable[str]:

@@ -26,6 +26,7 @@ class Alarm(enum.IntEnum):
     SINK = enum.auto()  # those who outrank us should have left, or are told so again
     MEASURE = enum.auto()  # probes have been answered, or are to be sent again
     LEAVE = enum.auto()  # a goodbye should be repeated, or the time for goodbyes is over
+    LISTING = enum.auto()  # the root should be asked whether it lists us
 
 
 class Agenda:

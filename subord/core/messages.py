@@ -178,6 +178,10 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):
     asker: Number = 0  # who wants to know, when the sender runs an errand for it; 0: the sender
     standing: Class = UNKNOWN  # of who wants to know
     performance: Class = UNKNOWN
+    listing: Count = 0  # 0: where is room for me? Else: do you list me? I ask for the so many-th time in a row
+
+    def about_listing(self, times: int) -> Ask:
+        return msgspec.structs.replace(self, listing=times)
 
 
 class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -194,6 +198,7 @@ class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
     standing: Class = UNKNOWN  # of the answering node
     root_standing: Class = UNKNOWN
     others: Hints = ()  # some live ones that may lead the asker, by chance: perhaps one of them is near
+    listed: Annotated[int, msgspec.Meta(ge=0, le=2)] = 0  # is the asker? 0 not told, 1 yes, 2 no
 
 
 class Back(msgspec.Struct, frozen=True, array_like=True, tag=6):

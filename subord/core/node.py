@@ -46,6 +46,7 @@ from subord.core.gate import Gate
 from subord.core.herald import Herald
 from subord.core.joining import Joining
 from subord.core.leading import Leading
+from subord.core.listing import Listing
 from subord.core.messages import (
     Accept,
     Advice,
@@ -53,7 +54,6 @@ from subord.core.messages import (
     Ask,
     Back,
     Beat,
-    Change,
     Echo,
     Errand,
     Goodbye,
@@ -70,6 +70,7 @@ from subord.core.messages import (
     Versions,
     Why,
 )
+from subord.core.own_row import own_row
 from subord.core.parting import Parting
 from subord.core.phases import SETTLED, Cue, Phase, follow
 from subord.core.questions import Aim
@@ -82,7 +83,6 @@ from subord.core.settings import Settings
 from subord.core.view import Incarnation, Place, Position
 
 SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
-PLACE_CODES = {Place.ROOT: 0, Place.HOME: 1, Place.GUEST: 2}
 
 
 class Node:
@@ -106,6 +106,7 @@ class Node:
         self.parting = Parting(self.context, self.following, self.leading)
         self.scan = Scan(self.context, self.joining.start_first)
         self.herald = Herald(self.context)
+        self.listing = Listing(self.context, self.roster, self.following)
         self.refusals = Refusals(self.context)
         self.gate = Gate(self.context, self.refusals, self.leading.admits)
         self.phase = Phase.SEEKING
@@ -114,8 +115,8 @@ class Node:
         self.reason, self.leader_changes = "just started", 0
         self._path: tuple[Position, ...] = ()
         self._lost_at: float | None = None
-        self._shown = (0, 0)
         self._old_leader: Position | None = None
+        self._shown = 0, 0
         self._state_own_row()
 
     @property
@@ -201,6 +202,8 @@ class Node:
         match message:
             case Propose():
                 self._on_propose(source, message)
+            case Ask(listing=times) if times:
+                self.listing.answer(source, message, is_root=self.phase is Phase.ROOT)
             case Ask():
                 self.scan.on_asked(source)
                 source = message.asker or source
@@ -214,8 +217,9 @@ class Node:
             case Refuse():
                 self._on_refuse(source, address, message)
             case Advice():
-                self.scan.on_advice(source, message)
-                self.joining.on_advice(source, message)
+                if not self.listing.on_advice(source, message):
+                    self.scan.on_advice(source, message)
+                    self.joining.on_advice(source, message)
             case Back():
                 self._on_back(message)
             case Echo():
@@ -229,8 +233,8 @@ class Node:
                 self._on_goodbye(source, message)
             case Errand():
                 self.joining.errands.run(source, message, self.following)
-            case Meet():
-                self.joining.introductions.on_meet(message.root)
+            case Meet(root=root):
+                self.joining.introductions.on_meet(root)
             case Announce():
                 self.herald.on_announce(source)
                 self.joining.on_announce(source)
@@ -284,6 +288,7 @@ class Node:
         if len(self._path) > len(old):
             self.joining.look_soon(Aim.BETTER)  # we stand deeper
         if self._path != old:
+            self.listing.on_path(self._path)
             self.leading.tell_soon()
 
     def _on_stranger(self, source: Position, stranger: Stranger) -> None:
@@ -338,6 +343,8 @@ class Node:
                     self.joining.on_measured()
                 case Alarm.SINK:
                     self.ranks.on_alarm()
+                case Alarm.LISTING:
+                    self.listing.on_alarm()
                 case Alarm.LEAVE:
                     self._go_on_leaving()
                 case _:
@@ -418,15 +425,9 @@ class Node:
         return tuple(self.bettering.nearness.in_order((*known, *self.joining.peers)))
 
     def _state_own_row(self) -> None:
-        context, leader = self.context, self.following.leader
-        position = leader.position if leader else 0
-        place = PLACE_CODES[self.place or Place.ROOT] if leader else 0
-        age_s = int(context.now - self.placed_at)
-        classes = context.performance, context.mapping.standings.own, self.ranks.round_trip
-        change = Change(
-            context.position, position, place, context.incarnation, self.leader_changes, age_s, False, *classes
-        )
-        self.roster.state(OWN, change, context.now)
+        leader, moves, at, trip = self.following.leader, self.leader_changes, self.placed_at, self.ranks.round_trip
+        row = own_row(self.context, leader, self.place, moves=moves, placed_at=at, round_trip=trip)
+        self.roster.state(OWN, row, self.context.now)
 
     # -- leaving -------------------------------------------------------------------------------------------------
 

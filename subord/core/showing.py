@@ -46,6 +46,7 @@ def snapshot(node: Node, now: float) -> Snapshot:
         refusals=node.refusals.shown(now),
         tables=table_sizes(node),
         ranking=ranking(node, now),
+        unlisted=node.listing.unlisted(now),
     )
 
 
@@ -95,6 +96,7 @@ def roster(node: Node, now: float) -> RosterView:
         leader=leader.position if leader else None,
         quiet_s=now - node.roster.changed_at,
         rows=tuple(rows),
+        unlisted=node.listing.unlisted(now),
     )
 
 
@@ -205,6 +207,7 @@ def table_sizes(node: Node) -> dict[str, int]:
         "standings": len(node.context.mapping.standings),
         "vain_beats": len(leader.calls) if leader else 0,
         "refusals": len(node.refusals),
+        "hidden": len(node.listing),
         "rows": len(node.roster.rows),
         "claims": sum(map(len, node.roster.claims.values())),
         "unreported": node.roster.unreported,

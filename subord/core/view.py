@@ -122,6 +122,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[Refusal, ...]
     tables: dict[str, int]  # entries of everything that could grow (docs/protocol.md, S5)
     ranking: Ranking = Ranking(mapping="ip")
+    unlisted: tuple[Position, ...] = ()  # of this tree, and not listed by its root: we, or some that told the root so
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,3 +146,4 @@ class RosterView(msgspec.Struct, frozen=True, kw_only=True):
     leader: Position | None
     quiet_s: float  # since anything in it changed
     rows: tuple[RosterRow, ...]  # the owner first, then by position
+    unlisted: tuple[Position, ...] = ()  # as in Snapshot

@@ -22,7 +22,7 @@ LIKELY_DOORS = 2  # lower neighbours that a root asks again and again
 CALLS = 64
 DOORS_OF_A_ROW = 6
 QUESTIONS = 128 + 16  # those of a walk; and home, rejoining, a better place
-ANSWERS, REFUSALS, STANDINGS = 64, 64, 1024
+ANSWERS, REFUSALS, STANDINGS, HIDDEN = 64, 64, 1024, 64
 DISTANCES = 2 * 64 + 16 * 4 + 8  # known ones, samples of one look, tips
 VAIN_BEATS_SPARE = 16  # vain beats while news hurry
 LATENCY_RARER = 8  # a look for a nearer leader costs a dozen probes, so it is so much rarer
@@ -56,6 +56,7 @@ def tables(settings: Settings, position: Position, nodes: int) -> dict[str, floa
         "answers": ANSWERS,
         "vain_beats": settings.timing.attempts + VAIN_BEATS_SPARE,
         "refusals": REFUSALS,
+        "hidden": HIDDEN,
         "rows": nodes,
         "claims": nodes * (slots + 1),
         "unreported": nodes + ROWS_OF_A_BEAT,

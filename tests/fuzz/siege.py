@@ -22,6 +22,7 @@ from small_world import SmallWorld
 from subord.core.answers import ASKED_MAX
 from subord.core.doors import NEAR_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
+from subord.core.listing import HIDDEN_MAX
 from subord.core.messages import Message
 from subord.core.network import Network
 from subord.core.node import Node
@@ -213,7 +214,8 @@ BOUNDS = {
     "peers": PEERS_MAX + OTHERS_MAX,
     "answers of candidates": ASKED_MAX,
     "refusals": REFUSALS_MAX,
-    "alarms": 8,
+    "alarms": 9,
+    "hidden nodes": HIDDEN_MAX,
     "actions not taken": 0,
     "news not told": 0,
 }
@@ -237,6 +239,7 @@ def tables(node: Node) -> dict[str, int]:
         "answers of candidates": len(joining.answers),
         "refusals": len(node.refusals._lines),
         "alarms": len(node.context.agenda._at),
+        "hidden nodes": len(node.listing),
         "actions not taken": len(node.context.actions),
         "news not told": len(roster.news),
     }
