@@ -172,7 +172,7 @@ MUTATIONS = (
         "rows-are-never-swept",
         "What a subordinate does not repeat in a new session stays in the roster.",
         "core/leading.py",
-        "if settled and not known.swept and not agreement.counts_differ(known, beat, self._roster):",
+        "if settled and not known.swept and repeated:",
         "if False:",
     ),
     Mutation(

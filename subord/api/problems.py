@@ -38,6 +38,8 @@ VANISHED: Final = {
 MEANINGS: Final = {
     "no_key": " (it goes by another key)",
     "unsealed": " (it has no key)",
+    "row_not_below": " (it reports nodes that cannot stand below it)",
+    "rows_of_one": " (it reports too many nodes)",
     "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",
     "stale_boot": " (they are of a former life)",
     "bad_tag": " (its address is translated on the way, or somebody forges)",
@@ -49,6 +51,7 @@ KINDS: Final = (
     "missing",
     "gone",
     "unlisted",
+    "disputed",
     "count",
     "seeking",
     "dropped",
@@ -171,6 +174,9 @@ def _about_others(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
 
 
 def _about_us(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
+    for position in view.disputed:
+        text = f"two subordinates of {shown.address} report it as below themselves"
+        yield _problem("disputed", text, shown.settings.network.address_text_of(position))
     for position in view.unlisted:
         root = shown.settings.network.address_text_of(view.root or view.position)
         text = f"not listed by the root {root}: a leader above it does not report it"

@@ -43,12 +43,12 @@ from subord.core.messages import (
     Why,
 )
 from subord.core.openings import Openings
+from subord.core.reports import is_full, reason_to_drop
 from subord.core.roster import GUEST, OWN, Roster
 from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
 
 LED_MAX = 8  # remembered for the next start
-ROWS_MAX = 1 << 20  # nodes of a subtree: more is somebody's mistake, or malice
 WORDS = {
     No.FULL: "no free slot",
     No.RANK: "only a lower rank may lead",
@@ -248,7 +248,7 @@ class Leading:
         if beat.number > known.number:
             known.number = beat.number
             self._take_changes(known, beat)
-            settled = known.is_settled(context.now, context.timing.answer_s) and len(self._roster.rows) < ROWS_MAX
+            settled = known.is_settled(context.now, context.timing.answer_s) and not is_full(self._roster, source)
             if settled and agreement.rows_differ(known, beat, self._roster):
                 self._begin_anew(source, beat, "rows_differ")
                 return
@@ -259,10 +259,9 @@ class Leading:
     def _take_changes(self, known: Subordinate, beat: Beat) -> None:
         now = self._context.now
         for change in beat.changes:
-            if not self._is_below(change):
-                continue  # nobody below may speak about ourselves, or about those above us
-            if len(self._roster.rows) >= ROWS_MAX and change.position not in self._roster.rows:
-                self._context.note(Dropped("roster_full"))
+            path, mapping = self._following.path, self._context.mapping
+            if (reason := reason_to_drop(mapping, self._roster, path, known.position, change)) is not None:
+                self._context.note(Dropped(reason))
                 continue
             self._roster.state(known.position, change, now)
             if change.position == known.position:
@@ -271,15 +270,10 @@ class Leading:
             self._roster.retract(known.position, position, now)
         # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
         settled = known.is_settled(now, self._context.timing.answer_s) and not beat.more
-        if settled and not known.swept and not agreement.counts_differ(known, beat, self._roster):
+        repeated = is_full(self._roster, known.position) or not agreement.counts_differ(known, beat, self._roster)
+        if settled and not known.swept and repeated:
             known.swept = True
             self._roster.sweep(known.position, now)
-
-    def _is_below(self, change: Change) -> bool:
-        mapping, own = self._context.mapping, self._context.position
-        if mapping.by_performance:  # what is reported of ranks may be a moment old
-            return change.position != own and change.position not in self._following.path
-        return mapping.may_lead(own, change.position)
 
     def _begin_anew(self, source: Position, beat: Beat, reason: str) -> None:
         """As a stranger the subordinate proposes again, and reports everything."""

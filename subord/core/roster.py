@@ -66,6 +66,7 @@ class Roster:
         self.live = 0
         self.not_home = 0
         self.changed_at = 0.0
+        self.rivals: dict[Position, float] = {}  # live nodes that two subordinates claim, and since when
         self.news: list[Position] = []  # rows that changed or came; the reader empties it
         self._doubted: dict[
             Position, dict[Position, None]
@@ -135,6 +136,7 @@ class Roster:
             ),
             default=None,
         )
+        self._note_rivals(position, now)
         if best is None:
             if old is not None:
                 del self.rows[position]
@@ -155,6 +157,14 @@ class Roster:
         self._count(claim.change, +1)
         self._touch(position, now)
         self.news.append(position)
+
+    def _note_rivals(self, position: Position, now: float) -> None:
+        """Two claims of one node are ordinary for a moment, when it has moved."""
+        claims = (each[position] for via, each in self.claims.items() if via != OWN and position in each)
+        if sum(not claim.change.missing for claim in claims) > 1:
+            self.rivals.setdefault(position, now)
+        else:
+            self.rivals.pop(position, None)
 
     def _count(self, change: Change, by: int) -> None:
         if change.missing:

@@ -16,6 +16,7 @@ from subord.core.slots import Subordinate
 from subord.core.view import Edge, Near, Place, Position, Ranking, RosterRow, RosterView, Snapshot, Standing, Why
 
 RANKED_SHOWN = 10
+DISPUTED_SHOWN = 64
 PLACES = (Place.ROOT, Place.HOME, Place.GUEST)
 
 
@@ -47,7 +48,14 @@ def snapshot(node: Node, now: float) -> Snapshot:
         tables=table_sizes(node),
         ranking=ranking(node, now),
         unlisted=node.listing.unlisted(now),
+        disputed=_disputed(node, now),
     )
+
+
+def _disputed(node: Node, now: float) -> tuple[Position, ...]:
+    """After a move the old leader takes its claim back within two silences."""
+    since, rivals = now - 2 * node.context.timing.leader_silence_s, node.roster.rivals
+    return tuple(islice((position for position, at in rivals.items() if at < since), DISPUTED_SHOWN))
 
 
 def root_of(node: Node) -> Position | None:

@@ -123,6 +123,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     tables: dict[str, int]  # entries of everything that could grow (docs/protocol.md, S5)
     ranking: Ranking = Ranking(mapping="ip")
     unlisted: tuple[Position, ...] = ()  # of this tree, and not listed by its root: we, or some that told the root so
+    disputed: tuple[Position, ...] = ()  # some that two of our subordinates have long reported as living
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ from subord.core.events import (
 )
 from subord.core.messages import Announce, Pong, Probe, Versions
 from subord.core.node import Node
+from subord.core.reports import FALSE_REPORTS
 from subord.runtime.counters import Counters
 from subord.runtime.mail import Mail, kind_of, told
 from subord.runtime.multicast import Group
@@ -180,6 +181,8 @@ class Driver:
                 self._counters.round_trip.observe(action.seconds)
             case Dropped():
                 self._counters.dropped[action.reason] += 1
+                if action.reason in FALSE_REPORTS and sender is not None:
+                    self._counters.lately.note("dropped", action.reason, sender.address)
             case _:
                 self._measure(action)
                 self._observe(action)
