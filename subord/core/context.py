@@ -10,6 +10,7 @@ from subord.core.events import Action, Measure, Notice, Publish, Reply, Send
 from subord.core.mapping import Mapping
 from subord.core.messages import Message, Terms
 from subord.core.settings import Settings
+from subord.core.slowness import Slowness
 from subord.core.view import Incarnation, Position
 
 
@@ -28,6 +29,7 @@ class Context:
         self.chance = chance
         self.now = now
         self.performance = UNKNOWN  # class of our own, as measured here
+        self.slowness = Slowness(self.timing)
         self.heard_at = now  # when anybody of our network last spoke to us
         self.agenda = Agenda()
         self.actions: list[Action] = []
@@ -47,6 +49,11 @@ class Context:
 
     def note(self, notice: Notice) -> None:
         self.actions.append(notice)
+
+    def took(self, seconds: float) -> None:
+        """A round trip took so long."""
+        for notice in self.slowness.took(seconds, self.now):
+            self.note(notice)
 
     def next_number(self) -> int:
         """Names a question or a beat; an answer must bring it back."""

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from subord.core.messages import Message
+from subord.core.settings import TimingName
 from subord.core.view import Incarnation, Place, Position
 
 LostCause = Literal["silence", "refused", "closed", "displaced", "unwelcome"]
@@ -174,6 +175,14 @@ class FirstContact(msgspec.Struct, frozen=True):
     position: Position
 
 
+class SlowAnswers(msgspec.Struct, frozen=True):
+    """Several answers in a row took longer than the timing preset waits for one."""
+
+    seconds: float  # of the last one
+    answer_s: float  # of the preset in use
+    preset: TimingName  # that would fit
+
+
 class Dropped(msgspec.Struct, frozen=True):
     """Well-formed input that was not acted upon, by reason."""
 
@@ -203,6 +212,7 @@ Notice: TypeAlias = (
     | RosterChanged
     | RoundTrip
     | FirstContact
+    | SlowAnswers
     | Dropped
     | Gone
 )

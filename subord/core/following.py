@@ -119,7 +119,8 @@ class Following:
         grace_ends_at = leader.cut_at + context.timing.restart_grace_s
         if leader.beat_sent_at >= grace_ends_at:
             return leader.cut_cause  # also the beat after the grace was vain
-        if leader.cut_at == inf and len(leader.calls) >= context.timing.attempts:
+        attempts = context.timing.attempts + context.slowness.answers_more
+        if leader.cut_at == inf and len(leader.calls) >= attempts:
             return "silence"
         self._beat(leader)
         return None
@@ -163,6 +164,7 @@ class Following:
             return False
         self._round_trips.append(context.now - call.sent_at)
         context.note(RoundTrip(context.now - call.sent_at))
+        context.took(context.now - call.sent_at)
         self._roster.confirm(call.revisions)
         leader.calls.clear()
         leader.heard_at = context.now

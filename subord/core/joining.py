@@ -56,7 +56,8 @@ class Joining(Search):
 
     def on_own_sleep(self) -> None:
         """We slept: the answers may lie in our own letterbox."""
-        soon = self._context.now + self._context.timing.answer_s
+        self._context.slowness.forget()
+        soon = self._context.now + self._context.slowness.answer_s
         self._questions.put_off(soon)
         self._patience.put_off(soon)
 

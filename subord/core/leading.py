@@ -125,7 +125,7 @@ class Leading:
                 since=known.since if known is not None else context.now,
                 session_at=context.now,
                 heard_at=context.now,
-                due_at=context.now + context.timing.answer_s,
+                due_at=context.now + context.slowness.answer_s,
                 number=propose.exchange,  # beats from before the proposal are of the old session
                 standing=propose.standing,
             )

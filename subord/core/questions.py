@@ -88,7 +88,7 @@ class Questions:
         self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False, standing: int | None = None
     ) -> None:
         """`standing`: the class by which we want to stand there; without, as we stand."""
-        wait_s = self._context.timing.answer_s / (4 if patient else 2)
+        wait_s = self._context.slowness.answer_s / (4 if patient else 2)
         self._proposed_at.append(self._context.now)
         own = self._context.mapping.standings.own
         question = self._open_one(position, wish, wait_s, tries, patient)
@@ -97,13 +97,13 @@ class Questions:
 
     def ask(self, position: Position, *, awaited: bool = True) -> None:
         """For advice."""
-        question = self._open_one(position, None, self._context.timing.answer_s, 0, patient=False)
+        question = self._open_one(position, None, self._context.slowness.answer_s, 0, patient=False)
         question.awaited = awaited
         self.put(question)
 
     def expect(self, positions: tuple[Position, ...]) -> int:
         """Others ask these for advice in our name. The number of the first question; the rest are counted on."""
-        wait_s = 2 * self._context.timing.answer_s  # there is one way more to go
+        wait_s = 2 * self._context.slowness.answer_s  # there is one way more to go
         questions = [self._open_one(position, None, wait_s, 0, patient=False) for position in positions]
         for question in questions:
             question.awaited = False
@@ -137,6 +137,7 @@ class Questions:
                 context.incarnation, question.exchange, context.terms, question.wish, nodes, question.standing
             )
         context.send(question.position, message)
+        context.slowness.asked(question.position, question.exchange, context.now)
         question.next_at = context.now + context.jittered(question.wait_s)
 
     def find(self, source: Position, exchange: int) -> Question | None:

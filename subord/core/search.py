@@ -254,6 +254,9 @@ class Search(ABC):
     def _take(self, source: Position, exchange: int) -> Question | None:
         """The open question that this answers, if any."""
         question = self._questions.find(source, exchange)
+        context, is_open = self._context, question is not None
+        for notice in context.slowness.answered(source, exchange, context.now, is_open=is_open):
+            context.note(notice)
         if question is not None:
             self.exchanges += 1
             self.peers.know((source,))
@@ -355,6 +358,7 @@ class Search(ABC):
             "candidates": len(self._round) + len(self._walk),
             "peers": len(self.peers) + len(self.peers.others),
             "answers": len(self.answers),
+            "asked": len(self._context.slowness),
         }
 
     def plan(self) -> None:

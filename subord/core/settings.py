@@ -100,6 +100,11 @@ LAB = Timing(
 PRESETS: dict[TimingName, Timing] = {"lan": LAN, "wan": WAN, "lab": LAB}
 
 
+def preset_for(round_trip_s: float) -> TimingName:
+    """The preset with the shortest answer time that such round trips fit, or else the longest; `lab` is for tests."""
+    return "lan" if LAN.answer_s > round_trip_s else "wan"
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster-wide settings of one tree (docs/configuration.md)."""
 

@@ -29,10 +29,12 @@ from subord.core.events import (
     Refused,
     RosterChanged,
     RoundTrip,
+    SlowAnswers,
     SubordinateLost,
 )
 from subord.core.node import Node
 from subord.core.phases import Phase
+from subord.core.settings import PRESETS
 from subord.core.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.eventlog import EventLog
@@ -84,6 +86,8 @@ class Teller:
                 self._events.write("contact", address=self._text(notice.position))
             case Refused():
                 self._refused(notice)
+            case SlowAnswers():
+                self._slow_answers(notice)
             case Gone() | RoundTrip() | Dropped():
                 pass
             case _:
@@ -158,6 +162,20 @@ class Teller:
         reason = "".join(each if each.isprintable() else "?" for each in notice.reason)
         words = "%(address)s and we do not fit (told by %(by)s): %(reason)s"
         self._say(logging.WARNING, "refused", words, address=notice.address, by=notice.by, reason=reason)
+
+    def _slow_answers(self, notice: SlowAnswers) -> None:
+        words = "answers take %(seconds).2f s, but the timing preset waits %(answer_s).1f s for one: "
+        words += 'set cluster.timing to "%(preset)s" on all nodes'
+        if notice.answer_s >= PRESETS[notice.preset].answer_s:
+            words = "answers take %(seconds).2f s, longer than the %(answer_s).1f s of the slowest timing preset"
+        self._say(
+            logging.WARNING,
+            "slow_answers",
+            words,
+            seconds=notice.seconds,
+            answer_s=notice.answer_s,
+            preset=notice.preset,
+        )
 
     def _tell_systemd(self) -> None:
         node = self._node

@@ -24,6 +24,8 @@ DOORS_OF_A_ROW = 6
 QUESTIONS = 128 + 16  # those of a walk; and home, rejoining, a better place
 ANSWERS, REFUSALS, STANDINGS, HIDDEN = 64, 64, 1024, 64
 DISTANCES = 2 * 64 + 16 * 4 + 8  # known ones, samples of one look, tips
+ASKED = 256  # questions whose round trips are measured
+SLOW_ANSWERS = 7  # beats more in vain where answers take long
 VAIN_BEATS_SPARE = 16  # vain beats while news hurry
 LATENCY_RARER = 8  # a look for a nearer leader costs a dozen probes, so it is so much rarer
 CLASS_OF_ONE, CLASSES_PER_DOUBLING, STAY = 128, 2, 1.55  # classes of performance (docs/mappings.md)
@@ -54,7 +56,8 @@ def tables(settings: Settings, position: Position, nodes: int) -> dict[str, floa
         "candidates": COMMON_DOORS + NEAR_DOORS + CALLS + 2 * (PEERS + 128 * HINTS) + ALTERNATES,
         "peers": PEERS + OTHER_PEERS,
         "answers": ANSWERS,
-        "vain_beats": settings.timing.attempts + VAIN_BEATS_SPARE,
+        "asked": ASKED,
+        "vain_beats": settings.timing.attempts + SLOW_ANSWERS + VAIN_BEATS_SPARE,
         "refusals": REFUSALS,
         "hidden": HIDDEN,
         "rows": nodes,

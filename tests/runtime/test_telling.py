@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.core.events import Healed, LeaderLost, Notice, PlaceChanged, Refused, SubordinateLost
+from subord.core.events import Healed, LeaderLost, Notice, PlaceChanged, Refused, SlowAnswers, SubordinateLost
 from subord.core.network import Network
 from subord.core.phases import Phase
 from subord.core.settings import Settings
@@ -66,6 +66,7 @@ def told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Told:
     return Told(tmp_path, caplog)
 
 
+SLOW_TOLD = 'answers take 0.90 s, but the timing preset waits 0.4 s for one: set cluster.timing to "wan" on all nodes'
 LOSS = "(lost 10.0.0.2: {}, silent for 0.61 s; 0.10 s without a leader)"
 
 
@@ -105,6 +106,26 @@ async def test_one_line_for_each_change_of_place(
     assert told.lines == [line]
     names = {PlaceChanged: "place", LeaderLost: "lost", Healed: "healed"}
     assert [each for each in told.events if each != "roster"] == [names[type(each)] for each in notices]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("notice", "words"),
+    [
+        (
+            SlowAnswers(0.9, 0.4, "wan"),
+            SLOW_TOLD,
+        ),
+        (
+            SlowAnswers(2.0, 1.5, "wan"),
+            "answers take 2.00 s, longer than the 1.5 s of the slowest timing preset",
+        ),
+    ],
+)
+async def test_slow_answers_are_told_with_the_preset_that_fits(
+    told: Told, autojump_clock: MockClock, notice: SlowAnswers, words: str
+) -> None:
+    await told.hears(notice)
+    assert (told.lines, told.events) == ([("WARNING", words)], ["slow_answers"])
 
 
 async def test_a_loss_is_told_with_one_change_only(told: Told, autojump_clock: MockClock) -> None:

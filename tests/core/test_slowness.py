@@ -1,0 +1,116 @@
+"""Round trips above the answer time of the preset: late answers are measured, and questions wait longer."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from small_world import SmallWorld
+
+from subord.core.events import Dropped, SlowAnswers
+from subord.core.settings import LAN, TimingName, preset_for
+from subord.core.slowness import ANSWERS_MAX, ASKED_MAX, LATE_MIN, Slowness
+
+WITHIN_S = 60.0
+
+
+def slow_world(seed: int, one_way_s: float) -> SmallWorld:
+    """Twelve nodes in a sparse /24; every second seed of chance names a node to ask first."""
+    world = SmallWorld.empty(2, "10.0.0.0/24", seed=seed)
+    positions = sorted(Random(seed).sample(range(1, 200), 12))
+    world.delay_of = lambda _message: one_way_s * world.chance.uniform(0.95, 1.05)
+    world.seeds = (positions[0],) if seed % 2 else ()
+    world.start_all(positions, gap_s=0.1)
+    return world
+
+
+@pytest.mark.parametrize("one_way_s", [0.3, 0.8, 1.5])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_cluster_forms_while_round_trips_are_longer_than_the_answer_time(seed: int, one_way_s: float) -> None:
+    world = slow_world(seed, one_way_s)
+    world.run_until(world.whole, WITHIN_S)
+    told = world.noticed(SlowAnswers)
+    assert told, "people hear of it"
+    assert {each.preset for each in told} == {"wan"}
+    assert Dropped("late_answer") in world.noticed(Dropped)
+
+
+def test_the_answer_time_returns_when_the_delay_ends() -> None:
+    world = slow_world(1, 0.8)
+    world.run_until(world.whole, WITHIN_S)
+    world.delay_of = lambda _message: 0.0002
+    world.run(30.0)
+    assert world.whole()
+    for position, node in world.nodes.items():
+        if node.following.leader is not None:
+            assert node.context.slowness.answer_s == pytest.approx(LAN.answer_s, rel=0.01), position
+
+
+def test_a_quick_network_waits_as_the_preset_says() -> None:
+    world = slow_world(1, 0.0002)
+    world.run_until(world.whole, WITHIN_S)
+    assert {node.context.slowness.answer_s for node in world.nodes.values()} == {LAN.answer_s}
+    assert not world.noticed(SlowAnswers)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "answer_s"),
+    [
+        ([0.001], 0.4),
+        ([0.3], 0.45),
+        ([1.0], 1.5),
+        ([100.0], ANSWERS_MAX * 0.4),  # bounded
+        ([1.2, 0.001], 1.1),  # 1.8, and half of the excess
+        ([1.2, 0.001, 0.001], 0.75),
+        ([1.2, 1.0], 1.5),
+    ],
+)
+def test_answer_time(seconds: list[float], answer_s: float) -> None:
+    slowness = Slowness(LAN)
+    for each in seconds:
+        slowness.took(each, 0.0)
+    assert slowness.answer_s == pytest.approx(answer_s)
+
+
+def test_a_late_answer_is_counted_and_measured_once() -> None:
+    slowness = Slowness(LAN)
+    slowness.asked(7, 1, 0.0)
+    assert slowness.answered(8, 1, 0.1, is_open=False) == [], "of somebody else"
+    slowness.asked(7, 2, 0.0)
+    assert slowness.answered(7, 2, 1.0, is_open=False) == [Dropped("late_answer")]
+    assert slowness.answered(7, 2, 2.0, is_open=False) == []
+    assert slowness.answer_s == pytest.approx(1.5)
+
+
+def test_the_answer_to_a_repeated_question_is_not_measured() -> None:
+    slowness = Slowness(LAN)
+    slowness.asked(7, 1, 0.0)
+    slowness.asked(7, 1, 1.0)
+    slowness.asked(7, 1, 2.0)
+    assert slowness.answered(7, 1, 2.9, is_open=True) == []
+    assert slowness.answer_s == LAN.answer_s
+
+
+def test_a_stopped_process_measures_nothing_of_what_waited_for_it() -> None:
+    slowness = Slowness(LAN)
+    slowness.asked(7, 1, 0.0)
+    slowness.forget()
+    assert slowness.answered(7, 1, 60.0, is_open=False) == []
+
+
+def test_several_slow_answers_in_a_row_are_told_and_not_again_at_once() -> None:
+    slowness = Slowness(LAN)
+    told = [slowness.took(0.9, float(now)) for now in range(2 * LATE_MIN)]
+    assert told == [[]] * (LATE_MIN - 1) + [[SlowAnswers(0.9, 0.4, "wan")]] + [[]] * LATE_MIN
+
+
+def test_what_is_remembered_of_questions_is_bounded() -> None:
+    slowness = Slowness(LAN)
+    for exchange in range(2 * ASKED_MAX):
+        slowness.asked(7, exchange, 0.0)
+    assert len(slowness) == ASKED_MAX
+
+
+@pytest.mark.parametrize(("seconds", "preset"), [(0.3, "lan"), (0.5, "wan"), (9.0, "wan")])
+def test_preset_for(seconds: float, preset: TimingName) -> None:
+    assert preset_for(seconds) == preset
