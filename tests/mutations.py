@@ -286,8 +286,8 @@ MUTATIONS = (
         "those-above-are-listed",
         "A node that is accepted goes on listing subordinates that stand above it now.",
         "core/node.py",
-        "self.leading.forget((*guidance.path, leader))\n",
-        "",
+        "self.leading.forget((*guidance.path, leader))",
+        "pass",
         "performance",
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""What must hold at every instant: S1 to S12 of docs/protocol.md, section 8, one checker each.
+"""What must hold at every instant: S1 to S13 of docs/protocol.md, section 8, one checker each.
 
 A checker knows one rule, looks at the node that has just handled an event, and ends the run at the first violation.
 The rules are written in words of their own: checkers use no arithmetic and no constant of subord.core.
@@ -34,6 +34,7 @@ from subord.sim.checker import Checker
 from subord.sim.limits import home_slots
 from subord.sim.listing import ListedAllTheTime, NewcomersBelongByRank
 from subord.sim.order import LowerRanksLead
+from subord.sim.passing_on import FitToBePassedOn
 from subord.sim.prints import Print, is_changed
 from subord.sim.sessions import OverTakenWords, PlacesAreGivenBack
 from subord.sim.suspicion import SleeperJudgesNobody
@@ -285,6 +286,7 @@ class Referees:
             NobodyAsksForEver(),
             ListedAllTheTime(settings),
             NewcomersBelongByRank(),
+            FitToBePassedOn(),
         )
 
     def before(self, world: World, position: Position, event: Event) -> tuple[object, object, object]:

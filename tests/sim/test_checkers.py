@@ -11,15 +11,19 @@ import pytest
 from subord import sim
 from subord.core.joining import Joining
 from subord.core.leading import Leading
+from subord.core.messages import Beat, Change
 from subord.core.network import Network
 from subord.core.rising import Rising
 from subord.core.settings import LAN, Settings
 from subord.sim import campaign, limits
 from subord.sim.checker import Violation
 from subord.sim.liveness import demand_healing
+from subord.sim.passing_on import is_readable
 from subord.sim.prints import Print
+from subord.sim.safety import Referees
 from subord.sim.scenario import Scenario, read
 from subord.sim.world import World
+from subord.wire import encode
 
 CHECKERS = (
     "checker",
@@ -114,3 +118,37 @@ def test_limits_follow_from_the_settings() -> None:
     assert limits.is_class_of(128, 1.0)
     assert limits.is_class_of(128, 1.7)
     assert not limits.is_class_of(128, 1.8)
+
+
+def told_of_an_old_row() -> None:
+    """4 tells its leader 2 of a subordinate with the highest age that can be said, and 2 tells 1."""
+    settings = Settings(network=Network.parse("10.0.0.0/27"), fanout=2, guest_slots=2, timing_name="lab")
+    world = World(settings, seed=1)
+    world.watcher = Referees(settings)
+    for position in (1, 2, 3, 4):
+        world.start(position)
+    world.run(10)
+    leader, liar = world.nodes[2].context, world.nodes[4].context
+    oldest = Change(9, 4, 2, 1, 0, age_s=(1 << 32) - 1)
+    beat = Beat(liar.incarnation, leader.incarnation, liar.next_number(), 1100, 1, (oldest,), rows=2)
+    world.deliver(4, 2, encode(beat))
+    before = world.faults.total()
+    world.run(5)
+    assert world.leader_of(2) == 1
+    assert world.faults.total() == before
+
+
+def test_s13_what_was_accepted_is_passed_on_and_read() -> None:
+    told_of_an_old_row()
+
+
+def test_s13_a_row_that_nobody_could_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subord.core.roster.AGE_S_MAX", 1 << 63)
+    with pytest.raises(Violation, match=r"S13 at .* 2 cannot pass on after 1 s"):
+        told_of_an_old_row()
+
+
+def test_a_message_out_of_bounds_is_not_readable() -> None:
+    assert is_readable(Beat(1, 1, 1, 1, 1))
+    assert not is_readable(Beat(1, 1, 1, 700_000, 1))
+    assert not is_readable(Beat(1 << 64, 1, 1, 1, 1))
