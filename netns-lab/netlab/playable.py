@@ -14,6 +14,7 @@ from netlab.layout import NODES_MAX
 from subord.config_source import cut
 from subord.core.network import Network
 from subord.sim import scenario
+from subord.sim.lasting import Lasting
 from subord.sim.scenario import Scenario, Step
 
 
@@ -43,7 +44,7 @@ def check(play: Scenario, *, rootless: bool, sites: Path | None = None) -> None:
 
 def _beyond(step: Step) -> list[str]:
     """What of a step only the simulator can do."""
-    if isinstance(step, scenario.Jump | scenario.Hangup | scenario.Perform | scenario.Dwell):
+    if isinstance(step, scenario.Jump | scenario.Hangup | scenario.Perform | scenario.Dwell | Lasting):
         return [step.__struct_config__.tag]
     if isinstance(step, scenario.Weather):
         return [f"weather: {name}" for name in ("delay_s", "jitter_s", "doubled") if getattr(step, name) > 0]

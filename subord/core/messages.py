@@ -33,7 +33,6 @@ ALTERNATES_MAX = 16
 HINTS_MAX = 8
 CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows stay below the datagram limit
 VERSIONS_MAX = 8
-AGE_S_MAX = (1 << 32) - 1  # of a row; one that is older is told as this old
 RETRY_MS_MAX = 1000  # how long a busy node may put off a proposer
 AGE_S_MAX = 1 << 31  # 68 years. An age grows while it is kept, and stops here
 TERM_CHARACTERS_MAX = 200

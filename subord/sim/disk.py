@@ -25,6 +25,7 @@ class Disks:
         self._world = world
         self._are_there = are_there
         self._of: dict[Position, Neighbourhood] = {}
+        self._images: dict[Position, Neighbourhood | None] = {}
         self._to_save: set[tuple[Position, int]] = set()  # and which life of it
 
     def of(self, position: Position) -> Neighbourhood | None:
@@ -33,6 +34,20 @@ class Disks:
     def lose(self, position: Position) -> None:
         """Another host is there now."""
         self._of.pop(position, None)
+
+    def image(self, position: Position) -> None:
+        """Keep what is on the disk now."""
+        self._images[position] = self._of.get(position)
+
+    def restore(self, position: Position) -> None:
+        """The disk is that of the last image; of a host without one it stays as it is."""
+        if position not in self._images:
+            return
+        before = self._images[position]
+        if before is None:
+            self._of.pop(position, None)
+        else:
+            self._of[position] = before
 
     def remember(self, position: Position, boot: int) -> None:
         """Not at once, because one change is often followed by another."""

@@ -76,7 +76,7 @@ def _drawn(seed: int, aim: Aim) -> Scenario:
     if aim.fanout or aim.guest_slots:
         slots = aim.guest_slots or cluster.guest_slots
         cluster = msgspec.structs.replace(cluster, fanout=aim.fanout or cluster.fanout, guest_slots=slots)
-    steps = Dealer(chance, positions, kinds).steps()
+    steps = Dealer(chance, positions, cluster, kinds).steps()
     if cluster.seeds:
         steps.append(scenario.Start())  # who is to be met must live in the end
     return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(steps))

@@ -185,13 +185,32 @@ def complaint(world: World, *, home: bool = True, paths: bool = False) -> tuple[
     return None
 
 
+def bounds_of(world: World, living: list[Position]) -> Bounds:
+    """Of the world as it is now. A seed helps only the part of the network in which it lives."""
+    seeded = all(not set(world.seeds).isdisjoint(part) for part in parts(world))
+    return Bounds.of(world.settings, living[-1], len(living), announced=world.multicast, seeded=seeded)
+
+
+def demand_wholeness(world: World, *, home: bool) -> None:
+    """Let faults be noticed, then time pass until L1 to L3 hold for one moment. Raises Violation after the bound."""
+    living = list(world.living())
+    if not living:
+        return
+    bounds = bounds_of(world, living)
+    until = world.now + bounds.whole_s
+    world.run(2 * bounds.silence_s)
+    while (found := complaint(world, home=home)) is not None:
+        if world.now > until:
+            raise Violation(found[0], world.now, f"{found[1]}, and faults last")
+        world.run(LOOK_EVERY_S)
+
+
 def demand_healing(world: World) -> Healed:
     """Let time pass until L1 to L5 hold. Raises Violation when one does not within its bound."""
     living = list(world.living())
     if not living:
         return Healed(whole_s=0.0, settled_s=0.0, bound_s=0.0)
-    seeded = not set(world.seeds).isdisjoint(living)
-    bounds = Bounds.of(world.settings, living[-1], len(living), announced=world.multicast, seeded=seeded)
+    bounds = bounds_of(world, living)
     began = world.now
     until = began + bounds.whole_s
     whole_at: float | None = None

@@ -10,7 +10,7 @@ from typing import Literal
 
 from subord.core.view import Position
 from subord.sim import scenario
-from subord.sim.scenario import Step, folded
+from subord.sim.scenario import Cluster, Step, folded
 
 SHARES = (0.2, 0.3, 0.5, 0.8, 0.95, 1.0)
 AWAY_S = (0.2, 1.0, 5.0, 20.0)
@@ -19,7 +19,7 @@ ROLLING_MAX = 24  # nodes of one rolling restart: each is three steps
 ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random")
 
 
-def many(chance: Random, positions: list[Position]) -> list[Step]:
+def many(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """20 to 100 % of the nodes at once, anywhere, and often back some time later."""
     struck = _share(chance, positions)
     match chance.choice(("kill", "vanish", "pause", "restart", "reuse")):
@@ -40,7 +40,7 @@ def many(chance: Random, positions: list[Position]) -> list[Step]:
     return [first, *_back(chance, struck)]
 
 
-def rack(chance: Random, positions: list[Position]) -> list[Step]:
+def rack(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """Neighbours by address lose power, or their switch."""
     size = min(len(positions), chance.choice(RACKS))
     start = chance.randrange(len(positions) - size + 1)
@@ -56,7 +56,7 @@ def rack(chance: Random, positions: list[Position]) -> list[Step]:
             return [scenario.Cut(nodes=struck), scenario.Pass(s=chance.choice(AWAY_S)), scenario.Mend()]
 
 
-def power(chance: Random, _positions: list[Position]) -> list[Step]:
+def power(chance: Random, _positions: list[Position], _cluster: Cluster) -> list[Step]:
     """All hosts lose power at once and boot later; disks hold what was saved last."""
     return [
         scenario.Vanish(nodes="all"),
@@ -65,7 +65,7 @@ def power(chance: Random, _positions: list[Position]) -> list[Step]:
     ]
 
 
-def rolling(chance: Random, positions: list[Position]) -> list[Step]:
+def rolling(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """One after the other is stopped and started, as by an upgrade of all hosts."""
     start = chance.randrange(max(1, len(positions) - ROLLING_MAX + 1))
     row = positions[start : start + ROLLING_MAX]
@@ -86,7 +86,7 @@ def rolling(chance: Random, positions: list[Position]) -> list[Step]:
     return found
 
 
-def exodus(chance: Random, positions: list[Position]) -> list[Step]:
+def exodus(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """Many leave at once: the lowest, neighbours, or anywhere."""
     if chance.random() < 0.4:
         struck = folded(positions[: chance.randint(1, min(len(positions), 16))])

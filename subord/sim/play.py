@@ -7,6 +7,7 @@ set going and left alone; the applause at the end is the liveness checkers'.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 from random import Random
 from typing import assert_never
 
@@ -20,7 +21,8 @@ from subord.core.view import Position
 from subord.sim import oracle, scenario
 from subord.sim.babble import datagram
 from subord.sim.checker import Violation
-from subord.sim.liveness import Healed, complaint, demand_healing
+from subord.sim.lasting import Flap, Flip, Image, Lasting, Link, Replay, Restore, SetBack, Settle
+from subord.sim.liveness import Healed, complaint, demand_healing, demand_wholeness
 from subord.sim.safety import Referees
 from subord.sim.scenario import Scenario, Step
 from subord.sim.seen import Seen, Seer
@@ -31,6 +33,7 @@ LOOK_EVERY_S = 0.01
 QUIET_S = 1.0  # nobody moves for so long, or it was not whole yet
 LEAVING_S = 0.05
 LOOKS_SAVED = 200  # with so many nodes one looks half as often
+REPLAY_SPARE_S = 10.0  # a delayed datagram is repeated later still
 MISFIT_FANOUT = 1  # more than ours
 
 
@@ -147,6 +150,25 @@ class Play:
             case scenario.Expect():
                 self._expect(step)
             case _:
+                self._do_lasting(step)
+
+    def _do_lasting(self, step: Lasting) -> None:
+        world = self.world
+        match step:
+            case Link() | Replay() | Flip():
+                self._change_on_the_way(step)
+            case Flap():
+                self._flap(step)
+            case Settle():
+                self._settle(step)
+            case SetBack():
+                behind_s = {p: world.set_back_s.get(p, 0.0) + step.seconds for p in self._named(step.nodes)}
+                world.set_back_s.update(behind_s)
+            case Image():
+                self._each(step.nodes, world.disks.image, among=self.cast)
+            case Restore():
+                self._each(step.nodes, world.disks.restore, among=self.cast)
+            case _:
                 assert_never(step)
 
     def _named(self, selector: str, among: Iterable[Position] | None = None) -> tuple[Position, ...]:
@@ -219,6 +241,7 @@ class Play:
 
     def _mend(self) -> None:
         self.world.weather.mend()
+        self.world.transit.mend()
         self.world.hosts |= self._vanished
         self._vanished.clear()
 
@@ -276,6 +299,36 @@ class Play:
                 {"kill": self._crash, "vanish": self._vanish, "leave": world.leave}[way](position)
                 world.after(step.down_s, self._start_one, position)
         world.run(step.down_s)
+
+    def _change_on_the_way(self, step: Link | Replay | Flip) -> None:
+        until = inf if isinstance(step, Link) else self.world.now + step.for_s
+        if isinstance(step, Replay):
+            self._faulty_until = max(self._faulty_until, until + step.later_s + REPLAY_SPARE_S)
+        elif isinstance(step, Flip):
+            self._faulty_until = max(self._faulty_until, until)
+        self.world.transit.add(self._named(step.source), self._named(step.target), until, step)
+
+    def _flap(self, step: Flap) -> None:
+        world = self.world
+        for _ in range(step.times):
+            named = tuple(p for p in self._named(step.nodes) if p in world.nodes and p not in world.paused)
+            for position in named:
+                (self._cut if step.how == "cut" else self._pause)(position)
+            world.run(step.away_s)
+            for position in named:
+                if step.how == "cut":
+                    world.weather.cut.discard(position)
+                elif position in world.paused:
+                    self._resume(position)
+            world.run(step.back_s)
+
+    def _settle(self, step: Settle) -> None:
+        world = self.world
+        world.run(max(0.0, self._faulty_until - world.now) + 2 * self.settings.timing.answer_s)
+        if step.rests and step.home:
+            demand_healing(world)
+        else:
+            demand_wholeness(world, home=step.home)
 
     def _perform(self, step: scenario.Perform) -> None:
         for position in self._named(step.nodes):

@@ -155,7 +155,8 @@ class LaterLivesOnly(Checker):
         known = self._known(node, event.source, event.message)
         if said is None or known is None or said >= known:
             return None  # a later host with its clock behind cannot be told from a former one (docs/protocol.md, S4)
-        older = world.life(event.source, said) < world.life(event.source, known)
+        # 0: no life had it, a bit of it was flipped on the way, and the same holds for it.
+        older = 0 < world.life(event.source, said) < world.life(event.source, known)
         return (Print.of(node), world.is_due(position)) if older else None
 
     def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:

@@ -32,8 +32,12 @@ from subord.core.settings import MappingName, NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim import fit
 from subord.sim.cast import NODES_MAX, Cast, ScenarioError, folded, listed
+from subord.sim.lasting import Flap, Flip, Image, Link, Replay, Restore, SetBack, Settle
+from subord.sim.step_types import LIKE, SELECTOR_MAX, Seconds, Selector, Share, StepBase
 
-__all__ = ["NODES_MAX", "ScenarioError", "folded"]  # of cast.py, for those who deal with scenarios
+# Of other modules, for users of scenarios:
+__all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "folded"]
+__all__ += ["Flap", "Flip", "Image", "Link", "Replay", "Restore", "SetBack", "Settle"]
 
 STEPS_MAX = 10_000
 NODES_TIMES_STEPS_MAX = 10_000_000
@@ -43,11 +47,6 @@ BABBLE_MAX = 100_000  # datagrams of one step
 SEED_MAX = 10**18 - 1
 SEED_NODES_MAX = 64
 
-SELECTOR_MAX = 20_000
-LIKE = f'a selector such as "1-4,9" or "level 2", at most {SELECTOR_MAX} characters'
-Selector = Annotated[str, msgspec.Meta(min_length=1, max_length=SELECTOR_MAX, extra={"words": LIKE})]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Way = Literal["kill", "leave", "vanish"]
 
 
@@ -67,13 +66,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mapping: MappingName = "ip"  # who may lead whom
 
 
-class _Step(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
-):
-    """Something that happens; the steps follow each other without a pause but those that `pass` time or `expect`."""
-
-
-class Start(_Step, frozen=True, tag="start"):
+class Start(StepBase, frozen=True, tag="start"):
     """Daemons start; those of `nodes` that run already are left alone."""
 
     nodes: Selector = "all"
@@ -81,50 +74,50 @@ class Start(_Step, frozen=True, tag="start"):
     gap_s: Seconds = 0.0
 
 
-class Kill(_Step, frozen=True, tag="kill"):
+class Kill(StepBase, frozen=True, tag="kill"):
     """The process dies (kill -9): the kernel closes its streams, the host answers that nobody listens."""
 
     nodes: Selector
 
 
-class Restart(_Step, frozen=True, tag="restart"):
+class Restart(StepBase, frozen=True, tag="restart"):
     """The process dies and starts again `down_s` later; one that does not run stays as it is."""
 
     nodes: Selector
     down_s: Seconds = 0.1
 
 
-class Vanish(_Step, frozen=True, tag="vanish"):
+class Vanish(StepBase, frozen=True, tag="vanish"):
     """The host dies with its daemon: nobody says anything."""
 
     nodes: Selector
 
 
-class Leave(_Step, frozen=True, tag="leave"):
+class Leave(StepBase, frozen=True, tag="leave"):
     """SIGTERM: the daemon says goodbye and ends."""
 
     nodes: Selector
 
 
-class Reuse(_Step, frozen=True, tag="reuse"):
+class Reuse(StepBase, frozen=True, tag="reuse"):
     """The host dies, and at once another one has its address: without its disk and hardware address."""
 
     nodes: Selector
 
 
-class Pause(_Step, frozen=True, tag="pause"):
+class Pause(StepBase, frozen=True, tag="pause"):
     """SIGSTOP: time goes on, and what arrives waits."""
 
     nodes: Selector
 
 
-class Resume(_Step, frozen=True, tag="resume"):
+class Resume(StepBase, frozen=True, tag="resume"):
     """SIGCONT: who was stopped goes on."""
 
     nodes: Selector = "all"
 
 
-class Slow(_Step, frozen=True, tag="slow"):
+class Slow(StepBase, frozen=True, tag="slow"):
     """For `for_s` the process runs only `running_s` after every `stopped_s`: an overloaded host. Takes no time."""
 
     nodes: Selector
@@ -133,26 +126,26 @@ class Slow(_Step, frozen=True, tag="slow"):
     for_s: Seconds
 
 
-class Jump(_Step, frozen=True, tag="jump"):
+class Jump(StepBase, frozen=True, tag="jump"):
     """The clock of the node leaps forward, as after a stopped virtual machine. Simulator only."""
 
     nodes: Selector
     seconds: Seconds
 
 
-class Hangup(_Step, frozen=True, tag="hangup"):
+class Hangup(StepBase, frozen=True, tag="hangup"):
     """The streams along the edges of these nodes break, though both ends live. Simulator only."""
 
     nodes: Selector
 
 
-class Cut(_Step, frozen=True, tag="cut"):
+class Cut(StepBase, frozen=True, tag="cut"):
     """The cable is pulled; the process runs on."""
 
     nodes: Selector
 
 
-class Block(_Step, frozen=True, tag="block"):
+class Block(StepBase, frozen=True, tag="block"):
     """What `source` sends to `target` is lost, one way; "tcp" leaves a stream half open, and spares beats."""
 
     source: Selector
@@ -160,13 +153,13 @@ class Block(_Step, frozen=True, tag="block"):
     protocol: Literal["all", "udp", "tcp"] = "all"
 
 
-class Partition(_Step, frozen=True, tag="partition"):
+class Partition(StepBase, frozen=True, tag="partition"):
     """Only nodes of one group reach each other; who is in no group is in one with the others who are in none."""
 
     groups: Annotated[tuple[Selector, ...], msgspec.Meta(min_length=1)]
 
 
-class Weather(_Step, frozen=True, tag="weather"):
+class Weather(StepBase, frozen=True, tag="weather"):
     """What happens to datagrams from now on; zeros are fair weather. Simulator only: all but `loss`."""
 
     loss: Share = 0.0
@@ -175,11 +168,11 @@ class Weather(_Step, frozen=True, tag="weather"):
     doubled: Share = 0.0
 
 
-class Mend(_Step, frozen=True, tag="mend"):
+class Mend(StepBase, frozen=True, tag="mend"):
     """Cables are back, blocks and partitions gone, the weather is fair."""
 
 
-class Babble(_Step, frozen=True, tag="babble"):
+class Babble(StepBase, frozen=True, tag="babble"):
     """`source` throws datagrams at `target` for `for_s`, without its daemon's knowledge. Takes no time.
 
     `terms` proposes with another fan-out; `version` speaks another wire version.
@@ -192,7 +185,7 @@ class Babble(_Step, frozen=True, tag="babble"):
     for_s: Seconds = 1.0
 
 
-class Churn(_Step, frozen=True, tag="churn"):
+class Churn(StepBase, frozen=True, tag="churn"):
     """For `for_s` nodes die and come back `down_s` later, chosen by chance, so many of a hundred a minute.
 
     Takes this time, and `down_s` more until the last is back.
@@ -205,7 +198,7 @@ class Churn(_Step, frozen=True, tag="churn"):
     ways: Annotated[tuple[Way, ...], msgspec.Meta(min_length=1)] = ("kill", "leave")
 
 
-class Perform(_Step, frozen=True, tag="perform"):
+class Perform(StepBase, frozen=True, tag="perform"):
     """These nodes complete `jobs` in a unit of time from now on, each up to `spread` times as many by chance.
 
     Simulator only.
@@ -216,20 +209,20 @@ class Perform(_Step, frozen=True, tag="perform"):
     spread: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 1.0
 
 
-class Dwell(_Step, frozen=True, tag="dwell"):
+class Dwell(StepBase, frozen=True, tag="dwell"):
     """These nodes are at `site` from now on: a datagram takes 10 ms more a step between two. Simulator only."""
 
     nodes: Selector
     site: Annotated[int, msgspec.Meta(ge=0, le=99)]
 
 
-class Pass(_Step, frozen=True, tag="pass"):
+class Pass(StepBase, frozen=True, tag="pass"):
     """Time passes."""
 
     s: Seconds
 
 
-class Expect(_Step, frozen=True, tag="expect"):
+class Expect(StepBase, frozen=True, tag="expect"):
     """Within `within_s` every part of the network is one tree with one root that knows exactly the living.
 
     Counted since the expectation before this one: `moved` are the only nodes that may have changed their leader,
@@ -267,10 +260,18 @@ Step: TypeAlias = (
     | Dwell
     | Pass
     | Expect
+    | Link
+    | Flap
+    | Settle
+    | Replay
+    | Flip
+    | SetBack
+    | Image
+    | Restore
 )
 
 
-STEPS: dict[str, type[_Step]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Step)}
+STEPS: dict[str, type[StepBase]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Step)}
 """What may stand behind `do`, in the order of the source."""
 
 
@@ -390,7 +391,7 @@ def check(scenario: Scenario) -> None:
 
 
 def _check_step(step: Step, cast: Cast, started: bool) -> None:
-    if isinstance(step, Expect) and not started:
+    if isinstance(step, Expect | Settle) and not started:
         raise ScenarioError("nobody has been started; `start` comes first")
     for name in ("nodes", "source", "target", "moved"):
         selector = getattr(step, name, None)

@@ -47,6 +47,7 @@ from subord.core.showing import is_memorable
 from subord.core.view import Incarnation, Position
 from subord.sim.disk import Disks
 from subord.sim.probes import send_probe
+from subord.sim.transit import Transit
 from subord.sim.weather import DELAY_S, Weather
 from subord.wire import WIRE, Fault, Wire
 
@@ -81,14 +82,14 @@ class World:
         self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
         self.jobs: dict[Position, float] = {}  # that a node completes in a unit of time, as it is told
         self.multicast = False  # roots are heard by everybody whom they reach
+        self.set_back_s: dict[Position, float] = {}  # how far the wall clock of a host was set back
         self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
         self.start_with = Start()
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
         self.wires: defaultdict[Position, Wire] = defaultdict(lambda: WIRE)  # of some tests others
-        self.houses: dict[
-            Position, int
-        ] = {}  # the number of each address as the oracle counts; missing: the position
+        self.houses: dict[Position, int] = {}  # numbers of addresses as the oracle counts; missing: the position
         self.weather = Weather(Random(f"{seed}/network"))
+        self.transit = Transit(Random(f"{seed}/transit"))
         self.fate: Callable[[Position, Position, Message], Sequence[float]] = self._weathered
         self.chance = Random(f"{seed}/world")
         self.events = 0  # handled so far
@@ -102,7 +103,7 @@ class World:
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
         self.dialects: dict[Position, Dialects] = {}
-        self._disks = Disks(self, are_there=disk)
+        self.disks = Disks(self, are_there=disk)
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
         self.boots: Counter[Position] = Counter()
@@ -122,13 +123,12 @@ class World:
         self.hosts.add(position)
         self.paused.pop(position, None)
         if incarnation is None:
-            incarnation = self.incarnation_of(boot)
-        remembered, memory = self._disks.of(position), Known(known)
+            incarnation = max(1, self.incarnation_of(boot) - int(1000 * self.set_back_s.get(position, 0.0)))
+        remembered, memory = self.disks.of(position), Known(known)
         if remembered is not None:  # as daemon.py does
             incarnation = max(incarnation, remembered.incarnation + 1)
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
-        settings = self.own_settings.get(position, self.settings)
-        chance = Random(f"{self._seed}/{position}/{boot}")
+        settings, chance = self.own_settings.get(position, self.settings), Random(f"{self._seed}/{position}/{boot}")
         self.dialects[position] = Dialects(self.wires[position].spoken)
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
@@ -164,12 +164,12 @@ class World:
     def reuse(self, position: Position) -> None:
         """Another host, without memory and with a clock of its own, has the address at once."""
         self.vanish(position)
-        self._disks.lose(position)
+        self.disks.lose(position)
         self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
 
     def leave(self, position: Position, grace_s: float = 2.0) -> None:
         """SIGTERM."""
-        self._disks.save(position, self.boots[position])
+        self.disks.save(position, self.boots[position])
         self.feed(position, Leave(grace_s))
 
     def pause(self, position: Position) -> None:
@@ -288,7 +288,7 @@ class World:
     def _note(self, position: Position, notice: Notice) -> None:
         node = self.nodes.get(position)  # None: it has just left
         if node is not None and is_memorable(node, notice):
-            self._disks.remember(position, self.boots[position])
+            self.disks.remember(position, self.boots[position])
         if isinstance(notice, PlaceChanged):
             self.moved_at = self.now
             self._hang_up(position)
@@ -314,8 +314,8 @@ class World:
         delays = self.fate(source, target, message)
         if self.on_message is not None:
             self.on_message(source, target, message, len(delays))
-        for delay_s in delays:
-            heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), self.deliver, (source, target, data)))
+        for delay_s, sent in self.transit.carry(source, target, data, delays, self.now):
+            heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), self.deliver, (source, target, sent)))
 
     def _publish(self, source: Position, message: Message) -> None:
         """To everybody on the wire, one by one in their own weather; where nobody listens nothing comes back."""

@@ -46,7 +46,7 @@ def test_a_leader_that_remembers_its_badge_is_followed_again(world: SmallWorld) 
     led, before = set(world.nodes[2].leading.slots.taken), world.moves()
     remembered = neighbourhood(world.nodes[2])
     assert remembered is not None
-    world._disks._of[2] = remembered
+    world.disks._of[2] = remembered
     world.crash(2)
     world.start(2)
     world.run_until(lambda: set(world.nodes[2].leading.slots.taken) == led, within_s=SOON_S)
@@ -151,7 +151,7 @@ def test_what_a_node_refuses_it_says_with_places_for_that_badge() -> None:
 def test_a_class_beyond_bounds_is_never_sent() -> None:
     """Whatever a bookmark says: others would refuse every word."""
     world = performing({1: 1e9})
-    world._disks._of[2] = Neighbourhood(1, 1, (1,), (), 300)
+    world.disks._of[2] = Neighbourhood(1, 1, (1,), (), 300)
     world.start_all((2,))
     world.run(REST_S)
     assert not world.faults

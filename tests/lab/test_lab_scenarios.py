@@ -182,7 +182,8 @@ def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
         given = {key: GIVEN.get(key, 1.0) for key, field in fit.fields_of(kind).items() if field.required}
         if netlab("playable")._beyond(kind(**given)):
             refused.add(name)
-    assert refused == marked == {"jump", "hangup", "perform", "dwell"}
+    lasting = {"link", "flap", "settle", "replay", "flip", "set_back", "image", "restore"}
+    assert refused == marked == {"jump", "hangup", "perform", "dwell"} | lasting
     told = "Simulator only: all but `loss`."
     assert told in scenario.Weather.__doc__
     weather = scenario.Weather(loss=0.1, delay_s=1, jitter_s=1, doubled=0.1)

@@ -14,7 +14,7 @@ from subord.sim.kinds import CLUSTERS, EXCLUDED, KINDS, LARGER, USUAL, kinds_of
 from subord.sim.scenario import Scenario, positions_of, read, write
 
 SEEDS = range(200)
-FEW = range(3)
+FEW = range(2)
 
 
 def drawn(kind: str) -> list[Scenario]:
@@ -27,9 +27,10 @@ def test_a_kind_can_be_drawn_alone_written_and_read(kind: str) -> None:
         assert read(write(script)) == script
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in EXCLUDED])
 def test_the_core_passes_a_kind(kind: str) -> None:
-    summary = campaign.run(FEW, aim=Aim(kinds=(kind,), nodes=(4, 24)))
+    summary = campaign.run(FEW, aim=Aim(kinds=(kind,), nodes=(4, 16)))
     assert summary.failed == [], "\n".join(campaign.report(summary))
 
 
@@ -97,3 +98,9 @@ def test_clusters_have_their_shape() -> None:
 def test_a_mass_leave_with_one_guest_slot(seed: int) -> None:
     aim = Aim(fanout=8, guest_slots=1, nodes=(72, 72), kinds=("leave", "kill"))
     assert campaign.run([seed], aim=aim).failed == []
+
+
+@pytest.mark.parametrize("seed", [9])
+@pytest.mark.xfail(strict=True, reason="S5: a position with a flipped bit stays in rosters as a phantom")
+def test_flipped_bits(seed: int) -> None:
+    assert campaign.run([seed], aim=Aim(nodes=(3, 14), kinds=("flip",))).failed == []

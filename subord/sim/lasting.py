@@ -1,0 +1,86 @@
+"""Steps that only the simulator can play: faults that last, links that differ, datagrams that change on the way."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from subord.sim.step_types import Seconds, Selector, Share, StepBase
+
+FLAPS_MAX = 1000
+
+
+class Link(StepBase, frozen=True, tag="link"):
+    """Datagrams between `source` and `target`, both ways, are lost or late until the next `mend`. Simulator only."""
+
+    source: Selector
+    target: Selector
+    loss: Share = 0.0
+    delay_s: Seconds = 0.0
+    per_kb_s: Seconds = 0.0  # more delay for every 1,000 bytes of the datagram
+    mtu: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 0  # longer datagrams are lost; 0: none
+
+
+class Flap(StepBase, frozen=True, tag="flap"):
+    """These nodes are cut off, or stopped, for `away_s` and back for `back_s`, so many times. Simulator only.
+
+    Takes this time.
+    """
+
+    nodes: Selector
+    away_s: Seconds
+    back_s: Seconds
+    times: Annotated[int, msgspec.Meta(ge=1, le=FLAPS_MAX)] = 1
+    how: Literal["cut", "pause"] = "cut"
+
+
+class Settle(StepBase, frozen=True, tag="settle"):
+    """While faults last, each part of the network becomes one tree within the bound of the protocol. Simulator only.
+
+    Takes the time that it needs.
+    """
+
+    rests: bool = True  # and no leader changes from then on; else one moment as a tree is enough
+    home: bool = True  # and whoever has a living computed leader stands below it
+
+
+class Replay(StepBase, frozen=True, tag="replay"):
+    """Of the datagrams between these nodes in the next `for_s` this share arrives twice, late. Simulator only."""
+
+    source: Selector
+    target: Selector
+    share: Share
+    later_s: Seconds
+    for_s: Seconds = 60.0
+
+
+class Flip(StepBase, frozen=True, tag="flip"):
+    """Of the datagrams in the next `for_s` this share has a flipped bit and can still be read. Simulator only."""
+
+    source: Selector
+    target: Selector
+    share: Share
+    for_s: Seconds = 10.0
+
+
+class SetBack(StepBase, frozen=True, tag="set_back"):
+    """The wall clock of the hosts is set back: it counts at the next start of their daemons. Simulator only."""
+
+    nodes: Selector
+    seconds: Seconds
+
+
+class Image(StepBase, frozen=True, tag="image"):
+    """An image of the disks is taken as they are now. Simulator only."""
+
+    nodes: Selector
+
+
+class Restore(StepBase, frozen=True, tag="restore"):
+    """The hosts have their disks of the last `image` again; it counts at the next start. Simulator only."""
+
+    nodes: Selector
+
+
+Lasting: TypeAlias = Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore
