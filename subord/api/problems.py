@@ -29,7 +29,7 @@ STREAMS_BROKEN_MIN: Final = 3  # of one address: some break wherever somebody di
 TEXT_MAX: Final = 200
 DIFFERENT_MAX: Final = 8  # versions, and rings, that are told
 SHARE_BELOW: Final = 0.9  # the rest is for those who are asked again
-TOLD_BY_MANY: Final = ("refused", "dropped", "stream", "unlisted")
+TOLD_BY_MANY: Final = ("duplicate", "refused", "dropped", "stream", "unlisted")
 COUNT_QUIET_S: Final = 5.0  # without a change, or counts may differ because a node is moving
 VANISHED: Final = {
     "missing": "missing: vanished without goodbye",
@@ -46,6 +46,7 @@ MEANINGS: Final = {
 }
 SAME_EVERYWHERE: Final = ("version", "ring")
 KINDS: Final = (
+    "duplicate",
     "refused",
     "silent",
     "missing",

@@ -19,7 +19,14 @@ from subord.cli.words import age, count, printable
 TIMEOUT_S = 1.0
 SHARE = 0.8  # of the time for the nodes; the rest is for our daemon
 GRACE_S = 1.0
-STYLES = {"refused": "bold red", "silent": "magenta", "missing": "bold red", "gone": "bold red", "lost": "yellow"}
+STYLES = {
+    "duplicate": "bold red",
+    "refused": "bold red",
+    "silent": "magenta",
+    "missing": "bold red",
+    "gone": "bold red",
+    "lost": "yellow",
+}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,9 +35,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "errors",
         help="show what is wrong in the whole cluster, folded by host set",
         description="Ask all nodes for their troubles of the last ten minutes, along the tree, and print each "
-        "trouble once with all whom it concerns, in the notation of ClusterShell: refusals (about who is refused), "
-        "silent and vanished nodes, input thrown away (about its sender), lost leaders, unsaved keys, and who "
-        "differs from most by version or keys. Who does not answer in time is named.",
+        "trouble once with all whom it concerns, in the notation of ClusterShell: duplicate addresses, refusals "
+        "(about who is refused), silent and vanished nodes, input thrown away (about its sender), lost leaders, "
+        "unsaved keys, and who differs from most by version or keys. Who does not answer in time is named.",
         epilog="exit codes: 0, whatever was found; with --check 1 if there is a trouble, or not everybody answered",
     )
     add_json(parser)

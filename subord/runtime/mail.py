@@ -16,6 +16,7 @@ from subord.core.admission import Admission
 from subord.core.dialects import Dialects
 from subord.core.messages import Beat, Echo, Message, Pong, Probe, Versions
 from subord.runtime.counters import Counters
+from subord.runtime.duplicates import Duplicates
 from subord.runtime.multicast import Group
 from subord.runtime.udp import Datagram, UdpSocket
 from subord.sealing.sealer import Broken, Sealer
@@ -57,6 +58,7 @@ class Mail:
         self._counters = counters
         self._is_ours = is_ours
         self._outsiders = Admission(OUTSIDERS_PER_S, trio.current_time())
+        self._duplicates = Duplicates()
         self._complaints = 0
         self._complained_at = self._lived_again_at = trio.current_time() - COMPLAINT_S
 
@@ -119,6 +121,8 @@ class Mail:
         opened = self.sealer.open(datagram.data, end, trio.current_time(), group=group)
         if opened.broken is not None:
             self.throw_away(opened.broken.value, datagram, ordinary=opened.broken in ORDINARY)
+        if opened.lives is not None:
+            self._tell_duplicate(datagram.address, opened.lives)
         for reply in opened.replies:
             self._post("seal", reply, end)
         if opened.broken is None and opened.content is None and datagram.port == self._port:
@@ -127,6 +131,14 @@ class Mail:
             self._lived_again_at = trio.current_time()
             logger.warning("%s knows a later life of ours: took a higher number than that", datagram.address)
         return opened.content
+
+    def _tell_duplicate(self, address: str, lives: tuple[int, int]) -> None:
+        text, is_new = self._duplicates.heard(address, lives, trio.current_time())
+        if text:
+            self._counters.lately.note("duplicate", text, address)
+        if is_new:
+            words = "%(address)s is a %(text)s; whichever is wrong needs another address"
+            logger.warning(words, {"address": address, "text": text})
 
     def throw_away(self, reason: str, datagram: Datagram, *, ordinary: bool = False) -> None:
         """Count it, and say so in the log now and then, with its sender."""

@@ -86,6 +86,7 @@ class Opened(NamedTuple):
     broken: Broken | None = None
     replies: tuple[bytes, ...] = ()
     lives_again: bool = False  # we took a higher number for our life
+    lives: tuple[int, int] | None = None  # with STALE_BOOT: the life that speaks, and the later one that we know
 
 
 class _Letter(NamedTuple):
@@ -330,13 +331,14 @@ class Sealer:
         if is_silent and hmac.compare_digest(letter.header.ticket, ours):
             self._peers[letter.source] = _Peer(ours)
             return self._heard_now(letter, self._peers[letter.source], now)
+        lives = letter.header.boot >> CHANCE_BITS, known.boot >> CHANCE_BITS
         if not self._may_answer(letter, now):
-            return Opened(broken=Broken.STALE_BOOT)
+            return Opened(broken=Broken.STALE_BOOT, lives=lives)
         if is_silent and letter.header.what is What.MESSAGE:
             reply = self._answer(What.CHALLENGE, letter.header.number, letter, ours)
         else:
             reply = self._answer(What.NEWER, known.boot, letter)
-        return Opened(broken=Broken.STALE_BOOT, replies=(reply,))
+        return Opened(broken=Broken.STALE_BOOT, replies=(reply,), lives=lives)
 
     def _live_again(self, content: bytes, source: End) -> Opened:
         """Farther than one step: another such life may have taken that, and its answer may have been lost."""

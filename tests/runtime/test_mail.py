@@ -12,8 +12,8 @@ from conditions import WAIT_S_MAX, until
 from ports import free_port
 
 from subord.core.messages import Message, Stranger
+from subord.runtime import duplicates, multicast
 from subord.runtime import mail as module
-from subord.runtime import multicast
 from subord.runtime.counters import Counters
 from subord.runtime.interfaces import Chosen
 from subord.runtime.mail import Mail
@@ -334,6 +334,34 @@ async def test_words_of_an_earlier_life_are_counted(warnings: list[str]) -> None
         await until(lambda: a.dropped.get("stale_boot") == 1, "it is counted")
         assert a.heard == [words(1)]
         assert [line for line in warnings if "stale_boot" in line]
+
+
+LIFE = 1_763_872_801_000  # 2025-11-23 04:40:01 UTC
+
+
+async def test_two_daemons_on_one_address_are_told_as_that(
+    warnings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "STALE_S_MIN", 0.0)
+    async with building() as town:
+        a, end = town.open(A), (B, town.port)
+        newer = sealer_of(end, RING, (LIFE + 60_000) << 22)
+        older = sealer_of(end, RING, LIFE << 22)
+        assert a.sealer is not None
+        (challenge,) = a.sealer.open(newer.seal(encode(words(1)), a.end), end, trio.current_time()).replies
+        (again,) = newer.open(challenge, a.end, trio.current_time()).replies
+        assert a.sealer.open(again, end, trio.current_time()).content == encode(words(1))
+        for number in range(duplicates.STALE_MIN + 2):
+            assert a.counters.dropped["stale_boot"] == number
+            told = [each for each in a.counters.lately.shown() if each.kind == "duplicate"]
+            assert bool(told) == (number >= duplicates.STALE_MIN)
+            data = older.seal(encode(words(number)), a.end)
+            assert a.mail.open(Datagram(data, *end), by_multicast=False) is None
+        text = "duplicate address: two daemons use it, started 2025-11-23 04:40:01 UTC and 2025-11-23 04:41:01 UTC"
+        (trouble,) = [each for each in a.counters.lately.shown() if each.kind == "duplicate"]
+        assert (trouble.address, trouble.text) == (B, text)
+        (line,) = [each for each in warnings if "duplicate" in each]
+        assert line == f"{B} is a {text}; whichever is wrong needs another address"
 
 
 async def test_a_repetition_is_counted_and_not_heard() -> None:
