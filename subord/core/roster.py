@@ -68,9 +68,7 @@ class Roster:
         self.changed_at = 0.0
         self.rivals: dict[Position, float] = {}  # live nodes that two subordinates claim, and since when
         self.news: list[Position] = []  # rows that changed or came; the reader empties it
-        self._doubted: dict[
-            Position, dict[Position, None]
-        ] = {}  # by subordinate: not yet repeated in its new session
+        self.doubted: dict[Position, dict[Position, None]] = {}  # by subordinate: not yet repeated in its new session
         self.unread: dict[Position, None] = {}  # rows that changed, came or went; the index empties it
         self._dirty: dict[Position, int] = {}  # not yet confirmed by our leader -> its revision
         self._revision = 0
@@ -84,34 +82,34 @@ class Roster:
         claims = self.claims.setdefault(via, {})
         self.digests[via] += claim.digest - _digest_of(claims.get(change.position))
         claims[change.position] = claim
-        if via in self._doubted:
-            self._doubted[via].pop(change.position, None)
+        if via in self.doubted:
+            self.doubted[via].pop(change.position, None)
         self._settle(change.position, now)
 
     def retract(self, via: Position, position: Position, now: float) -> None:
         """`via` says that `position` is no longer below it."""
         claim = self.claims.get(via, {}).pop(position, None)
         if claim is not None:
-            self._doubted.get(via, {}).pop(position, None)
+            self.doubted.get(via, {}).pop(position, None)
             self.digests[via] -= claim.digest
             self._settle(position, now)
 
     def doubt(self, via: Position) -> None:
         """A new session of `via` begins: its claims stand until it has reported everything."""
-        self._doubted[via] = dict.fromkeys(self.claims.setdefault(via, {}))
+        self.doubted[via] = dict.fromkeys(self.claims.setdefault(via, {}))
 
     def sweep(self, via: Position, now: float) -> None:
         """`via` has reported everything: what it did not repeat is gone."""
-        for position in self._doubted.pop(via, ()):
+        for position in self.doubted.pop(via, ()):
             self.retract(via, position, now)
 
     def told(self, via: Position) -> int:
         """How many rows `via` has reported in its present session."""
-        return len(self.claims.get(via, ())) - len(self._doubted.get(via, ()))
+        return len(self.claims.get(via, ())) - len(self.doubted.get(via, ()))
 
     def drop(self, via: Position, now: float) -> None:
         """`via` is no longer our subordinate."""
-        self._doubted.pop(via, None)
+        self.doubted.pop(via, None)
         self.digests.pop(via, None)
         for position in self.claims.pop(via, {}):
             self._settle(position, now)

@@ -56,7 +56,8 @@ class Print(msgspec.Struct, frozen=True):
 
 def claims_of(node: Node, via: Position) -> dict[Position, tuple[Change, bool]]:
     """What one subordinate has claimed, and whether it has confirmed it in its present session."""
-    return {p: (claim.change, claim.confirmed) for p, claim in node.roster.claims.get(via, {}).items()}
+    doubted = node.roster.doubted.get(via, {})
+    return {p: (claim.change, p not in doubted) for p, claim in node.roster.claims.get(via, {}).items()}
 
 
 def is_changed(before: Print, node: Node, *, was_due: bool) -> bool:
