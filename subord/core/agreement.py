@@ -13,7 +13,7 @@ from subord.core.messages import Beat, Guidance
 from subord.core.roster import Roster
 from subord.core.slots import Subordinate
 
-OLDER_MAX = 3  # beats in a row with numbers below the last one; reordered ones are overtaken sooner
+OLDER_MAX = 3  # beats in a row with numbers below the last one, and beat intervals in which they come
 
 
 def counts_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
@@ -40,10 +40,16 @@ def guidance_differs(beat: Beat, guidance: Guidance) -> bool:
     return bool(beat.guidance_digest) and beat.guidance_digest != digests.of_guidance(guidance)
 
 
-def out_of_step(known: Subordinate, beat: Beat) -> bool:
-    """Has a damaged number put the session ahead of its beats? Then the next proposal begins it anew."""
-    known.older = 0 if beat.number >= known.number else known.older + 1
-    if known.older < OLDER_MAX:
+def out_of_step(known: Subordinate, beat: Beat, now: float, beat_interval_s: float) -> bool:
+    """Has a damaged number put the session ahead of its beats? Then the next proposal begins it anew.
+
+    Beats that come late and out of order are no reason: a live subordinate sends newer ones meanwhile.
+    """
+    if beat.number > known.number:
+        known.older, known.advanced_at = 0, now
+    elif beat.number < known.number:
+        known.older += 1
+    if known.older < OLDER_MAX or now - known.advanced_at < OLDER_MAX * beat_interval_s:
         return False
     known.number = known.exchange = known.older = 0
     return True

@@ -124,6 +124,7 @@ class Leading:
                 exchange=propose.exchange,
                 since=known.since if known is not None else context.now,
                 session_at=context.now,
+                advanced_at=context.now,
                 heard_at=context.now,
                 due_at=context.now + context.slowness.answer_s,
                 number=propose.exchange,  # beats from before the proposal are of the old session
@@ -242,7 +243,7 @@ class Leading:
         known.heard_at = context.now
         known.due_at = context.now + beat.next_ms / 1000
         known.cut = known.spared = False
-        if agreement.out_of_step(known, beat):
+        if agreement.out_of_step(known, beat, context.now, context.timing.beat_interval_s):
             self._begin_anew(source, beat, "out_of_step")
             return
         if beat.number > known.number:

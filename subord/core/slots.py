@@ -30,7 +30,8 @@ class Subordinate(msgspec.Struct, kw_only=True):
     heard_at: float
     due_at: float  # promised time of its next beat
     number: int = 0  # of its last beat
-    older: int = 0  # beats in a row with a lower number than that
+    advanced_at: float = 0.0  # when that number last went up
+    older: int = 0  # beats in a row with a lower number
     standing: int = UNKNOWN  # by its own word when it came, or the worse one that it sank to
     stands: bool = False  # it has said that it stands by that
     cut: bool = False  # its stream closed, and it has not called since

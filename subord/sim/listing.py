@@ -54,8 +54,15 @@ class ListedAllTheTime(Checker):
                     line.append(below)
         batches = ceil(len(since_of) / limits.ROWS_OF_A_BEAT)
         for position, (since, level) in since_of.items():
-            if world.now - since > (level + batches) * self._silence_s and not node.roster.is_live(position):
+            if node.roster.is_live(position) or self._is_behind(world, node, position):
+                continue
+            if world.now - since > (level + batches) * self._silence_s:
                 self.complain(world, f"{root} does not list {position}, which stands below it since {since:.2f} s")
+
+    def _is_behind(self, world: World, root: Node, position: Position) -> bool:
+        """A later host with its clock behind cannot be told from a former one, which may be listed (S4)."""
+        row = root.roster.rows.get(position)
+        return row is not None and row[1].change.incarnation > world.nodes[position].context.incarnation
 
     def _held_since(self, world: World, above: Position, below: Position) -> float | None:
         """By the world's clock; None: not by both ends, in the lives that they know of each other."""

@@ -19,7 +19,8 @@ from subord.core.messages import Message, Probe
 from subord.core.nearness import CANDIDATES_MAX, SAMPLES
 from subord.core.settings import LAN
 from subord.core.view import Position
-from subord.sim.safety import Referees, fingerprint
+from subord.sim.prints import Print
+from subord.sim.safety import Referees
 
 pytestmark = pytest.mark.slow
 
@@ -157,11 +158,11 @@ def test_an_answer_that_nobody_asked_for_changes_nothing(seconds: float) -> None
     world = dwelling(interleaved(8))
     world.run(4 * REST_S)
     node = world.nodes[8]
-    before = fingerprint(node), dict(node.bettering.nearness.known), world.leaders()
+    before = Print.of(node), dict(node.bettering.nearness.known), world.leaders()
     for number in (0, 1, 2**63):
         for position in (1, 3, 5, 8, 200):
             world.feed(8, Measured(position, number, seconds, CLASS_MAX))
-    assert (fingerprint(node), dict(node.bettering.nearness.known), world.leaders()) == before
+    assert (Print.of(node), dict(node.bettering.nearness.known), world.leaders()) == before
 
 
 def test_without_any_answer_nobody_moves_and_nobody_waits() -> None:

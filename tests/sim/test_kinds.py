@@ -94,13 +94,11 @@ def test_clusters_have_their_shape() -> None:
 
 
 @pytest.mark.parametrize("seed", [5, 8])
-@pytest.mark.xfail(strict=True, reason="S9: after a refusal proposals have no pace but the round trip")
 def test_a_mass_leave_with_one_guest_slot(seed: int) -> None:
     aim = Aim(fanout=8, guest_slots=1, nodes=(72, 72), kinds=("leave", "kill"))
     assert campaign.run([seed], aim=aim).failed == []
 
 
 @pytest.mark.parametrize("seed", [9])
-@pytest.mark.xfail(strict=True, reason="S5: a position with a flipped bit stays in rosters as a phantom")
 def test_flipped_bits(seed: int) -> None:
     assert campaign.run([seed], aim=Aim(nodes=(3, 14), kinds=("flip",))).failed == []
