@@ -157,7 +157,7 @@ MUTATIONS = (
         "leader-never-given-up",
         "Beats without an echo go on for ever.",
         "core/following.py",
-        "len(leader.calls) >= context.timing.attempts",
+        "len(leader.calls) >= attempts",
         "len(leader.calls) > 3600",
     ),
     Mutation(
@@ -279,8 +279,8 @@ MUTATIONS = (
         "newcomers-too-deep",
         "A newcomer is sent one level below the one where it belongs by its rank.",
         "core/openings.py",
-        "return level_of(bisect_left(self._living, node) + 1)[0]",
-        "return level_of(bisect_left(self._living, node) + 1)[0] + 1",
+        "return level_and_offset(living.below(node) + 1)[0]",
+        "return level_and_offset(living.below(node) + 1)[0] + 1",
     ),
     Mutation(
         "those-above-are-listed",
