@@ -19,7 +19,7 @@ from subord.core.roster import GUEST, Roster
 from subord.core.view import Position
 
 STEPS_MAX = 256  # for one event
-LEVEL_MAX = 4096  # a longer way to the owner is somebody's mistake
+LEVEL_MAX = 4096  # a longer way to the owner is a mistake
 UNKNOWN_LEVEL = -1
 
 

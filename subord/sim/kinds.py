@@ -62,7 +62,7 @@ EXCLUDED: frozenset[str] = frozenset(
         *("steady-weather", "steady-partition", "lossy-links", "slow-links", "small-mtu", "pairs"),
     }
 )
-"""Drawn only by name: flipped bits break S5 (tests/sim/test_kinds.py), the others are little tried or cost much."""
+"""Drawn only by name: they are little tried, or cost much."""
 KINDS = (*USUAL, *LARGER, *CLUSTERS)
 MORE_SHARE = 0.5  # of the seeds draw more than the usual
 MORE_MAX = 3
@@ -87,7 +87,7 @@ class Dealer:
         self._kinds = kinds
 
     def steps(self) -> list[Step]:
-        """A start, some disasters with pauses between them; peace is made by whoever plays."""
+        """A start, and some disasters with pauses between them. The player mends everything at the end."""
         found = self._starts()
         steps_max = STEPS_MAX if len(self._positions) <= LARGE else STEPS_MAX // 4
         for _ in range(self._chance.randint(1, steps_max)):
