@@ -42,7 +42,7 @@ class Settle(StepBase, frozen=True, tag="settle"):
     """
 
     rests: bool = True  # and no leader changes from then on; else one moment as a tree is enough
-    home: bool = True  # and whoever has a living computed leader stands below it
+    home: bool = True  # and each node whose computed leader lives stands below it
 
 
 class Replay(StepBase, frozen=True, tag="replay"):

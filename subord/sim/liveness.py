@@ -59,7 +59,7 @@ def all_rank_right(world: World, part: list[Position]) -> Complaint:
 
 
 def all_at_home(world: World, part: list[Position]) -> Complaint:
-    """L2: whoever has a living computed leader stands below it."""
+    """L2: each node whose computed leader lives stands below it."""
     if not world.settings.has_homes:
         return None
     numbers = {world.houses.get(p, p): p for p in part}

@@ -234,7 +234,7 @@ class Expect(StepBase, frozen=True, tag="expect"):
     moved: Selector | None = None
     moves_max: Annotated[int, msgspec.Meta(ge=0)] | None = None
     attached_p99_s: Seconds | None = None
-    home: bool = True  # and whoever has a living computed leader stands below it
+    home: bool = True  # and each node whose computed leader lives stands below it
 
 
 Step: TypeAlias = (

@@ -116,7 +116,7 @@ class SleeperJudgesNobody(Checker):
                     self.complain(world, f"{position} says {lost} {now - cut_at:.3f} s after the line was cut")
 
     def _demand_second_silence(self, world: World, position: Position, life: _Life, other: Position) -> None:
-        """Silence from everybody at once is borne twice, each time that it comes."""
+        """When every peer is silent, a node waits for a second silence, each time that this happens."""
         timing, now = world.settings.timing, world.clock(position)
         is_deaf = now - life.heard_at > timing.beat_interval_s
         answered_at = life.answered_at.get(other)
