@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import msgspec
+from sortedcontainers import SortedSet
 
 from subord.core.context import Context
-from subord.core.ordered import Ordered
 from subord.core.roster import GUEST, Roster
 from subord.core.view import Position
 
@@ -33,7 +33,7 @@ class _Entry(msgspec.Struct):
     height: int = 0  # levels of its branch below it
     told_nodes: int = 0  # what its leader's entry has counted for it
     told_height: int = -1
-    shelf: Ordered | None = None  # the set of places that it is in
+    shelf: SortedSet[Position] | None = None  # the set of places that it is in
     below: dict[Position, None] = {}
 
 
@@ -49,10 +49,10 @@ class Index:
         self._entries: dict[Position, _Entry] = {}
         self._relevel: dict[Position, None] = {}  # the level of the leader may have changed
         self._retell: dict[Position, None] = {}  # the leader's entry may have to count it anew
-        self.living = Ordered()
-        self.guests = Ordered()
-        self.vacant: list[Ordered] = []  # by level: leaders with a free guest slot
-        self.full: list[Ordered] = []  # by level: leaders without
+        self.living: SortedSet[Position] = SortedSet()
+        self.guests: SortedSet[Position] = SortedSet()
+        self.vacant: list[SortedSet[Position]] = []  # by level: leaders with a free guest slot
+        self.full: list[SortedSet[Position]] = []  # by level: leaders without
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -207,8 +207,8 @@ class Index:
         shelf = None
         if entry.listed and entry.level != UNKNOWN_LEVEL:
             while len(self.vacant) <= entry.level:
-                self.vacant.append(Ordered())
-                self.full.append(Ordered())
+                self.vacant.append(SortedSet())
+                self.full.append(SortedSet())
             shelf = (self.vacant if self.free(position) > 0 else self.full)[entry.level]
         if shelf is not entry.shelf:
             if entry.shelf is not None:

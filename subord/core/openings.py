@@ -17,12 +17,12 @@ from heapq import merge
 from itertools import islice
 
 import msgspec
+from sortedcontainers import SortedSet
 
 from subord.core.climbing import GAIN_MIN, is_light
 from subord.core.context import Context
 from subord.core.index import Index
 from subord.core.messages import HINTS_MAX
-from subord.core.ordered import Ordered
 from subord.core.roster import GUEST, Roster
 from subord.core.seating import Seating
 from subord.core.view import Position
@@ -101,8 +101,8 @@ class Openings:
     def some_for(self, node: Position) -> tuple[Position, ...]:
         """Live ones that may lead the node: the nearest by number, and some by chance. Who is full knows others."""
         may_lead, living = self._context.mapping.may_lead, self._index.living
-        at = living.below(node)
-        beside = islice(living.descending(node), BESIDE)
+        at = living.bisect_left(node)
+        beside = islice(lower_than(node, living), BESIDE)
         below = range(at)  # lower positions, which is all who may lead where this is asked for
         drawn = (living[n] for n in self._context.chance.sample(below, min(PICKED_MAX, len(below))))
         found = dict.fromkeys((*beside, *drawn))
@@ -112,6 +112,7 @@ class Openings:
         """A full leader above `level` who could take `node` in the place of a light guest (climbing.py); 0: none."""
         may_lead, index = self._context.mapping.may_lead, self._index
         for leaders in index.full[: max(0, level - self._top)]:
+            pairs: Iterator[tuple[Position, Position]]
             pairs = ((leader, guest) for leader in leaders for guest in index.guests_of(leader))
             for leader, guest in islice(pairs, LOOKED_AT_MAX):
                 fits = may_lead(leader, node) and may_lead(node, guest)
@@ -127,7 +128,8 @@ class Openings:
             pairs = ((p, change.leader) for p, change in rows.items() if change.place == GUEST)
             fit = [(p, leader) for p, leader in pairs if mapping.may_lead(node, p) and mapping.may_lead(leader, node)]
             return max(fit, key=lambda pair: mapping.rank(pair[0]))[1] if fit else 0
-        for guest in islice(self._index.guests.descending(self._context.settings.network.size + 1), GUESTS_MAX):
+        guest: Position
+        for guest in islice(reversed(self._index.guests), GUESTS_MAX):
             leader = self._index.leader_of(guest)
             if guest <= node:
                 break
@@ -145,7 +147,7 @@ class Openings:
         if self._index.level_of(node) is not None:
             deeper = 2 if self._context.settings.fanout < LOW_FANOUT else 1
             return max(1, level_and_offset(len(living))[0] + deeper - self._index.height_of(node))
-        return level_and_offset(living.below(node) + 1)[0]
+        return level_and_offset(living.bisect_left(node) + 1)[0]
 
     def _fitting(self, node: Position, wanted: int) -> list[Position]:
         """Nearest first: places that leave the node on its level, or higher."""
@@ -165,10 +167,10 @@ class Openings:
                 break
         return found
 
-    def _around(self, places: Ordered, near: Position, node: Position) -> list[Position]:
+    def _around(self, places: SortedSet[Position], near: Position, node: Position) -> list[Position]:
         """Some of the places around `near` that may lead the node and are not promised away."""
-        below = islice(places.descending(near), LOOKED_AT_MAX)
-        above = islice(places.ascending(near), LOOKED_AT_MAX)
+        below = islice(lower_than(near, places), LOOKED_AT_MAX)
+        above = islice(places.irange(near), LOOKED_AT_MAX)
         outwards: Iterator[Position] = merge(below, above, key=lambda p: abs(p - near))
         may_lead, free, promised = self._context.mapping.may_lead, self._index.free, self._promised
         good = (p for p in outwards if may_lead(p, node) and free(p) > promised[p])
@@ -216,3 +218,9 @@ class Openings:
             self._promised[place] -= 1
             if not self._promised[place]:
                 del self._promised[place]
+
+
+def lower_than(position: Position, among: SortedSet[Position]) -> Iterator[Position]:
+    """The highest first."""
+    found: Iterator[Position] = among.irange(maximum=position, inclusive=(True, False), reverse=True)
+    return found

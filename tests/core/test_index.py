@@ -15,7 +15,6 @@ from subord.core.index import STEPS_MAX, Index
 from subord.core.messages import Change
 from subord.core.network import Network
 from subord.core.openings import PLAN_S, Openings
-from subord.core.ordered import BLOCK_MAX, Ordered
 from subord.core.roster import GUEST, OWN, Roster
 from subord.core.settings import Settings
 
@@ -143,29 +142,3 @@ def test_a_question_after_a_change_costs_the_same_in_a_large_tree() -> None:
     """F6: the plan was drawn from all rows, 14 to 22 ms with 10,000 nodes."""
     small, large = asked_after_a_change(500), asked_after_a_change(8000)
     assert large < 2 * small
-
-
-# -- positions in order ----------------------------------------------------------------------------------------------
-
-
-def test_ordered_positions_are_a_sorted_set() -> None:
-    chance, found, expected = Random(1), Ordered(), set[int]()
-    assert (len(found), list(found), found.below(3), list(found.descending(3))) == (0, [], 0, [])
-    found.discard(3)
-    for step in range(6 * BLOCK_MAX):
-        position = chance.randrange(1, 3 * BLOCK_MAX)
-        if chance.random() < (0.8 if step < 4 * BLOCK_MAX else 0.1):
-            found.add(position)
-            expected.add(position)
-        else:
-            found.discard(position)
-            expected.discard(position)
-        if step % 97 == 0:
-            near, order = chance.randrange(0, 3 * BLOCK_MAX + 2), sorted(expected)
-            assert (len(found), list(found)) == (len(order), order)
-            assert found.below(near) == sum(p < near for p in order)
-            assert list(found.ascending(near)) == [p for p in order if p >= near]
-            assert list(found.descending(near)) == [p for p in order if p < near][::-1]
-            assert [found[n] for n in range(0, len(order), 50)] == order[::50]
-    with pytest.raises(IndexError):
-        found[len(found)]
