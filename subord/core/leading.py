@@ -91,7 +91,7 @@ class Leading:
             self._context.note(Dropped("older_incarnation"))
             self._refuse(source, propose.exchange, No.BUSY, RETRY_MS_MAX)
             return
-        if known is not None and (propose.incarnation, propose.exchange) < (known.incarnation, known.exchange):
+        if self.slots.is_older(source, propose.incarnation, propose.exchange):
             self._context.note(Dropped("older_proposal"))
             return
         verdict = (
@@ -219,8 +219,11 @@ class Leading:
         return self._with_path(others or self._giving_way(node))
 
     def _with_path(self, hints: Iterable[Position]) -> tuple[Position, ...]:
-        path = self._following.path
-        return tuple(dict.fromkeys((*hints, *path[:1], *path[-1:])))
+        """The root knows all places. Our leader is named only while no root is known to live: each leader of a full
+        branch would name its own, and an asker would visit them one by one."""
+        path, leader = self._following.path, self._following.leader
+        is_cut_off = leader is not None and leader.guidance.adrift
+        return tuple(dict.fromkeys((*hints, *path[:1], *(path[-1:] if is_cut_off else ()))))
 
     def _giving_way(self, node: Position) -> tuple[Position, ...]:
         """No room anywhere below us: who must make room."""
@@ -302,7 +305,7 @@ class Leading:
                 self._release(position)
 
     def _release(self, position: Position) -> None:
-        del self.slots.taken[position]
+        self.slots.release(position)
         self._roster.drop(position, self._context.now)
 
     def _evict(self, guest: Position, displacer: Position) -> None:

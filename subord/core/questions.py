@@ -19,7 +19,8 @@ from subord.core.roster import Roster
 from subord.core.view import Position
 
 QUESTIONS_MAX = 128  # open: rows of doors overlap, and others knock in our name
-PROPOSALS_MAX = 10  # new ones in any second: each may cost an ARP request, beside those of the walk
+PROPOSALS_MAX = 20  # new ones in any second
+LOUD_PROPOSALS_MAX = 10  # the same while a walk is under way: each may cost an ARP request, beside those of the walk
 
 
 class Aim(enum.Enum):
@@ -69,20 +70,19 @@ class Questions:
     def __iter__(self) -> Iterator[Question]:
         return iter(tuple(self._open.values()))
 
-    @property
-    def next_at(self) -> float:
-        """When the first of them is overdue on which anything depends, or we may propose again."""
+    def next_at(self, *, is_loud: bool) -> float:
+        """When the first of them is overdue on which anything depends, or a new proposal is allowed."""
         overdue_at = (question.next_at for question in self._open.values() if question.awaited)
-        return min(overdue_at, default=inf) if self.may_propose else min((self._free_at, *overdue_at))
+        first_at, free_at = min(overdue_at, default=inf), self._free_at(is_loud)
+        return min(first_at, free_at) if free_at > self._context.now else first_at
 
-    @property
-    def may_propose(self) -> bool:
-        """Have we not just proposed to many?"""
-        return self._context.now >= self._free_at
+    def may_propose(self, *, is_loud: bool) -> bool:
+        """Were there not too many new proposals in the last second? Fewer are allowed while a walk `is_loud`."""
+        return self._context.now >= self._free_at(is_loud)
 
-    @property
-    def _free_at(self) -> float:
-        return self._proposed_at[0] + 1.0 if len(self._proposed_at) == PROPOSALS_MAX else -inf
+    def _free_at(self, is_loud: bool) -> float:
+        limit = LOUD_PROPOSALS_MAX if is_loud else PROPOSALS_MAX
+        return self._proposed_at[-limit] + 1.0 if len(self._proposed_at) >= limit else -inf
 
     def propose(
         self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False, standing: int | None = None

@@ -15,6 +15,7 @@ from subord.core.view import Position
 
 ADVISERS_MAX = 8  # of one round, each lower than the one before
 DISPLACEMENTS_MAX = 4  # tries in one round
+REFUSED_MAX = 3  # by full leaders, before a guest that ranks above us has to give way
 PROPOSED_MAX = 32  # in one round, where ranks are not known beforehand
 
 
@@ -31,6 +32,7 @@ class Round:
         self.root = context.position  # of the tree that we lost: it knows where there is room, if it lives
         self.heard = False  # a lower rank answered
         self._displacements = 0
+        self._refused = 0  # by full leaders
         self._crowded: tuple[Position, Position] = (0, 0)  # highest guest seen, and its leader
 
     def consider(self, positions: Iterable[Position], *, first: bool = True) -> None:
@@ -73,11 +75,17 @@ class Round:
 
     def note_full(self, leader: Position, highest_guest: Position) -> None:
         """`leader` has no room; 0: and no guest."""
+        self._refused += 1
         if self._context.mapping.may_lead(self._context.position, highest_guest):
             self._crowded = max(self._crowded, (highest_guest, leader), key=self._rank_of_guest)
 
     def _rank_of_guest(self, crowded: tuple[Position, Position]) -> tuple[bool, Rank]:
         return crowded[0] > 0, self._context.mapping.rank(crowded[0])
+
+    @property
+    def is_crowded(self) -> bool:
+        """Have so many refused us that looking for a free place any longer takes more time than it is worth?"""
+        return self._refused >= REFUSED_MAX
 
     def take_displacement(self) -> Position | None:
         """The leader of the highest guest that we have heard of, if it ranks above us: it must make room."""

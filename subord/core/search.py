@@ -115,17 +115,26 @@ class Search(ABC):
         if self._is_waiting():
             return
         leader = self._patience.take_leader()
+        if self._patience.may_displace and leader is None and self._round.is_crowded and self._displaces():
+            return
         if (offer := leader or self._round.next_offer(self._departures)) is not None:
             self._propose(offer, patient=leader is not None)
-        elif self._patience.may_displace and (giving_way := self._round.take_displacement()) is not None:
-            self._propose(giving_way, Wish.DISPLACE)
+        elif self._patience.may_displace and self._displaces():
+            return
         elif self._patience.nobody_will_do and (self._knows_somebody or self._walk.has_asked(self._patience.near)):
             self._end_round()
+
+    def _displaces(self) -> bool:
+        """Ask a full leader for the place of a guest that ranks above us, if one is known."""
+        giving_way = self._round.take_displacement()
+        if giving_way is not None:
+            self._propose(giving_way, Wish.DISPLACE)
+        return giving_way is not None
 
     def _is_waiting(self) -> bool:
         """Is somebody asked on whose answer all depends, or have we just proposed to many?"""
         # Two acceptances at once would waste a slot; a round that is broken off begins with the same ones again.
-        return (self._walk.is_loud and not self._questions.may_propose) or any(
+        return not self._questions.may_propose(is_loud=self._walk.is_loud) or any(
             question.awaited and question.position in self._round.advisers
             if question.wish is None
             else not (question.patient and self._patience.guest_will_do)
@@ -366,7 +375,8 @@ class Search(ABC):
         if self._context.agenda.at(Alarm.SEARCH) <= self._context.now:
             return
         patience_ends_at = self._patience.next_at if self.aim is Aim.FIRST else inf
-        at = min(self._pause.until, self._questions.next_at, self._walk.next_at, patience_ends_at)
+        questions_at = self._questions.next_at(is_loud=self._walk.is_loud)
+        at = min(self._pause.until, questions_at, self._walk.next_at, patience_ends_at)
         self._context.agenda.plan(Alarm.SEARCH, at)
 
     @abstractmethod

@@ -210,6 +210,7 @@ def table_sizes(node: Node) -> dict[str, int]:
     leader = node.following.leader
     return {
         "subordinates": len(node.leading.slots.taken),
+        "former": len(node.leading.slots.former),
         **node.joining.sizes(),
         "distances": len(node.bettering.nearness),
         "standings": len(node.context.mapping.standings),

@@ -17,6 +17,8 @@ from subord.core.mapping import Mapping, Rank
 from subord.core.messages import No, Wish
 from subord.core.view import Incarnation, Place, Position
 
+FORMER_MAX = 256  # former subordinates that are remembered; the oldest is dropped
+
 
 class Subordinate(msgspec.Struct, kw_only=True):
     """A node that we lead. Times are seconds of our clock."""
@@ -65,6 +67,23 @@ class Slots:
         self._mapping = mapping
         self._guest_places = guest_places
         self.taken: dict[Position, Subordinate] = {}
+        self.former: dict[Position, tuple[Incarnation, int]] = {}  # the last proposal of each that we led
+
+    def release(self, position: Position) -> None:
+        """It is no longer our subordinate; only a later proposal makes it one again."""
+        each = self.taken.pop(position)
+        self.former.pop(position, None)
+        self.former[position] = each.incarnation, each.exchange
+        if len(self.former) > FORMER_MAX:
+            del self.former[next(iter(self.former))]
+
+    def is_older(self, position: Position, incarnation: Incarnation, exchange: int) -> bool:
+        """Has this node proposed to us later than that, or the same before we released it?"""
+        known = self.taken.get(position)
+        if known is not None:
+            return (incarnation, exchange) < (known.incarnation, known.exchange)
+        former_incarnation, former_exchange = self.former.get(position, (0, 0))
+        return incarnation == former_incarnation and exchange <= former_exchange
 
     def guests(self) -> list[Position]:
         """Positions of our guests, lowest rank first."""

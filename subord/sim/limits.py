@@ -22,6 +22,7 @@ LIKELY_DOORS = 2  # lower neighbours that a root asks again and again
 CALLS = 64
 DOORS_OF_A_ROW = 6
 QUESTIONS = 128 + 16  # those of a walk; and home, rejoining, a better place
+FORMER = 256  # subordinates of the past
 ANSWERS, REFUSALS, STANDINGS, HIDDEN = 64, 64, 1024, 64
 DISTANCES = 2 * 64 + 16 * 4 + 8  # known ones, samples of one look, tips
 ASKED = 256  # questions whose round trips are measured
@@ -52,6 +53,7 @@ def tables(settings: Settings, position: Position, nodes: int) -> dict[str, floa
     slots = home_slots(settings, position) + settings.guest_slots
     return {
         "subordinates": slots,
+        "former": FORMER,
         "questions": QUESTIONS,
         "candidates": COMMON_DOORS + NEAR_DOORS + CALLS + 2 * (PEERS + 128 * HINTS) + ALTERNATES,
         "peers": PEERS + OTHER_PEERS,

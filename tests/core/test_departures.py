@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+import pytest
 from small_world import SmallWorld
 
 from subord.core.messages import Message, No, Propose, Refuse, Wish
+from subord.core.questions import PROPOSALS_MAX
 from subord.core.settings import LAN
+from subord.sim.liveness import complaint
 
 
 def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:
@@ -33,3 +38,25 @@ def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:
         arrived |= told
     assert told
     assert again == []
+
+
+@pytest.mark.parametrize("nodes", [72, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_mass_leave_where_only_a_chain_is_left_costs_a_bounded_number_of_proposals(nodes: int) -> None:
+    """F1: proposals after a refusal had no pace but the round trip, 50 for each of 63 nodes; 1,000 did not end."""
+    world = SmallWorld.dense(nodes, 8, guest_slots=1)
+    world.run(30)
+    proposed: defaultdict[int, list[float]] = defaultdict(list)
+
+    def on_message(source: int, _target: int, message: Message, _copies: int) -> None:
+        if isinstance(message, Propose):
+            proposed[source].append(world.now)
+
+    world.on_message = on_message
+    for position in range(1, 10):
+        world.leave(position)
+    world.run(25)
+    assert complaint(world) is None
+    times = proposed.values()
+    in_a_second = max(sum(at <= later < at + 1 for later in each) for each in times for at in each)
+    assert in_a_second <= PROPOSALS_MAX + 1  # and one that was repeated
+    assert sum(map(len, times)) < 30 * 63  # those that lost their leader; the others stay where they are

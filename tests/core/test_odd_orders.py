@@ -60,6 +60,19 @@ def test_an_older_proposal_that_comes_late_changes_nothing() -> None:
     assert world.whole()
 
 
+def test_a_proposal_of_a_former_subordinate_that_is_repeated_minutes_later_changes_nothing() -> None:
+    """By performance it may rank otherwise since then: it would follow a node that ranks above it no more."""
+    world = settled(7)
+    leader, own = world.nodes[1], world.nodes[2]
+    accepted = leader.leading.slots.taken[2]
+    late = Propose(own.context.incarnation, accepted.exchange, Terms.of(world.settings), Wish.HOME)
+    world.vanish(2)
+    world.run(30)
+    assert 2 not in leader.leading.slots.taken
+    hear(world, 1, 2, late)
+    assert 2 not in leader.leading.slots.taken
+
+
 def test_a_beat_from_before_the_proposal_is_not_believed() -> None:
     world = settled(3)
     leader, own = world.nodes[1], world.nodes[2]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import inf
 from random import Random
 
+import pytest
+
 from subord.core.context import Context
 from subord.core.messages import Propose, Wish
 from subord.core.network import Network
-from subord.core.questions import PROPOSALS_MAX, Questions
+from subord.core.questions import LOUD_PROPOSALS_MAX, PROPOSALS_MAX, Questions
 from subord.core.roster import Roster
 from subord.core.settings import Settings
 from subord.core.walk import ARP_S, Walk
@@ -23,18 +25,19 @@ def new() -> tuple[Context, Questions]:
     return context, Questions(context, Roster(NODE))
 
 
-def test_ten_proposals_in_a_second_and_then_it_rests() -> None:
+@pytest.mark.parametrize(("is_loud", "limit"), [(True, LOUD_PROPOSALS_MAX), (False, PROPOSALS_MAX)])
+def test_so_many_proposals_in_a_second_and_then_it_rests(is_loud: bool, limit: int) -> None:
     context, questions = new()
-    for target in range(1, PROPOSALS_MAX + 1):
-        assert questions.may_propose
+    for target in range(1, limit + 1):
+        assert questions.may_propose(is_loud=is_loud)
         questions.propose(target, Wish.GUEST)
         context.now += 0.01
-    assert not questions.may_propose
+    assert not questions.may_propose(is_loud=is_loud)
     questions.clear()
-    assert questions.next_at == 101.0  # a second after the first of them
+    assert questions.next_at(is_loud=is_loud) == 101.0  # a second after the first of them
     context.now = 101.0
-    assert questions.may_propose
-    assert questions.next_at == inf
+    assert questions.may_propose(is_loud=is_loud)
+    assert questions.next_at(is_loud=is_loud) == inf
 
 
 def test_the_same_news_in_a_shower_is_one_proposal() -> None:
@@ -79,4 +82,6 @@ def test_in_a_crowd_of_walkers_nobody_proposes_to_more_than_that_in_a_second() -
         world.start(position)
     world.run(25)
     in_a_second = [sum(0 <= later - at < 1 for later in each) for each in times.values() for at in each]
-    assert PROPOSALS_MAX <= max(in_a_second) <= PROPOSALS_MAX + 1  # and the first, to its home, which is repeated
+    assert (
+        LOUD_PROPOSALS_MAX <= max(in_a_second) <= LOUD_PROPOSALS_MAX + 1
+    )  # and the first, to its home, which is repeated

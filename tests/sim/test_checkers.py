@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -15,15 +16,14 @@ from subord.core.messages import AGE_S_MAX, Beat, Change
 from subord.core.network import Network
 from subord.core.rising import Rising
 from subord.core.settings import LAN, Settings
-from subord.sim import campaign, limits
-from subord.sim.aim import Aim
+from subord.core.slots import Subordinate
+from subord.sim import campaign, limits, scenario
 from subord.sim.checker import Violation
-from subord.sim.kinds import USUAL
 from subord.sim.liveness import demand_healing
 from subord.sim.passing_on import is_readable
 from subord.sim.prints import Print
 from subord.sim.safety import Referees
-from subord.sim.scenario import Scenario, read
+from subord.sim.scenario import Cluster, Scenario, read
 from subord.sim.world import World
 from subord.wire import encode
 
@@ -76,11 +76,26 @@ def test_s2_a_leader_that_waits_for_another_half_silence_is_found(monkeypatch: p
 
 
 def test_s11_a_branch_that_vanishes_from_the_roster_for_a_moment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    aim = Aim(kinds=USUAL)
-    assert campaign.try_seed(2, "performance", aim).broken == ""
-    # So what is not repeated is swept at once.
+    """Node 2 has to report its branch again now and then, and the branch takes more than one beat."""
+    beats = count()
+
+    def begins_anew(known: Subordinate, *_: object) -> bool:
+        return known.position == 2 and next(beats) % 5 == 4
+
+    monkeypatch.setattr("subord.core.agreement.rows_differ", begins_anew)
+    steps = (scenario.Start(), scenario.Pass(s=60))
+    large = Scenario(title="a large branch", cluster=Cluster(nodes=100, fanout=2, timing="lab"), steps=steps)
+    assert campaign.try_script(large, 1).broken == ""
+    # So what is not repeated in the first beat is swept.
+    take = Leading._take_changes
     monkeypatch.setattr("subord.core.agreement.counts_differ", lambda *_: False)
-    assert campaign.try_seed(2, "performance", aim).broken == "S11"
+    monkeypatch.setattr(Subordinate, "is_settled", lambda *_: True)
+    monkeypatch.setattr(
+        Leading,
+        "_take_changes",
+        lambda self, known, beat: take(self, known, msgspec.structs.replace(beat, more=False)),
+    )
+    assert campaign.try_script(large, 1).broken == "S11"
 
 
 def test_s1_a_node_that_stands_by_another_performance_than_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
