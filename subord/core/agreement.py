@@ -51,5 +51,5 @@ def out_of_step(known: Subordinate, beat: Beat, now: float, beat_interval_s: flo
         known.older += 1
     if known.older < OLDER_MAX or now - known.advanced_at < OLDER_MAX * beat_interval_s:
         return False
-    known.number = known.exchange = known.older = 0
+    known.exchange = known.older = 0
     return True

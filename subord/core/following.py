@@ -20,13 +20,16 @@ from subord.core.agenda import Alarm
 from subord.core.bulletin import Bulletin
 from subord.core.context import Context
 from subord.core.events import LostCause, RoundTrip
-from subord.core.messages import CHANGES_MAX, Beat, Echo, Goodbye, Guidance, Why
+from subord.core.messages import CHANGES_MAX, Ask, Beat, Echo, Goodbye, Guidance, Why
 from subord.core.roster import Roster
 from subord.core.view import Incarnation, Position
 
 NO_GUIDANCE = Guidance(0, (), (), (), adrift=False)
 GRACE_BEATS = 4  # vain beats during the restart grace
 ROUND_TRIPS = 8  # of which the least is taken
+QUICKER = 2  # times quicker than the first is a vain beat repeated
+ROUNDING_S = 1e-6
+SIBLINGS_MAX = 8  # asked whether the leader answers them
 
 
 class Call(msgspec.Struct):
@@ -52,6 +55,7 @@ class Leader(msgspec.Struct, kw_only=True):
     calls: dict[int, Call] = {}  # bounded: emptied by every echo, given up after `attempts` or the grace
     cut_at: float = inf  # when the line was reported cut
     cut_cause: LostCause = "silence"
+    suspected: bool = False  # the first wait of these calls was vain
     leaving: bool = False  # it said goodbye, and answers only for a while
 
 
@@ -119,11 +123,56 @@ class Following:
         grace_ends_at = leader.cut_at + context.timing.restart_grace_s
         if leader.beat_sent_at >= grace_ends_at:
             return leader.cut_cause  # also the beat after the grace was vain
-        attempts = context.timing.attempts + context.slowness.answers_more
-        if leader.cut_at == inf and len(leader.calls) >= attempts:
+        if leader.cut_at == inf and self._vain_s(leader) >= self._silence_s:
             return "silence"
+        if leader.cut_at == inf and not leader.suspected and leader.calls and self._first_wait_s(leader) <= 0:
+            leader.suspected = True
+            self._ask_siblings(leader)
         self._beat(leader)
         return None
+
+    def _vain_s(self, leader: Leader) -> float:
+        """For how long it has answered no beat."""
+        return self._context.now - min((call.sent_at for call in leader.calls.values()), default=inf)
+
+    def _first_wait_s(self, leader: Leader) -> float:
+        """What is left of it."""
+        left_s = self._context.slowness.answer_s - self._vain_s(leader)
+        return left_s if left_s > ROUNDING_S else 0.0
+
+    @property
+    def _silence_s(self) -> float:
+        """The first wait allows for slow answers; the repetitions make sure that no datagram was lost."""
+        timing = self._context.timing
+        repetitions = timing.attempts if self._is_proven else timing.attempts - 1
+        return self._context.slowness.answer_s + repetitions * self._repeated_s - ROUNDING_S
+
+    @property
+    def _repeated_s(self) -> float:
+        """Between vain beats after the first wait."""
+        return self._context.timing.answer_s / (QUICKER if self._is_proven else 1)
+
+    @property
+    def _is_proven(self) -> bool:
+        """Has our leader answered a beat? Before that nothing is known of the way to it."""
+        return bool(self._round_trips)
+
+    def _ask_siblings(self, leader: Leader) -> None:
+        """A beat was vain. The next of a sibling may be due in a whole interval: those who share a dead leader would
+        notice it one after the other."""
+        context = self._context
+        siblings = [each for each in leader.guidance.siblings if each != context.position]
+        for each in context.chance.sample(siblings, min(SIBLINGS_MAX, len(siblings))):
+            ask = Ask(context.incarnation, context.next_number(), context.terms, suspect=leader.position)
+            context.send(each, ask)
+
+    def on_suspect(self, position: Position) -> None:
+        """A sibling does not hear from our leader. Beat now, unless that was answered just now or is waited for."""
+        leader, context = self.leader, self._context
+        if leader is None or leader.position != position or leader.calls or leader.cut_at < inf:
+            return
+        if context.now - leader.heard_at >= context.timing.answer_s:
+            self._beat(leader)
 
     def _beat(self, leader: Leader) -> None:
         context = self._context
@@ -149,7 +198,10 @@ class Following:
         leader.beat_sent_at = context.now
         if changes or gone:
             leader.bulletin.sent()
-        wait_s = context.timing.answer_s
+        first_wait_s = self._first_wait_s(
+            leader
+        )  # it hears from us as often as we promised also where answers are slow
+        wait_s = min(first_wait_s, leader.interval_s) if first_wait_s > 0 else self._repeated_s
         if leader.cut_at < inf:
             wait_s = min(wait_s, context.timing.restart_grace_s / GRACE_BEATS)
         self._plan(context.now + wait_s)
@@ -167,6 +219,7 @@ class Following:
         context.took(context.now - call.sent_at)
         self._roster.confirm(call.revisions)
         leader.calls.clear()
+        leader.suspected = False
         leader.heard_at = context.now
         leader.cut_at = inf
         self._plan(context.now + context.jittered(leader.interval_s))
@@ -179,6 +232,15 @@ class Following:
         # It answers what we hold, which may be damaged: also with a lower version than ours.
         leader.guidance = echo.guidance
         return True
+
+    def on_stranger(self) -> None:
+        """Our leader lives, and does not know us; we propose to it again."""
+        leader = self.leader
+        if leader is not None:
+            leader.calls.clear()
+            leader.suspected = False
+            leader.heard_at = self._context.now
+            self._plan(self._context.now + self._context.slowness.answer_s)
 
     def on_guidance(self, source: Position, incarnation: Incarnation, guidance: Guidance) -> bool:
         """News of the tree above us; True when they are newer than what we knew."""
@@ -210,6 +272,7 @@ class Following:
         leader = self.leader
         if leader is not None:
             leader.calls.clear()
+            leader.suspected = False
             leader.cut_at = inf
             leader.interval_s = self._context.timing.beat_interval_s_min
             self._plan(self._context.now + self._context.timing.report_s)

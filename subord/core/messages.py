@@ -179,6 +179,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):
     standing: Class = UNKNOWN  # of who wants to know
     performance: Class = UNKNOWN
     listing: Count = 0  # 0: where is room for me? Else: do you list me? I ask for the so many-th time in a row
+    suspect: Number = 0  # the leader of both, which does not answer the asker: beat it now; 0: none
 
     def about_listing(self, times: int) -> Ask:
         return msgspec.structs.replace(self, listing=times)

@@ -204,6 +204,8 @@ class Node:
                 self._on_propose(source, message)
             case Ask(listing=times) if times:
                 self.listing.answer(source, message, is_root=self.phase is Phase.ROOT)
+            case Ask(suspect=leader) if leader:
+                self.following.on_suspect(leader)
             case Ask():
                 self.scan.on_asked(source)
                 source = message.asker or source
@@ -301,6 +303,7 @@ class Node:
                 # It answers our own beat: words of its former life are over, and its versions are counted anew.
                 leader.incarnation = stranger.incarnation
                 leader.guidance = msgspec.structs.replace(leader.guidance, version=0)
+            self.following.on_stranger()
             self.roster.report_everything()  # whatever it confirmed, it has forgotten
             self.joining.rejoin()
 

@@ -20,6 +20,7 @@ from subord.core.view import Position
 
 QUESTIONS_MAX = 128  # open: rows of doors overlap, and others knock in our name
 PROPOSALS_MAX = 20  # new ones in any second
+HEDGE_PARTS = 4  # of the time for an answer: the next candidate is asked after one of them
 LOUD_PROPOSALS_MAX = 10  # the same while a walk is under way: each may cost an ARP request, beside those of the walk
 
 
@@ -40,6 +41,7 @@ class Question(msgspec.Struct, kw_only=True):
     exchange: int
     wish: Wish | None  # None: we only ask for advice
     next_at: float
+    hedge_at: float  # when the next candidate is asked besides
     wait_s: float
     tries: int  # repetitions left
     standing: int = UNKNOWN  # by which we propose to stand
@@ -72,9 +74,12 @@ class Questions:
 
     def next_at(self, *, is_loud: bool) -> float:
         """When the first of them is overdue on which anything depends, or a new proposal is allowed."""
-        overdue_at = (question.next_at for question in self._open.values() if question.awaited)
+        now = self._context.now
+        awaited = [question for question in self._open.values() if question.awaited]
+        overdue_at = [question.next_at for question in awaited]
+        overdue_at += [question.hedge_at for question in awaited if question.hedge_at > now]
         first_at, free_at = min(overdue_at, default=inf), self._free_at(is_loud)
-        return min(first_at, free_at) if free_at > self._context.now else first_at
+        return min(first_at, free_at) if free_at > now else first_at
 
     def may_propose(self, *, is_loud: bool) -> bool:
         """Were there not too many new proposals in the last second? Fewer are allowed while a walk `is_loud`."""
@@ -116,6 +121,7 @@ class Questions:
             exchange=self._context.next_number(),
             wish=wish,
             next_at=inf,
+            hedge_at=inf,
             wait_s=wait_s,
             tries=tries,
             patient=patient,
@@ -139,6 +145,12 @@ class Questions:
         context.send(question.position, message)
         context.slowness.asked(question.position, question.exchange, context.now)
         question.next_at = context.now + context.jittered(question.wait_s)
+
+    def hedge(self) -> None:
+        """Time is short: for answers to what is open now the next candidate waits only a part of the usual time."""
+        at = self._context.now + self._context.slowness.answer_s / HEDGE_PARTS
+        for question in self._open.values():
+            question.hedge_at = min(question.hedge_at, at)
 
     def find(self, source: Position, exchange: int) -> Question | None:
         """The open question that an answer with this number from this node belongs to."""

@@ -112,14 +112,16 @@ class Search(ABC):
             if not self._questions and self.aim is Aim.BETTER and self._pause.until == inf:
                 self._pause.begin_longer(self.bettering.rest_s_max)
             return
-        if self._is_waiting():
+        awaited = self._awaited()
+        if not self._may_propose or any(self._context.now < question.hedge_at for question in awaited):
             return
         leader = self._patience.take_leader()
-        if self._patience.may_displace and leader is None and self._round.is_crowded and self._displaces():
+        may_displace = self._patience.may_displace and not awaited
+        if may_displace and leader is None and self._round.is_crowded and self._displaces():
             return
         if (offer := leader or self._round.next_offer(self._departures)) is not None:
             self._propose(offer, patient=leader is not None)
-        elif self._patience.may_displace and self._displaces():
+        elif awaited or (may_displace and self._displaces()):
             return
         elif self._patience.nobody_will_do and (self._knows_somebody or self._walk.has_asked(self._patience.near)):
             self._end_round()
@@ -131,15 +133,27 @@ class Search(ABC):
             self._propose(giving_way, Wish.DISPLACE)
         return giving_way is not None
 
-    def _is_waiting(self) -> bool:
-        """Is somebody asked on whose answer all depends, or have we just proposed to many?"""
+    @property
+    def _may_propose(self) -> bool:
+        """Have we not just proposed to many?"""
+        return self._questions.may_propose(is_loud=self._walk.is_loud)
+
+    def _awaited(self) -> list[Question]:
+        """The open questions on whose answers all depends."""
         # Two acceptances at once would waste a slot; a round that is broken off begins with the same ones again.
-        return not self._questions.may_propose(is_loud=self._walk.is_loud) or any(
-            question.awaited and question.position in self._round.advisers
-            if question.wish is None
-            else not (question.patient and self._patience.guest_will_do)
+        return [
+            question
             for question in self._questions
-        )
+            if (
+                question.awaited and question.position in self._round.advisers
+                if question.wish is None
+                else not (question.patient and self._patience.guest_will_do)
+            )
+        ]
+
+    def _is_waiting(self) -> bool:
+        """Is an answer awaited, or have we just proposed to many?"""
+        return not self._may_propose or bool(self._awaited())
 
     @property
     def _is_settling(self) -> bool:
@@ -205,6 +219,12 @@ class Search(ABC):
         self._round.visited.add(position)
         fitting = self.homecoming.wish_for(position) if wish is None else wish
         self._questions.propose(position, fitting, tries=tries, patient=patient, standing=standing)
+        self._hurry()
+
+    def _hurry(self) -> None:
+        """An orphan asks the next candidate when the last one is slow to answer: it may have died as well."""
+        if self.aim is Aim.NEXT:
+            self._questions.hedge()
 
     def on_alarm(self) -> None:
         """Questions may be overdue, a rest or our patience over, or the next door reached."""
@@ -359,6 +379,7 @@ class Search(ABC):
     def _ask_adviser(self, root: Position) -> None:
         self._round.advisers.append(root)
         self._questions.ask(root)
+        self._hurry()
 
     def sizes(self) -> dict[str, int]:
         """How full our tables are."""

@@ -9,7 +9,7 @@ not known which copy was answered (Karn's algorithm, RFC 6298, section 3).
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import inf
 from typing import Final
 
 from subord.core.events import Dropped, Notice, SlowAnswers
@@ -35,11 +35,6 @@ class Slowness:
 
     def __len__(self) -> int:
         return len(self._asked)
-
-    @property
-    def answers_more(self) -> int:
-        """So many beats more may be out before their leader is given up."""
-        return ceil(self.answer_s / self._timing.answer_s) - 1
 
     def asked(self, position: Position, exchange: int, now: float) -> None:
         """A question goes out; if it goes out again, its answer is not measured."""

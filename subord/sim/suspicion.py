@@ -98,6 +98,8 @@ class SleeperJudgesNobody(Checker):
     ) -> None:
         timing, now = world.settings.timing, world.clock(position)
         answers_s = timing.attempts * timing.answer_s
+        if isinstance(lost, LeaderLost):  # one wait for an answer, and half of it for each repetition
+            answers_s = min(answers_s, timing.answer_s * (1 + timing.attempts / 2))
         awake_s = None if life.woke_at is None else now - life.woke_at
         slept = awake_s is not None and awake_s < answers_s - ROUNDING_S
         if lost.cause == "silence":
