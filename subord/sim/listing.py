@@ -80,6 +80,7 @@ class NewcomersBelongByRank(Checker):
     """A root tells whom it does not list the level where it stands in a full tree of all listed, in order of rank."""
 
     name = "S12"
+    after_of = (Ask,)
 
     def after(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object

@@ -14,6 +14,7 @@ class LowerRanksLead(Checker):
     """No cycle: a leader ranks below whoever follows it, seen from both ends."""
 
     name = "S1"
+    before_of = (Performance,)
 
     def __init__(self) -> None:
         self._seen: dict[Position, object] = {}

@@ -69,15 +69,15 @@ class PlacesAreGivenBack(Checker):
     """
 
     name = "S2"
+    after_of = (Accept,)
+    after_actions = True
 
     def __init__(self) -> None:
         self._proposed_at: dict[tuple[Position, Position], float] = {}
         self._woke_at: dict[Position, float] = {}
 
-    def before(self, world: World, position: Position, _event: Event) -> object:
-        if world.clock(position) > world.nodes[position].deadline + world.settings.timing.own_sleep_s:
-            self._woke_at[position] = world.now
-        return None
+    def woke(self, world: World, position: Position) -> None:
+        self._woke_at[position] = world.now
 
     def after(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object
