@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal
 
 from subord.core.view import Position
-from subord.sim import masses, persisting, scenario
+from subord.sim import masses, members, persisting, scenario
 from subord.sim.aim import NODES_MAX
 from subord.sim.scenario import Cluster, Step, folded
 
@@ -53,6 +53,10 @@ LARGER: dict[str, Make] = {
     "set-back": persisting.set_back,
     "old-disk": persisting.old_disk,
     "moved": persisting.moved,
+    "liars": members.liars,
+    "misfits": members.misfits,
+    "releases": members.releases,
+    "twins": members.twins,
 }
 """Disasters of several steps, or of a large share of the nodes, or that last."""
 LARGER_WEIGHT = 4
@@ -60,7 +64,7 @@ CLUSTERS = ("one-guest", "wide", "ipv6", "sparse")
 """Not disasters but clusters: clusters.py."""
 EXCLUDED: frozenset[str] = frozenset(
     {
-        *("flip", "sparse", "moved", "set-back", "flapping", "hours"),
+        *("sparse", "flapping", "hours"),
         *("steady-weather", "steady-partition", "lossy-links", "slow-links", "small-mtu", "pairs"),
     }
 )

@@ -49,7 +49,7 @@ class ListedAllTheTime(Checker):
             since, level = since_of[above]
             for below in world.nodes[above].leading.slots.taken:
                 at = self._held_since(world, above, below)
-                if at is not None and below not in since_of:
+                if at is not None and below not in since_of and below not in world.strange:
                     since_of[below] = max(since, at), level + 1
                     line.append(below)
         batches = ceil(len(since_of) / limits.ROWS_OF_A_BEAT)

@@ -108,7 +108,7 @@ class CountedOnce(Checker):
         for listed in node.leading.slots.taken:
             other = world.nodes.get(listed)
             leader = None if other is None else other.following.leader
-            if leader is not None and leader.position == position:
+            if (leader is not None and leader.position == position) or listed in world.strange:
                 continue
             last = max(self._spoke_at.get((listed, position), -inf), self._woke_at.get(position, -inf))
             silences = 2 if self._deaf_at.get(position, -inf) >= last else 1
@@ -199,7 +199,7 @@ class BoundedTables(Checker):
             self.complain(world, f"{position} did {len(actions)} things at once")
         if not is_its_turn:
             return
-        most = limits.tables(settings, position, world.nodes_ever)
+        most = limits.tables(settings, position, world.nodes_ever + world.transit.flips)
         for table, size in table_sizes(node).items():
             if size > most[table]:
                 self.complain(world, f"{position} keeps {size} {table}, at most {most[table]} are allowed")
@@ -275,7 +275,8 @@ class NobodyAsksForEver(Checker):
                 times = self._asked_at.setdefault(position, deque(maxlen=ASKED_PER_S_MAX))
                 same = self._same_at.setdefault(pair, deque(maxlen=SAME_ASKED_PER_S_MAX))
                 self._note(world, position, "others", times)
-                self._note(world, position, str(each.target), same)
+                if each.target not in world.strange:  # a liar can make a loop; the limit for all together holds
+                    self._note(world, position, str(each.target), same)
 
     def _note(self, world: World, position: Position, whom: str, times: deque[float]) -> None:
         times.append(world.now)
@@ -284,7 +285,10 @@ class NobodyAsksForEver(Checker):
 
 
 class Referees:
-    """All of them, for one world (see world.Watcher). Each is shown the events that it can judge, and no others."""
+    """All of them, for one world (see world.Watcher). Each is shown the events that it can judge, and no others.
+
+    Members that lie, addresses with two hosts, and nodes with settings of their own are not judged.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._sleep_s = settings.timing.own_sleep_s
@@ -306,6 +310,8 @@ class Referees:
         self._late: dict[tuple[type, bool], tuple[Checker, ...]] = {}
 
     def before(self, world: World, position: Position, event: Event) -> tuple[object, object, object] | None:
+        if position in world.strange or position in world.own_settings:
+            return None
         if world.clock(position) > world.nodes[position].deadline + self._sleep_s:
             for checker in self._always:
                 checker.woke(world, position)
@@ -328,6 +334,8 @@ class Referees:
         actions: Sequence[Action],
         token: tuple[object, object, object] | None,
     ) -> None:
+        if position in world.strange or position in world.own_settings:
+            return
         kind = type(event.message) if isinstance(event, Received) else type(event)
         key = kind, bool(actions)
         late = self._late.get(key)

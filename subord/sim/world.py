@@ -86,6 +86,7 @@ class World:
         self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
         self.start_with = Start()
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
+        self.strange: set[Position] = set()  # members that lie or have lied, and addresses of two hosts: not judged
         self.wires: defaultdict[Position, Wire] = defaultdict(lambda: WIRE)  # of some tests others
         self.houses: dict[Position, int] = {}  # numbers of addresses as the oracle counts; missing: the position
         self.weather = Weather(Random(f"{seed}/network"))
@@ -262,7 +263,7 @@ class World:
         self.events += 1
         for action in actions:
             if isinstance(action, Send):  # most are
-                self._post(position, action.target, action.message)
+                self.post(position, action.target, action.message)
             else:
                 self._carry_out(position, event, action)
         deadline = node.deadline
@@ -283,7 +284,7 @@ class World:
             return
         assert isinstance(event, Received)
         if event.source is not None:
-            self._post(position, event.source, action.message)
+            self.post(position, event.source, action.message)
 
     def _note(self, position: Position, notice: Notice) -> None:
         node = self.nodes.get(position)  # None: it has just left
@@ -307,7 +308,7 @@ class World:
     def _weathered(self, source: Position, target: Position, _message: Message) -> Sequence[float]:
         return self.weather.fate(source, target)
 
-    def _post(self, source: Position, target: Position, message: Message) -> None:
+    def post(self, source: Position, target: Position, message: Message) -> None:
         self.sent[type(message).__name__] += 1
         data = self.wires[source].encode(message, self.dialects[source].version_for(target))
         self.sent_bytes += len(data)

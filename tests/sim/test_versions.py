@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from later import BOTH, LATER, ONLY_LATER
 from small_world import SmallWorld
 
 from subord.core.dialects import TELL_S
 from subord.core.messages import Message, Versions
 from subord.core.view import Position
 from subord.sim.draw import draw
+from subord.sim.later import BOTH, LATER, ONLY_LATER
 from subord.sim.play import Play
 from subord.wire import WIRE, Wire
 
