@@ -67,6 +67,16 @@ steps = [
   { do = "resume", nodes = "4" }, { do = "pass", s = 10 },
 ]
 """
+VANISHED = """
+title = "A leader vanishes in a dense cluster"
+cluster = { nodes = 15, fanout = 2, timing = "lab" }
+steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2" }]
+"""
+FROM_BEHIND = """
+title = "Guests come, the highest ranks first"
+cluster = { positions = "101-140", fanout = 4, timing = "lab", announce = true }
+steps = [{ do = "start", order = "reverse", gap_s = 1.0 }, { do = "pass", s = 1.0 }]
+"""
 
 MUTATIONS = (
     Mutation(
@@ -297,6 +307,30 @@ MUTATIONS = (
         "elif self.context.position in accept.guidance.path:",
         "elif False:",
         "performance",
+    ),
+    Mutation(
+        "silence-is-borne-long",
+        "A leader that answers nothing is given up after twenty times as many beats.",
+        "core/following.py",
+        "len(leader.calls) >= attempts",
+        "len(leader.calls) >= 20 * attempts",
+        script=VANISHED,
+    ),
+    Mutation(
+        "orphans-rest",
+        "A node that has lost its leader rests ten search intervals before it looks for another.",
+        "core/joining.py",
+        "self._walk.begin_again(avoid)\n        self._advance()",
+        "self._questions.clear()\n        self._pause.begin(10 * self._context.timing.search_interval_s_max)",
+        script=VANISHED,
+    ),
+    Mutation(
+        "guests-stay-deep",
+        "A guest that stands too deep is content with its place.",
+        "core/bettering.py",
+        "found = better_place(advice, level)",
+        "found = None if level else better_place(advice, level)",
+        script=FROM_BEHIND,
     ),
 )
 

@@ -430,7 +430,10 @@ class Play:
         self._mend()
         for position in sorted(world.paused):
             world.resume(position)
-        world.run(2 * self.settings.timing.answer_s)  # those who were leaving are gone
+        world.run(2 * self.settings.timing.answer_s)
+        while any(node.phase is Phase.LEAVING for node in world.nodes.values()):
+            world.run(LEAVING_S)
+        world.run(2 * LEAVING_S)  # those that were to start when they had gone have started: the last fault
 
 
 def _shown(step: Step) -> str:

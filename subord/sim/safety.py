@@ -310,8 +310,6 @@ class Referees:
         self._late: dict[tuple[type, bool], tuple[Checker, ...]] = {}
 
     def before(self, world: World, position: Position, event: Event) -> tuple[object, object, object] | None:
-        if position in world.strange or position in world.own_settings:
-            return None
         if world.clock(position) > world.nodes[position].deadline + self._sleep_s:
             for checker in self._always:
                 checker.woke(world, position)
@@ -321,7 +319,8 @@ class Referees:
             early = self._early[kind] = tuple(each for each in self._always if kind in each.before_of)
         for checker in early:
             checker.before(world, position, event)
-        if kind is not Received and kind is not Unreadable:
+        is_judged = position not in world.strange and position not in world.own_settings
+        if not is_judged or (kind is not Received and kind is not Unreadable):
             return None
         older = self._lives.before(world, position, event)
         return older, self._words.before(world, position, event), self._overtaken.before(world, position, event)

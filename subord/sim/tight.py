@@ -14,7 +14,7 @@ from collections import Counter
 
 import msgspec
 
-from subord.core.events import Gone, LeaderLost, Notice, PlaceChanged
+from subord.core.events import LeaderLost, Notice, PlaceChanged
 from subord.core.settings import Settings
 from subord.core.view import Incarnation, Position
 from subord.sim import limits, oracle
@@ -23,13 +23,14 @@ from subord.sim.liveness import Healed, lowest_of
 from subord.sim.world import World
 
 DENSE_HOLES_MAX = limits.NEAR_DOORS  # positions without a node below the highest: so many are asked at once
+DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
 RANK_POLLS = 5  # by performance: a node finds its rank with so many questions to the root
 STRUCK_MOVES, GUEST_MOVES, RANK_MOVES, SPARE_MOVES = 2, 1, 3, 2
 LOW_FANOUT = 4  # below it a level holds few
 DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree at which a guest is left
 NEARER = 2  # and more by latency, which takes a near leader for a high one
-BOUNDS = {"whole_s": "L7", "settled_s": "L7", "orphan_s": "L8", "moves": "L9", "depth": "L10"}
+BOUNDS = {"orphan_s": "L8", "whole_s": "L7", "settled_s": "L7", "moves": "L9", "depth": "L10"}
 """What is bounded, and the invariant that says so."""
 
 
@@ -139,7 +140,7 @@ class Watch:
         return Start(
             nodes=len(living),
             levels=oracle.levels(settings, len(living)),
-            is_dense=living[-1] - len(living) <= DENSE_HOLES_MAX,
+            is_dense=living[-1] - len(living) <= min(DENSE_HOLES_MAX, DENSE_SHARE * len(living)),
             is_met=world.multicast or not set(world.seeds).isdisjoint(living),
             struck=sum(
                 self._root_of(p) != lowest or home_of.get(p, world.leader_of(p)) != world.leader_of(p) for p in living
@@ -184,8 +185,7 @@ class Watch:
                 self._latest[position] = max(node.context.incarnation, self._latest.get(position, 0))
         elif isinstance(notice, LeaderLost):
             self._losses[position, self._world.boots[position]] += 1
-        if isinstance(notice, PlaceChanged | LeaderLost | Gone):
-            self._time(position)
+        self._time(position)  # whatever it says: a node that has its leader back reports no change of place
         self._next(position, notice)
 
     def _time(self, position: Position) -> None:
