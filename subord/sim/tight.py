@@ -11,6 +11,7 @@ bounds of liveness.py are the only ones, because a root there asks every address
 from __future__ import annotations
 
 from collections import Counter
+from math import ceil
 
 import msgspec
 
@@ -74,9 +75,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         poll_s = limits.JITTER * timing.home_interval_s_max
         attach_s = 2 * limits.silence_s(settings) + timing.patience_s + timing.answer_s
         attach_s += _hold_s(settings, start.losses) + (RANK_POLLS * poll_s if by_performance else 0.0)
+        batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
+        report_s = batches * (timing.report_s + timing.answer_s)
         guest_moves = RANK_MOVES if by_performance else GUEST_MOVES
         return cls(
-            whole_s=attach_s + (timing.missing_keep_s if start.behind else 0.0),
+            whole_s=attach_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
             settled_s=attach_s if settings.has_homes and not start.guests else None,
             orphan_s=attach_s,
             moves=STRUCK_MOVES * start.struck + guest_moves * start.guests + SPARE_MOVES,

@@ -30,7 +30,6 @@ MAPPINGS = ("ip", "performance", "latency")
 USUAL_SHARE_MAX = 0.03
 KNOWN = {  # seeds that show a fault of the core which is not mended yet: strike each off with its fault
     103: "S9",  # a guest place is sought from hint to hint without a pause where all are full
-    154: "S4",  # a leader whose clock leapt takes its session for out of step, and then an older beat counts
 }
 
 

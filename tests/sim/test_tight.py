@@ -55,11 +55,12 @@ def test_a_bound_is_kept_by_what_it_allows_and_broken_by_more(name: str) -> None
 
 def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> None:
     bounds = Bounds.of(settings(), BEGIN)
-    assert bounds.whole_s == bounds.settled_s == bounds.orphan_s == pytest.approx(2 * 2.3 + 1.0 + 0.2)
+    assert bounds.settled_s == bounds.orphan_s == pytest.approx(2 * 2.3 + 1.0 + 0.2)
+    assert bounds.whole_s == pytest.approx(bounds.orphan_s + 6 * 0.26)
     assert (bounds.moves, bounds.depth) == (6, 4)
     lost = Bounds.of(settings(), msgspec.structs.replace(BEGIN, losses=4, behind=True))
     assert lost.orphan_s == pytest.approx(bounds.orphan_s + 2.0)
-    assert lost.whole_s == pytest.approx(lost.orphan_s + 10.0)
+    assert lost.whole_s == pytest.approx(lost.orphan_s + 6 * 0.26 + 10.0)
     guests = Bounds.of(settings(), msgspec.structs.replace(BEGIN, guests=3))
     assert (guests.settled_s, guests.moves, guests.depth) == (None, 9, 7)
     assert Bounds.of(settings(guest_slots=1), msgspec.structs.replace(BEGIN, guests=3)).depth is None
