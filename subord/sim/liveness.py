@@ -166,8 +166,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 class Healed(msgspec.Struct, frozen=True, kw_only=True):
     """How long it took, in seconds after the last fault."""
 
-    first_s: float  # L1 to L3 held for a moment
-    whole_s: float  # and from then on
+    first_s: float  # L1 and L3 held for a moment
+    whole_s: float  # L1 to L3 held from then on
     settled_s: float  # the last change of place
     bound_s: float
 
@@ -218,9 +218,11 @@ def demand_healing(world: World) -> Healed:
     whole_at: float | None = None
     while True:
         found = complaint(world, paths=True)
+        is_first = first_at is None and (found is None or found[0] == "L2")
+        if is_first and complaint(world, home=False, paths=True) is None:
+            first_at = world.now
         if found is None:
             whole_at = world.now if whole_at is None else whole_at
-            first_at = whole_at if first_at is None else first_at
             if world.now - max(world.moved_at, whole_at) >= bounds.quiet_s:
                 break
         else:

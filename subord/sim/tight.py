@@ -43,6 +43,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     is_dense: bool
     is_met: bool  # a seed lives, or roots announce themselves
     struck: int  # stand in no tree, or in that of another root, or not below their computed leader, though it lives
+    elsewhere: int  # of these, stand in the right tree, and may learn of their home only when they ask
     guests: int  # their computed leader does not live
     losses: int  # of its leader, at most, by one node in its present life
     behind: bool  # a host has the address of another one whose clock was ahead, so it is taken for a former life (S4)
@@ -52,7 +53,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 class Used(msgspec.Struct, frozen=True, kw_only=True):
     """What healing took. Times are seconds after the last fault."""
 
-    whole_s: float  # L1 to L3 held for a moment
+    whole_s: float  # L1 and L3 held for a moment
     settled_s: float  # the last change of place
     orphan_s: float  # the longest time that one node followed nobody, though a lower rank lived
     moves: int  # changes of leader
@@ -77,10 +78,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         attach_s += _hold_s(settings, start.losses) + (RANK_POLLS * poll_s if by_performance else 0.0)
         batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
         report_s = batches * (timing.report_s + timing.answer_s)
+        home_s = poll_s if start.elsewhere else 0.0
         guest_moves = RANK_MOVES if by_performance else GUEST_MOVES
         return cls(
             whole_s=attach_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
-            settled_s=attach_s if settings.has_homes and not start.guests else None,
+            settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,
             orphan_s=attach_s,
             moves=STRUCK_MOVES * start.struck + guest_moves * start.guests + SPARE_MOVES,
             depth=_depth(settings, start),
@@ -140,14 +142,15 @@ class Watch:
         numbers = {world.houses.get(p, p): p for p in living}
         homes = oracle.homes(settings, numbers) if settings.has_homes else {}
         home_of = {numbers[n]: numbers[home] for n, home in homes.items()}
+        astray = {p for p in living if self._root_of(p) != lowest}
+        away = {p for p, home in home_of.items() if world.leader_of(p) != home}
         return Start(
             nodes=len(living),
             levels=oracle.levels(settings, len(living)),
             is_dense=living[-1] - len(living) <= min(DENSE_HOLES_MAX, DENSE_SHARE * len(living)),
             is_met=world.multicast or not set(world.seeds).isdisjoint(living),
-            struck=sum(
-                self._root_of(p) != lowest or home_of.get(p, world.leader_of(p)) != world.leader_of(p) for p in living
-            ),
+            struck=len(astray | away),
+            elsewhere=len(away - astray),
             guests=len(living) - 1 - len(homes),
             losses=max((self._losses[p, world.boots[p]] for p in living), default=0),
             behind=any(self._is_behind(p) for p in living),
