@@ -43,7 +43,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     is_dense: bool
     is_met: bool  # a seed lives, or roots announce themselves
     struck: int  # stand in no tree, or in that of another root, or not below their computed leader, though it lives
-    elsewhere: int  # of these, stand in the right tree, and may learn of their home only when they ask
+    elsewhere_s: float | None  # the longest time that one of these has had another place in the right tree
     guests: int  # their computed leader does not live
     losses: int  # of its leader, at most, by one node in its present life
     behind: bool  # a host has the address of another one whose clock was ahead, so it is taken for a former life (S4)
@@ -78,7 +78,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         attach_s += _hold_s(settings, start.losses) + (RANK_POLLS * poll_s if by_performance else 0.0)
         batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
         report_s = batches * (timing.report_s + timing.answer_s)
-        home_s = poll_s if start.elsewhere else 0.0
+        home_s = 0.0
+        if start.elsewhere_s is not None:  # a rest is as long as all before it, and one more
+            home_s = min(poll_s, limits.JITTER * (timing.search_interval_s + start.elsewhere_s))
         guest_moves = RANK_MOVES if by_performance else GUEST_MOVES
         return cls(
             whole_s=attach_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
@@ -150,7 +152,7 @@ class Watch:
             is_dense=living[-1] - len(living) <= min(DENSE_HOLES_MAX, DENSE_SHARE * len(living)),
             is_met=world.multicast or not set(world.seeds).isdisjoint(living),
             struck=len(astray | away),
-            elsewhere=len(away - astray),
+            elsewhere_s=max((world.clock(p) - world.nodes[p].placed_at for p in away - astray), default=None),
             guests=len(living) - 1 - len(homes),
             losses=max((self._losses[p, world.boots[p]] for p in living), default=0),
             behind=any(self._is_behind(p) for p in living),
@@ -204,7 +206,10 @@ class Watch:
 
 
 def demand(settings: Settings, start: Start | None, used: Used, at: float) -> dict[str, float]:
-    """The shares of the bounds that judge this cluster; of most there are none. Raises Violation above one."""
+    """The shares of the bounds that judge this cluster. Raises Violation above one.
+
+    None are told when no node was struck: how little is used then says nothing of a bound.
+    """
     if start is None or not (start.is_dense or start.is_met):
         return {}
     bounds = Bounds.of(settings, start)
@@ -214,4 +219,4 @@ def demand(settings: Settings, start: Start | None, used: Used, at: float) -> di
             raise Violation(
                 BOUNDS[name], at, f"{name}: {getattr(used, name):g}, at most {getattr(bounds, name):g}; {start}"
             )
-    return shares
+    return shares if start.struck else {}

@@ -25,7 +25,7 @@ BEGIN = Start(
     is_dense=True,
     is_met=False,
     struck=2,
-    elsewhere=0,
+    elsewhere_s=None,
     guests=0,
     losses=1,
     behind=False,
@@ -62,8 +62,10 @@ def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> N
     lost = Bounds.of(settings(), msgspec.structs.replace(BEGIN, losses=4, behind=True))
     assert lost.orphan_s == pytest.approx(bounds.orphan_s + 2.0)
     assert lost.whole_s == pytest.approx(lost.orphan_s + 6 * 0.26 + 10.0)
-    away = Bounds.of(settings(), msgspec.structs.replace(BEGIN, elsewhere=1))
+    away = Bounds.of(settings(), msgspec.structs.replace(BEGIN, elsewhere_s=100.0))
     assert away.settled_s == pytest.approx(bounds.orphan_s + 1.1 * 4)
+    lately = Bounds.of(settings(), msgspec.structs.replace(BEGIN, elsewhere_s=1.0))
+    assert lately.settled_s == pytest.approx(bounds.orphan_s + 1.1 * 1.5)
     guests = Bounds.of(settings(), msgspec.structs.replace(BEGIN, guests=3))
     assert (guests.settled_s, guests.moves, guests.depth) == (None, 9, 7)
     assert Bounds.of(settings(guest_slots=1), msgspec.structs.replace(BEGIN, guests=3)).depth is None
