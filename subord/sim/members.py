@@ -12,6 +12,7 @@ from typing import get_args
 from subord.core.settings import TimingName
 from subord.core.view import Position
 from subord.sim import scenario
+from subord.sim.aim import FANOUT_MAX
 from subord.sim.lasting import Lie, LieName, Refit, Release, Twin
 from subord.sim.scenario import Cluster, Step, folded
 
@@ -32,9 +33,9 @@ def misfits(chance: Random, positions: list[Position], cluster: Cluster) -> list
     some = _share(chance, positions)
     match chance.choice(("fanout", "guest_slots", "timing")):
         case "fanout":
-            refit = Refit(nodes=some, fanout=cluster.fanout + 1)
+            refit = Refit(nodes=some, fanout=_other(cluster.fanout))
         case "guest_slots":
-            refit = Refit(nodes=some, guest_slots=(cluster.guest_slots or cluster.fanout) + 1)
+            refit = Refit(nodes=some, guest_slots=_other(cluster.guest_slots or cluster.fanout))
         case _:
             refit = Refit(nodes=some, timing=chance.choice([each for each in TIMINGS if each != cluster.timing]))
     return [refit, scenario.Pass(s=chance.choice(LASTS_S))]
@@ -50,6 +51,10 @@ def releases(chance: Random, positions: list[Position], _cluster: Cluster) -> li
 def twins(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """A second host has an address that is in use."""
     return [Twin(nodes=str(chance.choice(positions))), scenario.Pass(s=chance.choice(LASTS_S))]
+
+
+def _other(count: int) -> int:
+    return count + 1 if count < FANOUT_MAX else count - 1
 
 
 def _share(chance: Random, positions: list[Position]) -> str:
