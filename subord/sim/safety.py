@@ -230,7 +230,10 @@ class WrongWordsChangeNothing(Checker):
 
 
 class EveryBeatIsAnswered(Checker):
-    """A beat gets an echo, or the word that its sender is a stranger: nobody waits in silence."""
+    """A beat gets an echo, or the word that its sender is a stranger: nobody waits in silence.
+
+    A beat in which a flipped bit names a position outside the network is dropped; the sender repeats it.
+    """
 
     name = "S8"
     after_of = (Beat,)
@@ -241,7 +244,7 @@ class EveryBeatIsAnswered(Checker):
         if not isinstance(event, Received) or not isinstance(event.message, Beat) or event.source in (None, position):
             return
         node = world.nodes.get(position)
-        if node is None or node.phase is Phase.GONE:
+        if node is None or node.phase is Phase.GONE or _highest_named(event.message) > world.settings.network.size:
             return
         answered = (
             isinstance(each, Send) and each.target == event.source and isinstance(each.message, Echo | Stranger)
@@ -249,6 +252,12 @@ class EveryBeatIsAnswered(Checker):
         )
         if not any(answered):
             self.complain(world, f"{position} does not answer the beat of {event.source}")
+
+
+def _highest_named(beat: Beat) -> Position:
+    """Of the positions of its rows, and of those that have gone."""
+    rows = (position for row in beat.changes for position in (row.position, row.leader))
+    return max((*rows, *beat.gone), default=0)
 
 
 class NobodyAsksForEver(Checker):
