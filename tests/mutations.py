@@ -72,6 +72,14 @@ title = "A leader vanishes in a dense cluster"
 cluster = { nodes = 15, fanout = 2, timing = "lab" }
 steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2" }]
 """
+BACK_SOON = """
+title = "A leader dies in a dense cluster, and is back after five seconds"
+cluster = { nodes = 15, fanout = 2 }
+steps = [
+  { do = "start" }, { do = "pass", s = 20 },
+  { do = "kill", nodes = "2" }, { do = "pass", s = 5 }, { do = "start" },
+]
+"""
 FROM_BEHIND = """
 title = "Guests come, the highest ranks first"
 cluster = { positions = "101-140", fanout = 4, timing = "lab", announce = true }
@@ -309,12 +317,12 @@ MUTATIONS = (
         "performance",
     ),
     Mutation(
-        "silence-is-borne-long",
-        "A leader that answers nothing is given up after twenty times as many beats.",
-        "core/following.py",
-        "len(leader.calls) >= attempts",
-        "len(leader.calls) >= 20 * attempts",
-        script=VANISHED,
+        "homes-are-held-long",
+        "A home that was lost once is returned to after a minute.",
+        "core/damping.py",
+        "doublings = round(self._losses) - 2",
+        "doublings = round(self._losses) + 4",
+        script=BACK_SOON,
     ),
     Mutation(
         "orphans-rest",

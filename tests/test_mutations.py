@@ -29,7 +29,7 @@ CAUGHT_SOON = {  # within some seeds
     "cut-survives-sleep": "S7",
     "those-above-are-listed": "S2",
     "loops-are-entered": "S1",
-    "silence-is-borne-long": "L7",
+    "homes-are-held-long": "L7",
     "orphans-rest": "L8",
     "guests-stay-deep": "L10",
 }
