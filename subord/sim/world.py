@@ -1,8 +1,7 @@
 """A whole cluster on one heap: the unchanged core, the real wire, and a clock that only this file turns.
 
-Intuition: a toy town with one postman and one clock. Letters take a moment, some are lost in bad weather, and every
-letter is really written and read (subord.wire), so that nothing passes here that would not fit a datagram. When the
-hands of the clock are moved to the next thing that happens, nobody in the town can tell that no time has passed.
+Every message is really written and read (subord.wire), so that nothing passes here that would not fit a datagram.
+The clock moves to the next thing that happens, and no node can tell that no time has passed.
 
 Everything is decided by the seed: the same seed gives the same run on any machine.
 """
