@@ -13,7 +13,6 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-import later
 import msgspec
 from small_world import SmallWorld
 
@@ -29,6 +28,7 @@ from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words
+from subord.sim.later import BOTH
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
 
@@ -168,7 +168,7 @@ class Mixed(World):
 def versions() -> str:
     """1 and 5 are of an earlier release than 2 and 4."""
     world = Mixed()
-    world.wires |= {2: later.BOTH, 4: later.BOTH}
+    world.wires |= {2: BOTH, 4: BOTH}
     world.start_all((1, 2))
     world.run(60)
     return told(world, lambda world: world.start_all((4, 5)), 0.1)

@@ -67,6 +67,24 @@ steps = [
   { do = "resume", nodes = "4" }, { do = "pass", s = 10 },
 ]
 """
+VANISHED = """
+title = "A leader vanishes in a dense cluster"
+cluster = { nodes = 15, fanout = 2, timing = "lab" }
+steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2" }]
+"""
+BACK_SOON = """
+title = "A leader dies in a dense cluster, and is back after five seconds"
+cluster = { nodes = 15, fanout = 2 }
+steps = [
+  { do = "start" }, { do = "pass", s = 20 },
+  { do = "kill", nodes = "2" }, { do = "pass", s = 5 }, { do = "start" },
+]
+"""
+FROM_BEHIND = """
+title = "Guests come, the highest ranks first"
+cluster = { positions = "101-140", fanout = 4, timing = "lab", announce = true }
+steps = [{ do = "start", order = "reverse", gap_s = 1.0 }, { do = "pass", s = 1.0 }]
+"""
 
 MUTATIONS = (
     Mutation(
@@ -297,6 +315,30 @@ MUTATIONS = (
         "elif self.context.position in accept.guidance.path:",
         "elif False:",
         "performance",
+    ),
+    Mutation(
+        "homes-are-held-long",
+        "A home that was lost once is returned to after a minute.",
+        "core/damping.py",
+        "doublings = round(self._losses) - 2",
+        "doublings = round(self._losses) + 4",
+        script=BACK_SOON,
+    ),
+    Mutation(
+        "orphans-rest",
+        "A node that has lost its leader rests ten search intervals before it looks for another.",
+        "core/joining.py",
+        "self._walk.begin_again(avoid)\n        self._advance()",
+        "self._questions.clear()\n        self._pause.begin(10 * self._context.timing.search_interval_s_max)",
+        script=VANISHED,
+    ),
+    Mutation(
+        "guests-stay-deep",
+        "A guest that stands too deep is content with its place.",
+        "core/bettering.py",
+        "found = better_place(advice, level)",
+        "found = None if level else better_place(advice, level)",
+        script=FROM_BEHIND,
     ),
 )
 

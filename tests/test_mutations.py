@@ -29,6 +29,9 @@ CAUGHT_SOON = {  # within some seeds
     "cut-survives-sleep": "S7",
     "those-above-are-listed": "S2",
     "loops-are-entered": "S1",
+    "homes-are-held-long": "L7",
+    "orphans-rest": "L8",
+    "guests-stay-deep": "L10",
 }
 
 

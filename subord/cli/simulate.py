@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from subord.sim.scenario import Scenario
 
 PROGRESS_S = 15.0  # between two lines when nobody sits at a terminal
-REPORT_LINES = 4
 NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
 AIMED = ("fanout", "guest-slots", "nodes", "kinds")
 DESCRIPTION = """\
@@ -277,7 +276,7 @@ def _campaign(arguments: argparse.Namespace) -> int:
         what = "a process of the campaign was killed, perhaps for want of memory: try fewer --jobs"
         raise CommandError(f"{what}. {teller.stopped()}", exit_codes.TRY_AGAIN) from None
     teller.clear()
-    print("\n".join(campaign.report(summary)[-REPORT_LINES:]))
+    print("\n".join(campaign.totals(summary)))
     if arguments.json is not None:
         _write_json(arguments.json, tally.document(summary, first, arguments.jobs))
     return exit_codes.NOT_REACHED if summary.failed else exit_codes.OK

@@ -6,6 +6,7 @@ the plate number is kept, with which the same crash can be seen again as often a
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -27,12 +28,14 @@ from subord.sim.draw import draw
 from subord.sim.play import Play, Played
 from subord.sim.scenario import Scenario
 from subord.sim.seen import percentile
+from subord.sim.tight import BOUNDS
 
 SEEDS_AT_ONCE = 8  # handed to a process in one piece
 PIECES_AHEAD = 4  # for each process
 SLOWEST_SHOWN = 3
 SEEDS_MAX = 1_000_000  # all verdicts are kept
 JOBS_MAX = 256
+GARBAGE_MAX = 50_000  # new objects between two looks for circles of them: Python's own choice costs an eighth more
 
 TryAll = Callable[[tuple[int, ...]], "list[Verdict]"]
 
@@ -48,6 +51,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     healed_s: float = 0.0
     settled_s: float = 0.0
     bound_s: float = 0.0
+    shares: dict[str, float] = {}
     cpu_s: float = 0.0
 
 
@@ -94,12 +98,18 @@ def _passed(seed: int, nodes: int, played: Played, cpu_s: float) -> Verdict:
         healed_s=healed.whole_s,
         settled_s=healed.settled_s,
         bound_s=healed.bound_s,
+        shares=played.shares,
         cpu_s=cpu_s,
     )
 
 
 def _try_seeds(mapping: MappingName, aim: Aim, seeds: tuple[int, ...]) -> list[Verdict]:
-    return [try_seed(seed, mapping, aim) for seed in seeds]
+    before = gc.get_threshold()
+    gc.set_threshold(GARBAGE_MAX, *before[1:])
+    try:
+        return [try_seed(seed, mapping, aim) for seed in seeds]
+    finally:
+        gc.set_threshold(*before)
 
 
 def run(
@@ -173,26 +183,40 @@ def replay(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> str:
 
 
 def report(summary: Summary) -> list[str]:
-    """For people: what failed and how to see it again, and how long healing took."""
+    """For people: what failed and how to see it again, and the totals."""
     lines = []
     for each in summary.failed:
         lines += [
             f"seed {each.seed} ({each.nodes} nodes): {each.text}",
             f"  {replay(each.seed, summary.mapping, summary.aim)}",
         ]
+    return lines + totals(summary)
+
+
+def totals(summary: Summary) -> list[str]:
+    """For people: how many failed, how dear they were, and how long healing took."""
     passed = [each for each in summary.verdicts if not each.broken]
     counts = Counter(each.broken for each in summary.failed)
     broken = ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
-    lines.append(f"{len(summary.verdicts)} seeds in {summary.lasted_s:.0f} s; failed: {broken}")
+    lines = [f"{len(summary.verdicts)} seeds in {summary.lasted_s:.0f} s; failed: {broken}"]
     if passed:
         events, nodes = sum(each.events for each in passed), [each.nodes for each in passed]
         shares = sorted(each.settled_s / each.bound_s for each in passed if each.bound_s)
         lines.append(f"{min(nodes)} to {max(nodes)} nodes, {events} events checked")
         slowest = sorted(passed, key=lambda each: -each.cpu_s)[:SLOWEST_SHOWN]
         lines.append("slowest: " + ", ".join(f"seed {each.seed} {each.cpu_s:.1f} s" for each in slowest))
-        told = ", ".join(f"{name} {100 * value:.0f} %" for name, value in spread(shares).items())
-        lines.append(f"share of its bound that the last change of place took: {told}")
+        lines.append(f"share of its bound that the last change of place took: {_told(shares)}")
+        lines += [f"share of the tight bound {name}: {_told(used)}" for name, used in tight_shares(passed).items()]
     return lines
+
+
+def _told(shares: Sequence[float]) -> str:
+    return ", ".join(f"{name} {100 * value:.0f} %" for name, value in spread(shares).items())
+
+
+def tight_shares(passed: Sequence[Verdict]) -> dict[str, list[float]]:
+    """By the name of each tight bound, ascending: what share of it was used where it judges."""
+    return {name: sorted(each.shares[name] for each in passed if name in each.shares) for name in BOUNDS}
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

@@ -23,9 +23,23 @@ class Violation(Exception):  # noqa: N818 - the name says what it is
 
 
 class Checker(ABC):
-    """One invariant. `before` may remember something for `after`; both see only the node that was touched."""
+    """One invariant. `before` may remember something for `after`; both see only the node that was touched.
+
+    What a checker says of itself here decides which events it is shown: one that judges nothing but answers to a
+    message is not called for all the others.
+    """
 
     name = ""
+    before_of: tuple[type, ...] = ()  # kinds of event that `before` looks at
+    after_of: tuple[type, ...] | None = None  # kinds of event or message that `after` looks at; None: all
+    after_actions = False  # besides those `after` looks at every event that the node answers with actions
+
+    def woke(self, _world: World, _position: Position) -> None:  # noqa: B027 - few look at it
+        """The node handles its next event later than `own_sleep_s` after its deadline: it slept. Before `before`."""
+
+    def looks_after(self, kind: type, *, acted: bool) -> bool:
+        """Is `after` to be called for an event, or a message, of this kind?"""
+        return self.after_of is None or kind in self.after_of or (self.after_actions and acted)
 
     def before(self, _world: World, _position: Position, _event: Event) -> object:
         return None

@@ -19,7 +19,7 @@ from subord.sim.kinds import CLUSTERS, LARGE, USUAL, Dealer, kinds_of
 from subord.sim.measures import measured
 from subord.sim.scenario import Cluster, Scenario, folded
 
-SIZES = ((0.75, 2, 16), (0.96, 17, 50), (0.992, 51, 150), (0.999, 151, 500), (1.0, 501, 2000))
+SIZES = ((0.8, 2, 16), (0.975, 17, 50), (0.995, 51, 150), (0.9995, 151, 500), (1.0, 501, 2000))
 """(up to this share of seeds, smallest, largest): large clusters are dear, small ones have most corners."""
 FANOUTS = (2, 2, 2, 3, 3, 4, 8, 16, 64)
 TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")

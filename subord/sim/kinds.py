@@ -11,11 +11,13 @@ from random import Random
 from typing import Literal
 
 from subord.core.view import Position
-from subord.sim import masses, persisting, scenario
+from subord.sim import masses, members, persisting, scenario
+from subord.sim.aim import NODES_MAX
 from subord.sim.scenario import Cluster, Step, folded
 
-LARGE = 150  # from so many nodes on there are fewer steps: each is dear
-STEPS_MAX = 20
+LARGE = 150  # a cluster of more nodes is dense, or a list
+STEPS = ((16, 20), (50, 12), (LARGE, 8), (NODES_MAX, 4))
+"""(up to so many nodes, steps at most): what a step costs grows with the nodes."""
 PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
 ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random", "random")
 BABBLES: tuple[Literal["malformed", "oversized", "version", "terms"], ...] = (
@@ -51,6 +53,10 @@ LARGER: dict[str, Make] = {
     "set-back": persisting.set_back,
     "old-disk": persisting.old_disk,
     "moved": persisting.moved,
+    "liars": members.liars,
+    "misfits": members.misfits,
+    "releases": members.releases,
+    "twins": members.twins,
 }
 """Disasters of several steps, or of a large share of the nodes, or that last."""
 LARGER_WEIGHT = 4
@@ -58,18 +64,18 @@ CLUSTERS = ("one-guest", "wide", "ipv6", "sparse")
 """Not disasters but clusters: clusters.py."""
 EXCLUDED: frozenset[str] = frozenset(
     {
-        *("flip", "sparse", "moved", "set-back", "flapping", "hours"),
+        *("sparse", "flapping", "hours"),
         *("steady-weather", "steady-partition", "lossy-links", "slow-links", "small-mtu", "pairs"),
     }
 )
 """Drawn only by name: they are little tried, or cost much."""
 KINDS = (*USUAL, *LARGER, *CLUSTERS)
-MORE_SHARE = 0.5  # of the seeds draw more than the usual
+MORE_SHARE = 0.4  # of the seeds draw more than the usual
 MORE_MAX = 3
 
 
 def kinds_of(seed: int) -> tuple[str, ...]:
-    """What a seed draws when nobody names kinds: the usual ones, and in half of the seeds a few of the others."""
+    """What a seed draws when nobody names kinds: the usual ones, and in two of five seeds a few others."""
     chance = Random(f"{seed}/kinds")
     if chance.random() >= MORE_SHARE:
         return USUAL
@@ -89,7 +95,7 @@ class Dealer:
     def steps(self) -> list[Step]:
         """A start, and some disasters with pauses between them. The player mends everything at the end."""
         found = self._starts()
-        steps_max = STEPS_MAX if len(self._positions) <= LARGE else STEPS_MAX // 4
+        steps_max = next(most for up_to, most in STEPS if len(self._positions) <= up_to)
         for _ in range(self._chance.randint(1, steps_max)):
             found += self._disaster()
             pause_s = self._chance.choice(PAUSES_S)

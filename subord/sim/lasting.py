@@ -83,4 +83,43 @@ class Restore(StepBase, frozen=True, tag="restore"):
     nodes: Selector
 
 
-Lasting: TypeAlias = Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore
+LieName = Literal["ages", "rows", "hides", "boots"]
+
+
+class Lie(StepBase, frozen=True, tag="lie"):
+    """Until the next `mend` these nodes say what is false, and start again then. Simulator only.
+
+    `ages` says that nodes have stood where they stand for no time, or for longer than can be; `rows` lists nodes
+    that are elsewhere; `hides` leaves out the branch; `boots` counts the own starts higher with every message.
+    """
+
+    nodes: Selector
+    what: LieName
+
+
+class Refit(StepBase, frozen=True, tag="refit"):
+    """These daemons start again with settings that the others refuse, until the next `mend`. Simulator only."""
+
+    nodes: Selector
+    fanout: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # not given: that of the cluster
+    guest_slots: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # not given: those of the cluster
+    timing: Literal["", "lab", "lan", "wan"] = ""  # not given: that of the cluster
+
+
+class Release(StepBase, frozen=True, tag="release"):
+    """From its next start the daemon of these nodes is of another release. Simulator only.
+
+    A later one speaks a pretended version 3 of the wire besides version 1.
+    """
+
+    nodes: Selector
+    later: bool = True
+
+
+class Twin(StepBase, frozen=True, tag="twin"):
+    """Until the next `mend` each of these addresses has two hosts with a daemon. Simulator only."""
+
+    nodes: Selector
+
+
+Lasting: TypeAlias = Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore | Lie | Refit | Release | Twin

@@ -49,7 +49,10 @@ def silence_s(settings: Settings) -> float:
 
 
 def tables(settings: Settings, position: Position, nodes: int) -> dict[str, float]:
-    """Entries of every table of a node in a cluster where `nodes` addresses have had a daemon."""
+    """Entries of every table of a node in a cluster where `nodes` addresses have had a daemon.
+
+    A flipped bit can name one more, so `nodes` counts each of them as well.
+    """
     slots = home_slots(settings, position) + settings.guest_slots
     return {
         "subordinates": slots,

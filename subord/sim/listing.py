@@ -49,7 +49,7 @@ class ListedAllTheTime(Checker):
             since, level = since_of[above]
             for below in world.nodes[above].leading.slots.taken:
                 at = self._held_since(world, above, below)
-                if at is not None and below not in since_of:
+                if at is not None and below not in since_of and below not in world.strange:
                     since_of[below] = max(since, at), level + 1
                     line.append(below)
         batches = ceil(len(since_of) / limits.ROWS_OF_A_BEAT)
@@ -80,6 +80,7 @@ class NewcomersBelongByRank(Checker):
     """A root tells whom it does not list the level where it stands in a full tree of all listed, in order of rank."""
 
     name = "S12"
+    after_of = (Ask,)
 
     def after(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object

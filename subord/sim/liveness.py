@@ -166,7 +166,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 class Healed(msgspec.Struct, frozen=True, kw_only=True):
     """How long it took, in seconds after the last fault."""
 
-    whole_s: float  # L1 to L3 held
+    first_s: float  # L1 and L3 held for a moment
+    whole_s: float  # L1 to L3 held from then on
     settled_s: float  # the last change of place
     bound_s: float
 
@@ -209,13 +210,17 @@ def demand_healing(world: World) -> Healed:
     """Let time pass until L1 to L5 hold. Raises Violation when one does not within its bound."""
     living = list(world.living())
     if not living:
-        return Healed(whole_s=0.0, settled_s=0.0, bound_s=0.0)
+        return Healed(first_s=0.0, whole_s=0.0, settled_s=0.0, bound_s=0.0)
     bounds = bounds_of(world, living)
     began = world.now
     until = began + bounds.whole_s
+    first_at: float | None = None
     whole_at: float | None = None
     while True:
         found = complaint(world, paths=True)
+        is_first = first_at is None and (found is None or found[0] == "L2")
+        if is_first and complaint(world, home=False, paths=True) is None:
+            first_at = world.now
         if found is None:
             whole_at = world.now if whole_at is None else whole_at
             if world.now - max(world.moved_at, whole_at) >= bounds.quiet_s:
@@ -228,9 +233,13 @@ def demand_healing(world: World) -> Healed:
             raise Violation("L4", world.now, f"a leader changed {world.moved_at - began:.1f} s after the last fault")
         world.run(LOOK_EVERY_S)
     _demand_rest(world, len(living), bounds)
+    assert first_at is not None
     assert whole_at is not None
     return Healed(
-        whole_s=max(0.0, whole_at - began), settled_s=max(0.0, world.moved_at - began), bound_s=bounds.whole_s
+        first_s=first_at - began,
+        whole_s=max(0.0, whole_at - began),
+        settled_s=max(0.0, world.moved_at - began),
+        bound_s=bounds.whole_s,
     )
 
 

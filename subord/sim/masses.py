@@ -15,7 +15,9 @@ from subord.sim.scenario import Cluster, Step, folded
 SHARES = (0.2, 0.3, 0.5, 0.8, 0.95, 1.0)
 AWAY_S = (0.2, 1.0, 5.0, 20.0)
 RACKS = (4, 8, 16, 40)
-ROLLING_MAX = 24  # nodes of one rolling restart: each is three steps
+ROLLINGS = (3, 8, 8, 16)  # nodes of one rolling restart: each is three steps
+ROLLING_LARGE = 3  # the same where each step is dear
+LARGE = 50
 ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random")
 
 
@@ -67,8 +69,9 @@ def power(chance: Random, _positions: list[Position], _cluster: Cluster) -> list
 
 def rolling(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """One after the other is stopped and started, as by an upgrade of all hosts."""
-    start = chance.randrange(max(1, len(positions) - ROLLING_MAX + 1))
-    row = positions[start : start + ROLLING_MAX]
+    count = chance.choice(ROLLINGS) if len(positions) <= LARGE else ROLLING_LARGE
+    start = chance.randrange(max(1, len(positions) - count + 1))
+    row = positions[start : start + count]
     order = chance.choice(ORDERS)
     if order == "reverse":
         row.reverse()

@@ -14,6 +14,7 @@ class LowerRanksLead(Checker):
     """No cycle: a leader ranks below whoever follows it, seen from both ends."""
 
     name = "S1"
+    before_of = (Performance,)
 
     def __init__(self) -> None:
         self._seen: dict[Position, object] = {}
@@ -51,12 +52,12 @@ class LowerRanksLead(Checker):
             return
         self._seen[position] = state
         self._demand_truth(world, position, node)
-        for below in node.leading.slots.taken:
+        for below in sorted(node.leading.slots.taken.keys() - world.strange):
             other = world.nodes.get(below)
             if other is not None and _followed(world, other) == position:
                 self._demand_order(world, position, below)
         above = _followed(world, node)
-        if above and position in world.nodes[above].leading.slots.taken:
+        if above and above not in world.strange and position in world.nodes[above].leading.slots.taken:
             self._demand_order(world, above, position)
         line = [position]
         while above:

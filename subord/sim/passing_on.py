@@ -22,6 +22,7 @@ class FitToBePassedOn(Checker):
     """The beats with which a node would report its whole subtree are read by its leader, now and after idle time."""
 
     name = "S13"
+    after_of = (Beat,)
 
     def __init__(self) -> None:
         self._news = 0

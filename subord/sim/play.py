@@ -18,16 +18,34 @@ from subord.core.messages import Propose, Terms, Wish
 from subord.core.phases import Phase
 from subord.core.settings import Settings
 from subord.core.view import Position
-from subord.sim import oracle, scenario
+from subord.sim import oracle, scenario, tight
 from subord.sim.babble import datagram
 from subord.sim.checker import Violation
-from subord.sim.lasting import Flap, Flip, Image, Lasting, Link, Replay, Restore, SetBack, Settle
+from subord.sim.lasting import (
+    Flap,
+    Flip,
+    Image,
+    Lasting,
+    Lie,
+    Link,
+    Refit,
+    Release,
+    Replay,
+    Restore,
+    SetBack,
+    Settle,
+    Twin,
+)
+from subord.sim.later import BOTH
+from subord.sim.lies import wire_of
 from subord.sim.liveness import Healed, complaint, demand_healing, demand_wholeness
 from subord.sim.safety import Referees
 from subord.sim.scenario import Scenario, Step
 from subord.sim.seen import Seen, Seer
+from subord.sim.twins import Twins
 from subord.sim.weather import Roadblock
 from subord.sim.world import World
+from subord.wire import WIRE
 
 LOOK_EVERY_S = 0.01
 QUIET_S = 1.0  # nobody moves for so long, or it was not whole yet
@@ -54,6 +72,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
     seen: tuple[Seen, ...]
     healed: Healed
+    shares: dict[str, float]  # of the tight bounds, by name; of clusters that they do not judge none
     lasted_s: float
     events: int
     datagrams: int
@@ -79,22 +98,29 @@ class Play:
             self.world.watcher = Referees(self.settings)
         self.say = say
         self._chance = Random(f"{script.seed}/play")
+        self._watch = tight.Watch(self.world)
         self._seer = Seer(self.world)
         self._seen: list[Seen] = []
         self.cast = scenario.positions_of(script.cluster)
         self._faulty_until = 0.0
         self._vanished: set[Position] = set()
+        self._liars: set[Position] = set()
+        self._releases: dict[Position, bool] = {}  # is it a later one? Counts at the next start
+        self._twins = Twins(self.world, script.seed)
 
     def run(self) -> Played:
-        """All steps, then peace, then L1 to L5. Raises Violation."""
+        """All steps, then peace, then L1 to L10. Raises Violation."""
         for number, step in enumerate(self.script.steps, 1):
             self.say(f"step {number}: {_shown(step)}")
             self._do(step)
         self._make_peace()
+        start = self._watch.begin()
         healed = demand_healing(self.world)
+        shares = tight.demand(self.settings, start, self._watch.used(healed), self.world.now)
         return Played(
             seen=tuple(self._seen),
             healed=healed,
+            shares=shares,
             lasted_s=self.world.now,
             events=self.world.events,
             datagrams=self.world.sent.total(),
@@ -168,6 +194,14 @@ class Play:
                 self._each(step.nodes, world.disks.image, among=self.cast)
             case Restore():
                 self._each(step.nodes, world.disks.restore, among=self.cast)
+            case Lie():
+                self._each(step.nodes, lambda p: self._lie(p, step))
+            case Refit():
+                self._refit(step)
+            case Release():
+                self._releases.update(dict.fromkeys(self._named(step.nodes), step.later))
+            case Twin():
+                self._each(step.nodes, self._twins.begin)
             case _:
                 assert_never(step)
 
@@ -204,6 +238,8 @@ class Play:
             address = oracle.address_of(self.settings, position)
             found = self.settings.network.position_of(address) or 0
             self.world.houses[found] = position
+            if found in self._releases:
+                self.world.wires[found] = BOTH if self._releases.pop(found) else WIRE
             self.world.start(found)
 
     def _restart(self, step: scenario.Restart) -> None:
@@ -244,6 +280,33 @@ class Play:
         self.world.transit.mend()
         self.world.hosts |= self._vanished
         self._vanished.clear()
+        self._twins.end()
+        wrong = {*self._liars, *self.world.own_settings}
+        for position in self._liars:
+            self.world.wires[position] = WIRE
+        self.world.own_settings.clear()
+        self._liars.clear()
+        self._start_again(sorted(wrong & self.world.nodes.keys()))
+
+    def _start_again(self, positions: Iterable[Position]) -> None:
+        for position in positions:
+            self._crash(position)
+            self._start_one(position)
+
+    def _lie(self, position: Position, step: Lie) -> None:
+        self._liars.add(position)
+        self.world.strange.add(position)
+        self.world.wires[position] = wire_of(
+            step.what, position, tuple(self.world.boots), Random(f"{self.script.seed}/{position}")
+        )
+
+    def _refit(self, step: Refit) -> None:
+        wanted = {"fanout": step.fanout, "guest_slots": step.guest_slots, "timing_name": step.timing}
+        changed = {name: value for name, value in wanted.items() if value}
+        named = self._named(step.nodes, tuple(self.world.nodes))
+        other = msgspec.structs.replace(self.settings, **changed)
+        self.world.own_settings.update(dict.fromkeys(named if other != self.settings else (), other))
+        self._start_again(named)
 
     def _slow(self, position: Position, step: scenario.Slow, until: float) -> None:
         world = self.world
@@ -367,7 +430,10 @@ class Play:
         self._mend()
         for position in sorted(world.paused):
             world.resume(position)
-        world.run(2 * self.settings.timing.answer_s)  # those who were leaving are gone
+        world.run(2 * self.settings.timing.answer_s)
+        while any(node.phase is Phase.LEAVING for node in world.nodes.values()):
+            world.run(LEAVING_S)
+        world.run(2 * LEAVING_S)  # those that were to start when they had gone have started: the last fault
 
 
 def _shown(step: Step) -> str:

@@ -45,6 +45,7 @@ COUNT_EVERY = 64
 SIZES_EVERY = 16  # events between two looks at the sizes of tables
 ACTIONS_PER_SLOT_MAX, ACTIONS_MAX = 8, 256  # what one event may ask for
 ASKED_PER_S_MAX, SAME_ASKED_PER_S_MAX = 128, 16
+SAID_TO_ALL = (Versions, Announce, Ask)  # no word from a neighbour
 
 
 class CountedOnce(Checker):
@@ -56,6 +57,7 @@ class CountedOnce(Checker):
     """
 
     name = "S2"
+    before_of = (Start, Received)
 
     def __init__(self, settings: Settings) -> None:
         # An alarm may ring late by what does not count as sleep.
@@ -68,17 +70,17 @@ class CountedOnce(Checker):
         self._revisions: dict[Position, int] = {}
 
     def before(self, world: World, position: Position, event: Event) -> object:
-        node = world.nodes[position]
         if isinstance(event, Start):
-            self._heard_at[position] = world.now
-        if isinstance(event, Received) and event.source and not isinstance(event.message, Versions | Announce | Ask):
+            self._heard_at[position] = self._woke_at[position] = world.now
+        elif isinstance(event, Received) and event.source and type(event.message) not in SAID_TO_ALL:
             self._note_deaf(world, position)
             self._heard_at[position] = world.now
             if isinstance(event.message, Beat | Propose):
                 self._spoke_at[event.source, position] = world.now
-        if isinstance(event, Start) or world.clock(position) > node.deadline + node.context.timing.own_sleep_s:
-            self._woke_at[position] = world.now
         return None
+
+    def woke(self, world: World, position: Position) -> None:
+        self._woke_at[position] = world.now
 
     def _note_deaf(self, world: World, position: Position) -> None:
         if world.now - self._heard_at.get(position, -inf) > self._deaf_s:
@@ -104,7 +106,9 @@ class CountedOnce(Checker):
 
     def _demand_mutual(self, world: World, position: Position, node: Node) -> None:
         for listed in node.leading.slots.taken:
-            if listed in world.nodes and world.leader_of(listed) == position:
+            other = world.nodes.get(listed)
+            leader = None if other is None else other.following.leader
+            if (leader is not None and leader.position == position) or listed in world.strange:
                 continue
             last = max(self._spoke_at.get((listed, position), -inf), self._woke_at.get(position, -inf))
             silences = 2 if self._deaf_at.get(position, -inf) >= last else 1
@@ -125,10 +129,11 @@ class BoundedFanOut(Checker):
         node = world.nodes.get(position)
         if node is None:
             return
-        taken, settings = tuple(node.leading.slots.taken), node.context.settings
+        taken = tuple(node.leading.slots.taken)
         if taken == self._counted.get(position):
             return
         self._counted[position] = taken
+        settings = node.context.settings
         if not settings.has_homes:
             if len(taken) > settings.fanout + settings.guest_slots:
                 self.complain(world, f"{position} leads {len(taken)}: {sorted(taken)}")
@@ -182,6 +187,9 @@ class BoundedTables(Checker):
     def after(
         self, world: World, position: Position, _event: Event, actions: Sequence[Action], _token: object
     ) -> None:
+        is_its_turn = world.events % SIZES_EVERY == 0
+        if not is_its_turn and len(actions) <= ACTIONS_MAX:
+            return
         node = world.nodes.get(position)
         if node is None:
             return
@@ -189,9 +197,9 @@ class BoundedTables(Checker):
         slots_max = home_slots(settings, position) + settings.guest_slots
         if len(actions) > ACTIONS_PER_SLOT_MAX * slots_max + ACTIONS_MAX:
             self.complain(world, f"{position} did {len(actions)} things at once")
-        if world.events % SIZES_EVERY:
+        if not is_its_turn:
             return
-        most = limits.tables(settings, position, world.nodes_ever)
+        most = limits.tables(settings, position, world.nodes_ever + world.transit.flips)
         for table, size in table_sizes(node).items():
             if size > most[table]:
                 self.complain(world, f"{position} keeps {size} {table}, at most {most[table]} are allowed")
@@ -222,9 +230,13 @@ class WrongWordsChangeNothing(Checker):
 
 
 class EveryBeatIsAnswered(Checker):
-    """A beat gets an echo, or the word that its sender is a stranger: nobody waits in silence."""
+    """A beat gets an echo, or the word that its sender is a stranger: nobody waits in silence.
+
+    A beat in which a flipped bit names a position outside the network is dropped; the sender repeats it.
+    """
 
     name = "S8"
+    after_of = (Beat,)
 
     def after(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object
@@ -232,7 +244,7 @@ class EveryBeatIsAnswered(Checker):
         if not isinstance(event, Received) or not isinstance(event.message, Beat) or event.source in (None, position):
             return
         node = world.nodes.get(position)
-        if node is None or node.phase is Phase.GONE:
+        if node is None or node.phase is Phase.GONE or _highest_named(event.message) > world.settings.network.size:
             return
         answered = (
             isinstance(each, Send) and each.target == event.source and isinstance(each.message, Echo | Stranger)
@@ -240,6 +252,12 @@ class EveryBeatIsAnswered(Checker):
         )
         if not any(answered):
             self.complain(world, f"{position} does not answer the beat of {event.source}")
+
+
+def _highest_named(beat: Beat) -> Position:
+    """Of the positions of its rows, and of those that have gone."""
+    rows = (position for row in beat.changes for position in (row.position, row.leader))
+    return max((*rows, *beat.gone), default=0)
 
 
 class NobodyAsksForEver(Checker):
@@ -250,6 +268,8 @@ class NobodyAsksForEver(Checker):
     """
 
     name = "S9"
+    after_of = ()
+    after_actions = True
 
     def __init__(self) -> None:
         self._asked_at: dict[Position, deque[float]] = {}
@@ -264,7 +284,8 @@ class NobodyAsksForEver(Checker):
                 times = self._asked_at.setdefault(position, deque(maxlen=ASKED_PER_S_MAX))
                 same = self._same_at.setdefault(pair, deque(maxlen=SAME_ASKED_PER_S_MAX))
                 self._note(world, position, "others", times)
-                self._note(world, position, str(each.target), same)
+                if each.target not in world.strange:  # a liar can make a loop; the limit for all together holds
+                    self._note(world, position, str(each.target), same)
 
     def _note(self, world: World, position: Position, whom: str, times: deque[float]) -> None:
         times.append(world.now)
@@ -273,14 +294,19 @@ class NobodyAsksForEver(Checker):
 
 
 class Referees:
-    """All of them, for one world (see world.Watcher)."""
+    """All of them, for one world (see world.Watcher). Each is shown the events that it can judge, and no others.
+
+    Members that lie, addresses with two hosts, and nodes with settings of their own are not judged.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        self._once, self._lives, self._words = CountedOnce(settings), LaterLivesOnly(), WrongWordsChangeNothing()
-        self._overtaken = OverTakenWords()
-        self._early = (self._once, LowerRanksLead(), SleeperJudgesNobody(), PlacesAreGivenBack())
-        self._always = (
-            *self._early,
+        self._sleep_s = settings.timing.own_sleep_s
+        self._lives, self._words, self._overtaken = LaterLivesOnly(), WrongWordsChangeNothing(), OverTakenWords()
+        self._always: tuple[Checker, ...] = (
+            CountedOnce(settings),
+            LowerRanksLead(),
+            SleeperJudgesNobody(),
+            PlacesAreGivenBack(),
             BoundedFanOut(),
             BoundedTables(),
             EveryBeatIsAnswered(),
@@ -289,12 +315,22 @@ class Referees:
             NewcomersBelongByRank(),
             FitToBePassedOn(),
         )
+        self._early: dict[type, tuple[Checker, ...]] = {}
+        self._late: dict[tuple[type, bool], tuple[Checker, ...]] = {}
 
-    def before(self, world: World, position: Position, event: Event) -> tuple[object, object, object]:
-        for checker in self._early:
+    def before(self, world: World, position: Position, event: Event) -> tuple[object, object, object] | None:
+        if world.clock(position) > world.nodes[position].deadline + self._sleep_s:
+            for checker in self._always:
+                checker.woke(world, position)
+        kind = type(event)
+        early = self._early.get(kind)
+        if early is None:
+            early = self._early[kind] = tuple(each for each in self._always if kind in each.before_of)
+        for checker in early:
             checker.before(world, position, event)
-        if not isinstance(event, Received | Unreadable):
-            return None, None, None
+        is_judged = position not in world.strange and position not in world.own_settings
+        if not is_judged or (kind is not Received and kind is not Unreadable):
+            return None
         older = self._lives.before(world, position, event)
         return older, self._words.before(world, position, event), self._overtaken.before(world, position, event)
 
@@ -304,13 +340,24 @@ class Referees:
         position: Position,
         event: Event,
         actions: Sequence[Action],
-        token: tuple[object, object, object],
+        token: tuple[object, object, object] | None,
     ) -> None:
-        for checker in self._always:
+        if position in world.strange or position in world.own_settings:
+            return
+        kind = type(event.message) if isinstance(event, Received) else type(event)
+        key = kind, bool(actions)
+        late = self._late.get(key)
+        if late is None:
+            late = tuple(each for each in self._always if each.looks_after(kind, acted=bool(actions)))
+            self._late[key] = late
+        for checker in late:
             checker.after(world, position, event, actions, None)
+        if token is None:
+            return
         older, wrong, overtaken = token
         if older is not None:
             self._lives.after(world, position, event, actions, older)
         if wrong is not None:
             self._words.after(world, position, event, actions, wrong)
-        self._overtaken.after(world, position, event, actions, overtaken)
+        if kind is Beat or kind is Propose:
+            self._overtaken.after(world, position, event, actions, overtaken)

@@ -32,12 +32,26 @@ from subord.core.settings import MappingName, NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim import fit
 from subord.sim.cast import NODES_MAX, Cast, ScenarioError, folded, listed
-from subord.sim.lasting import Flap, Flip, Image, Link, Replay, Restore, SetBack, Settle
+from subord.sim.lasting import (
+    Flap,
+    Flip,
+    Image,
+    Lie,
+    Link,
+    Refit,
+    Release,
+    Replay,
+    Restore,
+    SetBack,
+    Settle,
+    Twin,
+)
 from subord.sim.step_types import LIKE, SELECTOR_MAX, Seconds, Selector, Share, StepBase
 
 # Of other modules, for users of scenarios:
 __all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "folded"]
 __all__ += ["Flap", "Flip", "Image", "Link", "Replay", "Restore", "SetBack", "Settle"]
+__all__ += ["Lie", "Refit", "Release", "Twin"]
 
 STEPS_MAX = 10_000
 NODES_TIMES_STEPS_MAX = 10_000_000
@@ -268,6 +282,10 @@ Step: TypeAlias = (
     | SetBack
     | Image
     | Restore
+    | Lie
+    | Refit
+    | Release
+    | Twin
 )
 
 

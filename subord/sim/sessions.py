@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from subord.core.events import Action, Event, Received, Send
-from subord.core.messages import Accept, Beat, Echo, Goodbye, Propose
+from subord.core.messages import Accept, Beat, Echo, Goodbye, Propose, Stranger
 from subord.core.phases import Phase
 from subord.core.view import Incarnation, Position
 from subord.sim.checker import Checker
@@ -19,7 +19,10 @@ Session = tuple[Incarnation, int]
 
 
 class OverTakenWords(Checker):
-    """What a subordinate said before its last accepted proposal, or before its last beat, changes nothing."""
+    """What a subordinate said before its last accepted proposal, or before its last beat, changes nothing.
+
+    That holds until the leader ends the session by `Stranger`.
+    """
 
     name = "S4"
 
@@ -60,6 +63,10 @@ class OverTakenWords(Checker):
                 self._sessions[pair], self._numbers[pair] = session, message.exchange
         elif isinstance(message, Beat) and any(isinstance(each, Echo) for each in said):
             self._numbers[pair] = max(self._numbers.get(pair, 0), message.number)
+        elif isinstance(message, Beat) and any(isinstance(each, Stranger) for each in said):
+            # The leader has ended the session, because damaged numbers or rows put it out of step (section 5). All
+            # is reported anew, so nothing that was said in it can be overtaken any more.
+            self._sessions.pop(pair, None)
 
 
 class PlacesAreGivenBack(Checker):
@@ -69,15 +76,15 @@ class PlacesAreGivenBack(Checker):
     """
 
     name = "S2"
+    after_of = (Accept,)
+    after_actions = True
 
     def __init__(self) -> None:
         self._proposed_at: dict[tuple[Position, Position], float] = {}
         self._woke_at: dict[Position, float] = {}
 
-    def before(self, world: World, position: Position, _event: Event) -> object:
-        if world.clock(position) > world.nodes[position].deadline + world.settings.timing.own_sleep_s:
-            self._woke_at[position] = world.now
-        return None
+    def woke(self, world: World, position: Position) -> None:
+        self._woke_at[position] = world.now
 
     def after(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object

@@ -13,6 +13,7 @@ from subord.core.events import (
     Received,
     RoundTrip,
     Send,
+    Start,
     SubordinateLost,
     Unreachable,
 )
@@ -46,19 +47,31 @@ class SleeperJudgesNobody(Checker):
     """
 
     name = "S7"
+    before_of = (Start, Received, EdgeClosed, Unreachable)
+    after_of = ()
+    after_actions = True
 
     def __init__(self) -> None:
         self._lives: dict[Position, _Life] = {}
 
-    def before(self, world: World, position: Position, event: Event) -> object:
-        node, now = world.nodes[position], world.clock(position)
-        life = self._lives.get(position)
-        if life is None or life.node is not node:
+    def _life(self, world: World, position: Position, now: float) -> _Life:
+        """Of the node that is there, or was until it answered this event."""
+        node, life = world.nodes.get(position), self._lives.get(position)
+        if life is None or (life.node is not node and node is not None):
+            assert node is not None
             life = self._lives[position] = _Life(node, now)
-        if now > node.deadline + world.settings.timing.own_sleep_s:
-            life.woke_at = now
-            life.cut_above_at.clear()
-            life.cut_below_at.clear()
+        return life
+
+    def woke(self, world: World, position: Position) -> None:
+        now = world.clock(position)
+        life = self._life(world, position, now)
+        life.woke_at = now
+        life.cut_above_at.clear()
+        life.cut_below_at.clear()
+
+    def before(self, world: World, position: Position, event: Event) -> object:
+        now = world.clock(position)
+        life = self._life(world, position, now)
         if isinstance(event, Received):
             life.heard_at = now
         elif isinstance(event, EdgeClosed | Unreachable):
@@ -69,7 +82,8 @@ class SleeperJudgesNobody(Checker):
     def after(
         self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object
     ) -> None:
-        life, now = self._lives[position], world.clock(position)
+        now = world.clock(position)
+        life = self._life(world, position, now)
         for each in actions:
             if isinstance(each, LeaderLost):
                 self._judge(world, position, life, each.leader, each)

@@ -10,7 +10,7 @@ import platform
 from typing import Any
 
 from subord import __version__
-from subord.sim.campaign import Summary, spread
+from subord.sim.campaign import Summary, spread, tight_shares
 
 
 def document(summary: Summary, first: int, jobs: int | None) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def document(summary: Summary, first: int, jobs: int | None) -> dict[str, Any]:
         "jobs": jobs or len(os.sched_getaffinity(0)),
         "settled_s": _rounded(settled),
         "settled_share": _rounded(shares),
+        "tight_shares": {name: _rounded(used) for name, used in tight_shares(passed).items()},
         "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()},
     }
 

@@ -38,6 +38,7 @@ class Transit:
     def __init__(self, chance: Random) -> None:
         self._chance = chance
         self.rules: list[_Rule] = []
+        self.flips = 0  # bits flipped so far
 
     def add(
         self, sources: Iterable[Position], targets: Iterable[Position], until: float, step: Link | Replay | Flip
@@ -68,7 +69,11 @@ class Transit:
                 again = [(delay_s + step.later_s, d) for delay_s, d in copies if chance.random() < step.share]
                 return copies + again
             case Flip():
-                return [(delay_s, flipped(d, chance) if chance.random() < step.share else d) for delay_s, d in copies]
+                return [(delay_s, self._flipped(d) if chance.random() < step.share else d) for delay_s, d in copies]
+
+    def _flipped(self, data: bytes) -> bytes:
+        self.flips += 1
+        return flipped(data, self._chance)
 
     def _is_lost(self, link: Link, data: bytes) -> bool:
         return bool(link.mtu and len(data) > link.mtu) or self._chance.random() < link.loss

@@ -1,8 +1,7 @@
 """A whole cluster on one heap: the unchanged core, the real wire, and a clock that only this file turns.
 
-Intuition: a toy town with one postman and one clock. Letters take a moment, some are lost in bad weather, and every
-letter is really written and read (subord.wire), so that nothing passes here that would not fit a datagram. When the
-hands of the clock are moved to the next thing that happens, nobody in the town can tell that no time has passed.
+Every message is really written and read (subord.wire), so that nothing passes here that would not fit a datagram.
+The clock moves to the next thing that happens, and no node can tell that no time has passed.
 
 Everything is decided by the seed: the same seed gives the same run on any machine.
 """
@@ -86,6 +85,7 @@ class World:
         self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
         self.start_with = Start()
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
+        self.strange: set[Position] = set()  # members that lie or have lied, and addresses of two hosts: not judged
         self.wires: defaultdict[Position, Wire] = defaultdict(lambda: WIRE)  # of some tests others
         self.houses: dict[Position, int] = {}  # numbers of addresses as the oracle counts; missing: the position
         self.weather = Weather(Random(f"{seed}/network"))
@@ -262,7 +262,7 @@ class World:
         self.events += 1
         for action in actions:
             if isinstance(action, Send):  # most are
-                self._post(position, action.target, action.message)
+                self.post(position, action.target, action.message)
             else:
                 self._carry_out(position, event, action)
         deadline = node.deadline
@@ -283,7 +283,7 @@ class World:
             return
         assert isinstance(event, Received)
         if event.source is not None:
-            self._post(position, event.source, action.message)
+            self.post(position, event.source, action.message)
 
     def _note(self, position: Position, notice: Notice) -> None:
         node = self.nodes.get(position)  # None: it has just left
@@ -307,7 +307,7 @@ class World:
     def _weathered(self, source: Position, target: Position, _message: Message) -> Sequence[float]:
         return self.weather.fate(source, target)
 
-    def _post(self, source: Position, target: Position, message: Message) -> None:
+    def post(self, source: Position, target: Position, message: Message) -> None:
         self.sent[type(message).__name__] += 1
         data = self.wires[source].encode(message, self.dialects[source].version_for(target))
         self.sent_bytes += len(data)

@@ -1,6 +1,6 @@
 """Daemons of two releases on real sockets: each is answered in words that it knows, sealed or in the clear.
 
-The later release is pretended (tests/helpers/later.py): it has a version 3 besides 1.
+The later release is pretended (subord/sim/later.py): it has a version 3 besides 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from random import Random
 import pytest
 import trio
 from conditions import WAIT_S_MAX, until
-from later import BOTH, LATER
 from ports import free_port
 
 from subord.core.events import Start
@@ -27,6 +26,7 @@ from subord.runtime.mail import Mail
 from subord.runtime.udp import Datagram, UdpSocket
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Sealer
+from subord.sim.later import BOTH, LATER
 from subord.wire import MAGIC, WIRE, Wire
 
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), fanout=2, timing_name="lab")

@@ -38,6 +38,7 @@ CHECKERS = (
     "prints",
     "sessions",
     "suspicion",
+    "tight",
 )
 SILENT_LEAF = """
 title = "A leaf vanishes, and comes back without its leader's knowledge"

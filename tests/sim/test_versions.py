@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from later import BOTH, LATER, ONLY_LATER
 from small_world import SmallWorld
 
 from subord.core.dialects import TELL_S
 from subord.core.messages import Message, Versions
 from subord.core.view import Position
 from subord.sim.draw import draw
+from subord.sim.later import BOTH, LATER, ONLY_LATER
 from subord.sim.play import Play
 from subord.wire import WIRE, Wire
 
@@ -190,7 +190,7 @@ def test_versions_cost_little_between_old_and_new_and_nothing_among_equals() -> 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_drawn_disasters_hold_with_old_and_new(seed: int) -> None:
-    """S1 to S9, then L1 to L5, as in the campaigns."""
+    """S1 to S13, then L1 to L10, as in the campaigns."""
     play = Play(draw(seed))
     for position in play.cast[seed % 2 :: 2]:
         play.world.wires[position] = BOTH

@@ -1,6 +1,7 @@
 """A pretended later release of the wire: besides version 1 it has a version 3, which 1 cannot read at all.
 
-Version 2 is the seal's (sealing/header.py), so 3 is what the next one will be called.
+Decided here: how a daemon of that release writes and reads. Version 2 is the seal's (sealing/header.py), so 3 is what
+the next one will be called. The bytes of version 3 are those of version 1 from behind to the front.
 """
 
 from __future__ import annotations

@@ -1,0 +1,103 @@
+"""The tight bounds: each is kept by a scenario as it is, and broken by one number more, or by a fault in the core."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from subord.core import bettering
+from subord.core.network import Network
+from subord.core.settings import MappingName, Settings
+from subord.sim import campaign, tight
+from subord.sim.checker import Violation
+from subord.sim.play import Play
+from subord.sim.scenario import read
+from subord.sim.tight import BOUNDS, Bounds, Start, Used
+
+FROM_BEHIND = """
+title = "Guests come, the highest ranks first"
+cluster = { positions = "101-140", fanout = 4, timing = "lab", announce = true }
+steps = [{ do = "start", order = "reverse", gap_s = 1.0 }, { do = "pass", s = 1.0 }]
+"""
+BEGIN = Start(
+    nodes=31,
+    levels=4,
+    is_dense=True,
+    is_met=False,
+    struck=2,
+    elsewhere_s=None,
+    guests=0,
+    losses=1,
+    behind=False,
+    level=4,
+)
+
+
+def settings(mapping: MappingName = "ip", **more: int) -> Settings:
+    network = Network.parse("10.0.0.0/24")
+    return Settings(network=network, fanout=2, mapping=mapping, timing_name="lab", **more)
+
+
+def most(bounds: Bounds) -> Used:
+    """All that is allowed; where nothing is bounded, more than any bound."""
+    values = {name: getattr(bounds, name) for name in BOUNDS}
+    return Used(**{name: 10**6 if value is None else value for name, value in values.items()})
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_bound_is_kept_by_what_it_allows_and_broken_by_more(name: str) -> None:
+    bounds = Bounds.of(settings(), BEGIN)
+    allowed = most(bounds)
+    assert tight.demand(settings(), BEGIN, allowed, 1.0) == dict.fromkeys(BOUNDS, 1.0)
+    more = msgspec.structs.replace(allowed, **{name: getattr(allowed, name) * 1.01 + 0.01})
+    with pytest.raises(Violation, match=f"{BOUNDS[name]} at 1.000 s: {name}"):
+        tight.demand(settings(), BEGIN, more, 1.0)
+
+
+def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> None:
+    bounds = Bounds.of(settings(), BEGIN)
+    assert bounds.settled_s == bounds.orphan_s == pytest.approx(2 * 2.3 + 1.0 + 0.2)
+    assert bounds.whole_s == pytest.approx(bounds.orphan_s + 6 * 0.26)
+    assert (bounds.moves, bounds.depth) == (6, 4)
+    lost = Bounds.of(settings(), msgspec.structs.replace(BEGIN, losses=4, behind=True))
+    assert lost.orphan_s == pytest.approx(bounds.orphan_s + 2.0)
+    assert lost.whole_s == pytest.approx(lost.orphan_s + 6 * 0.26 + 10.0)
+    away = Bounds.of(settings(), msgspec.structs.replace(BEGIN, elsewhere_s=100.0))
+    assert away.settled_s == pytest.approx(bounds.orphan_s + 1.1 * 4)
+    lately = Bounds.of(settings(), msgspec.structs.replace(BEGIN, elsewhere_s=1.0))
+    assert lately.settled_s == pytest.approx(bounds.orphan_s + 1.1 * 1.5)
+    guests = Bounds.of(settings(), msgspec.structs.replace(BEGIN, guests=3))
+    assert (guests.settled_s, guests.moves, guests.depth) == (None, 9, 7)
+    assert Bounds.of(settings(guest_slots=1), msgspec.structs.replace(BEGIN, guests=3)).depth is None
+    assert Bounds.of(settings("performance"), BEGIN).orphan_s == pytest.approx(bounds.orphan_s + 5 * 1.1 * 4)
+
+
+def test_a_sparse_cluster_without_a_meeting_place_is_left_to_the_loose_bound() -> None:
+    sparse = msgspec.structs.replace(BEGIN, is_dense=False)
+    assert tight.demand(settings(), sparse, Used(whole_s=1e6, settled_s=0, orphan_s=0, moves=0, depth=0), 1.0) == {}
+    assert tight.demand(settings(), None, Used(whole_s=1e6, settled_s=0, orphan_s=0, moves=0, depth=0), 1.0) == {}
+
+
+def test_what_is_used_is_seen() -> None:
+    play = Play(
+        read("""
+title = "A leader vanishes"
+cluster = { nodes = 15, fanout = 2, timing = "lab" }
+steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2" }]
+""")
+    )
+    shares = play.run().shares
+    assert set(shares) == {"whole_s", "orphan_s", "moves", "depth"}, "4 and 5 are guests now"
+    assert 0.3 < shares["whole_s"] < 1.0
+    assert shares["moves"] == pytest.approx(2 / (2 * 0 + 2 + 2 + 12), abs=0.5)
+
+
+def test_l10_guests_that_stay_deep_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert campaign.try_script(read(FROM_BEHIND), 1).broken == ""
+    monkeypatch.setattr(bettering, "better_place", lambda *_: None)
+    assert campaign.try_script(read(FROM_BEHIND), 1).broken == "L10"
+
+
+def test_a_campaign_tells_how_much_of_each_bound_was_used() -> None:
+    told = "\n".join(campaign.report(campaign.run(range(6), jobs=1)))
+    assert all(f"share of the tight bound {name}: median" in told for name in BOUNDS)
