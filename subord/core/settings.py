@@ -28,7 +28,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     answer_s: float = 0.4
     """An unanswered beat, proposal or question is repeated after this long."""
     attempts: int = 5
-    """Repetitions of an unanswered beat after which the other end is given up; a subordinate repeats twice as fast."""
+    """Repetitions of an unanswered beat until the other end is given up; subordinates repeat twice as fast."""
     restart_grace_s: float = 0.4
     """How long a leader whose process is known to be gone may take to restart before it is given up."""
     own_sleep_s: float = 0.5
