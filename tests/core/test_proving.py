@@ -125,6 +125,7 @@ def test_a_leader_that_lies_keeps_its_own_branch(monkeypatch: pytest.MonkeyPatch
 # -- honest trees -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fifteen_hundred_nodes_that_start_at_once() -> None:
     world = SmallWorld.dense(1500, 3)
     world.run_until(world.whole, 60)
@@ -138,6 +139,7 @@ def test_fifteen_hundred_nodes_that_start_at_once() -> None:
     assert limited(world) == {}
 
 
+@pytest.mark.slow
 def test_two_halves_that_meet() -> None:
     """A root that has led its half for long is told the other half by one subordinate."""
     world = SmallWorld.empty(4)
