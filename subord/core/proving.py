@@ -122,10 +122,7 @@ class Proving:
         if now >= trial.next_at:
             self._draw(via, trial)
         if self._has_failed(trial):
-            for position in list(self._roster.kept.get(via, ())):
-                self._roster.retract(via, position, now)
-                trial.refused = True
-                self._context.note(Dropped(ROWS_ABSENT))
+            self._drop_kept(via, trial)
 
     def on_measured(self, position: Position, number: int) -> None:
         """A probe was answered, perhaps one of ours."""
@@ -138,6 +135,14 @@ class Proving:
                     trial.rest()
                     self._roster.release(via, self._context.now)
                 return
+
+    def _drop_kept(self, via: Position, trial: Trial) -> None:
+        kept = list(self._roster.kept.get(via, ()))
+        for position in kept:
+            self._roster.retract(via, position, self._context.now)
+        if kept:
+            trial.refused = True
+            self._context.note(Dropped(ROWS_ABSENT))
 
     def _draw(self, via: Position, trial: Trial) -> None:
         context, claims = self._context, self._roster.claims[via]
