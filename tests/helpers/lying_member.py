@@ -1,4 +1,4 @@
-"""A daemon of the lab that lies when it is told to, with the key of the cluster: for tests/lab/test_liars.py.
+"""A daemon of the lab that lies when it is told to, with the key of the cluster: for tests/lab/test_lab_liars.py.
 
 `netlab.lab.Lab(daemon=THIS FILE)` runs it on each node. It is the real daemon; what it says besides, or in place of
 the truth, follows from the file `lie` in the node's own directory, which is read again whenever it changes:
