@@ -189,7 +189,7 @@ MUTATIONS = (
     Mutation(
         "rows-are-never-swept",
         "What a subordinate does not repeat in a new session stays in the roster.",
-        "core/leading.py",
+        "core/reports.py",
         "if settled and not known.swept and repeated:",
         "if False:",
     ),

@@ -40,6 +40,7 @@ MEANINGS: Final = {
     "unsealed": " (it has no key)",
     "row_not_below": " (it reports nodes that cannot stand below it)",
     "rows_of_one": " (it reports too many nodes)",
+    "rows_absent": " (it reports nodes of which hardly any answers)",
     "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",
     "stale_boot": " (they are of a former life)",
     "bad_tag": " (its address is translated on the way, or somebody forges)",

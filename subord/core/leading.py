@@ -43,7 +43,7 @@ from subord.core.messages import (
     Why,
 )
 from subord.core.openings import Openings
-from subord.core.reports import is_full, reason_to_drop
+from subord.core.reports import Reports
 from subord.core.roster import GUEST, OWN, Roster
 from subord.core.slots import Granted, Slots, Subordinate
 from subord.core.view import Place, Position
@@ -67,6 +67,7 @@ class Leading:
         self._following = following
         self.slots = Slots(context.position, context.mapping, context.settings.guest_places)
         self.openings = Openings(context, roster)
+        self.reports = Reports(context, roster, following)
         self.led: deque[Position] = deque(maxlen=LED_MAX)  # whom we accepted, the last ones; also those who left
         self.adrift = False  # we have lost our leader, or somebody above has
         self.leaving = False
@@ -116,6 +117,7 @@ class Leading:
             if source not in self.led:
                 self.led.append(source)
             self._roster.doubt(source)
+            self.reports.proving.begin(source)
             self._roster.retract(OWN, source, context.now)  # it is missing no longer
             self.slots.taken[source] = Subordinate(
                 position=source,
@@ -251,33 +253,13 @@ class Leading:
             return
         if beat.number > known.number:
             known.number = beat.number
-            self._take_changes(known, beat)
-            settled = known.is_settled(context.now, context.timing.answer_s) and not is_full(self._roster, source)
-            if settled and agreement.rows_differ(known, beat, self._roster):
+            self.reports.take(known, beat)
+            if self.reports.differ(known, beat):
                 self._begin_anew(source, beat, "rows_differ")
                 return
         guidance = self.guidance()
         news = guidance if agreement.guidance_differs(beat, guidance) else None
         context.send(source, Echo(context.incarnation, beat.number, news))
-
-    def _take_changes(self, known: Subordinate, beat: Beat) -> None:
-        now = self._context.now
-        for change in beat.changes:
-            path, mapping = self._following.path, self._context.mapping
-            if (reason := reason_to_drop(mapping, self._roster, path, known.position, change)) is not None:
-                self._context.note(Dropped(reason))
-                continue
-            self._roster.state(known.position, change, now)
-            if change.position == known.position:
-                known.report(change.standing)
-        for position in beat.gone:
-            self._roster.retract(known.position, position, now)
-        # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
-        settled = known.is_settled(now, self._context.timing.answer_s) and not beat.more
-        repeated = is_full(self._roster, known.position) or not agreement.counts_differ(known, beat, self._roster)
-        if settled and not known.swept and repeated:
-            known.swept = True
-            self._roster.sweep(known.position, now)
 
     def _begin_anew(self, source: Position, beat: Beat, reason: str) -> None:
         """As a stranger the subordinate proposes again, and reports everything."""
@@ -306,6 +288,7 @@ class Leading:
 
     def _release(self, position: Position) -> None:
         self.slots.release(position)
+        self.reports.proving.forget(position)
         self._roster.drop(position, self._context.now)
 
     def _evict(self, guest: Position, displacer: Position) -> None:

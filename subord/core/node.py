@@ -167,6 +167,7 @@ class Node:
             case Performance():
                 self.ranks.on_performance(event.jobs)
             case Measured():
+                self.leading.reports.proving.on_measured(event.position, event.number)
                 self.bettering.nearness.on_measured(event.position, event.number, event.seconds, event.performance)
             case Start():
                 self.herald.alone()

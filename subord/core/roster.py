@@ -62,6 +62,7 @@ class Roster:
         self.rows: dict[Position, tuple[Position, Claim]] = {}  # position -> (claimed by, claim)
         self.digests: defaultdict[Position, int] = defaultdict(int)  # of the claims of each subordinate
         self.digest = 0  # of the rows
+        self.missing_of: Counter[Position] = Counter()  # missing ones among the claims of each subordinate
         self.guests: Counter[Position] = Counter()  # live guests by leader
         self.live = 0
         self.not_home = 0
@@ -69,6 +70,7 @@ class Roster:
         self.rivals: dict[Position, float] = {}  # live nodes that two subordinates claim, and since when
         self.news: list[Position] = []  # rows that changed or came; the reader empties it
         self.doubted: dict[Position, dict[Position, None]] = {}  # by subordinate: not yet repeated in its new session
+        self.kept: dict[Position, dict[Position, None]] = {}  # by subordinate: claims that are not listed yet
         self.unread: dict[Position, None] = {}  # rows that changed, came or went; the index empties it
         self._dirty: dict[Position, int] = {}  # not yet confirmed by our leader -> its revision
         self._revision = 0
@@ -80,7 +82,9 @@ class Roster:
         """Take one claim of subordinate `via` (OWN: of ourselves)."""
         claim = Claim(change, now - change.age_s, digest=digests.of_row(change))
         claims = self.claims.setdefault(via, {})
-        self.digests[via] += claim.digest - _digest_of(claims.get(change.position))
+        old = claims.get(change.position)
+        self.digests[via] += claim.digest - _digest_of(old)
+        self.missing_of[via] += change.missing - (old is not None and old.change.missing)
         claims[change.position] = claim
         if via in self.doubted:
             self.doubted[via].pop(change.position, None)
@@ -91,7 +95,18 @@ class Roster:
         claim = self.claims.get(via, {}).pop(position, None)
         if claim is not None:
             self.doubted.get(via, {}).pop(position, None)
+            self.kept.get(via, {}).pop(position, None)
             self.digests[via] -= claim.digest
+            self.missing_of[via] -= claim.change.missing
+            self._settle(position, now)
+
+    def keep(self, via: Position, position: Position) -> None:
+        """What `via` says of `position` is neither listed nor passed on before `release`."""
+        self.kept.setdefault(via, {})[position] = None
+
+    def release(self, via: Position, now: float) -> None:
+        """All claims of `via` count."""
+        for position in self.kept.pop(via, ()):
             self._settle(position, now)
 
     def doubt(self, via: Position) -> None:
@@ -107,10 +122,16 @@ class Roster:
         """How many rows `via` has reported in its present session."""
         return len(self.claims.get(via, ())) - len(self.doubted.get(via, ()))
 
+    def living_of(self, via: Position) -> int:
+        """How many nodes `via` claims that it does not report as missing."""
+        return len(self.claims.get(via, ())) - self.missing_of[via]
+
     def drop(self, via: Position, now: float) -> None:
         """`via` is no longer our subordinate."""
         self.doubted.pop(via, None)
+        self.kept.pop(via, None)
         self.digests.pop(via, None)
+        self.missing_of.pop(via, None)
         for position in self.claims.pop(via, {}):
             self._settle(position, now)
 
@@ -130,7 +151,7 @@ class Roster:
             (
                 (claims[position].weight, via == (old[0] if old else None), via)
                 for via, claims in self.claims.items()
-                if position in claims
+                if position in claims and position not in self.kept.get(via, ())
             ),
             default=None,
         )
@@ -229,9 +250,8 @@ class Roster:
 
     def below(self, via: Position) -> int:
         """Live nodes that we know through `via`."""
-        return sum(
-            1 for p in self.claims.get(via, ()) if self.rows[p][0] == via and not self.rows[p][1].change.missing
-        )
+        rows = (self.rows.get(position) for position in self.claims.get(via, ()))
+        return sum(row is not None and row[0] == via and not row[1].change.missing for row in rows)
 
 
 def _digest_of(claim: Claim | None) -> int:

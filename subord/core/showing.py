@@ -217,6 +217,7 @@ def table_sizes(node: Node) -> dict[str, int]:
         "vain_beats": len(leader.calls) if leader else 0,
         "refusals": len(node.refusals),
         "hidden": len(node.listing),
+        "row_probes": len(node.leading.reports.proving),
         "rows": len(node.roster.rows),
         "claims": sum(map(len, node.roster.claims.values())),
         "unreported": node.roster.unreported,

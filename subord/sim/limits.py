@@ -26,6 +26,7 @@ FORMER = 256  # subordinates of the past
 ANSWERS, REFUSALS, STANDINGS, HIDDEN = 64, 64, 1024, 64
 DISTANCES = 2 * 64 + 16 * 4 + 8  # known ones, samples of one look, tips
 ASKED = 256  # questions whose round trips are measured
+ROW_PROBES = 24  # of one sample of the rows of a subordinate
 SLOW_ANSWERS = 7  # beats more in vain where answers take long
 VAIN_BEATS_SPARE = 16  # vain beats while news hurry
 LATENCY_RARER = 8  # a look for a nearer leader costs a dozen probes, so it is so much rarer
@@ -65,6 +66,7 @@ def tables(settings: Settings, position: Position, nodes: int) -> dict[str, floa
         "vain_beats": settings.timing.attempts + SLOW_ANSWERS + VAIN_BEATS_SPARE,
         "refusals": REFUSALS,
         "hidden": HIDDEN,
+        "row_probes": ROW_PROBES * slots,
         "rows": nodes,
         "claims": nodes * (slots + 1),
         "unreported": nodes + ROWS_OF_A_BEAT,
