@@ -1,0 +1,168 @@
+"""Which tests and seeds a mutant meets, in which order: from the map that tests/helpers/mutant_measure.py measures.
+
+The map is kept in dist/mutants/map.json. It is measured again for each test file that changed, and wholly when the
+package, the helpers or conftest.py changed; each measurement ends with the control: the same tests, and the seeds,
+without a mutant, in the way in which mutants are tried. Invariant: every test that runs the function of a mutant and
+neither opens a connection nor starts a process is in one of its stages, as are all seeds if one of them runs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from mutant_measure import FOLDERS
+
+NEAR_FILES = 4
+NEAR_S = 4.0
+NEAR_TEST_S = 1.0
+CHEAP_TEST_S = 0.25
+LIMIT_S = 20.0
+LIMIT_TIMES = 5
+"""A stage may take LIMIT_S more than LIMIT_TIMES what it takes without a mutant."""
+MEASURED_MAPPINGS = ("latency", "performance")
+
+Map = dict[str, Any]
+Ask = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class ControlError(Exception):
+    """Without a mutant something fails already."""
+
+
+def digest(paths: Iterable[Path]) -> str:
+    found = hashlib.sha256()
+    for path in sorted(paths):
+        found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
+
+
+def shared(top: Path) -> list[Path]:
+    """What every test depends on; not these programs themselves, so `--again` forgets the map."""
+    helpers = (path for path in (top / "tests" / "helpers").glob("*.py") if not path.stem.startswith("mutant_"))
+    return [*(top / "subord").rglob("*.py"), *helpers, top / "tests" / "conftest.py", top / "pyproject.toml"]
+
+
+def test_files(top: Path) -> dict[str, str]:
+    """Each file of fast tests with its digest."""
+    found = (path for folder in FOLDERS for path in sorted((top / "tests" / folder).glob("test_*.py")))
+    return {str(path.relative_to(top)): digest([path]) for path in found}
+
+
+def brought_up_to_date(known: Map | None, top: Path, seeds: int, ask: Ask) -> Map:
+    """The map for the files below `top`; what is missing in `known` is measured by `ask`."""
+    now = digest(shared(top))
+    if known is None or known["shared"] != now or known["number"] != seeds:
+        known = {"shared": now, "number": seeds, "files": {}, "seeds": None}
+    files = test_files(top)
+    kept = {file: each for file, each in known["files"].items() if files.get(file) == each["digest"]}
+    stale = [file for file in files if file not in kept]
+    missing = seeds if known["seeds"] is None else 0
+    if not stale and not missing:
+        return {**known, "files": kept}
+    found = ask({"measure": stale, "seeds": missing})
+    for file in stale:
+        kept[file] = {"digest": files[file], **_of_file(found["tests"], file)}
+    played = known["seeds"] if found["seeds"] is None else found["seeds"]["functions"]
+    fresh = {"shared": now, "number": seeds, "files": kept, "seeds": played}
+    control(found, {**fresh, "files": {file: kept[file] for file in stale}}, missing, ask)
+    return fresh
+
+
+def _of_file(measured: dict[str, Any], file: str) -> dict[str, Any]:
+    def mine(name: str) -> bool:
+        return name.startswith(file + "::") and name not in measured["left_out"]
+
+    functions = {name: [each for each in tests if mine(each)] for name, tests in measured["functions"].items()}
+    return {
+        "tests": {name: used_s for name, used_s in measured["tests"].items() if mine(name)},
+        "left_out": [name for name in measured["left_out"] if name.startswith(file + "::")],
+        "functions": {name: tests for name, tests in functions.items() if tests},
+    }
+
+
+def control(found: dict[str, Any], measured: Map, seeds: int, ask: Ask) -> None:
+    """Raises ControlError if a test or a seed fails without a mutant, while it is measured or tried."""
+    failed = found["tests"]["failed"] if found["tests"] else {}
+    failed = {name: why for name, why in failed.items() if name not in found["tests"]["left_out"]}
+    broken = found["seeds"]["broken"] if found["seeds"] else []
+    if failed or broken:
+        raise ControlError("without a mutant: " + "; ".join([*failed, *broken]))
+    times = {name: used_s for each in measured["files"].values() for name, used_s in each["tests"].items()}
+    stages = [_tests(list(times), times)] if times else []
+    stages += [_seeds(seeds, mapping) for mapping in ("ip", *MEASURED_MAPPINGS) if seeds]
+    outcome = ask({"file": "", "code": None, "stages": stages})
+    if outcome["caught"]:
+        raise ControlError(f"without a mutant: {outcome['caught']}: {outcome['by']}")
+
+
+def stages(known: Map, file: str, function: str, naming: Iterable[str]) -> list[dict[str, Any]]:
+    """Of a mutant of that function: near tests, cheap ones, seeds, others. `naming`: files that import the module."""
+    name = f"{file}:{function}"
+    covering = {test for each in known["files"].values() for test in each["functions"].get(name, ())}
+    times = {test: used_s for each in known["files"].values() for test, used_s in each["tests"].items()}
+    near = _near(covering, times, set(naming))
+    cheap = {test for test in covering if times[test] <= CHEAP_TEST_S} - near
+    dear = covering - near - cheap
+    found = [_tests(sorted(some, key=lambda test: (times[test], test)), times) for some in (near, cheap) if some]
+    found += _played(known["seeds"].get(name, ()), known["number"])
+    return found + ([_tests(sorted(dear, key=lambda test: (times[test], test)), times)] if dear else [])
+
+
+def _near(covering: set[str], times: dict[str, float], naming: set[str]) -> set[str]:
+    """Cheap tests of a few files: of those that name the module first, then of those that take least."""
+    files: dict[str, list[str]] = {}
+    for test in covering:
+        if times[test] <= NEAR_TEST_S:
+            files.setdefault(test.split("::")[0], []).append(test)
+    total = {file: sum(times[test] for test in tests) for file, tests in files.items()}
+    near: set[str] = set()
+    used_s = 0.0
+    for file in sorted(files, key=lambda file: (file not in naming, total[file], file))[:NEAR_FILES]:
+        for test in sorted(files[file], key=lambda test: (times[test], test)):
+            if used_s + times[test] <= NEAR_S:
+                used_s += times[test]
+                near.add(test)
+    return near
+
+
+def _played(mappings: Iterable[str], number: int) -> list[dict[str, Any]]:
+    """By `ip` if these seeds run the function, else by the other mappings that do, in turn."""
+    able = list(mappings)
+    if "ip" in able:
+        able = ["ip"]
+    if not able:
+        return []
+    seeds = [(seed, able[seed % len(able)]) for seed in range(number)]
+    return [{"tests": [], "seeds": seeds, "cpu_s": LIMIT_S + number}]
+
+
+def _seeds(number: int, mapping: str) -> dict[str, Any]:
+    return {
+        "tests": [],
+        "seeds": [(seed, mapping) for seed in range(number)],
+        "cpu_s": LIMIT_S + LIMIT_TIMES * number,
+    }
+
+
+def _tests(names: list[str], times: dict[str, float]) -> dict[str, Any]:
+    cpu_s = LIMIT_S + LIMIT_TIMES * sum(times[name] for name in names)
+    return {"tests": names, "seeds": [], "cpu_s": round(cpu_s, 1)}
+
+
+def naming(top: Path, file: str) -> list[str]:
+    """The test files that import the module."""
+    path = Path(file)
+    package = f"subord.{path.parent.name}"
+    texts = (f"{package}.{path.stem} import", f"from {package} import {path.stem}", f"import {package}.{path.stem}")
+    return [
+        name for name in test_files(top) if any(text in (top / name).read_text(encoding="utf-8") for text in texts)
+    ]
+
+
+def read(path: Path) -> Map | None:
+    known: Map | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return known

@@ -1,0 +1,297 @@
+"""Mutants made mechanically of subord/core and subord/sealing, and which of them no test and no campaign notices.
+
+    ./dev mutants [--sample N] [--seed N] [--seeds N] [--jobs N] [--only TEXT] [--again] [--survivors] [--write]
+
+mutmut lists the mutants: a number one higher, an operator exchanged, None assigned or given, an argument or a case
+left out, and so on; tests/helpers/mutant_sample.py says which are left out, and draws the sample. Each mutant is
+written into a copy of the project and meets what runs its function (tests/helpers/mutant_map.py): tests near to it,
+then all cheap tests, then the campaign seeds, then the other fast tests, until something fails or a limit of
+processor time is reached. Before that, the same tests and seeds must pass without a mutant.
+
+Each result is a line of dist/mutants/results.jsonl as soon as it is there; a stopped run goes on where it was, if
+neither the package nor the tests changed meanwhile. --again forgets the results and what was
+measured, --survivors keeps those that were
+caught, whatever changed, and tries the others again. Progress goes to stderr, the count and the survivors to stdout.
+--write writes docs/figures/mutants.json, from which docs/build_mutants.py makes the tables; what is known of a
+survivor is a line of tests/mutants.toml, found again by file, function and text. The exit code is 0 unless the
+control fails (1) or an argument is wrong (2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any
+
+TOP = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TOP / "tests" / "helpers")]
+
+import mutant_map  # noqa: E402 - found by the line above
+import mutant_sample  # noqa: E402
+from mutant_map import ControlError, Map  # noqa: E402
+from mutant_sample import Mutant  # noqa: E402
+
+FIGURES = TOP / "docs" / "figures" / "mutants.json"
+KNOWN = TOP / "tests" / "mutants.toml"
+KEPT = TOP / "dist" / "mutants"
+COPIED = ("subord", "tests", "docs", "deploy", "netns-lab", "dev", "pyproject.toml", "constraints.txt")
+
+
+@dataclass(frozen=True)
+class Result:
+    """`caught` is "tests", "campaign" or "time"; "": it survived. `by` is the test or the seed."""
+
+    file: str
+    function: str
+    number: int
+    line: int
+    before: str
+    after: str
+    caught: str
+    by: str
+    cpu_s: float
+    state: str  # the digest of package and tests
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.file, self.function, self.number
+
+    @property
+    def text(self) -> tuple[str, str, str, str]:
+        return self.file, self.function, self.before, self.after
+
+    def __str__(self) -> str:
+        how = f"{self.caught}: {self.by}" if self.caught else "SURVIVED"
+        change = f"{self.before} -> {self.after or '(left out)'}"
+        return f"{self.file}:{self.line} {self.function}: {change} [{self.cpu_s:.1f} s, {how}]"
+
+
+def state_of(top: Path, seeds: int) -> str:
+    tests = (top / name for name in mutant_map.test_files(top))
+    return f"{mutant_map.digest([*mutant_map.shared(top), *tests])}-{seeds}"
+
+
+# -- results that are kept ------------------------------------------------------------------------------------------
+
+
+def written(path: Path) -> dict[tuple[str, str, int], Result]:
+    """The last result of each mutant. A line that was cut off is passed over."""
+    found: dict[tuple[str, str, int], Result] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            result = Result(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+        found[result.key] = result
+    return found
+
+
+def still_good(mutant: Mutant, result: Result | None, state: str, survivors: bool) -> bool:
+    """Whether the mutant need not be tried again."""
+    if result is None or (mutant.before, mutant.after) != (result.before, result.after):
+        return False
+    return bool(result.caught) if survivors else result.state == state
+
+
+def known_survivors(path: Path = KNOWN) -> dict[tuple[str, str, str, str], dict[str, str]]:
+    """What was written about survivors, by file, function and text."""
+    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("survivor", []) if path.exists() else []
+    return {(each["file"], each["function"], each["before"], each["after"]): each for each in entries}
+
+
+# -- trials ---------------------------------------------------------------------------------------------------------
+
+
+class Trier:
+    """A process that tries mutants in a copy of the project of its own."""
+
+    def __init__(self, copy: Path) -> None:
+        words = [sys.executable, str(copy / "tests" / "helpers" / "mutant_trial.py")]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYTEST"))}
+        self._process = subprocess.Popen(
+            words, cwd=copy, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("a process that tries mutants ended: see above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        with self._process as process:  # which closes its pipes
+            process.terminate()
+
+
+def copied(source: Path, target: Path) -> Path:
+    target.mkdir()
+    leave_out = shutil.ignore_patterns(".venv", "dist", "*.webp")
+    for name in COPIED:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name, ignore=leave_out)
+        else:
+            shutil.copy2(source / name, target / name)
+    return target
+
+
+class Trials:
+    """Tries mutants on several processes; `done` hears each result, one at a time."""
+
+    def __init__(self, directory: Path, seeds: int) -> None:
+        self._first = copied(TOP, directory / "0")
+        self._directory = directory
+        self._lock = Lock()
+        self._state = state_of(self._first, seeds)
+        self._seeds = seeds
+        self._map: Map = {}
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    @property
+    def tests(self) -> tuple[int, int]:
+        """(tests that are run, tests that are left out because they leave the process)."""
+        files = self._map["files"].values()
+        return sum(len(each["tests"]) for each in files), sum(len(each["left_out"]) for each in files)
+
+    def prepare(self, kept: Path) -> None:
+        """Measure what is not measured yet, with the control. Raises ControlError."""
+        trier = Trier(self._first)
+        try:
+            trier.ask({"collect": list(mutant_map.test_files(self._first))})
+            self._map = mutant_map.brought_up_to_date(mutant_map.read(kept), self._first, self._seeds, trier.ask)
+        finally:
+            trier.close()
+        kept.write_text(json.dumps(self._map), encoding="utf-8")
+
+    def run(self, mutants: Sequence[Mutant], jobs: int, path: Path) -> None:
+        """Each result becomes a line of `path`."""
+        copies = [self._first] + [copied(self._first, self._directory / str(number)) for number in range(1, jobs)]
+        triers: SimpleQueue[Trier] = SimpleQueue()
+        for copy in copies:
+            triers.put(Trier(copy))
+
+        def tried(mutant: Mutant) -> None:
+            trier = triers.get()
+            result = self._tried(mutant, trier)
+            triers.put(trier)
+            with self._lock, path.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(asdict(result)) + "\n")
+                print(result, file=sys.stderr, flush=True)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(tried, mutants))
+        while not triers.empty():
+            triers.get().close()
+
+    def _tried(self, mutant: Mutant, trier: Trier) -> Result:
+        near = mutant_map.naming(self._first, mutant.file)
+        stages = mutant_map.stages(self._map, mutant.file, mutant.function, near)
+        answer = trier.ask({"file": mutant.file, "code": mutant.code, "stages": stages})
+        fields = {key: value for key, value in asdict(mutant).items() if key != "code"}
+        return Result(**fields, **answer, state=self._state)
+
+
+# -- the command ----------------------------------------------------------------------------------------------------
+
+
+def summary(results: Iterable[Result]) -> list[str]:
+    """How many were caught by what, and each survivor."""
+    found = list(results)
+    how = Counter(each.caught for each in found)
+    caught = len(found) - how[""]
+    share = f" ({100 * caught / len(found):.1f} %)" if found else ""
+    by = f"tests {how['tests']}, campaign {how['campaign']}, time limit {how['time']}"
+    head = f"{caught} of {len(found)} mutants were caught{share}: {by}; {sum(each.cpu_s for each in found):.0f} s"
+    known = known_survivors()
+    lines = [head]
+    for each in found:
+        if not each.caught:
+            note = known.get(each.text)
+            lines += [str(each), f"    {note['kind']}: {note['why']}" if note else "    not judged yet"]
+    return lines
+
+
+def document(results: Sequence[Result], about: dict[str, Any]) -> str:
+    """One mutant a line."""
+    rows = []
+    for each in results:
+        fields = asdict(each)
+        del fields["state"]
+        rows.append("  " + json.dumps(fields))
+    head = json.dumps(about, indent=1).removesuffix("\n}")
+    return head + ',\n "mutants": [\n' + ",\n".join(rows) + "\n ]\n}\n"
+
+
+def main(words: list[str]) -> int:
+    given = _arguments(words)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path = KEPT / "results.jsonl"
+    if given.again:
+        path.unlink(missing_ok=True)
+        (KEPT / "map.json").unlink(missing_ok=True)
+    left_out: Counter[str] = Counter()
+    paths = [each for each in mutant_sample.modules(TOP) if given.only in str(each.relative_to(TOP))]
+    possible = mutant_sample.candidates(TOP, paths, left_out)
+    mutants = mutant_sample.sampled(possible, given.sample, given.seed)
+    with tempfile.TemporaryDirectory(prefix="subord-mutants-") as directory:
+        trials = Trials(Path(directory), given.seeds)
+        former = written(path)
+        due = [each for each in mutants if not still_good(each, former.get(each.key), trials.state, given.survivors)]
+        print(f"{len(mutants)} of {len(possible)} mutants, {len(due)} of them to try", file=sys.stderr, flush=True)
+        try:
+            trials.prepare(KEPT / "map.json")
+        except ControlError as error:
+            print(error, file=sys.stderr)
+            return 1
+        trials.run(due, min(given.jobs, max(1, len(due))), path)
+        tests, left = trials.tests
+    results = [written(path)[each.key] for each in mutants]
+    print(*summary(results), sep="\n")
+    if given.write:
+        about = {
+            "possible": len(possible),
+            "left_out": dict(sorted(left_out.items())),
+            "seed": given.seed,
+            "seeds": given.seeds,
+            "tests": tests,
+            "tests_left_out": left,
+        }
+        FIGURES.write_text(document(results, about), encoding="utf-8")
+    return 0
+
+
+def _arguments(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev mutants", description="mutants of the core, and which survive")
+    parser.add_argument("--sample", type=int, default=300, help="how many mutants (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=50, help="campaign seeds for each (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="at the same time")
+    parser.add_argument("--only", default="", help="only of files whose path holds this text")
+    parser.add_argument("--again", action="store_true", help="forget the results of former runs")
+    parser.add_argument("--survivors", action="store_true", help="try again only those that were not caught")
+    parser.add_argument("--write", action="store_true", help="write docs/figures/mutants.json")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
