@@ -28,13 +28,13 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any
+from typing import Any, Self, TypeVar
 
 TOP = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TOP / "tests" / "helpers")]
@@ -47,6 +47,7 @@ from mutant_sample import Mutant  # noqa: E402
 FIGURES = TOP / "docs" / "figures" / "mutants.json"
 KNOWN = TOP / "tests" / "mutants.toml"
 KEPT = TOP / "dist" / "mutants"
+T = TypeVar("T")
 COPIED = ("subord", "tests", "docs", "deploy", "netns-lab", "dev", "pyproject.toml", "constraints.txt")
 
 
@@ -153,19 +154,17 @@ def copied(source: Path, target: Path) -> Path:
 
 
 class Trials:
-    """Tries mutants on several processes; `done` hears each result, one at a time."""
+    """Measures, and tries mutants, on several processes; what is found is written at once."""
 
-    def __init__(self, directory: Path, seeds: int) -> None:
-        self._first = copied(TOP, directory / "0")
+    def __init__(self, directory: Path, seeds: int, jobs: int) -> None:
+        self._top = copied(TOP, directory / "0")
         self._directory = directory
         self._lock = Lock()
-        self._state = state_of(self._first, seeds)
         self._seeds = seeds
+        self._jobs = jobs
+        self._free: SimpleQueue[Trier] = SimpleQueue()
         self._map: Map = {}
-
-    @property
-    def state(self) -> str:
-        return self._state
+        self.state = state_of(self._top, seeds)
 
     @property
     def tests(self) -> tuple[int, int]:
@@ -173,42 +172,59 @@ class Trials:
         files = self._map["files"].values()
         return sum(len(each["tests"]) for each in files), sum(len(each["left_out"]) for each in files)
 
-    def prepare(self, kept: Path) -> None:
+    def __enter__(self) -> Self:
+        first = Trier(self._top)
+        first.ask({"collect": list(mutant_map.test_files(self._top))})
+        self._free.put(first)
+        for number in range(1, self._jobs):
+            self._free.put(Trier(copied(self._top, self._directory / str(number))))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while not self._free.empty():
+            self._free.get().close()
+
+    def _each(self, things: Sequence[T], do: Callable[[T, Trier], None]) -> None:
+        def done(thing: T) -> None:
+            trier = self._free.get()
+            try:
+                do(thing, trier)
+            finally:
+                self._free.put(trier)
+
+        with ThreadPoolExecutor(self._jobs) as pool:
+            list(pool.map(done, things))
+
+    def measure(self, kept: Path) -> None:
         """Measure what is not measured yet, with the control. Raises ControlError."""
-        trier = Trier(self._first)
-        try:
-            trier.ask({"collect": list(mutant_map.test_files(self._first))})
-            self._map = mutant_map.brought_up_to_date(mutant_map.read(kept), self._first, self._seeds, trier.ask)
-        finally:
-            trier.close()
-        kept.write_text(json.dumps(self._map), encoding="utf-8")
+        self._map = mutant_map.fitting(mutant_map.read(kept), self._top, self._seeds)
+        pieces = mutant_map.missing(self._map, self._top)
+        print(f"{len(pieces)} groups of tests or seeds to measure without a mutant", file=sys.stderr, flush=True)
 
-    def run(self, mutants: Sequence[Mutant], jobs: int, path: Path) -> None:
+        def measured(piece: mutant_map.Piece, trier: Trier) -> None:
+            part = mutant_map.measured(piece, self._top, self._seeds, trier.ask)
+            with self._lock:
+                self._map["files"] |= part["files"]
+                self._map["seeds"] |= part["seeds"]
+                kept.write_text(json.dumps(self._map), encoding="utf-8")
+                print("measured:", *piece[0], piece[1], file=sys.stderr, flush=True)
+
+        self._each(pieces, measured)
+
+    def run(self, mutants: Sequence[Mutant], path: Path) -> None:
         """Each result becomes a line of `path`."""
-        copies = [self._first] + [copied(self._first, self._directory / str(number)) for number in range(1, jobs)]
-        triers: SimpleQueue[Trier] = SimpleQueue()
-        for copy in copies:
-            triers.put(Trier(copy))
 
-        def tried(mutant: Mutant) -> None:
-            trier = triers.get()
-            result = self._tried(mutant, trier)
-            triers.put(trier)
+        def tried(mutant: Mutant, trier: Trier) -> None:
+            near = mutant_map.naming(self._top, mutant.file)
+            stages = mutant_map.stages(self._map, mutant.file, mutant.function, near)
+            answer = trier.ask({"file": mutant.file, "code": mutant.code, "stages": stages})
+            fields = {key: value for key, value in asdict(mutant).items() if key != "code"}
+            result = Result(**fields, **answer, state=self.state)
             with self._lock, path.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(asdict(result)) + "\n")
                 print(result, file=sys.stderr, flush=True)
 
-        with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(tried, mutants))
-        while not triers.empty():
-            triers.get().close()
-
-    def _tried(self, mutant: Mutant, trier: Trier) -> Result:
-        near = mutant_map.naming(self._first, mutant.file)
-        stages = mutant_map.stages(self._map, mutant.file, mutant.function, near)
-        answer = trier.ask({"file": mutant.file, "code": mutant.code, "stages": stages})
-        fields = {key: value for key, value in asdict(mutant).items() if key != "code"}
-        return Result(**fields, **answer, state=self._state)
+        self._each(mutants, tried)
 
 
 # -- the command ----------------------------------------------------------------------------------------------------
@@ -253,17 +269,19 @@ def main(words: list[str]) -> int:
     paths = [each for each in mutant_sample.modules(TOP) if given.only in str(each.relative_to(TOP))]
     possible = mutant_sample.candidates(TOP, paths, left_out)
     mutants = mutant_sample.sampled(possible, given.sample, given.seed)
-    with tempfile.TemporaryDirectory(prefix="subord-mutants-") as directory:
-        trials = Trials(Path(directory), given.seeds)
+    with (
+        tempfile.TemporaryDirectory(prefix="subord-mutants-") as directory,
+        Trials(Path(directory), given.seeds, given.jobs) as trials,
+    ):
         former = written(path)
         due = [each for each in mutants if not still_good(each, former.get(each.key), trials.state, given.survivors)]
         print(f"{len(mutants)} of {len(possible)} mutants, {len(due)} of them to try", file=sys.stderr, flush=True)
         try:
-            trials.prepare(KEPT / "map.json")
+            trials.measure(KEPT / "map.json")
         except ControlError as error:
             print(error, file=sys.stderr)
             return 1
-        trials.run(due, min(given.jobs, max(1, len(due))), path)
+        trials.run(due, path)
         tests, left = trials.tests
     results = [written(path)[each.key] for each in mutants]
     print(*summary(results), sep="\n")

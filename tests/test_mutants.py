@@ -85,7 +85,7 @@ def known_map() -> mutant_map.Map:
     tests = {"tests/core/test_a.py::near": 0.1, "tests/core/test_b.py::dear": 5.0, "tests/core/test_b.py::other": 0.1}
     functions = {"core/a.py:f": list(tests)[:2], "core/a.py:g": []}
     whole = {"digest": "", "tests": tests, "left_out": [], "functions": functions}
-    return {"shared": "", "number": 3, "files": {"tests/core/test_b.py": whole}, "seeds": {"core/a.py:f": ["ip"]}}
+    return {"shared": "", "number": 3, "files": {"tests/core/test_b.py": whole}, "seeds": {"ip": ["core/a.py:f"]}}
 
 
 def test_a_mutant_meets_every_test_that_runs_its_function_and_the_dear_ones_last() -> None:
@@ -97,7 +97,7 @@ def test_a_mutant_meets_every_test_that_runs_its_function_and_the_dear_ones_last
 
 def test_seeds_go_by_another_mapping_where_ip_does_not_run_the_function() -> None:
     known = known_map()
-    known["seeds"]["core/a.py:g"] = ["latency", "performance"]
+    known["seeds"] |= {"latency": ["core/a.py:g"], "performance": ["core/a.py:g"]}
     (stage,) = mutant_map.stages(known, "core/a.py", "g", [])
     assert stage["seeds"] == [(0, "latency"), (1, "performance"), (2, "latency")]
 
@@ -113,17 +113,38 @@ def test_the_lines_of_a_function_are_those_of_its_body() -> None:
 
 
 def test_what_fails_without_a_mutant_is_told() -> None:
-    def ask(request: dict[str, Any]) -> dict[str, Any]:
-        caught = "tests" if request["stages"][0]["tests"] else "campaign"
-        return {"caught": caught, "by": "test_a", "cpu_s": 1.0}
+    file, answers = TESTS[0], dict[str, Any]()
 
-    found = {"tests": {"failed": {"a::b": "why"}, "left_out": {}}, "seeds": None}
+    def ask(request: dict[str, Any]) -> dict[str, Any]:
+        name = f"{file}::test"
+        found = {"tests": {name: 1.0}, "left_out": {}, "functions": {}, "failed": {}, "broken": []}
+        return {**found, **answers} if "measure" in request else {"caught": "", "by": "", **answers}
+
+    part = mutant_map.measured(([file], ""), TOP, 0, ask)
+    assert part["files"][file]["tests"] == {f"{file}::test": 1.0}
+    assert mutant_map.measured(([], "ip"), TOP, 3, ask)["seeds"] == {"ip": {}}
+    answers |= {"failed": {"a::b": "why"}, "broken": ["S1 at seed 3"]}
     with pytest.raises(mutant_map.ControlError, match="without a mutant: a::b"):
-        mutant_map.control(found, known_map(), 0, ask)
-    with pytest.raises(mutant_map.ControlError, match="without a mutant: tests: test_a"):
-        mutant_map.control({"tests": None, "seeds": None}, known_map(), 0, ask)
+        mutant_map.measured(([file], ""), TOP, 0, ask)
     with pytest.raises(mutant_map.ControlError, match="without a mutant: S1 at seed 3"):
-        mutant_map.control({"tests": None, "seeds": {"broken": ["S1 at seed 3"]}}, known_map(), 3, ask)
+        mutant_map.measured(([], "ip"), TOP, 3, ask)
+    answers.clear()
+    answers |= {"caught": "tests", "by": "test_a"}
+    with pytest.raises(mutant_map.ControlError, match="without a mutant: tests: test_a"):
+        mutant_map.measured(([file], ""), TOP, 0, ask)
+
+
+def test_only_what_changed_is_measured_again() -> None:
+    fresh = mutant_map.fitting(None, TOP, 3)
+    every = mutant_map.missing(fresh, TOP)
+    files = [file for some, _ in every for file in some]
+    assert files == list(mutant_map.test_files(TOP))
+    assert [mapping for _, mapping in every if mapping] == ["ip", "latency", "performance"]
+    fresh["files"] = {file: {"digest": mutant_map.test_files(TOP)[file]} for file in files}
+    fresh["files"][files[4]]["digest"] = "of another text"
+    fresh["seeds"] = {"ip": [], "latency": []}
+    assert mutant_map.missing(mutant_map.fitting(fresh, TOP, 3), TOP) == [([], "performance"), ([files[4]], "")]
+    assert mutant_map.missing(mutant_map.fitting(fresh, TOP, 4), TOP) == every
 
 
 # -- trials, in a copy ----------------------------------------------------------------------------------------------
@@ -143,7 +164,7 @@ def stage(tests: list[str], seeds: list[tuple[int, str]], cpu_s: float = 60) -> 
 @pytest.mark.slow
 def test_the_tests_are_measured_and_pass_without_a_mutant(trier: Trier) -> None:
     pytest.importorskip("coverage", reason="coverage is missing: `./dev mutants --help` installs the extra `mutants`")
-    found = trier.ask({"measure": [TESTS[0]], "seeds": 0})["tests"]
+    found = trier.ask({"measure": [TESTS[0]], "seeds": 0, "mapping": ""})
     assert (found["code"], found["failed"], found["left_out"]) == (0, {}, {})
     assert any(name.startswith("sealing/lives.py:") for name in found["functions"])
     answer = trier.ask({"file": "", "code": None, "stages": [stage(list(found["tests"]), [])]})

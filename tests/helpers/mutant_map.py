@@ -1,9 +1,10 @@
 """Which tests and seeds a mutant meets, in which order: from the map that tests/helpers/mutant_measure.py measures.
 
 The map is kept in dist/mutants/map.json. It is measured again for each test file that changed, and wholly when the
-package, the helpers or conftest.py changed; each measurement ends with the control: the same tests, and the seeds,
-without a mutant, in the way in which mutants are tried. Invariant: every test that runs the function of a mutant and
-neither opens a connection nor starts a process is in one of its stages, as are all seeds if one of them runs it.
+package, the helpers or conftest.py changed, some files at a time; each measurement ends with the control: the same
+tests or seeds without a mutant, in the way in which mutants are tried. Invariant: every test that runs the function
+of a mutant and neither opens a connection nor starts a process is in one of its stages, as are all seeds if one of
+them runs it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ CHEAP_TEST_S = 0.25
 LIMIT_S = 20.0
 LIMIT_TIMES = 5
 """A stage may take LIMIT_S more than LIMIT_TIMES what it takes without a mutant."""
-MEASURED_MAPPINGS = ("latency", "performance")
+MAPPINGS = ("ip", "latency", "performance")
+FILES_AT_ONCE = 6
 
 Map = dict[str, Any]
+Piece = tuple[list[str], str]  # test files, or none and a mapping
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -52,48 +55,56 @@ def test_files(top: Path) -> dict[str, str]:
     return {str(path.relative_to(top)): digest([path]) for path in found}
 
 
-def brought_up_to_date(known: Map | None, top: Path, seeds: int, ask: Ask) -> Map:
-    """The map for the files below `top`; what is missing in `known` is measured by `ask`."""
+def fitting(known: Map | None, top: Path, seeds: int) -> Map:
+    """What is still good of a map for the files below `top`."""
     now = digest(shared(top))
     if known is None or known["shared"] != now or known["number"] != seeds:
-        known = {"shared": now, "number": seeds, "files": {}, "seeds": None}
+        return {"shared": now, "number": seeds, "files": {}, "seeds": {}}
     files = test_files(top)
     kept = {file: each for file, each in known["files"].items() if files.get(file) == each["digest"]}
-    stale = [file for file in files if file not in kept]
-    missing = seeds if known["seeds"] is None else 0
-    if not stale and not missing:
-        return {**known, "files": kept}
-    found = ask({"measure": stale, "seeds": missing})
-    for file in stale:
-        kept[file] = {"digest": files[file], **_of_file(found["tests"], file)}
-    played = known["seeds"] if found["seeds"] is None else found["seeds"]["functions"]
-    fresh = {"shared": now, "number": seeds, "files": kept, "seeds": played}
-    control(found, {**fresh, "files": {file: kept[file] for file in stale}}, missing, ask)
-    return fresh
+    return {**known, "files": kept}
 
 
-def _of_file(measured: dict[str, Any], file: str) -> dict[str, Any]:
+def missing(known: Map, top: Path) -> list[Piece]:
+    """What is to be measured: some test files, or the seeds by a mapping."""
+    stale = [file for file in test_files(top) if file not in known["files"]]
+    files = [(stale[first : first + FILES_AT_ONCE], "") for first in range(0, len(stale), FILES_AT_ONCE)]
+    return [*(([], mapping) for mapping in MAPPINGS if mapping not in known["seeds"]), *files]
+
+
+def measured(piece: Piece, top: Path, seeds: int, ask: Ask) -> Map:
+    """The part of the map for that piece. Raises ControlError if something fails without a mutant.
+
+    It runs twice: measured, and as mutants are tried.
+    """
+    files, mapping = piece
+    found = ask({"measure": files, "seeds": seeds, "mapping": mapping})
+    if mapping:
+        _control(found["broken"], [_seeds(seeds, mapping)], ask)
+        return {"files": {}, "seeds": {mapping: found["functions"]}}
+    digests = test_files(top)
+    part = {file: {"digest": digests[file], **_of_file(found, file)} for file in files}
+    times = {name: used_s for each in part.values() for name, used_s in each["tests"].items()}
+    failed = [name for name in found["failed"] if name not in found["left_out"]]
+    _control(failed, [_tests(sorted(times, key=lambda name: times[name]), times)] if times else [], ask)
+    return {"files": part, "seeds": {}}
+
+
+def _of_file(found: dict[str, Any], file: str) -> dict[str, Any]:
     def mine(name: str) -> bool:
-        return name.startswith(file + "::") and name not in measured["left_out"]
+        return name.startswith(file + "::") and name not in found["left_out"]
 
-    functions = {name: [each for each in tests if mine(each)] for name, tests in measured["functions"].items()}
+    functions = {name: [each for each in tests if mine(each)] for name, tests in found["functions"].items()}
     return {
-        "tests": {name: used_s for name, used_s in measured["tests"].items() if mine(name)},
-        "left_out": [name for name in measured["left_out"] if name.startswith(file + "::")],
+        "tests": {name: used_s for name, used_s in found["tests"].items() if mine(name)},
+        "left_out": [name for name in found["left_out"] if name.startswith(file + "::")],
         "functions": {name: tests for name, tests in functions.items() if tests},
     }
 
 
-def control(found: dict[str, Any], measured: Map, seeds: int, ask: Ask) -> None:
-    """Raises ControlError if a test or a seed fails without a mutant, while it is measured or tried."""
-    failed = found["tests"]["failed"] if found["tests"] else {}
-    failed = {name: why for name, why in failed.items() if name not in found["tests"]["left_out"]}
-    broken = found["seeds"]["broken"] if found["seeds"] else []
-    if failed or broken:
-        raise ControlError("without a mutant: " + "; ".join([*failed, *broken]))
-    times = {name: used_s for each in measured["files"].values() for name, used_s in each["tests"].items()}
-    stages = [_tests(list(times), times)] if times else []
-    stages += [_seeds(seeds, mapping) for mapping in ("ip", *MEASURED_MAPPINGS) if seeds]
+def _control(failed: list[str], stages: list[dict[str, Any]], ask: Ask) -> None:
+    if failed:
+        raise ControlError("without a mutant: " + "; ".join(failed))
     outcome = ask({"file": "", "code": None, "stages": stages})
     if outcome["caught"]:
         raise ControlError(f"without a mutant: {outcome['caught']}: {outcome['by']}")
@@ -108,7 +119,7 @@ def stages(known: Map, file: str, function: str, naming: Iterable[str]) -> list[
     cheap = {test for test in covering if times[test] <= CHEAP_TEST_S} - near
     dear = covering - near - cheap
     found = [_tests(sorted(some, key=lambda test: (times[test], test)), times) for some in (near, cheap) if some]
-    found += _played(known["seeds"].get(name, ()), known["number"])
+    found += _played([each for each in MAPPINGS if name in known["seeds"].get(each, ())], known["number"])
     return found + ([_tests(sorted(dear, key=lambda test: (times[test], test)), times)] if dear else [])
 
 
@@ -129,9 +140,8 @@ def _near(covering: set[str], times: dict[str, float], naming: set[str]) -> set[
     return near
 
 
-def _played(mappings: Iterable[str], number: int) -> list[dict[str, Any]]:
+def _played(able: list[str], number: int) -> list[dict[str, Any]]:
     """By `ip` if these seeds run the function, else by the other mappings that do, in turn."""
-    able = list(mappings)
     if "ip" in able:
         able = ["ip"]
     if not able:

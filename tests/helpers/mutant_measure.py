@@ -25,7 +25,6 @@ FOLDERS = ("core", "sealing", "sim", "runtime")
 CAMPAIGN = "tests/sim/test_campaign.py::test_two_hundred_seeds_hold"
 """Left out as well: it is the campaign itself, which each mutant meets in another stage."""
 FORBIDDEN = ("socket.bind", "socket.connect", "subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
-MAPPINGS = ("ip", "latency", "performance")
 OPTIONS = (
     "--quick",
     "-q",
@@ -115,21 +114,18 @@ def tests(top: Path, files: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def seeds(top: Path, number: int) -> dict[str, Any]:
-    """Which functions the seeds run by each mapping."""
-    found: dict[str, Any] = {"broken": [], "functions": {}}
+def seeds(top: Path, number: int, mapping: str) -> dict[str, Any]:
+    """Which functions the seeds run by that mapping, and what failed."""
+    broken: list[str] = []
     with _covered(top) as coverage:
         from subord.sim.campaign import try_seed
 
-        for mapping in MAPPINGS:
-            coverage.switch_context(mapping)
-            for seed in range(number):
-                verdict = try_seed(seed, mapping)
-                if verdict.broken:
-                    found["broken"].append(f"{verdict.broken} at seed {seed} by {mapping}: {verdict.text}")
-    ran = functions(top, coverage.get_data())
-    found["functions"] = {function: [each for each in MAPPINGS if each in names] for function, names in ran.items()}
-    return found
+        coverage.switch_context(mapping)
+        for seed in range(number):
+            verdict = try_seed(seed, mapping)
+            if verdict.broken:
+                broken.append(f"{verdict.broken} at seed {seed} by {mapping}: {verdict.text}")
+    return {"broken": broken, "functions": sorted(functions(top, coverage.get_data()))}
 
 
 def functions(top: Path, data: Any) -> dict[str, set[str]]:

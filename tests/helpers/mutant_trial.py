@@ -5,7 +5,8 @@
 Reads a JSON document a line from stdin and answers with one a line on stdout:
 
     {"collect": [test files]}               imports them, for their compiled form
-    {"measure": [test files], "seeds": N}   what tests/helpers/mutant_measure.py finds
+    {"measure": [test files]}               what tests/helpers/mutant_measure.py finds; for a campaign
+                                            {"measure": [], "seeds": N, "mapping": ..}
     {"file": .., "code": .., "stages": [..]} (caught, by, the seconds of processor) of the module with that text
 
 A stage is a list of tests or a list of (seed, mapping), with its limit of processor seconds. The packages that subord
@@ -33,6 +34,7 @@ from typing import Any
 
 TOP = Path(__file__).resolve().parents[2]
 MEMORY_MAX = 4 << 30
+MEASURE_S = 1800.0
 WAITS_S = 60.0  # beyond the limit of processor seconds times SLOWER: a mutant may wait for what never comes
 SLOWER = 6  # a busy machine gives a process a part of a processor
 NEEDED = (
@@ -190,19 +192,16 @@ def collected(files: list[str]) -> dict[str, Any]:
     return {"code": how or code}
 
 
-def measured(files: list[str], seeds: int) -> dict[str, Any]:
-    """Of these test files, and of the campaign if `seeds` is not 0."""
+def measured(asked: dict[str, Any]) -> dict[str, Any]:
+    """Of test files, or of the campaign by a mapping."""
     import mutant_measure
 
-    found: dict[str, Any] = {"tests": None, "seeds": None}
-    if files:
-        how, found["tests"], _ = in_child(lambda: mutant_measure.tests(TOP, files), 1800)
-        if how:
-            raise SystemExit(f"the tests could not be measured: {how}")
-    if seeds:
-        how, found["seeds"], _ = in_child(lambda: mutant_measure.seeds(TOP, seeds), 1800)
-        if how:
-            raise SystemExit(f"the campaign could not be measured: {how}")
+    files, seeds, mapping = asked["measure"], asked["seeds"], asked["mapping"]
+    how, found, _ = in_child(
+        lambda: mutant_measure.tests(TOP, files) if files else mutant_measure.seeds(TOP, seeds, mapping), MEASURE_S
+    )
+    if how or not isinstance(found, dict):
+        raise SystemExit(f"{files or mapping} could not be measured: {how or found}")
     return found
 
 
@@ -218,7 +217,7 @@ def main() -> None:
         if "collect" in asked:
             answer = collected(asked["collect"])
         elif "measure" in asked:
-            answer = measured(asked["measure"], asked["seeds"])
+            answer = measured(asked)
         elif asked["code"] is None:  # the control
             answer = tried(asked["stages"])
         else:
