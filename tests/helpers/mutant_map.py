@@ -83,7 +83,7 @@ def measured(piece: Piece, top: Path, seeds: int, ask: Ask) -> Map:
         _control(found["broken"], [_seeds(seeds, mapping)], ask)
         return {"files": {}, "seeds": {mapping: found["functions"]}}
     digests = test_files(top)
-    part = {file: {"digest": digests[file], **_of_file(found, file)} for file in files}
+    part = {file: {**_of_file(found, file), "digest": digests[file]} for file in files}
     times = {name: used_s for each in part.values() for name, used_s in each["tests"].items()}
     failed = [name for name in found["failed"] if name not in found["left_out"]]
     _control(failed, [_tests(sorted(times, key=lambda name: times[name]), times)] if times else [], ask)
@@ -91,14 +91,20 @@ def measured(piece: Piece, top: Path, seeds: int, ask: Ask) -> Map:
 
 
 def _of_file(found: dict[str, Any], file: str) -> dict[str, Any]:
-    def mine(name: str) -> bool:
-        return name.startswith(file + "::") and name not in found["left_out"]
-
-    functions = {name: [each for each in tests if mine(each)] for name, tests in found["functions"].items()}
+    """Functions have the numbers of tests, because their names are long and many."""
+    left_out = [name for name in found["left_out"] if name.startswith(file + "::")]
+    tests = {
+        name: used_s
+        for name, used_s in found["tests"].items()
+        if name.startswith(file + "::") and name not in found["left_out"]
+    }
+    number = {name: index for index, name in enumerate(tests)}
+    functions = {name: [number[each] for each in ran if each in number] for name, ran in found["functions"].items()}
     return {
-        "tests": {name: used_s for name, used_s in found["tests"].items() if mine(name)},
-        "left_out": [name for name in found["left_out"] if name.startswith(file + "::")],
-        "functions": {name: tests for name, tests in functions.items() if tests},
+        "digest": "",
+        "tests": tests,
+        "left_out": left_out,
+        "functions": {name: numbers for name, numbers in functions.items() if numbers},
     }
 
 
@@ -113,7 +119,10 @@ def _control(failed: list[str], stages: list[dict[str, Any]], ask: Ask) -> None:
 def stages(known: Map, file: str, function: str, naming: Iterable[str]) -> list[dict[str, Any]]:
     """Of a mutant of that function: near tests, cheap ones, seeds, others. `naming`: files that import the module."""
     name = f"{file}:{function}"
-    covering = {test for each in known["files"].values() for test in each["functions"].get(name, ())}
+    covering: set[str] = set()
+    for each in known["files"].values():
+        tests = list(each["tests"])
+        covering.update(tests[number] for number in each["functions"].get(name, ()))
     times = {test: used_s for each in known["files"].values() for test, used_s in each["tests"].items()}
     near = _near(covering, times, set(naming))
     cheap = {test for test in covering if times[test] <= CHEAP_TEST_S} - near

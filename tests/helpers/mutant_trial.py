@@ -139,14 +139,14 @@ def _be_child(work: Callable[[], Any], write_end: int, cpu_s: float) -> None:
 
 def _read_all(end: int, wait_s: float) -> tuple[bytes, bool]:
     """(what came until the end, whether the end came in time)."""
-    until, data = time.monotonic() + wait_s, b""
+    until, data = time.monotonic() + wait_s, bytearray()
     while True:
         ready, _, _ = select.select([end], [], [], max(0.0, until - time.monotonic()))
         if not ready:
-            return data, False
+            return bytes(data), False
         piece = os.read(end, 1 << 16)
         if not piece:
-            return data, True
+            return bytes(data), True
         data += piece
 
 
