@@ -4,9 +4,9 @@
 
 mutmut lists the mutants: a number one higher, an operator exchanged, None assigned or given, an argument or a case
 left out, and so on; tests/helpers/mutant_sample.py says which are left out, and draws the sample. Each mutant is
-written into a copy of the project and meets what runs its function (tests/helpers/mutant_map.py): tests near to it,
-then all cheap tests, then the campaign seeds, then the other fast tests, until something fails or a limit of
-processor time is reached. Before that, the same tests and seeds must pass without a mutant.
+written into a copy of the project and meets what runs its function (tests/helpers/mutant_map.py): the tests that are
+about it, then others, then the campaign seeds, until something fails or a limit of processor time is reached. Before
+that, the same tests and seeds must pass without a mutant.
 
 Each result is a line of dist/mutants/results.jsonl as soon as it is there; a stopped run goes on where it was, if
 neither the package nor the tests changed meanwhile. --again forgets the results and what was
@@ -213,10 +213,10 @@ class Trials:
 
     def run(self, mutants: Sequence[Mutant], path: Path) -> None:
         """Each result becomes a line of `path`."""
+        specific = mutant_map.runs(self._map)
 
         def tried(mutant: Mutant, trier: Trier) -> None:
-            near = mutant_map.naming(self._top, mutant.file)
-            stages = mutant_map.stages(self._map, mutant.file, mutant.function, near)
+            stages = mutant_map.stages(self._map, mutant.file, mutant.function, specific)
             answer = trier.ask({"file": mutant.file, "code": mutant.code, "stages": stages})
             fields = {key: value for key, value in asdict(mutant).items() if key != "code"}
             result = Result(**fields, **answer, state=self.state)

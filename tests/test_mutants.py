@@ -88,23 +88,29 @@ def known_map() -> mutant_map.Map:
     return {"shared": "", "number": 3, "files": {"tests/core/test_b.py": whole}, "seeds": {"ip": ["core/a.py:f"]}}
 
 
-def test_a_mutant_meets_every_test_that_runs_its_function_and_the_dear_ones_last() -> None:
-    found = mutant_map.stages(known_map(), "core/a.py", "f", ["tests/core/test_a.py"])
-    assert [each["tests"] for each in found] == [["tests/core/test_a.py::near"], [], ["tests/core/test_b.py::dear"]]
-    assert found[1]["seeds"] == [(0, "ip"), (1, "ip"), (2, "ip")]
-    assert mutant_map.stages(known_map(), "core/a.py", "g", []) == []
+def test_a_mutant_meets_the_tests_that_run_its_function_and_then_the_seeds() -> None:
+    known = known_map()
+    found = mutant_map.stages(known, "core/a.py", "f", mutant_map.runs(known))
+    assert [each["tests"] for each in found] == [["tests/core/test_a.py::near"], ["tests/core/test_b.py::dear"], []]
+    assert found[2]["seeds"] == [(0, "ip"), (1, "ip"), (2, "ip")]
+    assert mutant_map.stages(known, "core/a.py", "g", {}) == []
+
+
+def test_the_tests_that_run_the_fewest_functions_come_first() -> None:
+    known = known_map()
+    (whole,) = known["files"].values()
+    whole["functions"] |= {"core/a.py:h": [0, 2], "core/a.py:i": [0]}
+    found = mutant_map.stages(known, "core/a.py", "h", mutant_map.runs(known))
+    assert found[0]["tests"] == ["tests/core/test_b.py::other", "tests/core/test_a.py::near"]
+    whole["tests"] |= dict.fromkeys(whole["tests"], mutant_map.OTHERS_S + 1)
+    assert mutant_map.stages(known, "core/a.py", "h", mutant_map.runs(known)) == [], "too dear, and no seed runs it"
 
 
 def test_seeds_go_by_another_mapping_where_ip_does_not_run_the_function() -> None:
     known = known_map()
     known["seeds"] |= {"latency": ["core/a.py:g"], "performance": ["core/a.py:g"]}
-    (stage,) = mutant_map.stages(known, "core/a.py", "g", [])
+    (stage,) = mutant_map.stages(known, "core/a.py", "g", {})
     assert stage["seeds"] == [(0, "latency"), (1, "performance"), (2, "latency")]
-
-
-def test_the_files_that_import_a_module_are_found() -> None:
-    assert "tests/core/test_openings.py" in mutant_map.naming(TOP, "core/openings.py")
-    assert "tests/core/test_openings.py" not in mutant_map.naming(TOP, "sealing/keys.py")
 
 
 def test_the_lines_of_a_function_are_those_of_its_body() -> None:

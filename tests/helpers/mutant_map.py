@@ -2,15 +2,16 @@
 
 The map is kept in dist/mutants/map.json. It is measured again for each test file that changed, and wholly when the
 package, the helpers or conftest.py changed, some files at a time; each measurement ends with the control: the same
-tests or seeds without a mutant, in the way in which mutants are tried. Invariant: every test that runs the function
-of a mutant and neither opens a connection nor starts a process is in one of its stages, as are all seeds if one of
-them runs it.
+tests or seeds without a mutant, in the way in which mutants are tried. Invariant: a
+mutant meets tests that run its function and neither open connections nor start processes, those that run the fewest
+functions first, all of them if they take no more than NEAR_S and OTHERS_S, and all seeds if one runs its function.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from mutant_measure import FOLDERS
 
 NEAR_FILES = 4
 NEAR_S = 4.0
-NEAR_TEST_S = 1.0
-CHEAP_TEST_S = 0.25
+OTHERS_S = 40.0
+"""Seconds of tests that a mutant meets at most, as measured, which is about twice what they take otherwise."""
 LIMIT_S = 20.0
 LIMIT_TIMES = 5
 """A stage may take LIMIT_S more than LIMIT_TIMES what it takes without a mutant."""
@@ -116,37 +117,44 @@ def _control(failed: list[str], stages: list[dict[str, Any]], ask: Ask) -> None:
         raise ControlError(f"without a mutant: {outcome['caught']}: {outcome['by']}")
 
 
-def stages(known: Map, file: str, function: str, naming: Iterable[str]) -> list[dict[str, Any]]:
-    """Of a mutant of that function: near tests, cheap ones, seeds, others. `naming`: files that import the module."""
-    name = f"{file}:{function}"
-    covering: set[str] = set()
+def runs(known: Map) -> dict[str, int]:
+    """How many functions each test runs: those that run few are about these, others play a whole cluster."""
+    found: Counter[str] = Counter()
     for each in known["files"].values():
         tests = list(each["tests"])
-        covering.update(tests[number] for number in each["functions"].get(name, ()))
-    times = {test: used_s for each in known["files"].values() for test, used_s in each["tests"].items()}
-    near = _near(covering, times, set(naming))
-    cheap = {test for test in covering if times[test] <= CHEAP_TEST_S} - near
-    dear = covering - near - cheap
-    found = [_tests(sorted(some, key=lambda test: (times[test], test)), times) for some in (near, cheap) if some]
-    found += _played([each for each in MAPPINGS if name in known["seeds"].get(each, ())], known["number"])
-    return found + ([_tests(sorted(dear, key=lambda test: (times[test], test)), times)] if dear else [])
+        for numbers in each["functions"].values():
+            found.update(tests[number] for number in numbers)
+    return found
 
 
-def _near(covering: set[str], times: dict[str, float], naming: set[str]) -> set[str]:
-    """Cheap tests of a few files: of those that name the module first, then of those that take least."""
-    files: dict[str, list[str]] = {}
-    for test in covering:
-        if times[test] <= NEAR_TEST_S:
-            files.setdefault(test.split("::")[0], []).append(test)
-    total = {file: sum(times[test] for test in tests) for file, tests in files.items()}
-    near: set[str] = set()
-    used_s = 0.0
-    for file in sorted(files, key=lambda file: (file not in naming, total[file], file))[:NEAR_FILES]:
-        for test in sorted(files[file], key=lambda test: (times[test], test)):
-            if used_s + times[test] <= NEAR_S:
-                used_s += times[test]
-                near.add(test)
-    return near
+def stages(known: Map, file: str, function: str, specific: dict[str, int]) -> list[dict[str, Any]]:
+    """Of a mutant of that function: near tests, others, seeds. `specific`: what `runs` says."""
+    name = f"{file}:{function}"
+    times: dict[str, float] = {}
+    for each in known["files"].values():
+        tests = list(each["tests"])
+        times |= {tests[number]: each["tests"][tests[number]] for number in each["functions"].get(name, ())}
+    near, others = _near(sorted(times, key=lambda test: (specific[test], times[test], test)), times)
+    found = [_tests(some, times) for some in (near, others) if some]
+    return found + _played([each for each in MAPPINGS if name in known["seeds"].get(each, ())], known["number"])
+
+
+def _near(tests: list[str], times: dict[str, float]) -> tuple[list[str], list[str]]:
+    """(the first of them, of a few files, others of which the cheap ones come first), both limited by time."""
+    near: list[str] = []
+    others: list[str] = []
+    files: set[str] = set()
+    near_s = others_s = 0.0
+    for test in tests:
+        file, used_s = test.split("::")[0], times[test]
+        if near_s + used_s <= NEAR_S and (file in files or len(files) < NEAR_FILES):
+            near.append(test)
+            files.add(file)
+            near_s += used_s
+        elif others_s + used_s <= OTHERS_S:
+            others.append(test)
+            others_s += used_s
+    return near, sorted(others, key=lambda test: times[test])
 
 
 def _played(able: list[str], number: int) -> list[dict[str, Any]]:
@@ -170,16 +178,6 @@ def _seeds(number: int, mapping: str) -> dict[str, Any]:
 def _tests(names: list[str], times: dict[str, float]) -> dict[str, Any]:
     cpu_s = LIMIT_S + LIMIT_TIMES * sum(times[name] for name in names)
     return {"tests": names, "seeds": [], "cpu_s": round(cpu_s, 1)}
-
-
-def naming(top: Path, file: str) -> list[str]:
-    """The test files that import the module."""
-    path = Path(file)
-    package = f"subord.{path.parent.name}"
-    texts = (f"{package}.{path.stem} import", f"from {package} import {path.stem}", f"import {package}.{path.stem}")
-    return [
-        name for name in test_files(top) if any(text in (top / name).read_text(encoding="utf-8") for text in texts)
-    ]
 
 
 def read(path: Path) -> Map | None:
