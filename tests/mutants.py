@@ -1,6 +1,7 @@
 """Mutants made mechanically of subord/core and subord/sealing, and which of them no test and no campaign notices.
 
-    ./dev mutants [--sample N] [--seed N] [--seeds N] [--jobs N] [--only TEXT] [--again] [--survivors] [--write]
+    ./dev mutants [--sample N] [--seed N] [--seeds N] [--tests-s S] [--jobs N] [--only TEXT]
+                  [--again | --survivors | --show] [--write]
 
 mutmut lists the mutants: a number one higher, an operator exchanged, None assigned or given, an argument or a case
 left out, and so on; tests/helpers/mutant_sample.py says which are left out, and draws the sample. Each mutant is
@@ -9,12 +10,12 @@ about it, then others, then the campaign seeds, until something fails or a limit
 that, the same tests and seeds must pass without a mutant.
 
 Each result is a line of dist/mutants/results.jsonl as soon as it is there; a stopped run goes on where it was, if
-neither the package nor the tests changed meanwhile. --again forgets the results and what was
-measured, --survivors keeps those that were
-caught, whatever changed, and tries the others again. Progress goes to stderr, the count and the survivors to stdout.
---write writes docs/figures/mutants.json, from which docs/build_mutants.py makes the tables; what is known of a
-survivor is a line of tests/mutants.toml, found again by file, function and text. The exit code is 0 unless the
-control fails (1) or an argument is wrong (2).
+neither the package nor the tests changed meanwhile. --again forgets the results and what was measured. --survivors
+keeps those that were caught, whatever changed, and tries the others again; with --tests-s 1000 they meet every test
+that runs their function. --show tries none. Progress goes to stderr, the count and the survivors to stdout. --write
+writes docs/figures/mutants.json, from which docs/build_mutants.py makes the tables; what is known of a survivor is a
+line of tests/mutants.toml, found again by file, function and text. The exit code is 0 unless the control fails (1) or
+an argument is wrong (2).
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ from mutant_sample import Mutant  # noqa: E402
 FIGURES = TOP / "docs" / "figures" / "mutants.json"
 KNOWN = TOP / "tests" / "mutants.toml"
 KEPT = TOP / "dist" / "mutants"
+TESTS_S = 40.0
+"""As they are measured, which is about twice what they take without that."""
 T = TypeVar("T")
 COPIED = ("subord", "tests", "docs", "deploy", "netns-lab", "dev", "pyproject.toml", "constraints.txt")
 
@@ -166,12 +169,6 @@ class Trials:
         self._map: Map = {}
         self.state = state_of(self._top, seeds)
 
-    @property
-    def tests(self) -> tuple[int, int]:
-        """(tests that are run, tests that are left out because they leave the process)."""
-        files = self._map["files"].values()
-        return sum(len(each["tests"]) for each in files), sum(len(each["left_out"]) for each in files)
-
     def __enter__(self) -> Self:
         first = Trier(self._top)
         first.ask({"collect": list(mutant_map.test_files(self._top))})
@@ -211,12 +208,12 @@ class Trials:
 
         self._each(pieces, measured)
 
-    def run(self, mutants: Sequence[Mutant], path: Path) -> None:
+    def run(self, mutants: Sequence[Mutant], tests_s: float, path: Path) -> None:
         """Each result becomes a line of `path`."""
         specific = mutant_map.runs(self._map)
 
         def tried(mutant: Mutant, trier: Trier) -> None:
-            stages = mutant_map.stages(self._map, mutant.file, mutant.function, specific)
+            stages = mutant_map.stages(self._map, mutant.file, mutant.function, specific, tests_s)
             answer = trier.ask({"file": mutant.file, "code": mutant.code, "stages": stages})
             fields = {key: value for key, value in asdict(mutant).items() if key != "code"}
             result = Result(**fields, **answer, state=self.state)
@@ -269,33 +266,41 @@ def main(words: list[str]) -> int:
     paths = [each for each in mutant_sample.modules(TOP) if given.only in str(each.relative_to(TOP))]
     possible = mutant_sample.candidates(TOP, paths, left_out)
     mutants = mutant_sample.sampled(possible, given.sample, given.seed)
-    with (
-        tempfile.TemporaryDirectory(prefix="subord-mutants-") as directory,
-        Trials(Path(directory), given.seeds, given.jobs) as trials,
-    ):
-        former = written(path)
-        due = [each for each in mutants if not still_good(each, former.get(each.key), trials.state, given.survivors)]
-        print(f"{len(mutants)} of {len(possible)} mutants, {len(due)} of them to try", file=sys.stderr, flush=True)
+    print(f"{len(mutants)} of {len(possible)} mutants", file=sys.stderr, flush=True)
+    if not given.show:
         try:
-            trials.measure(KEPT / "map.json")
+            _try(mutants, given, path)
         except ControlError as error:
             print(error, file=sys.stderr)
             return 1
-        trials.run(due, path)
-        tests, left = trials.tests
-    results = [written(path)[each.key] for each in mutants]
+    found = written(path)
+    results = [found[each.key] for each in mutants if each.key in found]
     print(*summary(results), sep="\n")
     if given.write:
+        tests, outside = mutant_map.sizes(mutant_map.read(KEPT / "map.json"))
         about = {
             "possible": len(possible),
             "left_out": dict(sorted(left_out.items())),
             "seed": given.seed,
             "seeds": given.seeds,
             "tests": tests,
-            "tests_left_out": left,
+            "tests_left_out": outside,
         }
         FIGURES.write_text(document(results, about), encoding="utf-8")
     return 0
+
+
+def _try(mutants: Sequence[Mutant], given: argparse.Namespace, path: Path) -> None:
+    """Those that were not tried yet, or are to be tried again."""
+    with (
+        tempfile.TemporaryDirectory(prefix="subord-mutants-") as directory,
+        Trials(Path(directory), given.seeds, given.jobs) as trials,
+    ):
+        former = written(path)
+        due = [each for each in mutants if not still_good(each, former.get(each.key), trials.state, given.survivors)]
+        print(f"{len(due)} of them to try", file=sys.stderr, flush=True)
+        trials.measure(KEPT / "map.json")
+        trials.run(due, given.tests_s, path)
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
@@ -303,10 +308,14 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=300, help="how many mutants (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=50, help="campaign seeds for each (default: %(default)s)")
+    parser.add_argument(
+        "--tests-s", type=float, default=TESTS_S, help="seconds of tests for each, as measured (default: %(default)s)"
+    )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="at the same time")
     parser.add_argument("--only", default="", help="only of files whose path holds this text")
     parser.add_argument("--again", action="store_true", help="forget the results of former runs")
     parser.add_argument("--survivors", action="store_true", help="try again only those that were not caught")
+    parser.add_argument("--show", action="store_true", help="try none: tell what is known already")
     parser.add_argument("--write", action="store_true", help="write docs/figures/mutants.json")
     return parser.parse_args(words)
 

@@ -90,26 +90,28 @@ def known_map() -> mutant_map.Map:
 
 def test_a_mutant_meets_the_tests_that_run_its_function_and_then_the_seeds() -> None:
     known = known_map()
-    found = mutant_map.stages(known, "core/a.py", "f", mutant_map.runs(known))
+    found = mutant_map.stages(known, "core/a.py", "f", mutant_map.runs(known), 40)
     assert [each["tests"] for each in found] == [["tests/core/test_a.py::near"], ["tests/core/test_b.py::dear"], []]
     assert found[2]["seeds"] == [(0, "ip"), (1, "ip"), (2, "ip")]
-    assert mutant_map.stages(known, "core/a.py", "g", {}) == []
+    assert mutant_map.stages(known, "core/a.py", "g", {}, 40) == []
 
 
 def test_the_tests_that_run_the_fewest_functions_come_first() -> None:
     known = known_map()
     (whole,) = known["files"].values()
     whole["functions"] |= {"core/a.py:h": [0, 2], "core/a.py:i": [0]}
-    found = mutant_map.stages(known, "core/a.py", "h", mutant_map.runs(known))
+    found = mutant_map.stages(known, "core/a.py", "h", mutant_map.runs(known), 40)
     assert found[0]["tests"] == ["tests/core/test_b.py::other", "tests/core/test_a.py::near"]
-    whole["tests"] |= dict.fromkeys(whole["tests"], mutant_map.OTHERS_S + 1)
-    assert mutant_map.stages(known, "core/a.py", "h", mutant_map.runs(known)) == [], "too dear, and no seed runs it"
+    whole["tests"] |= dict.fromkeys(whole["tests"], 41)
+    assert mutant_map.stages(known, "core/a.py", "h", mutant_map.runs(known), 40) == [], (
+        "too dear, and no seed runs it"
+    )
 
 
 def test_seeds_go_by_another_mapping_where_ip_does_not_run_the_function() -> None:
     known = known_map()
     known["seeds"] |= {"latency": ["core/a.py:g"], "performance": ["core/a.py:g"]}
-    (stage,) = mutant_map.stages(known, "core/a.py", "g", {})
+    (stage,) = mutant_map.stages(known, "core/a.py", "g", {}, 40)
     assert stage["seeds"] == [(0, "latency"), (1, "performance"), (2, "latency")]
 
 

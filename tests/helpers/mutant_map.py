@@ -4,7 +4,7 @@ The map is kept in dist/mutants/map.json. It is measured again for each test fil
 package, the helpers or conftest.py changed, some files at a time; each measurement ends with the control: the same
 tests or seeds without a mutant, in the way in which mutants are tried. Invariant: a
 mutant meets tests that run its function and neither open connections nor start processes, those that run the fewest
-functions first, all of them if they take no more than NEAR_S and OTHERS_S, and all seeds if one runs its function.
+functions first, all of them if they take no more than the given time, and all seeds if one runs its function.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from mutant_measure import FOLDERS
 
 NEAR_FILES = 4
 NEAR_S = 4.0
-OTHERS_S = 40.0
-"""Seconds of tests that a mutant meets at most, as measured, which is about twice what they take otherwise."""
 LIMIT_S = 20.0
 LIMIT_TIMES = 5
 """A stage may take LIMIT_S more than LIMIT_TIMES what it takes without a mutant."""
@@ -127,19 +125,19 @@ def runs(known: Map) -> dict[str, int]:
     return found
 
 
-def stages(known: Map, file: str, function: str, specific: dict[str, int]) -> list[dict[str, Any]]:
-    """Of a mutant of that function: near tests, others, seeds. `specific`: what `runs` says."""
+def stages(known: Map, file: str, function: str, specific: dict[str, int], tests_s: float) -> list[dict[str, Any]]:
+    """Of a mutant of that function: near tests, others for `tests_s`, seeds. `specific`: what `runs` says."""
     name = f"{file}:{function}"
     times: dict[str, float] = {}
     for each in known["files"].values():
         tests = list(each["tests"])
         times |= {tests[number]: each["tests"][tests[number]] for number in each["functions"].get(name, ())}
-    near, others = _near(sorted(times, key=lambda test: (specific[test], times[test], test)), times)
+    near, others = _near(sorted(times, key=lambda test: (specific[test], times[test], test)), times, tests_s)
     found = [_tests(some, times) for some in (near, others) if some]
     return found + _played([each for each in MAPPINGS if name in known["seeds"].get(each, ())], known["number"])
 
 
-def _near(tests: list[str], times: dict[str, float]) -> tuple[list[str], list[str]]:
+def _near(tests: list[str], times: dict[str, float], tests_s: float) -> tuple[list[str], list[str]]:
     """(the first of them, of a few files, others of which the cheap ones come first), both limited by time."""
     near: list[str] = []
     others: list[str] = []
@@ -151,7 +149,7 @@ def _near(tests: list[str], times: dict[str, float]) -> tuple[list[str], list[st
             near.append(test)
             files.add(file)
             near_s += used_s
-        elif others_s + used_s <= OTHERS_S:
+        elif others_s + used_s <= tests_s:
             others.append(test)
             others_s += used_s
     return near, sorted(others, key=lambda test: times[test])
@@ -183,3 +181,9 @@ def _tests(names: list[str], times: dict[str, float]) -> dict[str, Any]:
 def read(path: Path) -> Map | None:
     known: Map | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     return known
+
+
+def sizes(known: Map | None) -> tuple[int, int]:
+    """(tests that are run, tests that are left out because they leave the process)."""
+    files = known["files"].values() if known else ()
+    return sum(len(each["tests"]) for each in files), sum(len(each["left_out"]) for each in files)
