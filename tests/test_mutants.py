@@ -108,6 +108,11 @@ def test_the_tests_that_run_the_fewest_functions_come_first() -> None:
     )
 
 
+def test_one_of_each_test_function_comes_before_its_other_parameters() -> None:
+    times = {"a.py::f[1]": 0.1, "a.py::f[2]": 0.2, "b.py::g": 3.0}
+    assert mutant_map._mixed(list(times), times) == ["a.py::f[1]", "b.py::g", "a.py::f[2]"]
+
+
 def test_seeds_go_by_another_mapping_where_ip_does_not_run_the_function() -> None:
     known = known_map()
     known["seeds"] |= {"latency": ["core/a.py:g"], "performance": ["core/a.py:g"]}

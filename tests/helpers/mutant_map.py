@@ -3,8 +3,9 @@
 The map is kept in dist/mutants/map.json. It is measured again for each test file that changed, and wholly when the
 package, the helpers or conftest.py changed, some files at a time; each measurement ends with the control: the same
 tests or seeds without a mutant, in the way in which mutants are tried. Invariant: a
-mutant meets tests that run its function and neither open connections nor start processes, those that run the fewest
-functions first, all of them if they take no more than the given time, and all seeds if one runs its function.
+mutant meets tests that run its function and neither open connections nor start processes, first those that run the
+fewest functions, then one of each test function; all of them if they take no more than the given time, and all seeds
+if one runs its function.
 """
 
 from __future__ import annotations
@@ -138,21 +139,33 @@ def stages(known: Map, file: str, function: str, specific: dict[str, int], tests
 
 
 def _near(tests: list[str], times: dict[str, float], tests_s: float) -> tuple[list[str], list[str]]:
-    """(the first of them, of a few files, others of which the cheap ones come first), both limited by time."""
+    """(the first of them, of a few files; others for `tests_s`, of which the cheap ones come first)."""
     near: list[str] = []
-    others: list[str] = []
     files: set[str] = set()
     near_s = others_s = 0.0
     for test in tests:
-        file, used_s = test.split("::")[0], times[test]
-        if near_s + used_s <= NEAR_S and (file in files or len(files) < NEAR_FILES):
+        file = test.split("::")[0]
+        if near_s + times[test] <= NEAR_S and (file in files or len(files) < NEAR_FILES):
             near.append(test)
             files.add(file)
-            near_s += used_s
-        elif others_s + used_s <= tests_s:
+            near_s += times[test]
+    others: list[str] = []
+    for test in _mixed([test for test in tests if test not in set(near)], times):
+        if others_s + times[test] <= tests_s:
             others.append(test)
-            others_s += used_s
+            others_s += times[test]
     return near, sorted(others, key=lambda test: times[test])
+
+
+def _mixed(tests: list[str], times: dict[str, float]) -> list[str]:
+    """One of each test function first, cheap ones before: what differs only in its parameters finds the same."""
+    seen: Counter[str] = Counter()
+    order: list[tuple[int, float, str]] = []
+    for test in sorted(tests, key=lambda test: (times[test], test)):
+        function = test.split("[")[0]
+        order.append((seen[function], times[test], test))
+        seen[function] += 1
+    return [test for _, _, test in sorted(order)]
 
 
 def _played(able: list[str], number: int) -> list[dict[str, Any]]:
