@@ -29,6 +29,7 @@ import build_growth_daemons  # noqa: E402
 import build_log  # noqa: E402
 import build_mappings  # noqa: E402
 import build_moves  # noqa: E402
+import build_mutants  # noqa: E402
 import build_page  # noqa: E402
 import build_paper  # noqa: E402
 import build_peers  # noqa: E402
@@ -112,6 +113,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_log.PARTS,
     **build_mappings.PARTS,
     **build_moves.PARTS,
+    **build_mutants.PARTS,
     **build_page.PARTS,
     **build_paper.PARTS,
     **build_peers.PARTS,

@@ -60,7 +60,7 @@ def test_the_demo_installs_what_the_demo_needs(typed: Typed) -> None:
 def test_another_command_adds_what_it_needs(typed: Typed) -> None:
     assert typed("campaign", "--seeds", "3") == [f"{INSTALL}.", "subord simulate --seeds 3"]
     assert typed("docs")[0] == f"{INSTALL}.[docs]"
-    assert typed("setup") == [f"{INSTALL}.[lab,dev]"]
+    assert typed("setup") == [f"{INSTALL}.[lab,dev,mutants]"]
     assert typed("setup") == []
 
 
@@ -70,7 +70,7 @@ def test_other_versions_make_a_new_environment(project: Path, typed: Typed, name
     with (project / name).open("a") as file:
         file.write("\n")
     assert typed("demo")[0] == f"{INSTALL}.[lab]"
-    assert typed("setup") == [f"{INSTALL}.[dev,docs]"]
+    assert typed("setup") == [f"{INSTALL}.[dev,docs,mutants]"]
 
 
 def test_a_moved_clone_makes_a_new_environment(project: Path, typed: Typed) -> None:

@@ -8,7 +8,7 @@ from small_world import SmallWorld
 
 from subord.core.classes import class_of
 from subord.core.events import Neighbourhood
-from subord.core.messages import Accept, Beat, Change, Message, No, Propose, Refuse, Terms, Wish
+from subord.core.messages import Accept, Advice, Beat, Change, Goodbye, Message, No, Propose, Refuse, Terms, Wish
 from subord.core.showing import neighbourhood
 
 JOBS = falling(15)
@@ -156,3 +156,20 @@ def test_a_class_beyond_bounds_is_never_sent() -> None:
     world.run(REST_S)
     assert not world.faults
     assert world.whole()
+
+
+def test_those_who_are_left_behind_hear_of_the_places_beside_ours(world: SmallWorld) -> None:
+    """2 stands too high: it goes alone, and those below it may ask who stands beside it and has room."""
+    node = world.nodes[2]
+    leader = node.following.leader
+    assert leader is not None
+    assert leader.guidance.siblings == (3,)
+    goodbyes: list[tuple[int, Message]] = []
+    world.on_message = lambda source, target, message, _copies: goodbyes.extend(
+        [(target, message)] if source == 2 and isinstance(message, Goodbye) else []
+    )
+    led = sorted(node.leading.slots.taken)
+    node.bettering.choose(Advice(1, 1, False, 1, (5,), 0, (3,), wanted=4))
+    world.run(0.5)  # to its next beat
+    assert sorted({target for target, _ in goodbyes}) == led != []
+    assert all(isinstance(each, Goodbye) and each.alternates == (3,) for _, each in goodbyes)

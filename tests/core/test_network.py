@@ -170,6 +170,7 @@ def test_whether_it_meets_a_block(text: str, block: str, meets: bool) -> None:
         ("fe80::%eth0/64", "'fe80::%eth0' in 'fe80::%eth0/64' is no IP address"),
         ("10.0.0.1-node7", "'node7' in '10.0.0.1-node7' is no IP address"),
         ("10.0.0.1-2-3", "'2-3' in '10.0.0.1-2-3' is no IP address"),
+        ("10.0.0.0/8/24", "'10.0.0.0/8' in '10.0.0.0/8/24' is no IP address"),
         ("-", "'' in '-' is no IP address"),
         ("10.0.5.60-10", "the range '10.0.5.60-10' is reversed: write 10.0.5.10-10.0.5.60"),
         ("fd00::9-fd00::1", "is reversed: write fd00::1-fd00::9"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from small_world import SmallWorld
 
 from subord.core.context import Context
 from subord.core.messages import Change
@@ -268,3 +269,11 @@ def test_a_resident_that_would_gain_nothing_keeps_no_place_from_others() -> None
     office = Office(ONE)
     assert office.suggests(20).hints[0] == 10
     assert office.suggests(30).hints[0] == 10
+
+
+def test_who_is_turned_away_hears_last_of_the_root_and_of_our_leader_and_of_no_other_above_us() -> None:
+    world = SmallWorld.dense(31, 2)
+    world.run(30)
+    node = world.nodes[8]
+    assert node.following.path == (1, 2, 4)
+    assert node.leading.hints(200) == (17, 16, 1, 4)

@@ -56,6 +56,22 @@ def test_rows_of_one_subordinate_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert leader in dropped(world, "rows_of_one")
 
 
+@pytest.mark.parametrize(
+    ("rows_max", "rows_of_one_max", "full"), [(8, 4, False), (7, 4, True), (8, 3, True), (7, 3, True)]
+)
+def test_rows_may_be_missing_for_want_of_room_of_either_kind(
+    monkeypatch: pytest.MonkeyPatch, rows_max: int, rows_of_one_max: int, full: bool
+) -> None:
+    """1 lists seven, three of them by 2."""
+    world = SmallWorld.dense(7, 2)
+    world.run(20)
+    roster = world.nodes[1].roster
+    assert (len(roster.rows), len(roster.claims[2])) == (7, 3)
+    monkeypatch.setattr(reports, "ROWS_MAX", rows_max)
+    monkeypatch.setattr(reports, "ROWS_OF_ONE_MAX", rows_of_one_max)
+    assert reports.is_full(roster, 2) is full
+
+
 def test_a_node_that_two_subordinates_claim_is_marked() -> None:
     """13 stands below 6, and 7 claims it, too; both are reported to 3."""
     world = SmallWorld.empty(2, "10.0.0.0/24")
