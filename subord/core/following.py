@@ -233,14 +233,20 @@ class Following:
         leader.guidance = echo.guidance
         return True
 
-    def on_stranger(self) -> None:
-        """Our leader lives, and does not know us; we propose to it again."""
+    def on_stranger(self, incarnation: Incarnation) -> None:
+        """Our leader lives, in this life, and does not know us: we propose to it again."""
         leader = self.leader
-        if leader is not None:
-            leader.calls.clear()
-            leader.suspected = False
-            leader.heard_at = self._context.now
-            self._plan(self._context.now + self._context.slowness.answer_s)
+        assert leader is not None
+        # By performance we do not follow its new life before that has accepted us: it may rank otherwise.
+        if incarnation != leader.incarnation and not self._context.mapping.by_performance:
+            # It answers our own beat: words of its former life are over, and its versions are counted anew.
+            leader.incarnation = incarnation
+            leader.guidance = msgspec.structs.replace(leader.guidance, version=0)
+        leader.calls.clear()
+        leader.suspected = False
+        leader.heard_at = self._context.now
+        self._roster.report_everything()  # whatever it confirmed, it has forgotten
+        self._plan(self._context.now + self._context.slowness.answer_s)
 
     def on_guidance(self, source: Position, incarnation: Incarnation, guidance: Guidance) -> bool:
         """News of the tree above us; True when they are newer than what we knew."""

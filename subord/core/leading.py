@@ -92,7 +92,7 @@ class Leading:
             self._context.note(Dropped("older_incarnation"))
             self._refuse(source, propose.exchange, No.BUSY, RETRY_MS_MAX)
             return
-        if self.slots.is_older(source, propose.incarnation, propose.exchange):
+        if self.slots.is_older(source, propose.incarnation, propose.exchange, self._context.now):
             self._context.note(Dropped("older_proposal"))
             return
         verdict = (
@@ -287,7 +287,7 @@ class Leading:
                 self._release(position)
 
     def _release(self, position: Position) -> None:
-        self.slots.release(position)
+        self.slots.release(position, self._context.now)
         self.reports.proving.forget(position)
         self._roster.drop(position, self._context.now)
 
@@ -342,6 +342,7 @@ class Leading:
         timing = self._context.timing
         for each in self.slots.taken.values():
             each.due_at = max(each.due_at, self._context.now + timing.beat_interval_s)
+            each.advanced_at = self._context.now
         self._watch()
 
     def _is_deaf(self) -> bool:

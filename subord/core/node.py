@@ -13,8 +13,6 @@ from __future__ import annotations
 from random import Random
 from typing import assert_never
 
-import msgspec
-
 from subord.core.agenda import Alarm
 from subord.core.bettering import Bettering
 from subord.core.context import Context
@@ -299,13 +297,7 @@ class Node:
         if leader is None or leader.position != source or stranger.number not in leader.calls:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
-            # By performance we do not follow its new life before that has accepted us: it may rank otherwise.
-            if stranger.incarnation != leader.incarnation and not self.context.mapping.by_performance:
-                # It answers our own beat: words of its former life are over, and its versions are counted anew.
-                leader.incarnation = stranger.incarnation
-                leader.guidance = msgspec.structs.replace(leader.guidance, version=0)
-            self.following.on_stranger()
-            self.roster.report_everything()  # whatever it confirmed, it has forgotten
+            self.following.on_stranger(stranger.incarnation)
             self.joining.rejoin()
 
     def _on_goodbye(self, source: Position, goodbye: Goodbye) -> None:

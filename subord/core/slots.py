@@ -8,6 +8,7 @@ the room of the youngest, who moves on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 import msgspec
 
@@ -18,6 +19,8 @@ from subord.core.messages import No, Wish
 from subord.core.view import Incarnation, Place, Position
 
 FORMER_MAX = 256  # former subordinates that are remembered; the oldest is dropped
+AGAIN_S = 10.0  # the last proposal itself may be repeated for so long: its first acceptance was lost, or given back
+FORMER_S = 600.0  # for so long: a virtual machine that is set back to a former state counts its proposals anew
 
 
 class Subordinate(msgspec.Struct, kw_only=True):
@@ -67,23 +70,25 @@ class Slots:
         self._mapping = mapping
         self._guest_places = guest_places
         self.taken: dict[Position, Subordinate] = {}
-        self.former: dict[Position, tuple[Incarnation, int]] = {}  # the last proposal of each that we led
+        self.former: dict[Position, tuple[Incarnation, int, float]] = {}  # its last proposal, and when it left
 
-    def release(self, position: Position) -> None:
+    def release(self, position: Position, now: float) -> None:
         """It is no longer our subordinate; only a later proposal makes it one again."""
         each = self.taken.pop(position)
         self.former.pop(position, None)
-        self.former[position] = each.incarnation, each.exchange
+        self.former[position] = each.incarnation, each.exchange, now
         if len(self.former) > FORMER_MAX:
             del self.former[next(iter(self.former))]
 
-    def is_older(self, position: Position, incarnation: Incarnation, exchange: int) -> bool:
-        """Has this node proposed to us later than that, or the same before we released it?"""
+    def is_older(self, position: Position, incarnation: Incarnation, exchange: int, now: float) -> bool:
+        """Has this node proposed to us later than that, or just that, long before it left?"""
         known = self.taken.get(position)
         if known is not None:
             return (incarnation, exchange) < (known.incarnation, known.exchange)
-        former_incarnation, former_exchange = self.former.get(position, (0, 0))
-        return incarnation == former_incarnation and exchange <= former_exchange
+        former_incarnation, former_exchange, left_at = self.former.get(position, (0, 0, -inf))
+        if incarnation != former_incarnation or now > left_at + FORMER_S:
+            return False
+        return exchange < former_exchange or (exchange == former_exchange and now > left_at + AGAIN_S)
 
     def guests(self) -> list[Position]:
         """Positions of our guests, lowest rank first."""

@@ -96,6 +96,8 @@ class PlacesAreGivenBack(Checker):
         if node is None or not isinstance(event, Received) or not isinstance(event.message, Accept):
             return
         source, leader = event.source, node.following.leader
+        if max(event.message.guidance.path, default=0) > world.settings.network.size:
+            return  # a flipped bit, and counted
         if source in (None, position) or node.phase is Phase.GONE or position in event.message.guidance.path:
             return
         assert source is not None

@@ -123,7 +123,7 @@ class World:
         self.hosts.add(position)
         self.paused.pop(position, None)
         if incarnation is None:
-            incarnation = max(1, self.incarnation_of(boot) - int(1000 * self.set_back_s.get(position, 0.0)))
+            incarnation = max(boot, self.incarnation_of(boot) - int(1000 * self.set_back_s.get(position, 0.0)))
         remembered, memory = self.disks.of(position), Known(known)
         if remembered is not None:  # as daemon.py does
             incarnation = max(incarnation, remembered.incarnation + 1)
