@@ -83,7 +83,8 @@ class Leading:
 
     def on_propose(self, source: Position, propose: Propose) -> None:
         """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
-        if not self.admits():
+        # By performance a node from above us may have sunk before we hear of another way to the root.
+        if not self.admits() or source in self._following.path:
             self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
             return
         known = self.slots.taken.get(source)

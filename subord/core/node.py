@@ -289,6 +289,7 @@ class Node:
         if len(self._path) > len(old):
             self.joining.look_soon(Aim.BETTER)  # we stand deeper
         if self._path != old:
+            self.leading.forget(self._path)
             self.listing.on_path(self._path)
             self.leading.tell_soon()
 
@@ -362,7 +363,6 @@ class Node:
         if left is not None and left.leaving and left.position == home:
             self.joining.homecoming.damping.lost(self.context.now, left.since)
         self.following.attach(leader, incarnation, guidance)
-        self.leading.forget((*guidance.path, leader))
         self.herald.led()
         self._on_path()
         self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])

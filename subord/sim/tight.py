@@ -11,7 +11,7 @@ bounds of liveness.py are the only ones, because a root there asks every address
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil
+from math import ceil, log
 
 import msgspec
 
@@ -28,6 +28,7 @@ DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
 RANK_POLLS = 5  # by performance: a node finds its rank with so many questions to the root
 STRUCK_MOVES, GUEST_MOVES, RANK_MOVES, SPARE_MOVES = 2, 1, 3, 2
+CHAIN_ANSWERS = 0.5  # for each guest, where one guest slot leaves only a chain, which is put in order node by node
 LOW_FANOUT = 4  # below it a level holds few
 DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree at which a guest is left
 NEARER = 2  # and more by latency, which takes a near leader for a high one
@@ -76,6 +77,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         poll_s = limits.JITTER * timing.home_interval_s_max
         attach_s = 2 * limits.silence_s(settings) + timing.patience_s + timing.answer_s
         attach_s += _hold_s(settings, start.losses) + (RANK_POLLS * poll_s if by_performance else 0.0)
+        if settings.guest_places == 1:
+            attach_s += CHAIN_ANSWERS * timing.answer_s * start.guests
         batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
         report_s = batches * (timing.report_s + timing.answer_s)
         home_s = 0.0
@@ -114,8 +117,10 @@ def _depth(settings: Settings, start: Start) -> int | None:
         return start.level
     if settings.has_homes and settings.guest_slots == 1:
         return None
-    deeper = DEEPER if settings.fanout >= LOW_FANOUT else DEEPER_LOW
-    return start.levels + deeper + (NEARER if settings.mapping == "latency" else 0)
+    slots = min(settings.fanout, settings.guest_places)  # of those that lead only guests
+    deeper = DEEPER if slots >= LOW_FANOUT else DEEPER_LOW
+    levels = max(start.levels, ceil(log((slots - 1) * start.nodes + 1, slots)) - 1)
+    return levels + deeper + (NEARER if settings.mapping == "latency" else 0)
 
 
 class Watch:

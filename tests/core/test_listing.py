@@ -42,6 +42,7 @@ def test_hidden_nodes_say_so_and_the_root_knows_them() -> None:
     assert not any(unlisted(world, position) for position in world.nodes)
 
 
+@pytest.mark.slow
 def test_an_honest_tree_asks_rarely_and_says_nothing() -> None:
     world = SmallWorld.dense(40, 3, "10.0.0.0/24")
     asked: list[float] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 import pytest
 from small_world import SmallWorld
 
@@ -271,9 +272,13 @@ def test_a_resident_that_would_gain_nothing_keeps_no_place_from_others() -> None
     assert office.suggests(30).hints[0] == 10
 
 
-def test_who_is_turned_away_hears_last_of_the_root_and_of_our_leader_and_of_no_other_above_us() -> None:
+def test_a_node_that_is_refused_hears_last_of_the_root_and_of_our_leader_only_when_we_are_cut_off() -> None:
     world = SmallWorld.dense(31, 2)
     world.run(30)
     node = world.nodes[8]
     assert node.following.path == (1, 2, 4)
+    assert node.leading.hints(200) == (17, 16, 1)
+    leader = node.following.leader
+    assert leader is not None
+    leader.guidance = msgspec.structs.replace(leader.guidance, adrift=True)
     assert node.leading.hints(200) == (17, 16, 1, 4)

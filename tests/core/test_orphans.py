@@ -14,7 +14,7 @@ from subord.core.phases import Phase
 from subord.core.settings import LAN
 from subord.core.view import Position
 
-SEEDS = range(5)
+SEEDS = range(3)
 
 
 def formed(nodes: int, fanout: int, seed: int) -> SmallWorld:

@@ -269,6 +269,7 @@ def by_turns(world: SmallWorld, position: int, jobs: float) -> None:
             world.run(HOUR_S / 3 / TURNS)
 
 
+@pytest.mark.slow
 def test_moves_by_choice_are_counted_and_bounded() -> None:
     world = performing({1: 1e9, 2: 1e6, 3: 1e5, 4: 1e4, 5: 1e4, 6: 1e4, 7: 1.0})
     budget = world.nodes[7].bettering.budget

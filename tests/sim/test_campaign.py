@@ -26,17 +26,16 @@ from subord.sim.scenario import read, write
 from subord.sim.world import World
 
 SEEDS = range(200)
+FIRST = range(60)  # of them, in the first tier of tests
 MAPPINGS = ("ip", "performance", "latency")
 USUAL_SHARE_MAX = 0.03
-KNOWN = {  # seeds that show a fault of the core which is not mended yet: strike each off with its fault
-    103: "S9",  # a guest place is sought from hint to hint without a pause where all are full
-}
 
 
-def test_two_hundred_seeds_hold() -> None:
-    summary = campaign.run(SEEDS)
-    assert [each.seed for each in summary.verdicts] == list(SEEDS)
-    assert {each.seed: each.broken for each in summary.failed} == KNOWN, "\n".join(campaign.report(summary))
+@pytest.mark.parametrize("seeds", [FIRST, pytest.param(range(60, 200), marks=pytest.mark.slow)], ids=str)
+def test_two_hundred_seeds_hold(seeds: range) -> None:
+    summary = campaign.run(seeds)
+    assert [each.seed for each in summary.verdicts] == list(seeds)
+    assert summary.failed == [], "\n".join(campaign.report(summary))
     # The bound is for the worst case; a healing that became ten times slower would hide below it.
     shares = [each.settled_s / each.bound_s for each in summary.verdicts if each.bound_s]
     assert statistics.median(shares) < USUAL_SHARE_MAX

@@ -14,6 +14,7 @@ from subord.core.joining import Joining
 from subord.core.leading import Leading
 from subord.core.messages import AGE_S_MAX, Beat, Change
 from subord.core.network import Network
+from subord.core.reports import Reports
 from subord.core.rising import Rising
 from subord.core.settings import LAN, Settings
 from subord.core.slots import Subordinate
@@ -88,12 +89,12 @@ def test_s11_a_branch_that_vanishes_from_the_roster_for_a_moment_is_found(monkey
     large = Scenario(title="a large branch", cluster=Cluster(nodes=100, fanout=2, timing="lab"), steps=steps)
     assert campaign.try_script(large, 1).broken == ""
     # So what is not repeated in the first beat is swept.
-    take = Leading._take_changes
+    take = Reports.take
     monkeypatch.setattr("subord.core.agreement.counts_differ", lambda *_: False)
     monkeypatch.setattr(Subordinate, "is_settled", lambda *_: True)
     monkeypatch.setattr(
-        Leading,
-        "_take_changes",
+        Reports,
+        "take",
         lambda self, known, beat: take(self, known, msgspec.structs.replace(beat, more=False)),
     )
     assert campaign.try_script(large, 1).broken == "S11"

@@ -92,6 +92,7 @@ steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2"
     assert shares["moves"] == pytest.approx(2 / (2 * 0 + 2 + 2 + 12), abs=0.5)
 
 
+@pytest.mark.slow
 def test_l10_guests_that_stay_deep_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert campaign.try_script(read(FROM_BEHIND), 1).broken == ""
     monkeypatch.setattr(bettering, "better_place", lambda *_: None)
