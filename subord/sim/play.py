@@ -13,6 +13,7 @@ from typing import assert_never
 
 import msgspec
 
+from subord.core.dialects import Dialects
 from subord.core.events import Performance
 from subord.core.messages import Propose, Terms, Wish
 from subord.core.phases import Phase
@@ -45,7 +46,7 @@ from subord.sim.seen import Seen, Seer
 from subord.sim.twins import Twins
 from subord.sim.weather import Roadblock
 from subord.sim.world import World
-from subord.wire import WIRE
+from subord.wire import WIRE, Wire
 
 LOOK_EVERY_S = 0.01
 QUIET_S = 1.0  # nobody moves for so long, or it was not whole yet
@@ -283,7 +284,7 @@ class Play:
         self._twins.end()
         wrong = {*self._liars, *self.world.own_settings}
         for position in self._liars:
-            self.world.wires[position] = WIRE
+            self._speak(position, WIRE)
         self.world.own_settings.clear()
         self._liars.clear()
         self._start_again(sorted(wrong & self.world.nodes.keys()))
@@ -296,9 +297,13 @@ class Play:
     def _lie(self, position: Position, step: Lie) -> None:
         self._liars.add(position)
         self.world.strange.add(position)
-        self.world.wires[position] = wire_of(
-            step.what, position, tuple(self.world.boots), Random(f"{self.script.seed}/{position}")
-        )
+        chance = Random(f"{self.script.seed}/{position}")
+        self._speak(position, wire_of(step.what, position, tuple(self.world.boots), chance))
+
+    def _speak(self, position: Position, wire: Wire) -> None:
+        """From now on; a node that runs may have agreed on versions that this wire does not have."""
+        self.world.wires[position] = wire
+        self.world.dialects[position] = Dialects(wire.spoken)
 
     def _refit(self, step: Refit) -> None:
         wanted = {"fanout": step.fanout, "guest_slots": step.guest_slots, "timing_name": step.timing}

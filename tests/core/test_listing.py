@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from liars import lies
 from small_world import SmallWorld
 
