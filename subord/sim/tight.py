@@ -42,7 +42,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     levels: int  # of the full tree of so many nodes
     is_dense: bool
-    is_met: bool  # a seed lives, or roots announce themselves
+    is_seeded: bool  # a seed lives
+    is_announced: bool  # roots announce themselves
     struck: int  # stand in no tree, or in that of another root, or not below their computed leader, though it lives
     elsewhere_s: float | None  # the longest time that one of these has had another place in the right tree
     guests: int  # their computed leader does not live
@@ -77,6 +78,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         poll_s = limits.JITTER * timing.home_interval_s_max
         attach_s = 2 * limits.silence_s(settings) + timing.patience_s + timing.answer_s
         attach_s += _hold_s(settings, start.losses) + (RANK_POLLS * poll_s if by_performance else 0.0)
+        if not (start.is_dense or start.is_seeded):
+            attach_s += poll_s  # two roots meet by the next announcement, which comes that rarely
         if settings.guest_places == 1:
             attach_s += CHAIN_ANSWERS * timing.answer_s * start.guests
         batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
@@ -155,7 +158,8 @@ class Watch:
             nodes=len(living),
             levels=oracle.levels(settings, len(living)),
             is_dense=living[-1] - len(living) <= min(DENSE_HOLES_MAX, DENSE_SHARE * len(living)),
-            is_met=world.multicast or not set(world.seeds).isdisjoint(living),
+            is_seeded=not set(world.seeds).isdisjoint(living),
+            is_announced=world.multicast,
             struck=len(astray | away),
             elsewhere_s=max((world.clock(p) - world.nodes[p].placed_at for p in away - astray), default=None),
             guests=len(living) - 1 - len(homes),
@@ -215,7 +219,7 @@ def demand(settings: Settings, start: Start | None, used: Used, at: float) -> di
 
     None are told when no node was struck: how little is used then says nothing of a bound.
     """
-    if start is None or not (start.is_dense or start.is_met):
+    if start is None or not (start.is_dense or start.is_seeded or start.is_announced):
         return {}
     bounds = Bounds.of(settings, start)
     shares = bounds.shares(used)
