@@ -125,7 +125,7 @@ class Following:
             return leader.cut_cause  # also the beat after the grace was vain
         if leader.cut_at == inf and self._vain_s(leader) >= self._silence_s:
             return "silence"
-        if leader.cut_at == inf and not leader.suspected and leader.calls and self._first_wait_s(leader) <= 0:
+        if leader.cut_at == inf and not leader.suspected and self._is_suspect(leader):
             leader.suspected = True
             self._ask_siblings(leader)
         self._beat(leader)
@@ -134,6 +134,11 @@ class Following:
     def _vain_s(self, leader: Leader) -> float:
         """For how long it has answered no beat."""
         return self._context.now - min((call.sent_at for call in leader.calls.values()), default=inf)
+
+    def _is_suspect(self, leader: Leader) -> bool:
+        """After the first repetition: where datagrams are lost, a single vain beat is ordinary."""
+        least_s = self._context.slowness.answer_s + self._repeated_s - ROUNDING_S
+        return bool(leader.calls) and self._vain_s(leader) >= least_s
 
     def _first_wait_s(self, leader: Leader) -> float:
         """What is left of it."""
@@ -158,8 +163,8 @@ class Following:
         return bool(self._round_trips)
 
     def _ask_siblings(self, leader: Leader) -> None:
-        """A beat was vain. The next of a sibling may be due in a whole interval: those who share a dead leader would
-        notice it one after the other."""
+        """A beat and its first repetition were vain: siblings would notice one after the other, as their beats fall
+        due, that the leader that they share is dead."""
         context = self._context
         siblings = [each for each in leader.guidance.siblings if each != context.position]
         for each in context.chance.sample(siblings, min(SIBLINGS_MAX, len(siblings))):
