@@ -286,8 +286,8 @@ class Node:
     def _on_path(self) -> None:
         """A new way to the root is told to those below before their next beat."""
         old, self._path = self._path, self.following.path
-        if len(self._path) > len(old):
-            self.joining.look_soon(Aim.BETTER)  # we stand deeper
+        if len(self._path) > len(old) and not self.context.mapping.by_latency:
+            self.joining.look_soon(Aim.BETTER)  # we stand deeper, but no farther from our leader
         if self._path != old:
             self.leading.forget(self._path)
             self.listing.on_path(self._path)

@@ -58,5 +58,5 @@ def test_a_mass_leave_where_only_a_chain_is_left_costs_a_bounded_number_of_propo
     assert complaint(world) is None
     times = proposed.values()
     in_a_second = max(sum(at <= later < at + 1 for later in each) for each in times for at in each)
-    assert in_a_second <= PROPOSALS_MAX + 1  # and one that was repeated
+    assert in_a_second <= PROPOSALS_MAX + 2  # and some that were repeated
     assert sum(map(len, times)) < 30 * 63  # those that lost their leader; the others stay where they are

@@ -240,14 +240,14 @@ def first_causes(log):
 def test_a_failed_expectation_ends_the_scenario_with_the_facts_and_the_next_one_is_played(tmp_path):
     text = of(
         '{ do = "start" }, { do = "expect", within_s = 10 }, { do = "cut", nodes = "2" },'
-        ' { do = "expect", within_s = 0.5, moved = "3" }, { do = "pass", s = 60 }',
+        ' { do = "expect", within_s = 0.2, moved = "3" }, { do = "pass", s = 60 }',
         'nodes = 7, timing = "lab"',
     )
     good = tmp_path / "good.toml"
     good.write_text(of('{ do = "start" }, { do = "expect", within_s = 10 }', "nodes = 9"))
     done, (failed, well) = played(tmp_path, text, good, "--nodes", 5)
     assert done.returncode == 3
-    assert failed["failure"].startswith("step 4 (expect): not whole within 0.5 s: of 1,3-5")
+    assert failed["failure"].startswith("step 4 (expect): not whole within 0.2 s: of 1,3-5")
     assert "the roster of 1 has 5 nodes instead of 4" in failed["failure"]
     assert failed["failure"] in done.stdout
     assert (len(failed["steps"]), failed["steps"][3]["seen"]["whole_s"]) == (4, None)
