@@ -56,6 +56,7 @@ class Leader(msgspec.Struct, kw_only=True):
     cut_at: float = inf  # when the line was reported cut
     cut_cause: LostCause = "silence"
     suspected: bool = False  # the first wait of these calls was vain
+    stranger_until: float = -inf  # it does not know us: until it has accepted us, or then, it takes no report
     leaving: bool = False  # it said goodbye, and answers only for a while
 
 
@@ -109,6 +110,8 @@ class Following:
         """Something in the subtree changed: beat soon, together with what changes meanwhile."""
         leader = self.leader
         if leader is None or leader.calls or not self._roster.unreported:
+            return
+        if self._context.now < leader.stranger_until:
             return
         if self._roster.unreported >= CHANGES_MAX:
             self._beat(leader)  # a full one has nothing to wait for
@@ -251,7 +254,8 @@ class Following:
         leader.suspected = False
         leader.heard_at = self._context.now
         self._roster.report_everything()  # whatever it confirmed, it has forgotten
-        self._plan(self._context.now + self._context.slowness.answer_s)
+        leader.stranger_until = self._context.now + self._context.slowness.answer_s
+        self._plan(leader.stranger_until)
 
     def on_guidance(self, source: Position, incarnation: Incarnation, guidance: Guidance) -> bool:
         """News of the tree above us; True when they are newer than what we knew."""

@@ -49,9 +49,12 @@ class Joining(Search):
         self._advance()
 
     def rejoin(self) -> None:
-        """Our leader does not know us (it restarted): propose to it again."""
+        """Our leader does not know us (it restarted): propose to it again.
+
+        If it says so after each proposal, not at once: the answer to the next beat will be the same.
+        """
         leader = self._following.leader
-        if leader is not None and not self._questions.about(leader.position):
+        if leader is not None and not self._questions.about(leader.position) and self._may_propose:
             self._propose(leader.position)
 
     def on_own_sleep(self) -> None:

@@ -129,7 +129,7 @@ class Leading:
                 session_at=context.now,
                 advanced_at=context.now,
                 heard_at=context.now,
-                due_at=context.now + context.slowness.answer_s,
+                due_at=context.now + min(context.slowness.answer_s, context.timing.beat_interval_s),
                 number=propose.exchange,  # beats from before the proposal are of the old session
                 standing=propose.standing,
             )

@@ -15,6 +15,7 @@ from subord.core.view import Position
 
 ADVISERS_MAX = 8  # of one round, each lower than the one before
 DISPLACEMENTS_MAX = 4  # tries in one round
+GREETED_MAX = 32  # other roots, in one round
 REFUSED_MAX = 3  # by full leaders, before a guest that ranks above us has to give way
 PROPOSED_MAX = 32  # in one round, where ranks are not known beforehand
 
@@ -29,6 +30,7 @@ class Round:
         self.advisers: list[Position] = []  # were asked where we belong
         self.is_advised = False  # one of them has answered
         self._silent: set[Position] = set()  # those who have not
+        self._greeted: set[Position] = set()  # roots that should follow us
         self.root = context.position  # of the tree that we lost: it knows where there is room, if it lives
         self.heard = False  # a lower rank answered
         self._displacements = 0
@@ -64,6 +66,13 @@ class Round:
         mapping = self._context.mapping
         is_unknown = mapping.by_performance and root > 0 and not mapping.standings.knows(root)
         return is_new and (is_unknown or mapping.may_lead(root, below))
+
+    def may_greet(self, root: Position) -> bool:
+        """Once: two that take each other for the root would send us to and fro between them."""
+        is_new = root not in self._greeted and len(self._greeted) < GREETED_MAX
+        if is_new:
+            self._greeted.add(root)
+        return is_new
 
     def advised_by(self, source: Position) -> None:
         """An answer; perhaps from an adviser, whose places go before those that the full know of."""

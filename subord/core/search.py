@@ -371,7 +371,8 @@ class Search(ABC):
         if advice.root != source and self._round.may_advise(advice.root):
             self._ask_adviser(advice.root)
             return
-        if advice.root != source and may_lead(own, advice.root) and not self._roster.is_live(advice.root):
+        is_other = advice.root != source and may_lead(own, advice.root) and not self._roster.is_live(advice.root)
+        if is_other and self._round.may_greet(advice.root):
             self._walk.add((advice.root,), self._context.now)  # it should follow us: let it hear that we are here
             self.look_soon(Aim.LOWER)  # it may have found somebody else
         self._advance()

@@ -17,6 +17,7 @@ from itertools import islice
 from subord.core.context import Context
 from subord.core.mapping import Rank
 from subord.core.messages import Change
+from subord.core.numbering import numbering
 from subord.core.view import Position
 
 LOOKED_AT_MAX = 256  # places of one level
@@ -30,6 +31,8 @@ class Seating:
         """`free`: how many places of a leader are neither taken nor promised."""
         self._context = context
         self._free = free
+        # Each leader has p places and g more, whatever the numbering: `paper` gives its first one more of them.
+        self._full = numbering("complete", context.settings.fanout)
         self._rows: Mapping[Position, Change] = {}
         self._levels: Mapping[Position, int] = {}
         self._order: list[Rank] = []  # of all, by what they measure
@@ -58,7 +61,7 @@ class Seating:
         row = self._rows.get(node)
         if row is not None and self._measured(row) < rank:
             better -= 1  # itself, as it was
-        return self._context.settings.numbering.depth(better + 1)
+        return self._full.depth(better + 1)
 
     def is_best(self, node: Position, performance: int) -> bool:
         """Does the top belong to a node with this class? Not while somebody better has not come down from it."""

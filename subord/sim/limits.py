@@ -27,6 +27,7 @@ ANSWERS, REFUSALS, STANDINGS, HIDDEN = 64, 64, 1024, 64
 DISTANCES = 2 * 64 + 16 * 4 + 8  # known ones, samples of one look, tips
 ASKED = 256  # questions whose round trips are measured
 ROW_PROBES = 24  # of one sample of the rows of a subordinate
+SLOW = 8  # times what the preset says: the longest that a question waits where answers take long
 SLOW_ANSWERS = 7  # beats more in vain where answers take long
 VAIN_BEATS_SPARE = 16  # vain beats while news hurry
 LATENCY_RARER = 8  # a look for a nearer leader costs a dozen probes, so it is so much rarer

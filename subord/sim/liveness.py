@@ -246,11 +246,14 @@ def demand_healing(world: World) -> Healed:
 def _demand_rest(world: World, nodes: int, bounds: Bounds) -> None:
     """L5: for some beats no node sends more than at rest, and none moves. A walk ends within its own bound."""
     timing = world.settings.timing
-    until = world.now + bounds.brisk_s
-    while brisk := [p for p, node in world.nodes.items() if node.joining.is_brisk]:
-        if world.now > until:
+    until, calm_s = world.now + bounds.brisk_s, 0.0
+    # When a row of its root has changed a walk rests for `patience_s`, which may begin anew once, and goes on.
+    while calm_s <= 2 * timing.patience_s:
+        brisk = [p for p, node in world.nodes.items() if node.joining.is_brisk]
+        if brisk and world.now > until:
             raise Violation("L5", world.now, f"still walk as those who have just come: {brisk[:8]}")
         world.run(LOOK_EVERY_S)
+        calm_s = 0.0 if brisk else calm_s + LOOK_EVERY_S
     for_s = 4 * timing.beat_interval_s
     before, moved_at = world.sent.total(), world.moved_at
     world.run(for_s)

@@ -8,6 +8,7 @@ from subord.core.events import Action, Event, Received, Send
 from subord.core.messages import Accept, Beat, Echo, Goodbye, Propose, Stranger
 from subord.core.phases import Phase
 from subord.core.view import Incarnation, Position
+from subord.sim import limits
 from subord.sim.checker import Checker
 from subord.sim.prints import Print, claims_of, is_changed
 from subord.sim.world import World
@@ -107,7 +108,9 @@ class PlacesAreGivenBack(Checker):
                 self.complain(world, f"{position} follows {source}, and lists {sorted(both)} from above itself")
             return
         last = max(self._proposed_at.get((position, source), -1e9), self._woke_at.get(position, -1e9))
-        if world.now - last <= PUT_OFF_S_MAX + 2 * max(world.settings.timing.answer_s, RETRY_S_MAX):
+        # Where answers take long a question waits longer, and an acceptance of it may come as late.
+        answer_s = min(node.context.slowness.answer_s, limits.SLOW * world.settings.timing.answer_s)
+        if world.now - last <= PUT_OFF_S_MAX + 2 * max(answer_s, RETRY_S_MAX):
             return
         given_back = (
             isinstance(each, Send) and each.target == source and isinstance(each.message, Goodbye) for each in actions

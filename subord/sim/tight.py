@@ -28,6 +28,8 @@ DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
 RANK_POLLS = 5  # by performance: a node finds its rank with so many questions to the root
 STRUCK_MOVES, GUEST_MOVES, RANK_MOVES, SPARE_MOVES = 2, 1, 3, 2
+LEVEL_MOVES = 2  # for each node that does not stand by its true class, and each level that it may cross: its own
+# moves, and those of the nodes that it leaves behind. Measured are up to 1.1, in 72 clusters whose machines changed.
 CHAIN_ANSWERS = 0.5  # for each guest, where one guest slot leaves only a chain, which is put in order node by node
 LOW_FANOUT = 4  # below it a level holds few
 DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree at which a guest is left
@@ -47,6 +49,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     struck: int  # stand in no tree, or in that of another root, or not below their computed leader, though it lives
     elsewhere_s: float | None  # the longest time that one of these has had another place in the right tree
     guests: int  # their computed leader does not live
+    unranked: int  # by performance: do not stand by the class of their machine as yet
     losses: int  # of its leader, at most, by one node in its present life
     behind: bool  # a host has the address of another one whose clock was ahead, so it is taken for a former life (S4)
     level: int  # the deepest on which one of them is at home
@@ -92,7 +95,10 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             whole_s=attach_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
             settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,
             orphan_s=attach_s,
-            moves=STRUCK_MOVES * start.struck + guest_moves * start.guests + SPARE_MOVES,
+            moves=STRUCK_MOVES * start.struck
+            + guest_moves * start.guests
+            + LEVEL_MOVES * start.levels * start.unranked
+            + SPARE_MOVES,
             depth=_depth(settings, start),
         )
 
@@ -163,6 +169,7 @@ class Watch:
             struck=len(astray | away),
             elsewhere_s=max((world.clock(p) - world.nodes[p].placed_at for p in away - astray), default=None),
             guests=len(living) - 1 - len(homes),
+            unranked=sum(self._is_unranked(p) for p in living) if settings.mapping == "performance" else 0,
             losses=max((self._losses[p, world.boots[p]] for p in living), default=0),
             behind=any(self._is_behind(p) for p in living),
             level=max(oracle.levels(settings, number) for number in numbers),
@@ -177,6 +184,11 @@ class Watch:
             moves=self._moves,
             depth=max((len(self._line(p)) for p in self._world.living()), default=1) - 1,
         )
+
+    def _is_unranked(self, position: Position) -> bool:
+        """Its machine has become another one than it stands by."""
+        standing, jobs = self._world.nodes[position].context.mapping.standings.own, self._world.jobs.get(position)
+        return jobs is not None and not limits.is_class_of(standing, jobs)
 
     def _is_behind(self, position: Position) -> bool:
         """Another life with its address, or a lie, has had a higher boot number."""

@@ -251,7 +251,7 @@ class World:
             return
         if position in self.paused:
             waiting = self.paused[position]
-            if len(waiting) < WAITING_MAX:
+            if len(waiting) < WAITING_MAX or isinstance(event, EdgeClosed | Leave | Performance):  # no datagrams
                 waiting.append(event)
             else:
                 self.overflowed += 1

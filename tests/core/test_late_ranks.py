@@ -173,3 +173,21 @@ def test_those_who_are_left_behind_hear_of_the_places_beside_ours(world: SmallWo
     world.run(0.5)  # to its next beat
     assert sorted({target for target, _ in goodbyes}) == led != []
     assert all(isinstance(each, Goodbye) and each.alternates == (3,) for _, each in goodbyes)
+
+
+@pytest.mark.parametrize("older", [0, 1])
+@pytest.mark.parametrize("above", [1, 2])
+def test_who_stands_above_us_by_what_we_know_is_not_taken_in_yet(world: SmallWorld, above: int, older: int) -> None:
+    """It would drop an acceptance that names it as one of those above us. Or an earlier life of it proposed."""
+    node = world.nodes[4]
+    assert above in node.following.path
+    propose = Propose(
+        world.nodes[above].context.incarnation - older, 1 << 32, Terms.of(world.settings), Wish.GUEST, standing=1
+    )
+    heard: list[Message] = []
+    world.on_message = lambda _source, target, message, _copies: heard.append(message) if target == above else None
+    world.tell(above, 4, propose)
+    refusals = [each for each in heard if isinstance(each, Refuse)]
+    assert [each.no for each in refusals] == [No.BUSY]
+    assert refusals[0].retry_ms > 0
+    assert above not in node.leading.slots.taken

@@ -11,8 +11,10 @@ from liars import accused, lies
 from small_world import SmallWorld
 
 from subord.core.classes import CLASS_MAX
-from subord.core.messages import AGE_S_MAX, Beat, Change, Guidance, Message, Terms
+from subord.core.messages import AGE_S_MAX, Beat, Change, Echo, Guidance, Message, Propose, Stranger, Terms
+from subord.core.questions import PROPOSALS_MAX
 from subord.core.roster import Roster
+from subord.core.view import Position
 from subord.wire import Fault, decode, encode
 
 LIAR = 7
@@ -45,6 +47,28 @@ def test_only_the_liar_is_blamed_for_an_age_that_overflows(age_s: int) -> None:
     roster = world.nodes[1].roster
     honest = set(range(1, 16)) - {LIAR, 14, 15}
     assert all(roster.is_live(position) for position in honest), "what stands below others is not affected"
+
+
+def test_who_says_that_it_knows_nobody_after_each_acceptance_is_not_asked_at_once_each_time() -> None:
+    """2 has so many below it that it reports at once; 1 says in the same moment that it is a stranger."""
+    world = SmallWorld.dense(60, 2, "10.0.0.0/24")
+    world.run(20.0)
+    asked_at: list[float] = []
+    beats_at: list[float] = []
+
+    def lie(source: Position, target: Position, message: Message, _copies: int) -> None:
+        if (source, target) == (2, 1) and isinstance(message, Propose):
+            asked_at.append(world.now)
+        elif (source, target) == (2, 1) and isinstance(message, Beat):
+            beats_at.append(world.now)
+            world.after(0.0002, world.tell, 1, 2, Stranger(world.nodes[1].context.incarnation, message.number))
+
+    world.on_message = lie
+    world.lossy = lambda source, target, message: (source, target) == (1, 2) and isinstance(message, Echo)
+    world.run(4.0)
+    assert len(asked_at) > 5
+    assert len(beats_at) < 2 * len(asked_at) + 60, "nor told anything that it would not hear"
+    assert all(later > earlier + 0.99 for earlier, later in zip(asked_at, asked_at[PROPOSALS_MAX:], strict=False))
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 1.0, 3600.0, 100 * YEAR_S, 10_000 * YEAR_S])

@@ -6,7 +6,7 @@ from random import Random
 
 from subord.core.context import Context
 from subord.core.network import Network
-from subord.core.rounds import ADVISERS_MAX, Round
+from subord.core.rounds import ADVISERS_MAX, GREETED_MAX, Round
 from subord.core.settings import Settings
 from subord.core.view import Position
 
@@ -63,3 +63,10 @@ def test_what_is_heard_goes_first_or_last() -> None:
     found.consider((6, 8))
     assert found.offers[:2] == [6, 8]
     assert sorted(found.offers) == [5, 6, 7, 8]
+
+
+def test_other_roots_are_greeted_once_in_a_round_and_not_too_many() -> None:
+    found = new()
+    assert [found.may_greet(root) for root in (7, 8, 7, 8)] == [True, True, False, False]
+    assert sum(found.may_greet(root) for root in range(100, 200)) == GREETED_MAX - 2
+    assert new().may_greet(7)

@@ -28,10 +28,12 @@ EIGHT: Tree = {**SEVEN, 41: (31, 120)}
 class Office:
     """The seating of node 10, and the roster that it is drawn from."""
 
-    def __init__(self, tree: Tree, *, numbering: NumberingName = "complete", fanout: int = 2) -> None:
+    def __init__(
+        self, tree: Tree, *, numbering: NumberingName = "complete", fanout: int = 2, guest_slots: int = 2
+    ) -> None:
         network = Network.parse("10.0.0.0/24")
         settings = Settings(
-            network=network, fanout=fanout, guest_slots=2, mapping="performance", numbering_name=numbering
+            network=network, fanout=fanout, guest_slots=guest_slots, mapping="performance", numbering_name=numbering
         )
         self.context = Context(settings, ROOT, 1000, Random(1), now=0.0)
         self.roster = Roster(ROOT)
@@ -93,13 +95,21 @@ def test_who_measures_nothing_counts_by_its_badge() -> None:
 
 @pytest.mark.parametrize("name", ["complete", "paper"])
 @pytest.mark.parametrize("fanout", [2, 3, 4])
-def test_a_level_is_the_number_of_leaders_above_in_either_numbering(name: NumberingName, fanout: int) -> None:
+def test_a_level_is_the_number_of_leaders_above_in_a_complete_tree(name: NumberingName, fanout: int) -> None:
+    """In either numbering: no leader has more places for being the first one of `paper`."""
     tree = {20 + n: (ROOT, 149 - n) for n in range(12)}
     office = Office(tree, numbering=name, fanout=fanout)
     for better in range(1, 13):
         wanted = office.tells(19, 149 - better + 1).wanted  # a lower position: before its equals
-        assert wanted == numbering(name, fanout).depth(better + 1)
+        assert wanted == numbering("complete", fanout).depth(better + 1)
         assert wanted >= 1
+
+
+def test_a_level_has_no_more_than_there_is_room_for() -> None:
+    """`paper` with fan-out 4 would have six on the level below the root, which has five places."""
+    office = Office({31 + n: (ROOT, 140 - n) for n in range(5)}, numbering="paper", fanout=4, guest_slots=1)
+    office.comes(41, 35, 100)
+    assert office.tells(41, 100, 145).swap == ROOT
 
 
 @pytest.mark.parametrize("numbering_name", ["complete", "paper"])

@@ -8,6 +8,7 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.events import Dropped, SlowAnswers
+from subord.core.messages import Propose, Wish
 from subord.core.settings import LAN, TimingName, preset_for
 from subord.core.slowness import ANSWERS_MAX, ASKED_MAX, LATE_MIN, Slowness
 
@@ -114,3 +115,16 @@ def test_what_is_remembered_of_questions_is_bounded() -> None:
 @pytest.mark.parametrize(("seconds", "preset"), [(0.3, "lan"), (0.5, "wan"), (9.0, "wan")])
 def test_preset_for(seconds: float, preset: TimingName) -> None:
     assert preset_for(seconds) == preset
+
+
+def test_who_is_taken_in_and_never_speaks_is_given_up_after_one_silence() -> None:
+    """However slow answers are: no question waits for longer, so its first beat would have come."""
+    world = SmallWorld.dense(3, 2, "10.0.0.0/24")
+    world.run(20.0)
+    context = world.nodes[2].context
+    context.slowness.answer_s = ANSWERS_MAX * LAN.answer_s
+    world.tell(4, 2, Propose(1000, 1, context.terms, Wish.HOME))
+    world.run(ANSWERS_MAX * LAN.answer_s)
+    assert 4 in world.nodes[2].leading.slots.taken
+    world.run(LAN.leader_silence_s - ANSWERS_MAX * LAN.answer_s + 0.01)
+    assert 4 not in world.nodes[2].leading.slots.taken

@@ -6,12 +6,14 @@ from random import Random
 
 import pytest
 
-from subord.core.messages import Echo
+from subord.core.events import Performance, Received
+from subord.core.messages import Echo, Stranger
 from subord.sim.checker import Violation
 from subord.sim.lasting import Flip, Link, Replay
 from subord.sim.play import Play
 from subord.sim.scenario import read
 from subord.sim.transit import Transit, flipped
+from subord.sim.world import WAITING_MAX
 from subord.wire import Fault, decode, encode
 
 SHORT, LONG = bytes(100), bytes(1000)
@@ -97,3 +99,15 @@ def test_an_old_disk_comes_back() -> None:
     assert play.world.disks.of(2) != image
     play.world.disks.restore(2)
     assert play.world.disks.of(2) == image
+
+
+def test_what_is_no_datagram_waits_for_a_stopped_process_however_full_its_socket_is() -> None:
+    play = played()
+    world = play.world
+    world.pause(2)
+    for _ in range(WAITING_MAX + 1):
+        world.feed(2, Received(1, "10.0.0.1", Stranger(1, 1)))
+    world.feed(2, Performance(100.0))
+    assert world.overflowed == 1
+    world.resume(2)
+    assert world.nodes[2].bettering.rising.jobs == 100.0

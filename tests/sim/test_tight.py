@@ -28,6 +28,7 @@ BEGIN = Start(
     struck=2,
     elsewhere_s=None,
     guests=0,
+    unranked=0,
     losses=1,
     behind=False,
     level=4,
@@ -71,12 +72,35 @@ def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> N
     assert (guests.settled_s, guests.moves, guests.depth) == (None, 9, 7)
     assert Bounds.of(settings(guest_slots=1), msgspec.structs.replace(BEGIN, guests=3)).depth is None
     assert Bounds.of(settings("performance"), BEGIN).orphan_s == pytest.approx(bounds.orphan_s + 5 * 1.1 * 4)
+    ranked = msgspec.structs.replace(BEGIN, guests=30)
+    assert Bounds.of(settings("performance"), ranked).moves == 2 * 2 + 3 * 30 + 2
+    unranked = msgspec.structs.replace(ranked, unranked=7)
+    assert Bounds.of(settings("performance"), unranked).moves == 2 * 2 + 3 * 30 + 2 * 4 * 7 + 2
 
 
 def test_a_sparse_cluster_without_a_meeting_place_is_left_to_the_loose_bound() -> None:
     sparse = msgspec.structs.replace(BEGIN, is_dense=False)
     assert tight.demand(settings(), sparse, Used(whole_s=1e6, settled_s=0, orphan_s=0, moves=0, depth=0), 1.0) == {}
     assert tight.demand(settings(), None, Used(whole_s=1e6, settled_s=0, orphan_s=0, moves=0, depth=0), 1.0) == {}
+
+
+def test_who_does_not_stand_by_its_true_class_is_counted() -> None:
+    play = Play(
+        read("""
+title = "Two machines change"
+cluster = { nodes = 7, fanout = 2, timing = "lab", mapping = "performance" }
+steps = [{ do = "perform", nodes = "all", jobs = 10.0 }, { do = "start" }, { do = "pass", s = 30 }]
+""")
+    )
+    for step in play.script.steps:
+        play._do(step)
+    begun = play._watch.begin()
+    assert begun is not None
+    assert begun.unranked == 0
+    play.world.jobs.update({6: 1000.0, 7: 1000.0})
+    begun = play._watch.begin()
+    assert begun is not None
+    assert begun.unranked == 2
 
 
 def test_what_is_used_is_seen() -> None:
