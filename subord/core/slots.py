@@ -20,7 +20,7 @@ from subord.core.view import Incarnation, Place, Position
 
 FORMER_MAX = 256  # former subordinates that are remembered; the oldest is dropped
 AGAIN_S = 10.0  # the last proposal itself may be repeated for so long: its first acceptance was lost, or given back
-FORMER_S = 600.0  # for so long: a virtual machine that is set back to a former state counts its proposals anew
+FORMER_S = 240.0  # no longer: a virtual machine that is set back counts its proposals anew, and one may be forged
 
 
 class Subordinate(msgspec.Struct, kw_only=True):
