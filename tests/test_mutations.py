@@ -28,7 +28,7 @@ CAUGHT_SOON = {  # within some seeds
     "spared-for-ever": "S7",
     "cut-survives-sleep": "S7",
     "those-above-are-listed": "S2",
-    "loops-are-entered": "S1",
+    "those-above-are-taken-in": "S2",
     "homes-are-held-long": "L7",
     "orphans-rest": "L8",
     "guests-stay-deep": "L10",

@@ -11,7 +11,8 @@ from liars import accused, lies
 from small_world import SmallWorld
 
 from subord.core.classes import CLASS_MAX
-from subord.core.messages import AGE_S_MAX, Beat, Change, Echo, Guidance, Message, Propose, Stranger, Terms
+from subord.core.events import Dropped
+from subord.core.messages import AGE_S_MAX, Accept, Beat, Change, Echo, Guidance, Message, Propose, Stranger, Terms
 from subord.core.questions import PROPOSALS_MAX
 from subord.core.roster import Roster
 from subord.core.view import Position
@@ -139,3 +140,16 @@ def test_after_the_highest_numbers_all_that_is_said_is_acceptable(kind: type[msg
     for source, message in spoken:
         assert decode(encode(message)) == message, f"{source} says what cannot be read"
     assert not world.faults[Fault.MALFORMED]
+
+
+def test_a_leader_that_stands_below_us_by_its_own_word_is_not_followed() -> None:
+    """An honest one refuses a node of its own way to the root."""
+    world = SmallWorld.empty(2, "10.0.0.0/24")
+    world.lossy = lambda _source, _target, _message: True
+    world.start(4)
+    node = world.nodes[4]
+    (question, *_) = node.joining._questions
+    guidance = Guidance(1, (1, 4, question.position), (), (), adrift=False)
+    world.tell(question.position, 4, Accept(1000, question.exchange, guidance))
+    assert node.following.leader is None
+    assert Dropped("loop") in world.noticed(Dropped, 4)
