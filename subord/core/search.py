@@ -396,7 +396,7 @@ class Search(ABC):
         """Set the alarm; whoever gave us something to do calls this afterwards. One that is due stays due."""
         if self._context.agenda.at(Alarm.SEARCH) <= self._context.now:
             return
-        patience_ends_at = self._patience.next_at if self.aim is Aim.FIRST else inf
+        patience_ends_at = self._patience.next_at if self.aim in (Aim.FIRST, Aim.NEXT) else inf
         questions_at = self._questions.next_at(is_loud=self._walk.is_loud)
         at = min(self._pause.until, questions_at, self._walk.next_at, patience_ends_at)
         self._context.agenda.plan(Alarm.SEARCH, at)

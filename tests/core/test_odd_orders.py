@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from small_world import SmallWorld
 
+from subord.core.agenda import Alarm
 from subord.core.events import Received, Wakeup
 from subord.core.messages import Accept, Beat, Change, Goodbye, No, Propose, Refuse, Terms, Why, Wish
 from subord.core.phases import Phase
@@ -138,3 +139,18 @@ def test_a_root_keeps_no_list_of_what_to_report() -> None:
     world.kill(5)
     world.run(20)
     assert world.nodes[1].roster.unreported == 0
+
+
+def test_a_search_goes_on_after_a_busy_leader_has_refused_for_good() -> None:
+    """The node waits until its leader could have room again: nothing else would wake it (seed 6024, performance)."""
+    world = settled(3)
+    node, leader, other = world.nodes[3], world.nodes[1].context.incarnation, world.nodes[2].context.incarnation
+    hear(world, 3, 1, Goodbye(leader, Why.LEAVING, (2,)))
+    (question,) = node.joining._questions.about(2)  # noqa: SLF001
+    hear(world, 3, 2, Refuse(other, question.exchange, No.BUSY, "busy", 500, (), 0))
+    world.now = node.context.agenda.at(Alarm.SEARCH)
+    node.handle(Wakeup(), world.now)
+    (question,) = node.joining._questions.about(2)  # noqa: SLF001
+    node.joining._walk.stop()  # noqa: SLF001 (in a small network every address has been asked by now)
+    hear(world, 3, 2, Refuse(other, question.exchange, No.RANK, "rank", 0, (), 0))
+    assert node.context.agenda.at(Alarm.SEARCH) < world.now + world.settings.timing.patience_s
