@@ -396,9 +396,12 @@ class Search(ABC):
         """Set the alarm; whoever gave us something to do calls this afterwards. One that is due stays due."""
         if self._context.agenda.at(Alarm.SEARCH) <= self._context.now:
             return
-        patience_ends_at = self._patience.next_at if self.aim in (Aim.FIRST, Aim.NEXT) else inf
+        is_search = self.aim in (Aim.FIRST, Aim.NEXT)
+        patience_ends_at = self._patience.next_at if is_search else inf
         questions_at = self._questions.next_at(is_loud=self._walk.is_loud)
         at = min(self._pause.until, questions_at, self._walk.next_at, patience_ends_at)
+        if at == inf and is_search:
+            at = self._context.now + self._context.timing.answer_s  # the last address asked has answered by then
         self._context.agenda.plan(Alarm.SEARCH, at)
 
     @abstractmethod

@@ -146,11 +146,24 @@ def test_a_search_goes_on_after_a_busy_leader_has_refused_for_good() -> None:
     world = settled(3)
     node, leader, other = world.nodes[3], world.nodes[1].context.incarnation, world.nodes[2].context.incarnation
     hear(world, 3, 1, Goodbye(leader, Why.LEAVING, (2,)))
-    (question,) = node.joining._questions.about(2)  # noqa: SLF001
+    (question,) = node.joining._questions.about(2)
     hear(world, 3, 2, Refuse(other, question.exchange, No.BUSY, "busy", 500, (), 0))
     world.now = node.context.agenda.at(Alarm.SEARCH)
     node.handle(Wakeup(), world.now)
-    (question,) = node.joining._questions.about(2)  # noqa: SLF001
-    node.joining._walk.stop()  # noqa: SLF001 (in a small network every address has been asked by now)
+    (question,) = node.joining._questions.about(2)
+    node.joining._walk.stop()  # in a small network every address has been asked by now
+    hear(world, 3, 2, Refuse(other, question.exchange, No.RANK, "rank", 0, (), 0))
+    assert node.context.agenda.at(Alarm.SEARCH) < world.now + world.settings.timing.patience_s
+
+
+def test_a_search_goes_on_while_the_last_address_asked_may_still_answer() -> None:
+    """Nothing else would wake the node (seed 220, performance)."""
+    world = settled(3)
+    node, leader, other = world.nodes[3], world.nodes[1].context.incarnation, world.nodes[2].context.incarnation
+    hear(world, 3, 1, Goodbye(leader, Why.LEAVING, (2,)))
+    (question,) = node.joining._questions.about(2)
+    node.joining._walk.add((20,), world.now)
+    assert node.joining._walk.step(known_only=True) == (20,)
+    node.joining._walk.stop()
     hear(world, 3, 2, Refuse(other, question.exchange, No.RANK, "rank", 0, (), 0))
     assert node.context.agenda.at(Alarm.SEARCH) < world.now + world.settings.timing.patience_s
