@@ -46,6 +46,12 @@ class Bettering:
         self.chosen = None
         self.nearness.settle()
 
+    @property
+    def first_rest_s(self) -> float:
+        """Of a guest that has a new leader. A near one is found by a look, so the next may wait."""
+        rarer = RARER if self._context.mapping.by_latency and self.nearness.is_leader_near else 1
+        return rarer * self._context.timing.search_interval_s / 2
+
     def choose(self, advice: Advice) -> Move | None:
         """What to do at once; None: stay, or wait for what is being measured."""
         level = len(self._following.path)
@@ -69,6 +75,8 @@ class Bettering:
         """Should we look again soon, because there was no better place yet?"""
         if self._context.mapping.by_performance:
             return self.rising.is_due and self.rising.looks < HASTE_MAX
+        if self.nearness.is_leader_near and self._context.mapping.by_latency:
+            return False
         if not is_too_deep(advice, len(self._following.path)) or self._vain_looks >= VAIN_LOOKS_MAX:
             return False
         self._vain_looks += 1

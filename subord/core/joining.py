@@ -79,7 +79,7 @@ class Joining(Search):
         self.aim = Aim.NOTHING if home else Aim.BETTER
         self._pause.end()
         if not home:
-            self._pause.shorten(self._context.timing.search_interval_s / 2)
+            self._pause.shorten(self.bettering.first_rest_s)
 
     def look_now(self) -> None:
         """What a better place waited for may have happened."""

@@ -20,13 +20,15 @@ from subord.core.agenda import Alarm
 from subord.core.classes import quantity_of
 from subord.core.climbing import better_place
 from subord.core.context import Context
-from subord.core.following import Following
+from subord.core.following import Following, Leader
 from subord.core.messages import Advice, Wish
 from subord.core.view import Position
 
 CANDIDATES_MAX = 16  # of one look, our leader among them
 SAMPLES = 4
-SAMPLES_MIN = 2  # answered
+SAMPLES_MIN = 2  # answered; and so many where our leader is near
+LEADER_AND_HIGHER = 2  # candidates then
+KEPT_MAX = 5  # after the first sample: our leader, and of those about as near as the nearest the lowest ranks
 FIRST_ANSWERS = 0.5  # after the first sample of all, in waits for an answer
 PAUSE_ANSWERS = 0.125  # between two others
 NEARER = 2.0  # times must somebody be to be worth a move
@@ -79,7 +81,19 @@ class Nearness:
         leader = self._following.leader
         if leader is None or self._samples_left:
             return
+        self._to_ask = (leader.position, *self._candidates(advice, leader))
+        self._looked_at = set(self._to_ask)
+        self._tips, self._fresh, self._asked = [], {}, {}
+        self._advice, self._samples_left = advice, SAMPLES if len(self._to_ask) > LEADER_AND_HIGHER else SAMPLES_MIN
+        self._round_trip_s = self._following.round_trip_s
+        self._ask()
+
+    def _candidates(self, advice: Advice, leader: Leader) -> list[Position]:
+        """Besides our leader; beside a near one only a higher place counts."""
         path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
+        if self.is_leader_near:
+            higher = better_place(advice, len(path))
+            return [] if higher is None else [higher[0]]
         near = sorted(self.known, key=lambda p: self.known[p].seconds)[:1]
         siblings = [p for p in leader.guidance.siblings if may_lead(p, own)]
         sample, named = self._context.chance.sample, len(advice.others)
@@ -88,12 +102,7 @@ class Nearness:
         self._vain_looks += 1
         found = (*self._tips[:3], *path[-2:-1], *near, *others, *advice.hints[:1], *beside)
         good = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
-        self._to_ask = (leader.position, *good[: CANDIDATES_MAX - 1])
-        self._looked_at = set(self._to_ask)
-        self._tips, self._fresh, self._asked = [], {}, {}
-        self._advice, self._samples_left = advice, SAMPLES
-        self._round_trip_s = self._following.round_trip_s
-        self._ask()
+        return good[: CANDIDATES_MAX - 1]
 
     def settle(self) -> None:
         """We have a new leader."""
@@ -112,8 +121,8 @@ class Nearness:
             self._asked[number] = position
             context.measure(position, number)
         self._samples_left -= 1
-        pauses = {SAMPLES - 1: FIRST_ANSWERS, 0: 1.0}
-        wait_s = context.timing.answer_s * pauses.get(self._samples_left, PAUSE_ANSWERS)
+        pause = FIRST_ANSWERS if not self._fresh else PAUSE_ANSWERS
+        wait_s = context.timing.answer_s * (pause if self._samples_left else 1.0)
         context.agenda.plan(Alarm.MEASURE, context.now + context.jittered(wait_s))
 
     def on_measured(self, position: Position, number: int, seconds: float, performance: int) -> None:
@@ -150,11 +159,14 @@ class Nearness:
             self._decided(*found)
 
     def _drop_the_far(self) -> None:
-        """Whoever is far at the first try need not be asked again; nor who has not answered, when our leader has."""
+        """What is far at the first try, or behind many others, need not be asked again; nor what has not answered,
+        when our leader has."""
         leader = self._fresh.get(self._to_ask[0])
         if leader is not None:
-            near = (p for p, each in self._fresh.items() if not is_nearer(leader.seconds, each.seconds))
-            self._to_ask = (self._to_ask[0], *(p for p in near if p != self._to_ask[0]))
+            near = {p: each.seconds for p, each in self._fresh.items() if not is_nearer(leader.seconds, each.seconds)}
+            least = min(near.values())
+            others = (p for p, each in near.items() if p != self._to_ask[0] and not is_nearer(least, each))
+            self._to_ask = (self._to_ask[0], *sorted(others, key=self._context.mapping.rank)[: KEPT_MAX - 1])
 
     # -- the choice ---------------------------------------------------------------------------------------------
 
@@ -191,6 +203,12 @@ class Nearness:
         until = self._context.now + FULL_RESTS * self._context.timing.home_interval_s_max
         self._full[position] = until, mapping.may_lead(own, highest_guest)
         self._tips = [p for p in dict.fromkeys((*self._tips, *hints)) if p not in self._full][:TIPS_MAX]
+
+    @property
+    def is_leader_near(self) -> bool:
+        """Is our leader so near that no other can be worth a move?"""
+        leader = self._following.leader
+        return leader is not None and 0 < (self.of(leader.position) or self._following.round_trip_s) < GAIN_S_MIN
 
     @property
     def is_leader_farther(self) -> bool:
