@@ -58,6 +58,7 @@ class Leader(msgspec.Struct, kw_only=True):
     suspected: bool = False  # the first wait of these calls was vain
     stranger_until: float = -inf  # it does not know us: until it has accepted us, or then, it takes no report
     leaving: bool = False  # it said goodbye, and answers only for a while
+    in_doubt: bool = False  # until it answers: we slept, or it does not know us, so it may follow another node
 
 
 class Following:
@@ -73,6 +74,10 @@ class Following:
     def round_trip_s(self) -> float:
         """The least of our leader's last echoes; 0: none yet."""
         return min(self._round_trips, default=0.0)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self.leader is not None and self.leader.in_doubt
 
     @property
     def path(self) -> tuple[Position, ...]:
@@ -214,20 +219,28 @@ class Following:
             wait_s = min(wait_s, context.timing.restart_grace_s / GRACE_BEATS)
         self._plan(context.now + wait_s)
 
+    def awaits(self, source: Position, echo: Echo) -> bool:
+        """Does this answer a beat of ours?"""
+        leader = self.leader
+        return (
+            leader is not None
+            and source == leader.position
+            and echo.incarnation == leader.incarnation
+            and echo.number in leader.calls
+        )
+
     def on_echo(self, source: Position, echo: Echo) -> bool:
-        """Our leader answered. True when its guidance changed; None of this if it is not our leader."""
+        """Our leader answered. True when its guidance changed; what answers no beat of ours changes nothing."""
         leader, context = self.leader, self._context
-        if leader is None or source != leader.position or echo.incarnation != leader.incarnation:
+        if leader is None or not self.awaits(source, echo):
             return False
-        call = leader.calls.get(echo.number)
-        if call is None:
-            return False
+        call = leader.calls[echo.number]
         self._round_trips.append(context.now - call.sent_at)
         context.note(RoundTrip(context.now - call.sent_at))
         context.took(context.now - call.sent_at)
         self._roster.confirm(call.revisions)
         leader.calls.clear()
-        leader.suspected = False
+        leader.suspected = leader.in_doubt = False
         leader.heard_at = context.now
         leader.cut_at = inf
         self._plan(context.now + context.jittered(leader.interval_s))
@@ -251,7 +264,7 @@ class Following:
             leader.incarnation = incarnation
             leader.guidance = msgspec.structs.replace(leader.guidance, version=0)
         leader.calls.clear()
-        leader.suspected = False
+        leader.suspected, leader.in_doubt = False, True
         leader.heard_at = self._context.now
         self._roster.report_everything()  # whatever it confirmed, it has forgotten
         leader.stranger_until = self._context.now + self._context.slowness.answer_s
@@ -287,7 +300,7 @@ class Following:
         leader = self.leader
         if leader is not None:
             leader.calls.clear()
-            leader.suspected = False
+            leader.suspected, leader.in_doubt = False, True
             leader.cut_at = inf
             leader.interval_s = self._context.timing.beat_interval_s_min
             self._plan(self._context.now + self._context.timing.report_s)

@@ -83,8 +83,8 @@ class Leading:
 
     def on_propose(self, source: Position, propose: Propose) -> None:
         """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
-        # By performance a node from above us may have sunk before we hear of another way to the root.
-        if not self.admits() or source in self._following.path:
+        # By performance a node from above us, or its leader, may have sunk before we hear of another way to the root.
+        if not self.admits() or source in self._following.path or self._is_above_in_doubt(source):
             self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
             return
         known = self.slots.taken.get(source)
@@ -111,6 +111,11 @@ class Leading:
             case _:
                 assert_never(verdict)
 
+    def _is_above_in_doubt(self, source: Position) -> bool:
+        """By performance our leader may follow a node by now that we should take in: no circle closes."""
+        is_new = source not in self.slots.taken
+        return is_new and self._context.mapping.by_performance and self._following.is_in_doubt
+
     def _take(self, source: Position, propose: Propose, place: Place) -> None:
         context = self._context
         known = self.slots.taken.get(source)
@@ -135,7 +140,8 @@ class Leading:
             )
             code = 1 if place is Place.HOME else 2
             change = Change(source, context.position, code, propose.incarnation, 0, 0, standing=propose.standing)
-            if not self._roster.is_live(source):
+            if not self._roster.is_live(source) or not self._roster.is_claimed(source, source):
+                # Its former leader may say that it has gone before its first beat comes.
                 self._roster.state(source, change, context.now)
             self._watch()
         context.send(source, Accept(context.incarnation, propose.exchange, self.guidance()))

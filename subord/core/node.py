@@ -133,7 +133,6 @@ class Node:
         self._dispatch(event)
         self.joining.plan()
         self._answer_alarms()
-        self.joining.plan()
         self._after()
         assert self.deadline > now, "a due alarm was not answered: we would spin"
         actions, context.actions = context.actions, []
@@ -180,8 +179,8 @@ class Node:
         self.leading.follow_roster()
         if self.phase is not Phase.GONE:
             self.ranks.follow(self.phase)
-            self.joining.plan()
             self.following.report_soon()
+        self.joining.plan()
         shown = (self.roster.live, self.roster.not_home)
         if shown != self._shown:
             self._shown = shown
@@ -224,8 +223,10 @@ class Node:
             case Back():
                 self._on_back(message)
             case Echo():
+                is_answer = self.following.awaits(source, message)
                 self._on_guided(self.following.on_echo(source, message))
-                self.ranks.on_echo()
+                if is_answer:
+                    self.ranks.on_echo()
             case Guide():
                 self._on_guided(self.following.on_guidance(source, message.incarnation, message.guidance))
             case Stranger():

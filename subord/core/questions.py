@@ -74,11 +74,11 @@ class Questions:
 
     def next_at(self, *, is_loud: bool) -> float:
         """When the first of them is overdue on which anything depends, or a new proposal is allowed."""
-        now = self._context.now
-        awaited = [question for question in self._open.values() if question.awaited]
-        overdue_at = [question.next_at for question in awaited]
-        overdue_at += [question.hedge_at for question in awaited if question.hedge_at > now]
-        first_at, free_at = min(overdue_at, default=inf), self._free_at(is_loud)
+        now, first_at, free_at = self._context.now, inf, self._free_at(is_loud)
+        for question in self._open.values():
+            if question.awaited:
+                hedge_at = question.hedge_at if question.hedge_at > now else inf
+                first_at = min(first_at, question.next_at, hedge_at)
         return min(first_at, free_at) if free_at > now else first_at
 
     def may_propose(self, *, is_loud: bool) -> bool:

@@ -248,6 +248,10 @@ class Roster:
         row = self.rows.get(position)
         return row is not None and not row[1].change.missing
 
+    def is_claimed(self, via: Position, position: Position) -> bool:
+        """By `via`, also when the claim of another counts."""
+        return position in self.claims.get(via, ())
+
     def below(self, via: Position) -> int:
         """Live nodes that we know through `via`."""
         rows = (self.rows.get(position) for position in self.claims.get(via, ()))

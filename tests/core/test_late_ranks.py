@@ -8,7 +8,20 @@ from small_world import SmallWorld
 
 from subord.core.classes import class_of
 from subord.core.events import Neighbourhood
-from subord.core.messages import Accept, Advice, Beat, Change, Goodbye, Message, No, Propose, Refuse, Terms, Wish
+from subord.core.messages import (
+    Accept,
+    Advice,
+    Beat,
+    Change,
+    Echo,
+    Goodbye,
+    Message,
+    No,
+    Propose,
+    Refuse,
+    Terms,
+    Wish,
+)
 from subord.core.showing import neighbourhood
 
 JOBS = falling(15)
@@ -191,3 +204,42 @@ def test_who_stands_above_us_by_what_we_know_is_not_taken_in_yet(world: SmallWor
     assert [each.no for each in refusals] == [No.BUSY]
     assert refusals[0].retry_ms > 0
     assert above not in node.leading.slots.taken
+
+
+def test_an_echo_that_answers_no_beat_of_ours_changes_nothing(world: SmallWorld) -> None:
+    """It named a round trip that was never measured (seed 666, performance)."""
+    node = world.nodes[4]
+    leader = node.following.leader
+    assert leader is not None
+    row = node.roster.rows[4][1].change
+    assert row.round_trip
+    node.following._round_trips.clear()  # as of a new leader
+    world.tell(leader.position, 4, Echo(leader.incarnation, 1, None))
+    assert node.roster.rows[4][1].change == row
+
+
+@pytest.mark.parametrize("doubt", ["slept", "stranger"])
+def test_a_node_takes_nobody_in_while_its_leader_may_follow_another(world: SmallWorld, doubt: str) -> None:
+    """The leader may have sunk, and follow just the node that proposes: a circle (seed 1018, performance)."""
+    node, proposer = world.nodes[4], 15
+    leader = node.following.leader
+    assert leader is not None
+    assert proposer not in node.leading.slots.taken
+    if doubt == "slept":
+        node.following.on_own_sleep()
+    else:
+        node.following.on_stranger(leader.incarnation)
+    refused = asked_for_a_place(world, proposer, 4, 1 << 32)
+    assert isinstance(refused, Refuse)
+    assert refused.no is No.BUSY
+    world.run(1.0)
+    assert isinstance(asked_for_a_place(world, proposer, 4, 1 << 33), Accept)
+
+
+def asked_for_a_place(world: SmallWorld, source: int, target: int, exchange: int) -> Message:
+    """What the target answers."""
+    heard: list[Message] = []
+    world.on_message = lambda sender, _target, message, _copies: heard.append(message) if sender == target else None
+    incarnation = world.nodes[source].context.incarnation
+    world.tell(source, target, Propose(incarnation, exchange, Terms.of(world.settings), Wish.GUEST, standing=1))
+    return next(each for each in heard if isinstance(each, Accept | Refuse))
