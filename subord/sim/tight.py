@@ -176,7 +176,9 @@ class Watch:
         )
 
     def used(self, healed: Healed) -> Used:
-        alone_s = [self._world.now - at for at in self._alone_since.values()]
+        # By performance another node than at the last fault may be the best by now.
+        lowest = lowest_of(self._world, self._world.living())
+        alone_s = [self._world.now - at for position, at in self._alone_since.items() if position != lowest]
         return Used(
             whole_s=healed.first_s,
             settled_s=healed.settled_s,

@@ -10,8 +10,9 @@ from subord.core.network import Network
 from subord.core.settings import MappingName, Settings
 from subord.sim import campaign, tight
 from subord.sim.checker import Violation
+from subord.sim.liveness import Healed
 from subord.sim.play import Play
-from subord.sim.scenario import read
+from subord.sim.scenario import Perform, read
 from subord.sim.tight import BOUNDS, Bounds, Start, Used
 
 FROM_BEHIND = """
@@ -115,6 +116,25 @@ steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2"
     assert set(shares) == {"whole_s", "orphan_s", "moves", "depth"}, "4 and 5 are guests now"
     assert 0.3 < shares["whole_s"] < 1.0
     assert shares["moves"] == pytest.approx(2 / (2 * 0 + 2 + 2 + 12), abs=0.5)
+
+
+def test_a_root_that_has_become_the_best_since_the_last_fault_is_no_orphan() -> None:
+    """Seed 1197, performance."""
+    play = Play(
+        read("""
+title = "The slowest machine becomes the fastest"
+cluster = { nodes = 3, fanout = 2, timing = "lab", mapping = "performance" }
+steps = [{ do = "perform", nodes = "all", jobs = 10.0 }, { do = "start" }, { do = "pass", s = 30 }]
+""")
+    )
+    for step in play.script.steps:
+        play._do(step)
+    assert play._watch.begin() is not None
+    play._do(Perform(nodes="3", jobs=1000.0))
+    play.world.run(20.0)
+    assert play.world.leader_of(3) == 0
+    healed = Healed(whole_s=0.0, first_s=0.0, settled_s=0.0, bound_s=20.0)
+    assert play._watch.used(healed).orphan_s < 2.0
 
 
 @pytest.mark.slow
