@@ -72,12 +72,16 @@ class CountedOnce(Checker):
     def before(self, world: World, position: Position, event: Event) -> object:
         if isinstance(event, Start):
             self._heard_at[position] = self._woke_at[position] = world.now
-        elif isinstance(event, Received) and event.source and type(event.message) not in SAID_TO_ALL:
+        elif isinstance(event, Received) and event.source and self._counts(world, position, event):
             self._note_deaf(world, position)
             self._heard_at[position] = world.now
             if isinstance(event.message, Beat | Propose):
                 self._spoke_at[event.source, position] = world.now
         return None
+
+    def _counts(self, world: World, position: Position, event: Received) -> bool:
+        """Is it a word of a neighbour in this cluster?"""
+        return type(event.message) not in SAID_TO_ALL and not _is_wrong(world.nodes[position], event)
 
     def woke(self, world: World, position: Position) -> None:
         self._woke_at[position] = world.now
@@ -214,7 +218,7 @@ class WrongWordsChangeNothing(Checker):
         node = world.nodes.get(position)
         if node is None:
             return None
-        wrong = isinstance(event, Unreadable) or (isinstance(event, Received) and self._is_wrong(node, event))
+        wrong = isinstance(event, Unreadable) or (isinstance(event, Received) and _is_wrong(node, event))
         return (Print.of(node), world.is_due(position)) if wrong else None
 
     def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:
@@ -222,11 +226,13 @@ class WrongWordsChangeNothing(Checker):
         if isinstance(token, tuple) and node is not None and is_changed(token[0], node, was_due=token[1]):
             self.complain(world, f"{position} was changed by {event}")
 
-    def _is_wrong(self, node: Node, event: Received) -> bool:
-        message = event.message
-        if event.source is None or event.source == node.context.position:
-            return True
-        return isinstance(message, Propose | Ask) and message.terms != Terms.of(node.context.settings)
+
+def _is_wrong(node: Node, event: Received) -> bool:
+    """From no other node, or from a node of other settings."""
+    message = event.message
+    if event.source is None or event.source == node.context.position:
+        return True
+    return isinstance(message, Propose | Ask) and message.terms != Terms.of(node.context.settings)
 
 
 class EveryBeatIsAnswered(Checker):
