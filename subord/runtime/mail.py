@@ -100,7 +100,8 @@ class Mail:
             told("sent", "to", message, self.group.address)
         for version in self.wire.spoken:
             data = self.wire.encode(message, version)
-            self._post(kind_of(message), data if self.sealer is None else self.sealer.seal_for_all(data, end), end)
+            for each in (data,) if self.sealer is None else self.sealer.seal_for_all(data, end):
+                self._post(kind_of(message), each, end)
 
     def _post(self, kind: str, data: bytes, end: tuple[str, int]) -> None:
         self._counters.messages_sent[kind] += 1
