@@ -1,8 +1,8 @@
 """A sealed cluster: which datagrams are sealed and opened with which seal, and what the seal must let through.
 
 Input are the datagrams of a world, as its nodes post them and as they arrive; output is what is inside, and the
-answers of the seal. Each life of a node has a `Sealer` of its own, the same code as in a daemon, with the clock of the
-node and with random numbers of the seed. Invariants, judged at every datagram (S6):
+answers of the seal. Each life of a node has a `Sealer` of its own, the same code as in a daemon, with the clock of
+the node and with random numbers of the seed. Invariants, judged at every datagram (S6):
 
 - what is opened was sealed by its sender for this receiver in this life of the receiver, and is opened once;
 - what its sender has sealed is never taken for damaged;
@@ -80,10 +80,10 @@ class Seals:
         sealer = self._seals[owner or source].sealer
         return self._noted(sealer, source, target, seal_message(sealer, message, data, self._end(target)))
 
-    def seal_for_all(self, source: Position, data: bytes) -> bytes:
-        """The datagram of an announcement."""
+    def seal_for_all(self, source: Position, data: bytes) -> list[bytes]:
+        """The datagrams of an announcement."""
         sealer = self._seals[source].sealer
-        return self._noted(sealer, source, TO_ALL, sealer.seal_for_all(data, GROUP))
+        return [self._noted(sealer, source, TO_ALL, each) for each in sealer.seal_for_all(data, GROUP)]
 
     def _noted(self, sealer: Sealer, source: Position, target: Position, sealed: bytes) -> bytes:
         self._sealed[hash((source, target, sealed))] = _Sealed(self._world.now, sealer.keyring)
@@ -107,9 +107,7 @@ class Seals:
         if opened.broken is None:
             self.opened += 1
             if sealed is None:
-                raise self._violation(
-                    "a datagram was opened that is changed or repeated, or of no member"
-                )
+                raise self._violation("a datagram was opened that is changed or repeated, or of no member")
             if not by_multicast:
                 del self._sealed[which]
                 if sealed.at < seal.since:

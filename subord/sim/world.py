@@ -347,12 +347,11 @@ class World:
         for version in self.wires[source].spoken:
             self.sent[type(message).__name__] += 1
             data = self.wires[source].encode(message, version)
-            if self.seals is not None:
-                data = self.seals.seal_for_all(source, data)
-            self.sent_bytes += len(data)
-            for target in self.nodes:
-                for delay_s in self.weather.fate(source, target) if target != source else ():
-                    self.after(delay_s, self.deliver, source, target, data, True)
+            for each in (data,) if self.seals is None else self.seals.seal_for_all(source, data):
+                self.sent_bytes += len(each)
+                for target in self.nodes:
+                    for delay_s in self.weather.fate(source, target) if target != source else ():
+                        self.after(delay_s, self.deliver, source, target, each, True)
 
     def deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
         """A datagram arrives; it goes on as in runtime/driver.py."""
