@@ -80,7 +80,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     seeds: str = ""  # positions that every node has in its configuration, such as "3,9"
     announce: bool = False  # roots announce themselves by multicast
     mapping: MappingName = "ip"  # who may lead whom
-    sealed: bool = False  # datagrams are sealed with a key, which `rotate` changes
+    sealed: bool = False  # datagrams are sealed with a key (in the lab always, unless `--insecure`)
 
 
 class Start(StepBase, frozen=True, tag="start"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from subord.core.messages import Announce, Ask, Terms
@@ -266,3 +269,11 @@ def test_two_hosts_with_one_address_have_a_seal_each() -> None:
     play._make_peace()
     play.world.run(60)
     assert play.world.leader_of(2) == 1
+
+
+def test_the_scenario_of_the_document_changes_the_key() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(title = \"A change of keys.*?)```", document, re.DOTALL)
+    play = Play(read(text))
+    play.run()
+    assert rings_of(play).steps == {"install": 1, "use": 1, "remove": 1, "refused": 0}
