@@ -14,11 +14,12 @@ import trio
 
 from subord.core.admission import Admission
 from subord.core.dialects import Dialects
-from subord.core.messages import Beat, Echo, Message, Pong, Probe, Versions
+from subord.core.messages import Message, Versions
 from subord.runtime.counters import Counters
 from subord.runtime.duplicates import Duplicates
 from subord.runtime.multicast import Group
 from subord.runtime.udp import Datagram, UdpSocket
+from subord.sealing.posting import seal_message
 from subord.sealing.sealer import Broken, Sealer
 from subord.wire import WIRE, Wire
 
@@ -27,8 +28,6 @@ logger = logging.getLogger("subord")
 OUTSIDERS_PER_S = 20.0  # so that somebody with the key and another network hears why it does not fit
 COMPLAINT_S = 30.0  # one line of the log in this time, however much is thrown away
 CONTENT_CHARS_MAX = 400  # of a message in a debug line
-ROUTINE = (Beat, Echo, Pong)
-TIMED = (Probe,)  # it may be the first word to somebody; who is asked to repeat it sends another
 ORDINARY = (Broken.FIRST_CONTACT, Broken.REPLAY)  # what nodes do to each other after a restart, and what networks do
 
 
@@ -90,8 +89,7 @@ class Mail:
         data = self.wire.encode(message, self.dialects.version_for(end[0]))
         if self.sealer is None:
             return data
-        is_routine, is_timed = isinstance(message, ROUTINE), isinstance(message, TIMED)
-        return self.sealer.seal(data, end, is_routine=is_routine, is_repeatable=not is_timed)
+        return seal_message(self.sealer, message, data, end)
 
     def publish(self, message: Message) -> None:
         """To everybody on the wire, if that is possible, in every version that we speak: who listens is not known."""
@@ -102,7 +100,8 @@ class Mail:
             told("sent", "to", message, self.group.address)
         for version in self.wire.spoken:
             data = self.wire.encode(message, version)
-            self._post(kind_of(message), data if self.sealer is None else self.sealer.seal_for_all(data, end), end)
+            for each in (data,) if self.sealer is None else self.sealer.seal_for_all(data, end):
+                self._post(kind_of(message), each, end)
 
     def _post(self, kind: str, data: bytes, end: tuple[str, int]) -> None:
         self._counters.messages_sent[kind] += 1

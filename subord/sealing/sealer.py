@@ -45,6 +45,7 @@ FORGET_S = 60.0  # the boot of a peer that is silent for so long may be followed
 RINGS_MAX = 4096  # seal rings that are kept ready
 SAID_MAX = 2  # to each of the last LISTENERS_MAX whom we spoke to: perhaps it has to be said again
 LISTENERS_MAX = 1024
+VAIN_MAX = 8  # datagrams without an answer, after which a peer may have lost our primary key
 CHALLENGES_PER_S = 1000.0
 CHALLENGES_OF_ONE_PER_S = 50.0  # whoever repeats what one sender once said does not use up those of the others
 CUTS_PER_S = 2000.0  # seal rings that are cut for strangers, at 20 us each: a flood costs no more
@@ -168,9 +169,10 @@ class Sealer:
             listener.said.append((number, content))
         return data
 
-    def seal_for_all(self, content: bytes, group: End) -> bytes:
-        """For a multicast group: nobody there has given us a ticket, and each hears it once."""
-        return self._close(What.MESSAGE, content, group, self.keyring.primary, NO_TICKET, tell=False)[0]
+    def seal_for_all(self, content: bytes, group: End) -> tuple[bytes, ...]:
+        """For a multicast group, once under each key, because the keys of the hearers are not known. No ticket."""
+        keys = self.keyring.keys.values()
+        return tuple(self._close(What.MESSAGE, content, group, key, NO_TICKET, tell=False)[0] for key in keys)
 
     def _say(self, content: bytes, target: End, listener: _Listener, *, tell: bool) -> tuple[bytes, int]:
         """(datagram, number). It tells our ticket in any case to who does not keep it."""
@@ -182,11 +184,20 @@ class Sealer:
         return self._close(What.MESSAGE, told, target, key, ticket, tell=tell)
 
     def _key_for(self, peer: _Peer | None, listener: _Listener) -> Key:
-        """Our primary; by turns others, while somebody is not known to have that (a rotation is under way)."""
+        """Our primary; by turns others, while the peer is not known to have that (a rotation is under way).
+
+        A peer that has spoken under our primary may have begun a life without it: after VAIN_MAX datagrams without
+        an answer all keys are taken by turns.
+        """
         primary, keys = self.keyring.primary, self.keyring.keys
-        if len(keys) == 1 or (peer is not None and peer.key_id == primary.id):
+        if len(keys) == 1:
             return primary
         last = None if peer is None else keys.get(peer.key_id)
+        if last is not None and last.id == primary.id:
+            if listener.vain < VAIN_MAX:
+                listener.vain += 1
+                return primary
+            last = None
         choice = list(keys.values()) if last is None else [primary, last]
         turn, listener.vain = listener.vain, listener.vain + 1
         return choice[(turn + turn // len(choice)) % len(choice)]  # shifted: pairs meet all keys, too
@@ -279,6 +290,9 @@ class Sealer:
             return Opened(broken=Broken.REPLAY)
         if is_latest:  # what was overtaken may know less than what overtook it
             peer.key_id = header.key_id
+            listener = self._listeners.get(letter.source)
+            if listener is not None and header.key_id == self.keyring.primary.id:
+                listener.vain = 0
             peer.ticket = letter.theirs if letter.theirs != NO_TICKET else peer.ticket
         match header.what:
             case What.MESSAGE:

@@ -1,4 +1,5 @@
-"""Clusters of special shapes: one guest slot at any size, large fan-outs, IPv6, and sparse ones to 1,000 nodes.
+"""Clusters of special shapes: one guest slot at any size, large fan-outs, IPv6, sealed ones, and sparse ones to
+1,000 nodes.
 
 Intuition: the same disasters on other ground.
 """
@@ -38,4 +39,6 @@ def shaped(chance: Random, cluster: Cluster, kinds: Collection[str]) -> Cluster:
     if "sparse" in kinds and not (cluster.seeds or cluster.announce):
         seeds = folded(chance.sample(positions_of(cluster), 3))
         cluster = msgspec.structs.replace(cluster, seeds=seeds)
+    if "sealed" in kinds or "rotation" in kinds:
+        cluster = msgspec.structs.replace(cluster, sealed=True)
     return cluster

@@ -13,6 +13,7 @@ from subord.core.showing import neighbourhood
 if TYPE_CHECKING:
     from subord.core.events import Neighbourhood
     from subord.core.view import Position
+    from subord.sealing.keyfile import Kept
     from subord.sim.world import World
 
 SAVE_S = 5.0  # as in daemon.py
@@ -26,6 +27,8 @@ class Disks:
         self._are_there = are_there
         self._of: dict[Position, Neighbourhood] = {}
         self._images: dict[Position, Neighbourhood | None] = {}
+        self.rings: dict[Position, Kept] = {}  # the key ring that came last
+        self._ring_images: dict[Position, Kept | None] = {}
         self._to_save: set[tuple[Position, int]] = set()  # and which life of it
 
     def of(self, position: Position) -> Neighbourhood | None:
@@ -34,20 +37,28 @@ class Disks:
     def lose(self, position: Position) -> None:
         """Another host is there now."""
         self._of.pop(position, None)
+        self.rings.pop(position, None)
 
     def image(self, position: Position) -> None:
         """Keep what is on the disk now."""
         self._images[position] = self._of.get(position)
+        self._ring_images[position] = self.rings.get(position)
 
     def restore(self, position: Position) -> None:
         """The disk is that of the last image; of a host without one it stays as it is."""
         if position not in self._images:
             return
-        before = self._images[position]
-        if before is None:
-            self._of.pop(position, None)
-        else:
+        self.lose(position)
+        before, ring = self._images[position], self._ring_images[position]
+        if before is not None:
             self._of[position] = before
+        if ring is not None:
+            self.rings[position] = ring
+
+    def keep_ring(self, position: Position, ring: Kept) -> None:
+        """At once, as runtime/keeping.py does."""
+        if self._are_there:
+            self.rings[position] = ring
 
     def remember(self, position: Position, boot: int) -> None:
         """Not at once, because one change is often followed by another."""

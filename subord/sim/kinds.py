@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal
 
 from subord.core.view import Position
-from subord.sim import masses, members, persisting, scenario
+from subord.sim import masses, members, persisting, rotating, scenario
 from subord.sim.aim import NODES_MAX
 from subord.sim.scenario import Cluster, Step, folded
 
@@ -57,10 +57,11 @@ LARGER: dict[str, Make] = {
     "misfits": members.misfits,
     "releases": members.releases,
     "twins": members.twins,
+    "rotation": rotating.rotation,
 }
 """Disasters of several steps, or of a large share of the nodes, or that last."""
 LARGER_WEIGHT = 4
-CLUSTERS = ("one-guest", "wide", "ipv6", "sparse")
+CLUSTERS = ("one-guest", "wide", "ipv6", "sparse", "sealed")
 """Not disasters but clusters: clusters.py."""
 EXCLUDED: frozenset[str] = frozenset(
     {
@@ -72,15 +73,20 @@ EXCLUDED: frozenset[str] = frozenset(
 KINDS = (*USUAL, *LARGER, *CLUSTERS)
 MORE_SHARE = 0.4  # of the seeds draw more than the usual
 MORE_MAX = 3
+SEALED = ("sealed", "rotation")
+"""Drawn by a chance of their own, so that the other seeds draw what they drew before."""
+SEALED_SHARE = 0.05  # of the seeds for each of the two
 
 
 def kinds_of(seed: int) -> tuple[str, ...]:
     """What a seed draws when nobody names kinds: the usual ones, and in two of five seeds a few others."""
     chance = Random(f"{seed}/kinds")
+    which = int(Random(f"{seed}/sealed").random() / SEALED_SHARE)
+    sealed = SEALED[which : which + 1]
     if chance.random() >= MORE_SHARE:
-        return USUAL
-    others = [kind for kind in (*LARGER, *CLUSTERS) if kind not in EXCLUDED]
-    return (*USUAL, *sorted(chance.sample(others, chance.randint(1, MORE_MAX)), key=others.index))
+        return (*USUAL, *sealed)
+    others = [kind for kind in (*LARGER, *CLUSTERS) if kind not in EXCLUDED and kind not in SEALED]
+    return (*USUAL, *sorted(chance.sample(others, chance.randint(1, MORE_MAX)), key=others.index), *sealed)
 
 
 class Dealer:

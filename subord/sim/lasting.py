@@ -122,4 +122,20 @@ class Twin(StepBase, frozen=True, tag="twin"):
     nodes: Selector
 
 
-Lasting: TypeAlias = Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore | Lie | Refit | Release | Twin
+class Rotate(StepBase, frozen=True, tag="rotate"):
+    """The operator of a sealed cluster makes a step of a change of keys: by the root, or by files. Simulator only.
+
+    Named by `root` alone, the root makes the new key ring, which goes down the edges. Other nodes get a file one
+    after another, by chance, and read it again. A step that the daemon or docs/security.md forbids is not made, such
+    as `remove` while a running node does not have the newest ring. Takes no time.
+    """
+
+    nodes: Selector = "root"
+    what: Literal["next", "install", "use", "remove"] = "next"  # `next`: what follows from the ring of the root
+    gap_s: Seconds = 0.0  # between two files
+    forced: bool = False  # `remove` in any case
+
+
+Lasting: TypeAlias = (
+    Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore | Lie | Refit | Release | Twin | Rotate
+)

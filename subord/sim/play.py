@@ -19,29 +19,16 @@ from subord.core.messages import Propose, Terms, Wish
 from subord.core.phases import Phase
 from subord.core.settings import Settings
 from subord.core.view import Position
-from subord.sim import oracle, scenario, tight
+from subord.sim import lasting, oracle, scenario, tight
 from subord.sim.babble import datagram
 from subord.sim.checker import Violation
-from subord.sim.lasting import (
-    Flap,
-    Flip,
-    Image,
-    Lasting,
-    Lie,
-    Link,
-    Refit,
-    Release,
-    Replay,
-    Restore,
-    SetBack,
-    Settle,
-    Twin,
-)
+from subord.sim.lasting import Lasting
 from subord.sim.later import BOTH
 from subord.sim.lies import wire_of
 from subord.sim.liveness import Healed, complaint, demand_healing, demand_wholeness
 from subord.sim.safety import Referees
 from subord.sim.scenario import Scenario, Step
+from subord.sim.sealed import Seals
 from subord.sim.seen import Seen, Seer
 from subord.sim.twins import Twins
 from subord.sim.weather import Roadblock
@@ -95,6 +82,8 @@ class Play:
         self.world = World(self.settings, script.seed, disk=script.cluster.disk)
         self.world.seeds = scenario.seeds_of(script.cluster)
         self.world.multicast = script.cluster.announce
+        if script.cluster.sealed:
+            self.world.seals = Seals(self.world, script.seed)
         if checked:
             self.world.watcher = Referees(self.settings)
         self.say = say
@@ -153,7 +142,7 @@ class Play:
             case scenario.Jump():
                 self._each(step.nodes, lambda p: world.jump(p, step.seconds))
             case scenario.Hangup():
-                self._each(step.nodes, world.hang_up)
+                self._each(step.nodes, world.edges.hang_up)
             case scenario.Cut():
                 self._each(step.nodes, self._cut, among=self.cast)
             case scenario.Block():
@@ -182,34 +171,45 @@ class Play:
     def _do_lasting(self, step: Lasting) -> None:
         world = self.world
         match step:
-            case Link() | Replay() | Flip():
+            case lasting.Link() | lasting.Replay() | lasting.Flip():
                 self._change_on_the_way(step)
-            case Flap():
+            case lasting.Flap():
                 self._flap(step)
-            case Settle():
+            case lasting.Settle():
                 self._settle(step)
-            case SetBack():
+            case lasting.SetBack():
                 behind_s = {p: world.set_back_s.get(p, 0.0) + step.seconds for p in self._named(step.nodes)}
                 world.set_back_s.update(behind_s)
-            case Image():
+            case lasting.Image():
                 self._each(step.nodes, world.disks.image, among=self.cast)
-            case Restore():
+            case lasting.Restore():
                 self._each(step.nodes, world.disks.restore, among=self.cast)
-            case Lie():
+            case lasting.Lie():
                 self._each(step.nodes, lambda p: self._lie(p, step))
-            case Refit():
+            case lasting.Refit():
                 self._refit(step)
-            case Release():
+            case lasting.Release():
                 self._releases.update(dict.fromkeys(self._named(step.nodes), step.later))
-            case Twin():
+            case lasting.Twin():
                 self._each(step.nodes, self._twins.begin)
+            case lasting.Rotate():
+                self._rotate(step)
             case _:
                 assert_never(step)
 
+    def _rotate(self, step: lasting.Rotate) -> None:
+        world = self.world
+        assert world.seals is not None, "reading the scenario saw to it"
+        named = self._named(step.nodes)
+        last_s = world.seals.rings.rotate(step, self._root(), named)
+        self._faulty_until = max(self._faulty_until, world.now + last_s)
+
+    def _root(self) -> Position | None:
+        return next((p for p in self.world.nodes if self.world.leader_of(p) == 0), None)
+
     def _named(self, selector: str, among: Iterable[Position] | None = None) -> tuple[Position, ...]:
-        root = next((p for p in self.world.nodes if self.world.leader_of(p) == 0), None)
         members = self.cast if among is None else among
-        return scenario.select(selector, self.cluster, among=members, root=root)
+        return scenario.select(selector, self.cluster, among=members, root=self._root())
 
     def _each(
         self, selector: str, act: Callable[[Position], object], among: Iterable[Position] | None = None
@@ -294,7 +294,7 @@ class Play:
             self._crash(position)
             self._start_one(position)
 
-    def _lie(self, position: Position, step: Lie) -> None:
+    def _lie(self, position: Position, step: lasting.Lie) -> None:
         self._liars.add(position)
         self.world.strange.add(position)
         chance = Random(f"{self.script.seed}/{position}")
@@ -305,7 +305,7 @@ class Play:
         self.world.wires[position] = wire
         self.world.dialects[position] = Dialects(wire.spoken)
 
-    def _refit(self, step: Refit) -> None:
+    def _refit(self, step: lasting.Refit) -> None:
         wanted = {"fanout": step.fanout, "guest_slots": step.guest_slots, "timing_name": step.timing}
         changed = {name: value for name, value in wanted.items() if value}
         named = self._named(step.nodes, tuple(self.world.nodes))
@@ -368,15 +368,15 @@ class Play:
                 world.after(step.down_s, self._start_one, position)
         world.run(step.down_s)
 
-    def _change_on_the_way(self, step: Link | Replay | Flip) -> None:
-        until = inf if isinstance(step, Link) else self.world.now + step.for_s
-        if isinstance(step, Replay):
+    def _change_on_the_way(self, step: lasting.Link | lasting.Replay | lasting.Flip) -> None:
+        until = inf if isinstance(step, lasting.Link) else self.world.now + step.for_s
+        if isinstance(step, lasting.Replay):
             self._faulty_until = max(self._faulty_until, until + step.later_s + REPLAY_SPARE_S)
-        elif isinstance(step, Flip):
+        elif isinstance(step, lasting.Flip):
             self._faulty_until = max(self._faulty_until, until)
         self.world.transit.add(self._named(step.source), self._named(step.target), until, step)
 
-    def _flap(self, step: Flap) -> None:
+    def _flap(self, step: lasting.Flap) -> None:
         world = self.world
         for _ in range(step.times):
             named = tuple(p for p in self._named(step.nodes) if p in world.nodes and p not in world.paused)
@@ -390,7 +390,7 @@ class Play:
                     self._resume(position)
             world.run(step.back_s)
 
-    def _settle(self, step: Settle) -> None:
+    def _settle(self, step: lasting.Settle) -> None:
         world = self.world
         world.run(max(0.0, self._faulty_until - world.now) + 2 * self.settings.timing.answer_s)
         if step.rests and step.home:

@@ -26,5 +26,6 @@ def send_probe(world: World, position: Position, measure: Measure) -> None:
 
 def _answer(world: World, position: Position, measure: Measure, seconds: float) -> None:
     there = world.nodes.get(measure.target)
-    if there is not None and measure.target not in world.paused:
+    is_heard = world.seals is None or world.seals.rings.share_a_key(position, measure.target)
+    if there is not None and is_heard and measure.target not in world.paused:
         world.feed(position, Measured(measure.target, measure.number, seconds, there.context.performance))

@@ -36,12 +36,14 @@ from subord.sim.lasting import (
     Flap,
     Flip,
     Image,
+    Lasting,
     Lie,
     Link,
     Refit,
     Release,
     Replay,
     Restore,
+    Rotate,
     SetBack,
     Settle,
     Twin,
@@ -51,7 +53,7 @@ from subord.sim.step_types import LIKE, SELECTOR_MAX, Seconds, Selector, Share, 
 # Of other modules, for users of scenarios:
 __all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "folded"]
 __all__ += ["Flap", "Flip", "Image", "Link", "Replay", "Restore", "SetBack", "Settle"]
-__all__ += ["Lie", "Refit", "Release", "Twin"]
+__all__ += ["Lie", "Refit", "Release", "Rotate", "Twin"]
 
 STEPS_MAX = 10_000
 NODES_TIMES_STEPS_MAX = 10_000_000
@@ -78,6 +80,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     seeds: str = ""  # positions that every node has in its configuration, such as "3,9"
     announce: bool = False  # roots announce themselves by multicast
     mapping: MappingName = "ip"  # who may lead whom
+    sealed: bool = False  # datagrams are sealed with a key (in the lab always, unless `--insecure`)
 
 
 class Start(StepBase, frozen=True, tag="start"):
@@ -274,18 +277,7 @@ Step: TypeAlias = (
     | Dwell
     | Pass
     | Expect
-    | Link
-    | Flap
-    | Settle
-    | Replay
-    | Flip
-    | SetBack
-    | Image
-    | Restore
-    | Lie
-    | Refit
-    | Release
-    | Twin
+    | Lasting
 )
 
 
@@ -404,6 +396,8 @@ def check(scenario: Scenario) -> None:
         started = started or isinstance(step, Start)
         try:
             _check_step(step, cast_of(scenario.cluster), started)
+            if isinstance(step, Rotate) and not scenario.cluster.sealed:
+                raise ScenarioError("the cluster has no keys; write `sealed = true`")
         except ScenarioError as reason:
             raise ScenarioError(f"step {number} ({step.__struct_config__.tag}): {reason}") from None
 

@@ -11,11 +11,13 @@ from random import Random
 import msgspec
 
 from subord.core.view import Position
+from subord.sealing.header import SEALED_VERSION
 from subord.sim.lasting import Flip, Link, Replay
-from subord.wire import Fault, decode
+from subord.wire import MAGIC, Fault, decode
 
 FLIPS_TRIED_MAX = 32  # until one can be read; else the datagram goes on unchanged
 HEADER_BYTES = 2  # magic and version: a flip there is another datagram
+SEALED = bytes((MAGIC, SEALED_VERSION))
 
 Copy = tuple[float, bytes]
 """Delay in seconds, and what arrives then."""
@@ -80,7 +82,11 @@ class Transit:
 
 
 def flipped(data: bytes, chance: Random) -> bytes:
-    """With one bit changed so that it can still be read."""
+    """With one bit changed: of a sealed datagram any, else one that leaves it readable."""
+    if data.startswith(SEALED):
+        changed = bytearray(data)
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+        return bytes(changed)
     for _ in range(FLIPS_TRIED_MAX):
         changed = bytearray(data)
         if len(changed) <= HEADER_BYTES:

@@ -40,6 +40,8 @@ class Twins:
         incarnation = BOOT_INCARNATION + int(world.now * 1000) + chance.randrange(-1000, 1000)
         world.strange.add(position)
         self._nodes[position] = Node(world.settings, position, max(1, incarnation), chance, world.now)
+        if world.seals is not None:
+            world.seals.begin(position, max(1, incarnation), is_second=True)
         self._feed(position, Start())
 
     def end(self) -> None:
@@ -53,6 +55,8 @@ class Twins:
         world = self._world
         if by_multicast:
             self._to_first(source, target, data, by_multicast)
+        if world.seals is not None:
+            data = world.seals.open(source, target, data, by_multicast=by_multicast, owner=-target)
         message = world.wires[target].decode(data)
         if not isinstance(message, Fault | Versions):
             self._feed(target, Received(source, world.address_of(source), message))
@@ -65,7 +69,7 @@ class Twins:
         world, node = self._world, self._nodes[position]
         for action in node.handle(event, world.now):
             if isinstance(action, Send):
-                world.post(position, action.target, action.message)
+                world.post(position, action.target, action.message, owner=-position)
         if node.deadline < self._wake_at.get(position, inf):
             self._wake_at[position] = node.deadline
             world.after(node.deadline - world.now, self._ring, position, node)

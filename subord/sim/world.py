@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from math import inf
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from subord.core.dialects import Dialects
 from subord.core.events import (
@@ -45,19 +45,28 @@ from subord.core.settings import Settings
 from subord.core.showing import is_memorable
 from subord.core.view import Incarnation, Position
 from subord.sim.disk import Disks
+from subord.sim.edges import KERNEL_S, Edges
 from subord.sim.probes import send_probe
 from subord.sim.transit import Transit
-from subord.sim.weather import DELAY_S, Weather
+from subord.sim.weather import Weather
 from subord.wire import WIRE, Fault, Wire
 
+if TYPE_CHECKING:
+    from subord.sim.sealed import Seals
+
 WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
-# As runtime/edge.py opens the stream to the first leader, to a new one, and once more when it broke.
-FIRST_EDGE_DELAY_S, EDGE_DELAY_S, EDGE_RETRY_S = (3.0, 5.0), (0.5, 1.5), 1.5
 BOOT_INCARNATION = 1_000_000
 WAKEUP = Wakeup()
 TICK_S = 1e-6
 AT_ONCE_MAX = 10_000_000  # things that happen in one instant
-KERNEL_S = DELAY_S[1]  # what a host itself says takes this long
+
+
+class Unread(NamedTuple):
+    """A sealed datagram in the socket of a stopped process: it is opened when the process reads it."""
+
+    source: Position
+    data: bytes
+    by_multicast: bool
 
 
 class Watcher(Protocol):
@@ -77,7 +86,7 @@ class World:
         self.now = 0.0
         self.nodes: dict[Position, Node] = {}
         self.hosts: set[Position] = set()  # addresses where a host answers, even when no daemon runs there
-        self.paused: dict[Position, list[Event]] = {}  # stopped like SIGSTOP -> what waits in its socket
+        self.paused: dict[Position, list[Event | Unread]] = {}  # stopped like SIGSTOP -> what waits in its socket
         self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
         self.jobs: dict[Position, float] = {}  # that a node completes in a unit of time, as it is told
         self.multicast = False  # roots are heard by everybody whom they reach
@@ -104,6 +113,8 @@ class World:
         self._seed = seed
         self.dialects: dict[Position, Dialects] = {}
         self.disks = Disks(self, are_there=disk)
+        self.edges = Edges(self)
+        self.seals: Seals | None = None  # None: nothing is sealed
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
         self.boots: Counter[Position] = Counter()
@@ -111,8 +122,6 @@ class World:
         self._ahead_s: dict[Position, float] = {}
         self._addresses: dict[Position, str] = {}  # of all who have spoken; the network remembers only some
         self._wake_at: dict[Position, float] = {}
-        self._edges: dict[Position, Position] = {}  # subordinate -> leader, streams that are open
-        self._edges_below: defaultdict[Position, dict[Position, None]] = defaultdict(dict)
 
     # -- lives --------------------------------------------------------------------------------------------
 
@@ -132,6 +141,8 @@ class World:
         self.dialects[position] = Dialects(self.wires[position].spoken)
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
+        if self.seals is not None:
+            self.seals.begin(position, incarnation)
         self._wake_at[position] = inf
         if memory != Known(()):
             self.feed(position, memory)
@@ -148,7 +159,7 @@ class World:
     def crash(self, position: Position) -> None:
         """The process dies (kill -9), and the kernel closes its streams."""
         self.kill(position)
-        self._close_edges(position)
+        self.edges.close(position)
 
     def kill(self, position: Position) -> None:
         """The process dies and its streams say nothing: only a message finds nobody there."""
@@ -159,7 +170,7 @@ class World:
         """The host dies with its daemon: nobody says anything."""
         self.kill(position)
         self.hosts.discard(position)
-        self._forget_edges(position)
+        self.edges.forget(position)
 
     def reuse(self, position: Position) -> None:
         """Another host, without memory and with a clock of its own, has the address at once."""
@@ -184,7 +195,10 @@ class World:
         if alarm_first:
             self._wake(position)
         for event in waiting:
-            self.feed(position, event)
+            if isinstance(event, Unread):
+                self.deliver(event.source, position, event.data, event.by_multicast)
+            else:
+                self.feed(position, event)
         if not alarm_first:
             self._wake(position)
 
@@ -250,11 +264,7 @@ class World:
         if node is None:
             return
         if position in self.paused:
-            waiting = self.paused[position]
-            if len(waiting) < WAITING_MAX or isinstance(event, EdgeClosed | Leave | Performance):  # no datagrams
-                waiting.append(event)
-            else:
-                self.overflowed += 1
+            self._wait(position, event)
             return
         watcher = self.watcher
         token = watcher.before(self, position, event) if watcher is not None else None
@@ -270,6 +280,13 @@ class World:
             self._set_alarm(position, deadline)
         if watcher is not None:
             watcher.after_event(self, position, event, actions, token)
+
+    def _wait(self, position: Position, event: Event | Unread) -> None:
+        waiting = self.paused[position]
+        if len(waiting) < WAITING_MAX or isinstance(event, EdgeClosed | Leave | Performance):  # no datagrams
+            waiting.append(event)
+        else:
+            self.overflowed += 1
 
     def _carry_out(self, position: Position, event: Event, action: Reply | Publish | Measure | Notice) -> None:
         if isinstance(action, Measure):
@@ -291,15 +308,14 @@ class World:
             self.disks.remember(position, self.boots[position])
         if isinstance(notice, PlaceChanged):
             self.moved_at = self.now
-            self._hang_up(position)
+            self.edges.leave(position)
             if notice.leader is not None:
-                delay_s = self.chance.uniform(*(EDGE_DELAY_S if notice.changes else FIRST_EDGE_DELAY_S))
-                self.after(delay_s, self._open_edge, position, self.nodes[position], notice.leader)
+                self.edges.plan(position, notice.leader, is_first=not notice.changes)
         elif isinstance(notice, LeaderLost):
-            self._hang_up(position)
+            self.edges.leave(position)
         elif isinstance(notice, Gone):
             self.nodes.pop(position, None)
-            self._close_edges(position)
+            self.edges.close(position)
         self.on_notice(position, notice)
 
     # -- datagrams ------------------------------------------------------------------------------------------
@@ -307,13 +323,20 @@ class World:
     def _weathered(self, source: Position, target: Position, _message: Message) -> Sequence[float]:
         return self.weather.fate(source, target)
 
-    def post(self, source: Position, target: Position, message: Message) -> None:
+    def post(self, source: Position, target: Position, message: Message, owner: int = 0) -> None:
+        """`owner`: whose seal, if not that of `source`."""
         self.sent[type(message).__name__] += 1
         data = self.wires[source].encode(message, self.dialects[source].version_for(target))
+        if self.seals is not None:
+            data = self.seals.seal(source, target, message, data, owner)
         self.sent_bytes += len(data)
         delays = self.fate(source, target, message)
         if self.on_message is not None:
             self.on_message(source, target, message, len(delays))
+        self.carry(source, target, data, delays)
+
+    def carry(self, source: Position, target: Position, data: bytes, delays: Sequence[float]) -> None:
+        """A datagram goes out; `delays` is what the weather lets through."""
         for delay_s, sent in self.transit.carry(source, target, data, delays, self.now):
             heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), self.deliver, (source, target, sent)))
 
@@ -324,10 +347,11 @@ class World:
         for version in self.wires[source].spoken:
             self.sent[type(message).__name__] += 1
             data = self.wires[source].encode(message, version)
-            self.sent_bytes += len(data)
-            for target in self.nodes:
-                for delay_s in self.weather.fate(source, target) if target != source else ():
-                    self.after(delay_s, self.deliver, source, target, data, True)
+            for each in (data,) if self.seals is None else self.seals.seal_for_all(source, data):
+                self.sent_bytes += len(each)
+                for target in self.nodes:
+                    for delay_s in self.weather.fate(source, target) if target != source else ():
+                        self.after(delay_s, self.deliver, source, target, each, True)
 
     def deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
         """A datagram arrives; it goes on as in runtime/driver.py."""
@@ -336,6 +360,13 @@ class World:
             if heard and self.weather.fate(target, source):
                 self.after(KERNEL_S, self.feed, source, Unreachable(target))
             return
+        if self.seals is not None:
+            if target in self.paused:
+                self._wait(target, Unread(source, data, by_multicast))
+                return
+            data = self.seals.open(source, target, data, by_multicast=by_multicast)
+            if not data:
+                return
         message, dialects = self.wires[target].decode(data), self.dialects[target]
         if isinstance(message, Fault):
             self.faults[message] += 1
@@ -351,8 +382,11 @@ class World:
 
     def _tell_versions(self, source: Position, target: Position) -> None:
         wire = self.wires[source]
-        for delay_s in self.fate(source, target, Versions(wire.spoken)):
-            self.after(delay_s, self.deliver, source, target, wire.versions_datagram)
+        message, data = Versions(wire.spoken), wire.versions_datagram
+        if self.seals is not None:
+            data = self.seals.seal(source, target, message, data)
+        for delay_s in self.fate(source, target, message):
+            self.after(delay_s, self.deliver, source, target, data)
 
     def address_of(self, position: Position) -> str:
         """The address of a host, as its neighbours see it."""
@@ -360,70 +394,6 @@ class World:
         if address is None:
             address = self._addresses[position] = self.settings.network.address_text_of(position)
         return address
-
-    # -- streams along the edges ------------------------------------------------------------------------------
-
-    def _open_edge(self, position: Position, node: Node, leader: Position) -> None:
-        """As runtime/edge.py: some moments after a place was found, if it is still the place."""
-        at = node.following.leader
-        if self.nodes.get(position) is not node or at is None or at.position != leader or position in self._edges:
-            return
-        if leader in self.nodes and self._reach(position, leader):
-            self._edges[position] = leader
-            self._edges_below[leader][position] = None
-        else:
-            self._open_again(position, leader)
-
-    def _open_again(self, position: Position, leader: Position) -> None:
-        node = self.nodes.get(position)
-        if node is not None:
-            delay_s = EDGE_RETRY_S + self.chance.uniform(*EDGE_DELAY_S)
-            self.after(delay_s, self._open_edge, position, node, leader)
-
-    def hang_up(self, position: Position) -> None:
-        """All streams of a living node break, and both ends of each are told: they are opened again."""
-        leader = self._edges.get(position)
-        if leader is not None:
-            self._hang_up(position)
-            self._tell_closed(leader, position)
-            self._open_again(position, leader)
-        for subordinate in self._close_below(position):
-            self._tell_closed(subordinate, position)
-
-    def _reach(self, one: Position, other: Position) -> bool:
-        is_open = self.weather.is_open
-        return is_open(one, other, stream=True) and is_open(other, one, stream=True)
-
-    def _hang_up(self, position: Position) -> None:
-        """A subordinate closes the stream to its leader of before."""
-        leader = self._edges.pop(position, None)
-        if leader is not None:
-            self._edges_below[leader].pop(position, None)
-            self._tell_closed(position, leader)
-
-    def _close_edges(self, position: Position) -> None:
-        """The kernel of a process that ended closes all its streams."""
-        self._hang_up(position)
-        self._close_below(position)
-
-    def _close_below(self, position: Position) -> list[Position]:
-        below = list(self._edges_below.pop(position, {}))
-        for subordinate in below:
-            del self._edges[subordinate]
-            self._tell_closed(position, subordinate)
-            self._open_again(subordinate, position)
-        return below
-
-    def _tell_closed(self, source: Position, target: Position) -> None:
-        if self.weather.is_open(source, target, stream=True):
-            self.after(KERNEL_S, self.feed, target, EdgeClosed(source))
-
-    def _forget_edges(self, position: Position) -> None:
-        leader = self._edges.pop(position, None)
-        if leader is not None:
-            self._edges_below[leader].pop(position, None)
-        for subordinate in self._edges_below.pop(position, {}):
-            del self._edges[subordinate]
 
     # -- reading --------------------------------------------------------------------------------------------
 

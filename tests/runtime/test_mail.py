@@ -231,7 +231,7 @@ async def test_a_call_to_all_is_not_for_one_and_the_other_way_round() -> None:
     async with building() as town:
         a, b = town.open(A, to_all=True), town.open(B, to_all=True)
         assert a.sealer is not None
-        a.sock.send(a.sealer.seal_for_all(encode(words(1)), (GROUP_V4, town.port)), *b.end)
+        a.sock.send(a.sealer.seal_for_all(encode(words(1)), (GROUP_V4, town.port))[0], *b.end)
         a.sock.send(a.seal(words(2), b), GROUP_V4, town.port)
         await until(lambda: b.dropped == {"bad_tag": 2}, "both are thrown away")
         assert b.heard == []

@@ -8,7 +8,7 @@ import pytest
 
 from subord.sealing.header import HEADER_BYTES, TICKET_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
-from subord.sealing.sealer import CHALLENGES_OF_ONE_PER_S, CHALLENGES_PER_S, Broken, End, Opened, Sealer
+from subord.sealing.sealer import CHALLENGES_OF_ONE_PER_S, CHALLENGES_PER_S, VAIN_MAX, Broken, End, Opened, Sealer
 from subord.wire import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
@@ -290,6 +290,35 @@ def test_a_rotation_reaches_who_has_only_the_old_key() -> None:
     b.take(keyring_of(new, [old]))
     assert a.open(b.seal(ANSWER, A), B, NOW).content == ANSWER
     assert [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(3)] == [HELLO] * 3
+
+
+def test_a_peer_that_begins_again_with_the_old_key_alone_is_reached() -> None:
+    """It spoke under the new key before, and its next life has neither disk nor the newest file."""
+    old, new = key(1), key(2)
+    a, b = (node(end, ring=keyring_of(new, [old])) for end in (A, B))
+    met(a, b)
+    b = node(B, boot=2000, ring=keyring_of(old), secret=1)
+    heard = [b.open(a.seal(HELLO, B), A, NOW).broken for _ in range(VAIN_MAX + 4)]
+    assert heard[:VAIN_MAX] == [Broken.NO_KEY] * VAIN_MAX
+    assert Broken.FIRST_CONTACT in heard[VAIN_MAX:]
+
+
+def test_a_peer_that_answers_under_the_new_key_is_spoken_to_under_it_alone() -> None:
+    a, b = (node(end, ring=keyring_of(key(2), [key(1)])) for end in (A, B))
+    met(a, b)
+    b.take(keyring_of(key(2)))
+    for _ in range(3):
+        assert [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(VAIN_MAX)] == [HELLO] * VAIN_MAX
+        assert a.open(b.seal(ANSWER, A), B, NOW).content == ANSWER
+
+
+def test_what_is_said_to_all_is_heard_with_each_key_of_the_ring() -> None:
+    group = ("239.255.71.17", 7117)
+    a = node(A, ring=keyring_of(key(2), [key(1)]))
+    said = a.seal_for_all(HELLO, group)
+    for ring in (keyring_of(key(1)), keyring_of(key(2))):
+        opened = [node(B, ring=ring).open(each, A, NOW, group=group) for each in said]
+        assert sorted(each.content or b"" for each in opened) == [b"", HELLO]
 
 
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
