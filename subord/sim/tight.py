@@ -177,7 +177,8 @@ class Watch:
 
     def used(self, healed: Healed) -> Used:
         # By performance another node than at the last fault may be the best by now.
-        lowest = lowest_of(self._world, self._world.living())
+        living = self._world.living()
+        lowest = lowest_of(self._world, living) if living else 0
         alone_s = [self._world.now - at for position, at in self._alone_since.items() if position != lowest]
         return Used(
             whole_s=healed.first_s,
