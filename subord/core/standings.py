@@ -53,7 +53,9 @@ class Standings:
         if position == self._owner:
             return self.own
         row = self.rows.get(position)
-        return row[1].change.standing if row is not None else self._heard.get(position, UNKNOWN)
+        if row is None or row[1].change.missing:  # the row of a missing node is that of a former place
+            return self._heard.get(position, UNKNOWN)
+        return row[1].change.standing
 
     def __len__(self) -> int:
         return len(self._heard)

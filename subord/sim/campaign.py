@@ -211,7 +211,9 @@ def totals(summary: Summary) -> list[str]:
 
 
 def _told(shares: Sequence[float]) -> str:
-    return ", ".join(f"{name} {100 * value:.0f} %" for name, value in spread(shares).items())
+    if not shares:
+        return "judges no seed"
+    return ", ".join(f"{name} {100 * value:.0f} %" for name, value in spread(shares).items()) + f", of {len(shares)}"
 
 
 def tight_shares(passed: Sequence[Verdict]) -> dict[str, list[float]]:

@@ -401,7 +401,7 @@ class Play:
     def _perform(self, step: scenario.Perform) -> None:
         for position in self._named(step.nodes):
             jobs = step.jobs * step.spread ** self._chance.random()
-            self.world.jobs[position] = jobs
+            self.world.refit(position, jobs)
             self.world.feed(position, Performance(jobs))
 
     # -- the end --------------------------------------------------------------------------------------------

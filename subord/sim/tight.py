@@ -11,7 +11,7 @@ bounds of liveness.py are the only ones, because a root there asks every address
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil, log
+from math import ceil, inf, log
 
 import msgspec
 
@@ -26,7 +26,8 @@ from subord.sim.world import World
 DENSE_HOLES_MAX = limits.NEAR_DOORS  # positions without a node below the highest: so many are asked at once
 DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
-RANK_POLLS = 5  # by performance: a node finds its rank with so many questions to the root
+RANK_POLLS = 5  # by performance: a node finds its rank with so many questions to the root, or one for each level,
+# because those that it leaves behind look for theirs after it
 STRUCK_MOVES, GUEST_MOVES, RANK_MOVES, SPARE_MOVES = 2, 1, 3, 2
 LEVEL_MOVES = 2  # for each node that does not stand by its true class, and each level that it may cross: its own
 # moves, and those of the nodes that it leaves behind. Measured are up to 1.1, in 72 clusters whose machines changed.
@@ -49,7 +50,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     struck: int  # stand in no tree, or in that of another root, or not below their computed leader, though it lives
     elsewhere_s: float | None  # the longest time that one of these has had another place in the right tree
     guests: int  # their computed leader does not live
-    unranked: int  # by performance: do not stand by the class of their machine as yet
+    unranked: int  # by performance: do not stand by the class of their machine as yet, or where that belongs
     losses: int  # of its leader, at most, by one node in its present life
     behind: bool  # a host has the address of another one whose clock was ahead, so it is taken for a former life (S4)
     level: int  # the deepest on which one of them is at home
@@ -80,7 +81,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         by_performance = settings.mapping == "performance"
         poll_s = limits.JITTER * timing.home_interval_s_max
         attach_s = 2 * limits.silence_s(settings) + timing.patience_s + timing.answer_s
-        attach_s += _hold_s(settings, start.losses) + (RANK_POLLS * poll_s if by_performance else 0.0)
+        polls = max(RANK_POLLS, start.levels) if by_performance else 0
+        attach_s += _hold_s(settings, start.losses) + polls * poll_s
         if not (start.is_dense or start.is_seeded):
             attach_s += poll_s  # two roots meet by the next announcement, which comes that rarely
         if settings.guest_places == 1:
@@ -189,9 +191,14 @@ class Watch:
         )
 
     def _is_unranked(self, position: Position) -> bool:
-        """Its machine has become another one than it stands by."""
-        standing, jobs = self._world.nodes[position].context.mapping.standings.own, self._world.jobs.get(position)
-        return jobs is not None and not limits.is_class_of(standing, jobs)
+        """Its machine has become another one than it stands by, or it has had no other place since."""
+        world, node = self._world, self._world.nodes[position]
+        jobs = world.jobs.get(position)
+        if jobs is None:
+            return False
+        changed_s = world.now - world.refitted_at.get(position, -inf)
+        is_behind = changed_s < world.clock(position) - node.placed_at
+        return is_behind or not limits.is_class_of(node.context.mapping.standings.own, jobs)
 
     def _is_behind(self, position: Position) -> bool:
         """Another life with its address, or a lie, has had a higher boot number."""

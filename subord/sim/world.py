@@ -44,6 +44,7 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.showing import is_memorable
 from subord.core.view import Incarnation, Position
+from subord.sim import limits
 from subord.sim.disk import Disks
 from subord.sim.edges import KERNEL_S, Edges
 from subord.sim.probes import send_probe
@@ -89,6 +90,7 @@ class World:
         self.paused: dict[Position, list[Event | Unread]] = {}  # stopped like SIGSTOP -> what waits in its socket
         self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
         self.jobs: dict[Position, float] = {}  # that a node completes in a unit of time, as it is told
+        self.refitted_at: dict[Position, float] = {}  # when its machine became another one
         self.multicast = False  # roots are heard by everybody whom they reach
         self.set_back_s: dict[Position, float] = {}  # how far the wall clock of a host was set back
         self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
@@ -409,6 +411,13 @@ class World:
     def life(self, position: Position, incarnation: Incarnation) -> int:
         """Which life of `position` had this incarnation, counted from 1; 0: none."""
         return self._lives.get((position, incarnation), 0)
+
+    def refit(self, position: Position, jobs: float) -> None:
+        """From now on its machine completes so many in a unit of time."""
+        before = self.jobs.get(position)
+        if before is None or not limits.is_class_of(limits.exact_class(before), jobs):
+            self.refitted_at[position] = self.now
+        self.jobs[position] = jobs
 
     def is_due(self, position: Position) -> bool:
         """Its deadline has come: the next event, whatever it is, is answered together with the alarm."""

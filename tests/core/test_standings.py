@@ -104,6 +104,15 @@ def test_our_own_roster_goes_before_hearsay() -> None:
     assert standings.of(OTHER) == 140
 
 
+def test_the_row_of_a_missing_node_goes_after_hearsay() -> None:
+    """It is back, and says by which class it stands; the row is that of a former place (seed 1835, performance)."""
+    roster, standings = Roster(OWNER), Standings(OWNER)
+    standings.rows = roster.rows
+    roster.state(OWN, Change(OTHER, OWNER, 2, 1, 0, 0, missing=True), 0.0)
+    standings.heard(OTHER, 140)
+    assert standings.of(OTHER) == 140
+
+
 def test_who_is_new_in_the_roster_is_known() -> None:
     roster, standings = Roster(OWNER), Standings(OWNER)
     standings.rows = roster.rows
