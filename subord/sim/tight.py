@@ -26,11 +26,10 @@ from subord.sim.world import World
 DENSE_HOLES_MAX = limits.NEAR_DOORS  # positions without a node below the highest: so many are asked at once
 DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
-RANK_POLLS = 5  # by performance: a node finds its rank with so many questions to the root, or one for each level,
-# because those that it leaves behind look for theirs after it
-STRUCK_MOVES, GUEST_MOVES, RANK_MOVES, SPARE_MOVES = 2, 1, 3, 2
-LEVEL_MOVES = 2  # for each node that does not stand by its true class, and each level that it may cross: its own
-# moves, and those of the nodes that it leaves behind. Measured are up to 1.1, in 72 clusters whose machines changed.
+RANK_POLLS = 5  # by performance: a machine has changed lately within so many looks for a better place
+STRUCK_MOVES, GUEST_MOVES, SPARE_MOVES = 2, 1, 1
+LEVEL_MOVES = 1.5  # for each node whose machine has changed, and each level that it may cross: its own moves, and
+# those of the nodes that it leaves behind
 CHAIN_ANSWERS = 0.5  # for each guest, where one guest slot leaves only a chain, which is put in order node by node
 LOW_FANOUT = 4  # below it a level holds few
 DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree at which a guest is left
@@ -79,10 +78,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, settings: Settings, start: Start) -> Bounds:
         timing = settings.timing
         by_performance = settings.mapping == "performance"
-        poll_s = limits.JITTER * timing.home_interval_s_max
+        poll_s = _poll_s(settings)
         attach_s = 2 * limits.silence_s(settings) + timing.patience_s + timing.answer_s
-        polls = max(RANK_POLLS, start.levels) if by_performance else 0
-        attach_s += _hold_s(settings, start.losses) + polls * poll_s
+        attach_s += _hold_s(settings, start.losses)
         if not (start.is_dense or start.is_seeded):
             attach_s += poll_s  # two roots meet by the next announcement, which comes that rarely
         if settings.guest_places == 1:
@@ -92,14 +90,16 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         home_s = 0.0
         if start.elsewhere_s is not None:  # a rest is as long as all before it, and one more
             home_s = min(poll_s, limits.JITTER * (timing.search_interval_s + start.elsewhere_s))
-        guest_moves = RANK_MOVES if by_performance else GUEST_MOVES
+        # Those that a node leaves behind look for their places after it, level by level.
+        rank_s = max(1, start.levels) * poll_s if by_performance else 0.0
         return cls(
-            whole_s=attach_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
+            whole_s=attach_s + rank_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
             settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,
-            orphan_s=attach_s,
+            # By performance a place is refused until what has changed above it is reported.
+            orphan_s=attach_s + (report_s if by_performance else 0.0),
             moves=STRUCK_MOVES * start.struck
-            + guest_moves * start.guests
-            + LEVEL_MOVES * start.levels * start.unranked
+            + GUEST_MOVES * start.guests
+            + int(LEVEL_MOVES * start.levels * start.unranked)
             + SPARE_MOVES,
             depth=_depth(settings, start),
         )
@@ -110,6 +110,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         return {
             name: took / most if most else float(took > 0) for name, (took, most) in pairs.items() if most is not None
         }
+
+
+def _poll_s(settings: Settings) -> float:
+    """The longest rest between two looks for a better place."""
+    return limits.JITTER * settings.timing.home_interval_s_max
 
 
 def _hold_s(settings: Settings, losses: int) -> float:
@@ -191,14 +196,13 @@ class Watch:
         )
 
     def _is_unranked(self, position: Position) -> bool:
-        """Its machine has become another one than it stands by, or it has had no other place since."""
+        """Its machine has become another one than it stands by, or has changed a short time ago."""
         world, node = self._world, self._world.nodes[position]
         jobs = world.jobs.get(position)
         if jobs is None:
             return False
-        changed_s = world.now - world.refitted_at.get(position, -inf)
-        is_behind = changed_s < world.clock(position) - node.placed_at
-        return is_behind or not limits.is_class_of(node.context.mapping.standings.own, jobs)
+        is_new = world.now - world.refitted_at.get(position, -inf) < RANK_POLLS * _poll_s(world.settings)
+        return is_new or not limits.is_class_of(node.context.mapping.standings.own, jobs)
 
     def _is_behind(self, position: Position) -> bool:
         """Another life with its address, or a lie, has had a higher boot number."""
