@@ -22,6 +22,7 @@ NEIGHBOURS = 4
 CANDIDATES = 4
 ANCESTORS = 2
 LIKELY = 2
+OTHERS_MAX = 16  # neighbours, of which those count that are not below us
 LOWEST: Position = 1  # where a root may well live; the first of the common list
 NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS + 1
 
@@ -34,11 +35,16 @@ def near_doors(node: Position, mapping: Mapping) -> list[Position]:
     return [p for p in doors if p is not None and p != node]
 
 
-def likely_doors(node: Position, mapping: Mapping) -> list[Position]:
-    """At most 1 + LIKELY positions that may lead us and start later than we: our home, our lower neighbours."""
+def likely_doors(node: Position, mapping: Mapping, is_below: Callable[[Position], bool]) -> list[Position]:
+    """At most 1 + LIKELY positions that may lead us and start later than we: our home, our lower neighbours.
+
+    By performance any neighbour may, or know which node does, unless it `is_below` us already.
+    """
+    if mapping.by_performance:
+        others = (p for p in islice(mapping.neighbours(node), OTHERS_MAX) if not is_below(p))
+        return list(islice(others, 1 + LIKELY))
     home = mapping.first_of(node)
-    beside = islice(mapping.neighbours(node), NEIGHBOURS)
-    lower = (p for p in beside if mapping.by_performance or mapping.may_lead(p, node))
+    lower = (p for p in islice(mapping.neighbours(node), NEIGHBOURS) if mapping.may_lead(p, node))
     return list(dict.fromkeys((*(() if home is None else (home,)), *islice(lower, LIKELY))))
 
 

@@ -57,6 +57,7 @@ class Leader(msgspec.Struct, kw_only=True):
     cut_cause: LostCause = "silence"
     suspected: bool = False  # the first wait of these calls was vain
     stranger_until: float = -inf  # it does not know us: until it has accepted us, or then, it takes no report
+    stranger_since: float = inf  # since when it has said so
     leaving: bool = False  # it said goodbye, and answers only for a while
     in_doubt: bool = False  # until it answers: we slept, or it does not know us, so it may follow another node
 
@@ -241,6 +242,7 @@ class Following:
         self._roster.confirm(call.revisions)
         leader.calls.clear()
         leader.suspected = leader.in_doubt = False
+        leader.stranger_since = inf
         leader.heard_at = context.now
         leader.cut_at = inf
         self._plan(context.now + context.jittered(leader.interval_s))
@@ -254,10 +256,13 @@ class Following:
         leader.guidance = echo.guidance
         return True
 
-    def on_stranger(self, incarnation: Incarnation) -> None:
-        """Our leader lives, in this life, and does not know us: we propose to it again."""
+    def on_stranger(self, incarnation: Incarnation) -> bool:
+        """Our leader lives, in this life, and does not know us: we propose to it again. False: for too long already."""
         leader = self.leader
         assert leader is not None
+        leader.stranger_since = min(leader.stranger_since, self._context.now)
+        if self._context.now - leader.stranger_since > self._context.timing.host_patience_s:
+            return False
         # By performance we do not follow its new life before that has accepted us: it may rank otherwise.
         if incarnation != leader.incarnation and not self._context.mapping.by_performance:
             # It answers our own beat: words of its former life are over, and its versions are counted anew.
@@ -269,6 +274,7 @@ class Following:
         self._roster.report_everything()  # whatever it confirmed, it has forgotten
         leader.stranger_until = self._context.now + self._context.slowness.answer_s
         self._plan(leader.stranger_until)
+        return True
 
     def on_guidance(self, source: Position, incarnation: Incarnation, guidance: Guidance) -> bool:
         """News of the tree above us; True when they are newer than what we knew."""

@@ -83,8 +83,7 @@ class Leading:
 
     def on_propose(self, source: Position, propose: Propose) -> None:
         """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
-        # By performance a node from above us, or its leader, may have sunk before we hear of another way to the root.
-        if not self.admits() or source in self._following.path or self._is_above_in_doubt(source):
+        if not self.admits():
             self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
             return
         known = self.slots.taken.get(source)
@@ -102,6 +101,8 @@ class Leading:
             else self.slots.judge(source, propose.wish, propose.nodes, self._roster.below, propose.standing)
         )
         match verdict:
+            case Granted() if self._might_close_a_circle(source):
+                self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
             case Granted():
                 if verdict.evicted is not None:
                     self._evict(verdict.evicted, displacer=source)
@@ -111,10 +112,10 @@ class Leading:
             case _:
                 assert_never(verdict)
 
-    def _is_above_in_doubt(self, source: Position) -> bool:
-        """By performance our leader may follow a node by now that we should take in: no circle closes."""
-        is_new = source not in self.slots.taken
-        return is_new and self._context.mapping.by_performance and self._following.is_in_doubt
+    def _might_close_a_circle(self, source: Position) -> bool:
+        """By performance a node that stands above us, by what we know, or our leader may have sunk meanwhile."""
+        is_new = source not in self.slots.taken and self._context.mapping.by_performance
+        return source in self._following.path or (is_new and self._following.is_in_doubt)
 
     def _take(self, source: Position, propose: Propose, place: Place) -> None:
         context = self._context

@@ -299,8 +299,10 @@ class Node:
         if leader is None or leader.position != source or stranger.number not in leader.calls:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
-            self.following.on_stranger(stranger.incarnation)
-            self.joining.rejoin()
+            if self.following.on_stranger(stranger.incarnation):
+                self.joining.rejoin()
+            else:
+                self._lose_leader("unwelcome", ())
 
     def _on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
         leader = self.following.leader

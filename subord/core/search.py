@@ -191,7 +191,7 @@ class Search(ABC):
             self._pause.begin(context.timing.answer_s)  # perhaps the answer is just coming
         elif self.aim is Aim.LOWER:
             self._begin_round(())
-            self._walk.look_again((*self.seeds, *self.peers, *self.peers.others))
+            self._walk.look_again((*self.seeds, *self.peers, *self.peers.others), self._roster.is_live)
             if self.hearsay.knows_lower:
                 # Who was heard below us may have no place as yet: soon it will.
                 self._pause.length_s = context.timing.search_interval_s / 2

@@ -9,7 +9,7 @@ for which he takes as much time as for each of them alone, but wakes up once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from math import inf
 
@@ -103,9 +103,9 @@ class Walk:
         self._known = list(dict.fromkeys(p for p in (*self._known, *known) if p != own))[:DOORS_MAX]
         self.next_at = min(self.next_at, max(at, self._free_at(1)))
 
-    def look_again(self, known: Iterable[Position]) -> None:
+    def look_again(self, known: Iterable[Position], is_below: Callable[[Position], bool]) -> None:
         """After a rest: also at home; and, unless we are brisk and have just been there, at our neighbours'."""
-        likely = likely_doors(self._context.position, self._context.mapping)
+        likely = likely_doors(self._context.position, self._context.mapping, is_below)
         self.add((*known, *(likely[:1] if self.is_brisk else likely)), self._context.now + self._row_s)
 
     def is_beside(self, position: Position) -> bool:

@@ -238,10 +238,10 @@ def test_while_it_is_brisk_a_walk_goes_back_to_its_home_alone() -> None:
     context, walk = new()
     walk.begin((), context.now)
     knocked(context, walk, len(walk))
-    walk.look_again(())
+    walk.look_again((), lambda _position: False)
     assert len(walk) == 1
     walk.calm_down()
-    walk.look_again(())
+    walk.look_again((), lambda _position: False)
     assert len(walk) == 3
 
 
