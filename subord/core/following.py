@@ -257,7 +257,7 @@ class Following:
         return True
 
     def on_stranger(self, incarnation: Incarnation) -> bool:
-        """Our leader lives, in this life, and does not know us: we propose to it again. False: for too long already."""
+        """Our leader lives, in this life, and does not know us. Propose to it again? Not when it says so for long."""
         leader = self.leader
         assert leader is not None
         leader.stranger_since = min(leader.stranger_since, self._context.now)

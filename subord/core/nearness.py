@@ -18,7 +18,7 @@ import msgspec
 
 from subord.core.agenda import Alarm
 from subord.core.classes import quantity_of
-from subord.core.climbing import better_place
+from subord.core.climbing import GAIN_MIN, better_place, is_too_deep
 from subord.core.context import Context
 from subord.core.following import Following, Leader
 from subord.core.messages import Advice, Wish
@@ -27,7 +27,6 @@ from subord.core.view import Position
 CANDIDATES_MAX = 16  # of one look, our leader among them
 SAMPLES = 4
 SAMPLES_MIN = 2  # answered; and so many where our leader is near
-LEADER_AND_HIGHER = 2  # candidates then
 KEPT_MAX = 5  # after the first sample: our leader, and of those about as near as the nearest the lowest ranks
 FIRST_ANSWERS = 0.5  # after the first sample of all, in waits for an answer
 PAUSE_ANSWERS = 0.125  # between two others
@@ -84,7 +83,7 @@ class Nearness:
         self._to_ask = (leader.position, *self._candidates(advice, leader))
         self._looked_at = set(self._to_ask)
         self._tips, self._fresh, self._asked = [], {}, {}
-        self._advice, self._samples_left = advice, SAMPLES if len(self._to_ask) > LEADER_AND_HIGHER else SAMPLES_MIN
+        self._advice, self._samples_left = advice, SAMPLES_MIN if self.is_leader_near else SAMPLES
         self._round_trip_s = self._following.round_trip_s
         self._ask()
 
@@ -92,8 +91,7 @@ class Nearness:
         """Besides our leader; beside a near one only a higher place counts."""
         path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
         if self.is_leader_near:
-            higher = better_place(advice, len(path))
-            return [] if higher is None else [higher[0]]
+            return [position for position, _ in self._higher_places(advice)]
         near = sorted(self.known, key=lambda p: self.known[p].seconds)[:1]
         siblings = [p for p in leader.guidance.siblings if may_lead(p, own)]
         sample, named = self._context.chance.sample, len(advice.others)
@@ -185,10 +183,16 @@ class Nearness:
         if crowded and not self._tips:
             # Whoever ranks above us finds a near place more easily than we do: more may lead it.
             return self._first_of(crowded), Wish.DISPLACE
-        higher = better_place(self._advice, len(self._following.path)) if self._advice is not None else None
-        if higher is not None and higher[0] in costs and not is_nearer(here.seconds, costs[higher[0]]):
-            return higher
-        return None
+        higher = self._higher_places(self._advice) if self._advice is not None else []
+        as_near = (place for place in higher if place[0] in costs and not is_nearer(here.seconds, costs[place[0]]))
+        return next(as_near, None)
+
+    def _higher_places(self, advice: Advice) -> list[tuple[Position, Wish]]:
+        """The one that the root names; and, for a node that stands too deep, the leader two levels above its own."""
+        path = self._following.path
+        named = better_place(advice, len(path))
+        above = path[-1 - GAIN_MIN : -GAIN_MIN] if is_too_deep(advice, len(path)) else ()
+        return [*([] if named is None else [named]), *((p, Wish.GUEST) for p in above if p not in self._full)]
 
     def _first_of(self, costs: dict[Position, float]) -> Position:
         """Of those about as near as the nearest the lowest rank: there everybody looks, and the tree stays flat."""

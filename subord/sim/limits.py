@@ -81,6 +81,6 @@ def exact_class(jobs: float) -> float:
     return min(max(log2(jobs) * CLASSES_PER_DOUBLING + CLASS_OF_ONE, 1), CLASSES) if jobs > 0 else -inf
 
 
-def is_class_of(standing: int, jobs: float) -> bool:
+def is_class_of(standing: float, jobs: float) -> bool:
     """May a node with this performance stand by that class? A class is left only when STAY classes away from it."""
     return abs(exact_class(jobs) - standing) <= STAY + 1e-9

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from subord.core.events import Event, Performance
 from subord.core.node import Node
+from subord.core.settings import Settings
 from subord.core.view import Position
+from subord.sim import limits
 from subord.sim.checker import Checker
 from subord.sim.limits import STAY, exact_class
 from subord.sim.world import World
@@ -16,9 +18,11 @@ class LowerRanksLead(Checker):
     name = "S1"
     before_of = (Performance,)
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._silence_s = limits.silence_s(settings) + settings.timing.own_sleep_s
         self._seen: dict[Position, object] = {}
         self._classes: dict[Position, tuple[float, float]] = {}  # lowest and highest of what was true at that address
+        self._circles: dict[frozenset[Position], float] = {}  # with an edge that one end holds, and since when
 
     def before(self, _world: World, position: Position, event: Event) -> object:
         if isinstance(event, Performance):
@@ -43,10 +47,15 @@ class LowerRanksLead(Checker):
             self.complain(world, f"{position} leads {min(taken)}")
 
     def _check_standings(self, world: World, position: Position, node: Node) -> None:
-        """By performance: edges that both ends hold go down in rank, and edges that one end holds close no circle.
+        """By performance: edges that both ends hold go down in rank, so they close no circle.
 
-        Whoever was restarted is another: what follows its former life follows nobody.
+        A node that slept, or does not hear its leader, follows a leader that may have given it up and sunk: an edge
+        that one end holds may close a circle until that node has waited for an answer for a silence. What follows
+        the former life of a node follows nobody.
         """
+        for members, since in list(self._circles.items()):
+            if world.now - since > self._silence_s:
+                self._demand_open(world, members)
         state = _standing(node), node.following.leader and node.following.leader.position, *node.leading.slots.taken
         if state == self._seen.get(position):
             return
@@ -59,12 +68,21 @@ class LowerRanksLead(Checker):
         above = _followed(world, node)
         if above and above not in world.strange and position in world.nodes[above].leading.slots.taken:
             self._demand_order(world, above, position)
-        line = [position]
-        while above:
-            if above in line:
-                self.complain(world, f"a circle: {line}")
-            line.append(above)
-            above = _followed(world, world.nodes[above])
+        circle = _circle_from(world, position)
+        if circle and all(p in world.nodes[_followed(world, world.nodes[p])].leading.slots.taken for p in circle):
+            self.complain(world, f"a circle: {circle}")
+        elif circle:
+            self._circles.setdefault(frozenset(circle), world.now)
+
+    def _demand_open(self, world: World, circle: frozenset[Position]) -> None:
+        """After a silence a circle is none any more, unless a member of it sleeps."""
+        if not circle.isdisjoint(world.paused):
+            self._circles[circle] = world.now
+            return
+        members = [position for position in circle if position in world.nodes]
+        if members and set(_circle_from(world, members[0])) == circle:
+            self.complain(world, f"a circle for longer than a silence: {sorted(circle)}")
+        del self._circles[circle]
 
     def _demand_truth(self, world: World, position: Position, node: Node) -> None:
         """A node stands by no class that its machine, in this life or before, has never had."""
@@ -84,6 +102,16 @@ def _followed(world: World, node: Node) -> Position:
     leader = node.following.leader
     there = None if leader is None else world.nodes.get(leader.position)
     return leader.position if leader and there and there.context.incarnation == leader.incarnation else 0
+
+
+def _circle_from(world: World, position: Position) -> list[Position]:
+    """The nodes of the circle in which the way up from this one ends; empty: it ends at a root, or a dead node."""
+    line = [position]
+    while above := _followed(world, world.nodes[line[-1]]):
+        if above in line:
+            return line[line.index(above) :]
+        line.append(above)
+    return []
 
 
 def _standing(node: Node) -> int:

@@ -310,7 +310,7 @@ class Referees:
         self._lives, self._words, self._overtaken = LaterLivesOnly(), WrongWordsChangeNothing(), OverTakenWords()
         self._always: tuple[Checker, ...] = (
             CountedOnce(settings),
-            LowerRanksLead(),
+            LowerRanksLead(settings),
             SleeperJudgesNobody(),
             PlacesAreGivenBack(),
             BoundedFanOut(),

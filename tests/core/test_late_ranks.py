@@ -183,7 +183,7 @@ def test_those_who_are_left_behind_hear_of_the_places_beside_ours(world: SmallWo
     )
     led = sorted(node.leading.slots.taken)
     node.bettering.choose(Advice(1, 1, False, 1, (5,), 0, (3,), wanted=4))
-    world.run(0.5)  # to its next beat
+    world.run(1.2)  # to its next beat
     assert sorted({target for target, _ in goodbyes}) == led != []
     assert all(isinstance(each, Goodbye) and each.alternates == (3,) for _, each in goodbyes)
 
