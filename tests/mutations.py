@@ -261,8 +261,8 @@ MUTATIONS = (
         "cut-survives-sleep",
         "A line that was cut before our own sleep is held against the leader after it.",
         "core/following.py",
-        "leader.suspected = False\n            leader.cut_at = inf",
-        "leader.suspected = False",
+        "leader.suspected, leader.in_doubt = False, True\n            leader.cut_at = inf",
+        "leader.suspected, leader.in_doubt = False, True",
         script=ASLEEP_WHEN_CUT,
     ),
     Mutation(
@@ -304,8 +304,8 @@ MUTATIONS = (
         "those-above-are-taken-in",
         "A leader accepts a node that stands on its own way to the root.",
         "core/leading.py",
-        "if not self.admits() or source in self._following.path:",
-        "if not self.admits():",
+        "return source in self._following.path or (is_new and self._following.is_in_doubt)",
+        "return is_new and self._following.is_in_doubt",
         "performance",
     ),
     Mutation(

@@ -60,9 +60,9 @@ class Openings:
         self._revision = -1
         self._top = 0  # our own level in the real tree
         self._index = Index(context, roster, self._end_kept_promise)
-        self._seating = Seating(context, lambda p: self._index.free(p) - self._promised[p])
         self._promises: dict[Position, tuple[Position, float]] = {}  # node -> place, until when
         self._promised: Counter[Position] = Counter()
+        self._seating = Seating(context, self._index.free, self._promised.__getitem__)
 
     def suggest(
         self, node: Position, top: int, limit: int, *, promise: bool = True, standing: int = 0, performance: int = 0

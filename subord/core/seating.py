@@ -27,10 +27,12 @@ CHOICE = 8
 class Seating:
     """The advice of a root. Drawn anew with the plan of vacant places (openings.py)."""
 
-    def __init__(self, context: Context, free: Callable[[Position], int]) -> None:
-        """`free`: how many places of a leader are neither taken nor promised."""
+    def __init__(
+        self, context: Context, free: Callable[[Position], int], promised: Callable[[Position], int]
+    ) -> None:
+        """`free`: how many places of a leader are not taken; `promised`: how many of these are kept for others now."""
         self._context = context
-        self._free = free
+        self._not_taken, self._promised = free, promised
         # Each leader has p places and g more, whatever the numbering: `paper` gives its first one more of them.
         self._full = numbering("complete", context.settings.fanout)
         self._rows: Mapping[Position, Change] = {}
@@ -48,8 +50,12 @@ class Seating:
         self._on_level = [[] for _ in range(max(levels.values(), default=0) + 1)]
         for position, level in levels.items():
             self._on_level[level].append(position)
-        roomy = ([p for p in each if self._free(p) > 0] for each in self._on_level)
-        self._roomy = [sorted(each, key=lambda p: self._free(p) <= self._spare) for each in roomy]
+        # A promise ends without a change of the rows, so it does not count here.
+        roomy = ([p for p in each if self._not_taken(p) > 0] for each in self._on_level)
+        self._roomy = [sorted(each, key=lambda p: self._not_taken(p) <= self._spare) for each in roomy]
+
+    def _free(self, leader: Position) -> int:
+        return self._not_taken(leader) - self._promised(leader)
 
     def _measured(self, change: Change) -> Rank:
         return self._context.mapping.rank(change.position, change.performance or change.standing)

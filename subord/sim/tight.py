@@ -28,6 +28,7 @@ DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
 RANK_POLLS = 5  # by performance: a machine has changed lately within so many looks for a better place
 STRUCK_MOVES, GUEST_MOVES, SPARE_MOVES = 2, 1, 1
+RANKED_MOVES = 4  # by performance for a struck node: it joins, and then looks for its level
 LEVEL_MOVES = 1.5  # for each node whose machine has changed, and each level that it may cross: its own moves, and
 # those of the nodes that it leaves behind
 CHAIN_ANSWERS = 0.5  # for each guest, where one guest slot leaves only a chain, which is put in order node by node
@@ -97,7 +98,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,
             # By performance a place is refused until what has changed above it is reported.
             orphan_s=attach_s + (report_s if by_performance else 0.0),
-            moves=STRUCK_MOVES * start.struck
+            moves=(RANKED_MOVES if by_performance else STRUCK_MOVES) * start.struck
             + GUEST_MOVES * start.guests
             + int(LEVEL_MOVES * start.levels * start.unranked)
             + SPARE_MOVES,

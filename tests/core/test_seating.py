@@ -244,3 +244,15 @@ def test_ten_thousand_are_seated_without_counting_all_of_them_each_time(monkeypa
     for node in range(252, 262):
         office.tells(node, 110)
     assert counted < 10 * 2 * 240
+
+
+def test_a_place_whose_promise_has_ended_is_named_again() -> None:
+    """Also while no row changes (seed 121, performance)."""
+    office = Office(THREE)
+    for node, standing in ((41, 146), (42, 145)):
+        assert office.openings.suggest(node, 0, 1, standing=standing).hints == (ROOT,)
+    office.context.now += 0.2
+    office.comes(60, 21, 110)  # the plan is drawn anew while both places of the root are promised
+    assert ROOT not in office.tells(43, 144).hints
+    office.context.now += 10.0
+    assert office.tells(43, 144).hints[:1] == (ROOT,)

@@ -75,9 +75,9 @@ def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> N
     ranked = Bounds.of(settings("performance"), msgspec.structs.replace(BEGIN, guests=30))
     assert ranked.orphan_s == pytest.approx(bounds.orphan_s + 6 * 0.26)
     assert ranked.whole_s == pytest.approx(bounds.whole_s + 4 * 1.1 * 4)
-    assert ranked.moves == 2 * 2 + 30 + 1
+    assert ranked.moves == 4 * 2 + 30 + 1
     unranked = msgspec.structs.replace(BEGIN, guests=30, unranked=7)
-    assert Bounds.of(settings("performance"), unranked).moves == 2 * 2 + 30 + 1.5 * 4 * 7 + 1
+    assert Bounds.of(settings("performance"), unranked).moves == 4 * 2 + 30 + 1.5 * 4 * 7 + 1
 
 
 def test_a_sparse_cluster_without_a_meeting_place_is_left_to_the_loose_bound() -> None:
