@@ -90,15 +90,16 @@ class Nearness:
     def _candidates(self, advice: Advice, leader: Leader) -> list[Position]:
         """Besides our leader; beside a near one only a higher place counts."""
         path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
+        higher = [position for position, _ in self._higher_places(advice)]
         if self.is_leader_near:
-            return [position for position, _ in self._higher_places(advice)]
+            return higher
         near = sorted(self.known, key=lambda p: self.known[p].seconds)[:1]
         siblings = [p for p in leader.guidance.siblings if may_lead(p, own)]
         sample, named = self._context.chance.sample, len(advice.others)
         others = sample(advice.others, named if self._vain_looks < VAIN_LOOKS_MAX else min(named, DRAWN_MIN))
         beside = sample(siblings, len(siblings))
         self._vain_looks += 1
-        found = (*self._tips[:3], *path[-2:-1], *near, *others, *advice.hints[:1], *beside)
+        found = (*self._tips[:3], *path[-2:-1], *higher, *near, *others, *advice.hints[:1], *beside)
         good = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
         return good[: CANDIDATES_MAX - 1]
 

@@ -30,7 +30,7 @@ class Seating:
     def __init__(
         self, context: Context, free: Callable[[Position], int], promised: Callable[[Position], int]
     ) -> None:
-        """`free`: how many places of a leader are not taken; `promised`: how many of these are kept for others now."""
+        """`free`: how many places of a leader are not taken; `promised`: how many of these are kept for others."""
         self._context = context
         self._not_taken, self._promised = free, promised
         # Each leader has p places and g more, whatever the numbering: `paper` gives its first one more of them.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.core.doors import NEAR_MAX, all_doors, common_doors, near_doors
+from subord.core.doors import NEAR_MAX, all_doors, common_doors, likely_doors, near_doors
 from subord.core.mapping import Mapping
 from subord.core.network import Network
 from subord.core.settings import Settings
@@ -110,3 +110,17 @@ def test_half_of_the_doors_are_the_same_for_everybody(node: int) -> None:
     doors = list(islice(all_doors(node, mapping(254), 254), 60))
     assert doors[::2] == list(islice(mapping(254).candidates(node), 30))
     assert doors[1::2] == list(islice(common_doors(254), 30))
+
+
+# -- doors where a root looks again and again -----------------------------------------------------------------------
+
+
+def test_a_root_asks_its_home_and_two_lower_neighbours() -> None:
+    assert likely_doors(20, mapping(254), lambda _position: False) == [10, 19, 18]
+
+
+def test_by_performance_a_root_asks_the_nearest_neighbours_of_other_trees() -> None:
+    """Its nearest neighbours were below it, and the other root was found after 28 s (seed 20337, performance)."""
+    below = {7, 9, 6}
+    assert likely_doors(8, mapping(254, mapping="performance"), below.__contains__) == [10, 5, 11]
+    assert likely_doors(8, mapping(254, mapping="performance"), lambda _position: True) == []

@@ -236,6 +236,29 @@ def test_a_node_takes_nobody_in_while_its_leader_may_follow_another(world: Small
     assert isinstance(asked_for_a_place(world, proposer, 4, 1 << 33), Accept)
 
 
+def test_a_leader_that_does_not_know_us_for_long_is_given_up(world: SmallWorld) -> None:
+    """It puts our proposals off, because we stand above it by what it knows: so did three nodes (seed 20224)."""
+    node = world.nodes[4]
+    leader = node.following.leader
+    assert leader is not None
+    assert node.following.on_stranger(leader.incarnation)
+    node.context.now += world.settings.timing.host_patience_s
+    assert node.following.on_stranger(leader.incarnation)
+    node.context.now += 0.1
+    assert not node.following.on_stranger(leader.incarnation)
+
+
+def test_a_node_that_may_not_follow_is_refused_while_the_leader_is_in_doubt(world: SmallWorld) -> None:
+    """Put off, it would go on following a leader below itself."""
+    node = world.nodes[4]
+    node.following.on_own_sleep()
+    heard: list[Message] = []
+    world.on_message = lambda sender, _target, message, _copies: heard.append(message) if sender == 4 else None
+    proposal = Propose(world.nodes[15].context.incarnation, 1 << 32, Terms.of(world.settings), Wish.GUEST, standing=255)
+    world.tell(15, 4, proposal)
+    assert [each.no for each in heard if isinstance(each, Refuse)] == [No.RANK]
+
+
 def asked_for_a_place(world: SmallWorld, source: int, target: int, exchange: int) -> Message:
     """What the target answers."""
     heard: list[Message] = []

@@ -198,6 +198,45 @@ def test_whoever_has_no_leader_does_not_look() -> None:
     assert node.probes == []
 
 
+def test_beside_a_near_leader_only_a_higher_place_is_measured() -> None:
+    node = Looker()
+    node.looks(others=(2, 3))
+    node.answer({LEADER: 0.3 * MS, 2: FAR_S})
+    node.probes = []
+    node.looks(others=(2, 3), hints=(5,), wanted=1)
+    assert {each.target for each in node.probes} == {LEADER, ROOT}
+    node.probes = []
+    node.nearness.stop()
+    node.looks(others=(2, 3), hints=(5,), wanted=3)
+    assert {each.target for each in node.probes} == {LEADER}, "it does not stand too deep"
+
+
+def test_a_node_that_stands_too_deep_climbs_to_the_leader_two_levels_above_its_own() -> None:
+    """The root names places that are far (seed 1889, latency)."""
+    node = Looker()
+    node.looks(hints=(5,), wanted=1)
+    node.answer({LEADER: 0.3 * MS, ROOT: 0.4 * MS, 5: FAR_S})
+    assert node.decided == [(ROOT, Wish.GUEST)]
+    node.full(ROOT)
+    node.nearness.settle()
+    node.full(ROOT)
+    node.looks(hints=(5,), wanted=1)
+    node.answer({LEADER: 0.3 * MS, ROOT: 0.4 * MS, 5: FAR_S})
+    assert node.decided == [(ROOT, Wish.GUEST)], "it is full"
+
+
+def test_a_look_goes_on_with_the_leader_and_four_of_the_nearest() -> None:
+    node = Looker()
+    others = tuple(range(2, 12))
+    node.looks(others=others)
+    for each in list(node.probes):
+        node.nearness.on_measured(each.target, each.number, FAR_S if each.target == LEADER else NEAR_S, UNKNOWN)
+    node.probes = []
+    node.context.now = node.context.agenda.at(Alarm.MEASURE)
+    node.nearness.on_alarm()
+    assert {each.target for each in node.collect()} == {LEADER, 2, 3, 4, 5}
+
+
 # -- what it hears --------------------------------------------------------------------------------------------------
 
 
