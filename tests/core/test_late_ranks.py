@@ -254,7 +254,8 @@ def test_a_node_that_may_not_follow_is_refused_while_the_leader_is_in_doubt(worl
     node.following.on_own_sleep()
     heard: list[Message] = []
     world.on_message = lambda sender, _target, message, _copies: heard.append(message) if sender == 4 else None
-    proposal = Propose(world.nodes[15].context.incarnation, 1 << 32, Terms.of(world.settings), Wish.GUEST, standing=255)
+    own = world.nodes[15].context.incarnation
+    proposal = Propose(own, 1 << 32, Terms.of(world.settings), Wish.GUEST, standing=255)
     world.tell(15, 4, proposal)
     assert [each.no for each in heard if isinstance(each, Refuse)] == [No.RANK]
 

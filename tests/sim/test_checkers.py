@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from subord import sim
+from subord.core.events import Wakeup
 from subord.core.joining import Joining
 from subord.core.leading import Leading
-from subord.core.messages import AGE_S_MAX, Beat, Change
+from subord.core.messages import AGE_S_MAX, Beat, Change, Guidance
 from subord.core.network import Network
 from subord.core.reports import Reports
 from subord.core.rising import Rising
@@ -21,6 +22,7 @@ from subord.core.slots import Subordinate
 from subord.sim import campaign, limits, scenario
 from subord.sim.checker import Violation
 from subord.sim.liveness import demand_healing
+from subord.sim.order import LowerRanksLead
 from subord.sim.passing_on import is_readable
 from subord.sim.prints import Print
 from subord.sim.safety import Referees
@@ -105,6 +107,40 @@ def test_s1_a_node_that_stands_by_another_performance_than_its_own_is_found(monk
     measured = Rising.measured
     monkeypatch.setattr(Rising, "measured", lambda self, jobs: measured(self, 1000 * jobs))
     assert campaign.try_seed(4, "performance").broken == "S1"
+
+
+def test_s1_a_circle_that_one_end_believes_in_stands_for_a_silence_at_most() -> None:
+    settings = Settings(network=Network.parse("10.0.0.0/29"), mapping="performance", timing_name="lab")
+    world = World(settings, seed=1)
+    for position in (1, 2, 3):
+        world.start(position)
+    world.run(10)
+    checker, top = LowerRanksLead(settings), world.nodes[1]
+    top.following.attach(2, world.nodes[2].context.incarnation, Guidance(1, (), (), (), adrift=False))
+    checker.after(world, 1, Wakeup(), (), None)
+    world.now += limits.silence_s(settings)
+    world.paused[1] = []
+    world.now += settings.timing.own_sleep_s + 0.1
+    checker.after(world, 3, Wakeup(), (), None)
+    del world.paused[1]  # a node that sleeps hears of nothing
+    checker.after(world, 3, Wakeup(), (), None)
+    world.now += limits.silence_s(settings) + settings.timing.own_sleep_s + 0.1
+    with pytest.raises(Violation, match=r"S1 at .* a circle for longer than a silence: \[1, 2\]"):
+        checker.after(world, 3, Wakeup(), (), None)
+
+
+def test_s1_a_circle_that_both_ends_hold_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(network=Network.parse("10.0.0.0/29"), mapping="performance", timing_name="lab")
+    world = World(settings, seed=1)
+    for position in (1, 2, 3):
+        world.start(position)
+    world.run(10)
+    checker, top, other = LowerRanksLead(settings), world.nodes[1], world.nodes[2]
+    top.following.attach(2, other.context.incarnation, Guidance(1, (), (), (), adrift=False))
+    other.leading.slots.taken[1] = msgspec.structs.replace(top.leading.slots.taken[2], position=1)
+    monkeypatch.setattr(checker, "_demand_order", lambda *_: None)  # which would complain as well
+    with pytest.raises(Violation, match=r"S1 at .* a circle: \[1, 2\]"):
+        checker.after(world, 1, Wakeup(), (), None)
 
 
 def test_l5_a_walk_that_stays_brisk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
