@@ -192,6 +192,8 @@ class Daemon:
         remembered = self._store.load()
         lived = remembered.incarnation + 1 if remembered else 0
         self._incarnation = next_life(int(time.time() * 1000), lived, self._incarnation)
+        if remembered is not None and self._incarnation <= lived:
+            await self._store.begin_life(remembered, self._incarnation)
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
         sealer = self.guard.sealer(self.port, self._incarnation)

@@ -13,16 +13,18 @@ import threading
 from pathlib import Path
 
 import msgspec
+import trio
 
 from subord.core.classes import CLASS_MAX
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
-from subord.core.view import Position
+from subord.core.view import Incarnation, Position
 from subord.wire import UNREADABLE
 
 logger = logging.getLogger("subord")
 
 WRITING = threading.Lock()  # of this process: two lives of one daemon must not write one file at once
+SAVE_S_MAX = 1.0
 FORMAT = 1
 FILE_NAME = "neighbourhood.json"
 FILE_BYTES_MAX = 65536
@@ -73,6 +75,15 @@ class Store:
             logger.warning("%s is not usable and is ignored: no daemon has written its standing", path)
             return None
         return bookmark
+
+    async def begin_life(self, remembered: Neighbourhood, incarnation: Incarnation) -> None:
+        """Write down a number that the clock has not made: the next start must read it, however soon it comes.
+
+        A disk that does not answer for SAVE_S_MAX is not waited for.
+        """
+        with trio.move_on_after(SAVE_S_MAX):
+            life = msgspec.structs.replace(remembered, incarnation=incarnation)
+            await trio.to_thread.run_sync(self.save, life, abandon_on_cancel=True)
 
     def save(self, neighbourhood: Neighbourhood) -> None:
         """Replace the file in one step. Blocks for a disk write: call it from a worker thread."""

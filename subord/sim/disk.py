@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from subord.core.showing import neighbourhood
 
 if TYPE_CHECKING:
     from subord.core.events import Neighbourhood
-    from subord.core.view import Position
+    from subord.core.view import Incarnation, Position
     from subord.sealing.keyfile import Kept
     from subord.sim.world import World
 
@@ -33,6 +35,10 @@ class Disks:
 
     def of(self, position: Position) -> Neighbourhood | None:
         return self._of.get(position)
+
+    def begin(self, position: Position, incarnation: Incarnation) -> None:
+        """A life begins that remembers the one before: its number is written down at once."""
+        self._of[position] = msgspec.structs.replace(self._of[position], incarnation=incarnation)
 
     def lose(self, position: Position) -> None:
         """Another host is there now."""

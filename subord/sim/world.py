@@ -138,6 +138,7 @@ class World:
         remembered, memory = self.disks.of(position), Known(known)
         if remembered is not None:  # as daemon.py does
             incarnation = max(incarnation, remembered.incarnation + 1)
+            self.disks.begin(position, incarnation)
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
         settings, chance = self.own_settings.get(position, self.settings), Random(f"{self._seed}/{position}/{boot}")
         self.dialects[position] = Dialects(self.wires[position].spoken)
