@@ -192,6 +192,65 @@ def envelopes() -> str:
     return about + markdown(columns, [[str(each) for each in (*row, *run["reasons"].values())]])
 
 
+def departures() -> str:
+    """Nodes from the top leave at once."""
+    rows = [
+        [f"{run['nodes']:,}", f"1-{run['leaving']}", _number(run["whole_s"]), f"{run['proposals']:,}"]
+        for run in _recovery("departures")
+    ]
+    return markdown(["nodes", "leave", "whole after, s", "proposals"], rows)
+
+
+def orphans() -> str:
+    """Nodes whose leader died."""
+    how = {"vanish": "hosts vanish", "silent": "processes are killed, their hosts answer nothing"}
+    rows = [
+        [
+            f"{run['dead']} of {run['nodes']}",
+            str(run["fanout"]),
+            how[run["how"]],
+            str(run["orphans"]),
+            *(f"{run[key]:.2f}" for key in ("p50_s", "p99_s", "most_s")),
+        ]
+        for run in _recovery("orphans")
+    ]
+    return markdown(["dead", "p", "how", "orphans", "median, s", "99 of 100, s", "most, s"], rows)
+
+
+def loss() -> str:
+    """Steady loss of a tenth."""
+    rows = [
+        [
+            str(run["nodes"]),
+            str(run["fanout"]),
+            str(run["lost"]),
+            f"{run['rest_datagrams_per_node_s']:.2f}",
+            f"{run['datagrams_per_node_s']:.2f}",
+        ]
+        for run in _recovery("loss")
+    ]
+    return markdown(["nodes", "p", "leaders given up", "datagrams/s without loss", "with loss"], rows)
+
+
+def sites() -> str:
+    """A start by `ip` and by `latency`."""
+    keys = (
+        ("events in the first 20 s", "events"),
+        ("processor time of these, s", "cpu_s"),
+        ("datagrams/s between sites, first minute", "minute_1_crossing_per_s"),
+        ("datagrams/s between sites, tenth minute", "minute_10_crossing_per_s"),
+        ("edges between sites", "edges_between_sites"),
+        ("depth", "depth"),
+    )
+    runs = _recovery("sites")
+    rows = [[name, *(f"{run[key]:,}" for run in runs)] for name, key in keys]
+    return markdown(["", *(f"`{run['mapping']}`" for run in runs)], rows)
+
+
+def _recovery(what: str) -> list[Run]:
+    return [run for run in _read("recovery.json")["runs"] if run["what"] == what]
+
+
 def machine() -> str:
     """What it was measured on."""
     about = _read("start-together.json")[0]
@@ -227,6 +286,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "evaluation-scenarios": scenarios,
     "evaluation-soak": soak,
     "evaluation-campaign": campaign,
+    "evaluation-departures": departures,
+    "evaluation-orphans": orphans,
+    "evaluation-loss": loss,
+    "evaluation-sites": sites,
     "evaluation-fuzz": fuzz,
     "evaluation-envelopes": envelopes,
 }
