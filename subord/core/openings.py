@@ -93,7 +93,8 @@ class Openings:
         chosen = tuple(islice(self._seating.places(node, standing, wanted), limit))
         levels = tuple(self.level_of(p) for p in chosen)
         exact = bool(chosen) and levels[0] + 1 == wanted
-        if promise and exact:
+        row = self._roster.rows.get(node)
+        if promise and exact and (row is None or row[1].change.leader != chosen[0]):  # else it stands there already
             self._promise(node, chosen[0])
         swap = 0 if exact else self._seating.giving_way(node, standing, wanted)
         return Places(chosen, levels, wanted, swap)

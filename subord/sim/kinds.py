@@ -63,30 +63,31 @@ LARGER: dict[str, Make] = {
 LARGER_WEIGHT = 4
 CLUSTERS = ("one-guest", "wide", "ipv6", "sparse", "sealed")
 """Not disasters but clusters: clusters.py."""
-EXCLUDED: frozenset[str] = frozenset(
-    {
-        *("sparse", "flapping", "hours"),
-        *("steady-weather", "steady-partition", "lossy-links", "slow-links", "small-mtu", "pairs"),
-    }
+RARE = (
+    *("steady-weather", "steady-partition", "lossy-links", "slow-links", "small-mtu", "pairs", "flapping", "sparse"),
 )
-"""Drawn only by name: they are little tried, or cost much."""
+"""They cost five times as much as the others, so one seed in forty draws one of them."""
+RARE_SHARE = 0.025
+BY_NAME = ("hours",)
+"""Drawn only by name: a seed costs minutes."""
 KINDS = (*USUAL, *LARGER, *CLUSTERS)
 MORE_SHARE = 0.4  # of the seeds draw more than the usual
 MORE_MAX = 3
 SEALED = ("sealed", "rotation")
-"""Drawn by a chance of their own, so that the other seeds draw what they drew before."""
+"""Drawn by a chance of their own, as the rare ones, so that the other seeds draw what they drew before."""
 SEALED_SHARE = 0.05  # of the seeds for each of the two
 
 
 def kinds_of(seed: int) -> tuple[str, ...]:
     """What a seed draws when nobody names kinds: the usual ones, and in two of five seeds a few others."""
-    chance = Random(f"{seed}/kinds")
+    chance, own_chance = Random(f"{seed}/kinds"), Random(f"{seed}/rare")
     which = int(Random(f"{seed}/sealed").random() / SEALED_SHARE)
-    sealed = SEALED[which : which + 1]
+    rare = (own_chance.choice(RARE),) if own_chance.random() < RARE_SHARE else ()
+    apart = (*SEALED[which : which + 1], *rare)
     if chance.random() >= MORE_SHARE:
-        return (*USUAL, *sealed)
-    others = [kind for kind in (*LARGER, *CLUSTERS) if kind not in EXCLUDED and kind not in SEALED]
-    return (*USUAL, *sorted(chance.sample(others, chance.randint(1, MORE_MAX)), key=others.index), *sealed)
+        return (*USUAL, *apart)
+    others = [kind for kind in (*LARGER, *CLUSTERS) if kind not in (*RARE, *BY_NAME, *SEALED)]
+    return (*USUAL, *sorted(chance.sample(others, chance.randint(1, MORE_MAX)), key=others.index), *apart)
 
 
 class Dealer:

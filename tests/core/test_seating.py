@@ -256,3 +256,12 @@ def test_a_place_whose_promise_has_ended_is_named_again() -> None:
     assert ROOT not in office.tells(43, 144).hints
     office.context.now += 10.0
     assert office.tells(43, 144).hints[:1] == (ROOT,)
+
+
+def test_no_place_is_kept_for_a_node_that_stands_there() -> None:
+    """Each question of such a node would cross out another place for a while (seed 1796, performance)."""
+    office = Office(THREE)
+    for _ in range(2):
+        assert office.openings.suggest(21, 0, 1, standing=140).hints == (ROOT,)
+        assert office.openings.suggest(22, 0, 1, standing=138).hints == (ROOT,)
+    assert office.tells(43, 144).hints[:1] == (ROOT,)
