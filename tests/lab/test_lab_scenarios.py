@@ -183,7 +183,7 @@ def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
         if netlab("playable")._beyond(kind(**given)):
             refused.add(name)
     lasting = {"link", "flap", "settle", "replay", "flip", "set_back", "image", "restore"}
-    lasting |= {"lie", "refit", "release", "twin"}
+    lasting |= {"lie", "refit", "release", "twin", "rotate"}
     assert refused == marked == {"jump", "hangup", "perform", "dwell"} | lasting
     told = "Simulator only: all but `loss`."
     assert told in scenario.Weather.__doc__
