@@ -26,6 +26,8 @@ from subord.sim.world import World
 DENSE_HOLES_MAX = limits.NEAR_DOORS  # positions without a node below the highest: so many are asked at once
 DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
+SILENCES = 1.25  # until a dead leader is given up, and what is lost of the last questions
+LEVEL_POLLS = 0.5  # by performance, rests for each level: a vacant place is asked for after half a rest in the mean
 RANK_POLLS = 5  # by performance: a machine has changed lately within so many looks for a better place
 STRUCK_MOVES, GUEST_MOVES, SPARE_MOVES = 2, 1, 1
 RANKED_MOVES = 4  # by performance for a struck node: it joins, and then looks for its level
@@ -80,7 +82,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         timing = settings.timing
         by_performance = settings.mapping == "performance"
         poll_s = _poll_s(settings)
-        attach_s = 2 * limits.silence_s(settings) + timing.patience_s + timing.answer_s
+        attach_s = SILENCES * limits.silence_s(settings) + timing.patience_s + timing.answer_s
         attach_s += _hold_s(settings, start.losses)
         if not (start.is_dense or start.is_seeded):
             attach_s += poll_s  # two roots meet by the next announcement, which comes that rarely
@@ -92,7 +94,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         if start.elsewhere_s is not None:  # a rest is as long as all before it, and one more
             home_s = min(poll_s, limits.JITTER * (timing.search_interval_s + start.elsewhere_s))
         # Those that a node leaves behind look for their places after it, level by level.
-        rank_s = max(1, start.levels) * poll_s if by_performance else 0.0
+        rank_s = LEVEL_POLLS * start.levels * poll_s if by_performance else 0.0
         return cls(
             whole_s=attach_s + rank_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
             settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,

@@ -59,7 +59,7 @@ def test_a_bound_is_kept_by_what_it_allows_and_broken_by_more(name: str) -> None
 
 def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> None:
     bounds = Bounds.of(settings(), BEGIN)
-    assert bounds.settled_s == bounds.orphan_s == pytest.approx(2 * 2.3 + 1.0 + 0.2)
+    assert bounds.settled_s == bounds.orphan_s == pytest.approx(1.25 * 2.3 + 1.0 + 0.2)
     assert bounds.whole_s == pytest.approx(bounds.orphan_s + 6 * 0.26)
     assert (bounds.moves, bounds.depth) == (5, 4)
     lost = Bounds.of(settings(), msgspec.structs.replace(BEGIN, losses=4, behind=True))
@@ -74,7 +74,7 @@ def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> N
     assert Bounds.of(settings(guest_slots=1), msgspec.structs.replace(BEGIN, guests=3)).depth is None
     ranked = Bounds.of(settings("performance"), msgspec.structs.replace(BEGIN, guests=30))
     assert ranked.orphan_s == pytest.approx(bounds.orphan_s + 6 * 0.26)
-    assert ranked.whole_s == pytest.approx(bounds.whole_s + 4 * 1.1 * 4)
+    assert ranked.whole_s == pytest.approx(bounds.whole_s + 0.5 * 4 * 1.1 * 4)
     assert ranked.moves == 4 * 2 + 30 + 1
     unranked = msgspec.structs.replace(BEGIN, guests=30, unranked=7)
     assert Bounds.of(settings("performance"), unranked).moves == 4 * 2 + 30 + 1.5 * 4 * 7 + 1
