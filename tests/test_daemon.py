@@ -767,8 +767,8 @@ def test_who_is_stopped_at_once_after_its_first_place_remembers_it(start: Start,
     assert [(each["leader"], each["led"]) for each in kept] == [(None, [2]), (1, [])]
 
 
-def test_a_life_ahead_of_the_clock_is_written_down_before_it_speaks(start: Start, folder: Path) -> None:
-    """Killed at once, it would begin the next life with the same number (seed 517, performance)."""
+def begun_after(start: Start, folder: Path, incarnation: int) -> tuple[Started, Path]:
+    """A node at rest whose file held this number of its life before, and the file."""
     state = folder / "state"
     state.mkdir()
     option = f"node.state_directory={state}"
@@ -778,31 +778,25 @@ def test_a_life_ahead_of_the_clock_is_written_down_before_it_speaks(start: Start
     assert first.ended() == 0
     (path,) = state.iterdir()
     kept = json.loads(path.read_text())
-    ahead = kept["neighbourhood"]["incarnation"] + 3_600_000
-    kept["neighbourhood"]["incarnation"] = ahead
+    kept["neighbourhood"]["incarnation"] = incarnation
     path.write_text(json.dumps(kept))
     second = start(f"{SINGLE}.1", option)
     until(second.is_ready, "it has a place again")
-    second.tell(signal.SIGKILL)
-    second.ended()
+    return second, path
+
+
+def test_a_life_ahead_of_the_clock_is_written_down_before_it_speaks(start: Start, folder: Path) -> None:
+    """Killed at once, it would begin the next life with the same number (seed 517, performance)."""
+    ahead = int(time.time() * 1000) + 3_600_000
+    daemon, path = begun_after(start, folder, ahead)
+    daemon.tell(signal.SIGKILL)
+    daemon.ended()
     assert json.loads(path.read_text())["neighbourhood"]["incarnation"] == ahead + 1
 
 
 def test_a_life_on_the_disk_that_began_past_2109_is_not_followed_by_a_higher_one(start: Start, folder: Path) -> None:
-    state = folder / "state"
-    state.mkdir()
-    option = f"node.state_directory={state}"
-    first = start(f"{SINGLE}.1", option)
-    until(first.is_ready, "it has a place")
-    first.tell(signal.SIGTERM)
-    assert first.ended() == 0
-    (path,) = state.iterdir()
-    kept = json.loads(path.read_text())
-    kept["neighbourhood"]["incarnation"] = 1 << 43
-    path.write_text(json.dumps(kept))
-    second = start(f"{SINGLE}.1", option)
-    until(second.is_ready, "it has a place again")
-    assert time.time() * 1000 < second.show("status")["incarnation"] < 1 << 42
+    daemon, _ = begun_after(start, folder, 1 << 43)
+    assert time.time() * 1000 < daemon.show("status")["incarnation"] < 1 << 42
 
 
 # -- a supervisor ---------------------------------------------------------------------------------------------------
