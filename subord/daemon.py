@@ -60,7 +60,7 @@ from subord.runtime.log import ASKED, Log
 from subord.runtime.mail import Mail
 from subord.runtime.performance import PerformanceMeter
 from subord.runtime.seeds import SeedList
-from subord.runtime.store import Store
+from subord.runtime.store import SAVE_S_MAX, Store
 from subord.runtime.streams import Streams, streams_allowed
 from subord.runtime.systemd import Systemd
 from subord.runtime.telling import Teller
@@ -73,7 +73,6 @@ logger = logging.getLogger("subord")
 TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
 CONFIGURATION = 78  # EX_CONFIG: trying again would not mend it
 SAVE_S = 5.0
-SAVE_AT_END_S_MAX = 1.0  # a disk that does not answer must not keep us from leaving
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -416,7 +415,7 @@ class Daemon:
 
     async def _save_at_end(self) -> None:
         """Who is stopped soon after a change of place remembers it, too."""
-        with trio.move_on_after(SAVE_AT_END_S_MAX, shield=True):
+        with trio.move_on_after(SAVE_S_MAX, shield=True):
             if self.keeping is not None:
                 await self.keeping.save()
             if self._left_behind is not None:

@@ -49,7 +49,7 @@ class Bettering:
     @property
     def first_rest_s(self) -> float:
         """Of a guest that has a new leader. A near one is found by a look, so the next may wait."""
-        rarer = RARER if self._context.mapping.by_latency and self.nearness.is_leader_near else 1
+        rarer = RARER if self.nearness.is_leader_near else 1
         return rarer * self._context.timing.search_interval_s / 2
 
     def choose(self, advice: Advice) -> Move | None:
@@ -75,9 +75,8 @@ class Bettering:
         """Should we look again soon, because there was no better place yet?"""
         if self._context.mapping.by_performance:
             return self.rising.is_due and self.rising.looks < HASTE_MAX
-        if self.nearness.is_leader_near and self._context.mapping.by_latency:
-            return False
-        if not is_too_deep(advice, len(self._following.path)) or self._vain_looks >= VAIN_LOOKS_MAX:
+        is_content = self.nearness.is_leader_near or not is_too_deep(advice, len(self._following.path))
+        if is_content or self._vain_looks >= VAIN_LOOKS_MAX:
             return False
         self._vain_looks += 1
         return True

@@ -211,9 +211,11 @@ class Nearness:
 
     @property
     def is_leader_near(self) -> bool:
-        """Is our leader so near that no other can be worth a move?"""
+        """By latency: is our leader so near that no other can be worth a move?"""
         leader = self._following.leader
-        return leader is not None and 0 < (self.of(leader.position) or self._following.round_trip_s) < GAIN_S_MIN
+        if leader is None or not self._context.mapping.by_latency:
+            return False
+        return 0 < (self.of(leader.position) or self._following.round_trip_s) < GAIN_S_MIN
 
     @property
     def is_leader_farther(self) -> bool:

@@ -24,7 +24,7 @@ from subord.wire import UNREADABLE
 logger = logging.getLogger("subord")
 
 WRITING = threading.Lock()  # of this process: two lives of one daemon must not write one file at once
-SAVE_S_MAX = 1.0
+SAVE_S_MAX = 1.0  # a disk that does not answer must not keep us from starting, or from leaving
 FORMAT = 1
 FILE_NAME = "neighbourhood.json"
 FILE_BYTES_MAX = 65536

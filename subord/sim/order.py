@@ -13,7 +13,7 @@ from subord.sim.world import World
 
 
 class LowerRanksLead(Checker):
-    """No cycle: a leader ranks below whoever follows it, seen from both ends."""
+    """No cycle: a leader has a lower rank than its subordinates, seen from both ends."""
 
     name = "S1"
     before_of = (Performance,)

@@ -86,16 +86,22 @@ def test_a_sparse_cluster_without_a_meeting_place_is_left_to_the_loose_bound() -
     assert tight.demand(settings(), None, Used(whole_s=1e6, settled_s=0, orphan_s=0, moves=0, depth=0), 1.0) == {}
 
 
-def test_who_does_not_stand_by_its_true_class_is_counted() -> None:
+def measured(nodes: int) -> Play:
+    """A cluster at rest whose machines are equal."""
     play = Play(
-        read("""
-title = "Two machines change"
-cluster = { nodes = 7, fanout = 2, timing = "lab", mapping = "performance" }
-steps = [{ do = "perform", nodes = "all", jobs = 10.0 }, { do = "start" }, { do = "pass", s = 30 }]
+        read(f"""
+title = "Machines change"
+cluster = {{ nodes = {nodes}, fanout = 2, timing = "lab", mapping = "performance" }}
+steps = [{{ do = "perform", nodes = "all", jobs = 10.0 }}, {{ do = "start" }}, {{ do = "pass", s = 30 }}]
 """)
     )
     for step in play.script.steps:
         play._do(step)
+    return play
+
+
+def test_who_does_not_stand_by_its_true_class_is_counted() -> None:
+    play = measured(7)
     begun = play._watch.begin()
     assert begun is not None
     assert begun.unranked == 0
@@ -121,15 +127,7 @@ steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2"
 
 def test_a_root_that_has_become_the_best_since_the_last_fault_is_no_orphan() -> None:
     """Seed 1197, performance."""
-    play = Play(
-        read("""
-title = "The slowest machine becomes the fastest"
-cluster = { nodes = 3, fanout = 2, timing = "lab", mapping = "performance" }
-steps = [{ do = "perform", nodes = "all", jobs = 10.0 }, { do = "start" }, { do = "pass", s = 30 }]
-""")
-    )
-    for step in play.script.steps:
-        play._do(step)
+    play = measured(3)
     assert play._watch.begin() is not None
     play._do(Perform(nodes="3", jobs=1000.0))
     play.world.run(20.0)
