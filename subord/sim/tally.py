@@ -33,7 +33,7 @@ def document(summary: Summary, first: int, jobs: int | None) -> dict[str, Any]:
         "jobs": jobs or len(os.sched_getaffinity(0)),
         "settled_s": _rounded(settled),
         "settled_share": _rounded(shares),
-        "tight_shares": {name: _rounded(used) for name, used in tight_shares(passed).items()},
+        "tight_shares": {name: {"seeds": len(used), **_rounded(used)} for name, used in tight_shares(passed).items()},
         "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()},
     }
 
