@@ -11,16 +11,16 @@ from typing import Any
 import trio
 import trio.testing
 
+from subord.core.address.network import Network
 from subord.core.events import LeaderLost, PlaceChanged
-from subord.core.network import Network
-from subord.core.phases import Phase
-from subord.core.settings import Settings
-from subord.core.view import Place
-from subord.runtime import lines
+from subord.core.state.phases import Phase
+from subord.core.state.settings import Settings
+from subord.core.state.view import Place
 from subord.runtime.counters import Counters
-from subord.runtime.eventlog import EventLog
+from subord.runtime.log import formats
+from subord.runtime.log.event_log import EventLog
+from subord.runtime.log.notices import Teller
 from subord.runtime.systemd import Systemd
-from subord.runtime.telling import Teller
 
 NODE = "10.0.0.4"
 BEGAN = 1795358974.426  # 14:49:34, UTC
@@ -32,7 +32,7 @@ def text() -> str:
     os.environ["TZ"] = "UTC"
     time.tzset()
     try:
-        return _block("text", lines.text)
+        return _block("text", formats.text)
     finally:
         os.environ.pop("TZ") if zone is None else os.environ.update(TZ=zone)
         time.tzset()
@@ -40,10 +40,10 @@ def text() -> str:
 
 def as_json() -> str:
     """In a file or pipe."""
-    return _block("json", lines.as_json)
+    return _block("json", formats.as_json)
 
 
-def _block(language: str, render: lines.Render) -> str:
+def _block(language: str, render: formats.Render) -> str:
     return f"```{language}\n" + b"".join(render(each, NODE) for each in _records()).decode() + "```\n"
 
 

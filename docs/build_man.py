@@ -21,8 +21,10 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from subord import __version__, cli, config_docs
-from subord.cli import completion, exit_codes
+from subord import __version__, cli
+from subord.cli import completion
+from subord.client import exit_codes
+from subord.config import docs
 
 DIST = Path(__file__).resolve().parents[1] / "dist"
 COMPLETIONS = {"bash": "subord", "zsh": "_subord", "fish": "subord.fish"}
@@ -117,7 +119,7 @@ def command(words: tuple[str, ...], parser: argparse.ArgumentParser, purpose: st
 
 def configuration() -> str:
     """subord.toml(5), from the page that is made from the types."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(config_docs.page())
+    tokens = MarkdownIt("commonmark").enable("table").parse(docs.page())
     first = next(number for number, token in enumerate(tokens) if token.type == "heading_close")
     lines = [*_head("subord.toml", 5, "configuration of the subord daemon"), ".SH DESCRIPTION"]
     return _page([*lines, *_roff(tokens[first + 1 :]), ".SH SEE ALSO", r"\fBsubord\fR(1), \fBsubord-config\fR(1)"])

@@ -13,7 +13,7 @@ from build_evaluation import markdown
 from records import Run
 
 import subord
-from subord.api.page import FILES
+from subord.api.http.page import FILES
 
 FOLDER = Path(subord.__file__).with_name("page")
 COLUMNS: tuple[tuple[str, str, float, int], ...] = (

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from subord.cli import draw
+from subord.client import drawing
 
 TREE = Path(__file__).parent / "figures" / "tree-11.json"
 EMPTY_TEXT = re.compile(r"<text [^>]*>\s*</text>")
@@ -79,5 +79,5 @@ def _coloured() -> str:
     document = json.loads(TREE.read_text(encoding="utf-8"))
     terminal = _Terminal()
     with mock.patch.dict(os.environ, {"TERM": "xterm-256color"}, clear=True):
-        draw.show(draw.picture(document, document["rows"], None, draw.STROKES), terminal)
+        drawing.show(drawing.picture(document, document["rows"], None, drawing.STROKES), terminal)
     return terminal.getvalue()

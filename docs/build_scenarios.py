@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 from build_tables import COMMENT, table
 
-from subord.sim import fit, scenario
-from subord.sim.scenario import Cluster, Scenario
+from subord.sim.scenario import definition, validate
+from subord.sim.scenario.definition import Cluster, Scenario
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "netns-lab" / "scenarios" / "root_and_successors_die.toml"
 SELECTOR = "a [selector](#selectors)"
@@ -31,13 +31,13 @@ def keys() -> str:
 
 def _rows(kind: type[msgspec.Struct], before: str) -> Iterator[tuple[str, str, str, str]]:
     comments = _comments(kind)
-    for name, field in fit.fields_of(kind).items():
+    for name, field in validate.fields_of(kind).items():
         yield f"`{before}{name}`", _value(field), _default(field), comments.get(name, "")
 
 
 def steps() -> str:
     """Every step, from its docstring and its fields."""
-    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in scenario.STEPS.items())
+    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in definition.STEPS.items())
     return table(("`do`", "what happens", "keys"), rows)
 
 
@@ -48,7 +48,7 @@ def _told(kind: type[msgspec.Struct]) -> str:
 def _keys(kind: type[msgspec.Struct]) -> str:
     comments = _comments(kind)
     told = []
-    for name, field in fit.fields_of(kind).items():
+    for name, field in validate.fields_of(kind).items():
         more = f" ({comments[name]})" if name in comments else ""
         told.append(f"`{name}`: {_value(field)}, {_default(field)}{more}")
     return "<br>".join(told) or "none"
@@ -59,7 +59,7 @@ def _comments(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _value(field: msgspec.structs.FieldInfo) -> str:
-    return fit.in_words(field.type).replace(scenario.LIKE, SELECTOR)
+    return validate.in_words(field.type).replace(definition.LIKE, SELECTOR)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
@@ -73,14 +73,14 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 def limits() -> str:
     """What no scenario may exceed."""
     nodes, steps, product = (
-        f"{number:,}" for number in (scenario.NODES_MAX, scenario.STEPS_MAX, scenario.NODES_TIMES_STEPS_MAX)
+        f"{number:,}" for number in (definition.NODES_MAX, definition.STEPS_MAX, definition.NODES_TIMES_STEPS_MAX)
     )
     lines = (
-        f"a file has at most {scenario.FILE_BYTES_MAX:,} bytes;",
+        f"a file has at most {definition.FILE_BYTES_MAX:,} bytes;",
         f"a scenario has at most {nodes} nodes and {steps} steps, and nodes times steps are at most {product};",
-        f"one `babble` is at most {scenario.BABBLE_MAX:,} datagrams: sources times targets times `per_s * for_s`;",
-        f"a selector has at most {scenario.SELECTOR_MAX:,} characters;",
-        f"a key of the file has at most {fit.KEY_PARTS_MAX} parts between dots.",
+        f"one `babble` is at most {definition.BABBLE_MAX:,} datagrams: sources times targets times `per_s * for_s`;",
+        f"a selector has at most {definition.SELECTOR_MAX:,} characters;",
+        f"a key of the file has at most {validate.KEY_PARTS_MAX} parts between dots.",
     )
     return "".join(f"- {line}\n" for line in lines)
 

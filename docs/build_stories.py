@@ -16,25 +16,25 @@ from typing import Any
 import msgspec
 from small_world import SmallWorld
 
-from subord.api import documents, trees
-from subord.cli import draw
+from subord.api.models import nodes, trees
 from subord.cli import status as status_command
 from subord.cli import why as why_command
-from subord.core import showing
+from subord.client import drawing
+from subord.core import snapshots
+from subord.core.address.network import Network
 from subord.core.messages import Beat, Message, Versions
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
+from subord.core.state.settings import Settings
+from subord.core.state.view import Position, Ranking, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words
-from subord.sim.later import BOTH
+from subord.sim.world.later_release import BOTH
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
 
 
 class Shown:
-    """One node of a story as the API sees it (`subord.api.shown.Shown`, without `ask`)."""
+    """One node of a story as the API sees it (`subord.api.node_api.Shown`, without `ask`)."""
 
     def __init__(self, world: World, position: Position) -> None:
         self._world, self._node = world, world.nodes[position]
@@ -51,13 +51,13 @@ class Shown:
         return time.monotonic() - self._world.now
 
     def snapshot(self) -> Snapshot:
-        return showing.snapshot(self._node, self._world.now)
+        return snapshots.snapshot(self._node, self._world.now)
 
     def roster(self) -> RosterView:
-        return showing.roster(self._node, self._world.now)
+        return snapshots.roster(self._node, self._world.now)
 
     def why(self) -> Why:
-        return showing.why(self._node, self._world.now)
+        return snapshots.why(self._node, self._world.now)
 
 
 class World(SmallWorld):
@@ -84,7 +84,7 @@ class World(SmallWorld):
         """What `/v1/tree?form=rows` of the root answers."""
         (root,) = self.roots()
         shown = Shown(self, root)
-        document = trees.tree(documents.roster(SETTINGS, shown.roster()), complete=True, note=None)
+        document = trees.tree(nodes.roster(SETTINGS, shown.roster()), complete=True, note=None)
         answer: dict[str, Any] = json.loads(msgspec.json.encode(document))
         return answer
 
@@ -227,7 +227,7 @@ def _screen(command: str, lines: list[str]) -> str:
 
 
 def _drawn(document: dict[str, Any]) -> list[str]:
-    return draw.colourless(draw.picture(document, document["rows"], None, draw.STROKES)).splitlines()
+    return drawing.colourless(drawing.picture(document, document["rows"], None, drawing.STROKES)).splitlines()
 
 
 def tree() -> str:
@@ -239,7 +239,7 @@ def tree_healed() -> str:
 
 
 def status() -> str:
-    document = msgspec.to_builtins(documents.status(Shown(paper(), 4)))
+    document = msgspec.to_builtins(nodes.status(Shown(paper(), 4)))
     return _screen("subord status", status_command.text(document))
 
 
@@ -252,5 +252,5 @@ def why_healed() -> str:
 
 
 def _why(world: World) -> str:
-    document = msgspec.to_builtins(documents.why(SETTINGS, showing.why(world.nodes[4], world.now)))
+    document = msgspec.to_builtins(nodes.why(SETTINGS, snapshots.why(world.nodes[4], world.now)))
     return _screen("subord why 10.0.0.4", why_command.text(document))

@@ -13,12 +13,12 @@ import msgspec
 from prometheus_client import Metric
 
 from subord import cli
-from subord.api.metrics import node_registry
-from subord.cli import exit_codes as codes
-from subord.config_docs import docstrings_of
+from subord.api.handlers.metrics import node_registry
+from subord.client import exit_codes as codes
+from subord.config.docs import docstrings_of
 from subord.core import messages as said
-from subord.core.phases import NEXT, Cue, mermaid
-from subord.core.settings import PRESETS, Timing
+from subord.core.state.phases import NEXT, Cue, mermaid
+from subord.core.state.settings import PRESETS, Timing
 
 COMMENT = re.compile(r"^    (\w+)\b.*?  # (.*)$", re.MULTILINE)
 

@@ -19,26 +19,27 @@ import trio
 from build_stories import SETTINGS, Shown, World, _screen
 from trio.testing import MockClock
 
-from subord.api import answers, changes, members, problems
-from subord.api.shown import AskFailure, Question
-from subord.cli import draw, events, ghosts
-from subord.cli import problems as errors_command
-from subord.cli.folding import folded
-from subord.core import showing
+from subord.api.handlers import changes, members, problems
+from subord.api.node_api import AskFailure, Question
+from subord.api.query import peer_answers
+from subord.client import drawing, missing_nodes, problem_lines
+from subord.client.change_line import change_line
+from subord.client.folding import folded
+from subord.core import snapshots
 from subord.core.events import FAILURES, LeaderLost
 from subord.core.messages import Propose, Terms, Wish
-from subord.core.view import Position
+from subord.core.state.view import Position
 from subord.runtime.counters import Counters
-from subord.runtime.lately import Lately
-from subord.runtime.register import Register
-from subord.runtime.telling import of_loss
+from subord.runtime.log.notices import of_loss
+from subord.runtime.log.problems import Lately
+from subord.runtime.state.history import Register
 
 BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins
 STRANGERS = (12, 13, 14)
 
 
 class Attending:
-    """Keeps the register of a root, as runtime/attendance.py does, by the time of the story."""
+    """Keeps the register of a root, as runtime/state/tracker.py does, by the time of the story."""
 
     def __init__(self, world: World, position: Position) -> None:
         self._world, self._node = world, world.nodes[position]
@@ -46,7 +47,7 @@ class Attending:
 
     def look(self) -> None:
         now = self._world.now
-        self.register.look(showing.roster(self._node, now), self._node.following.path, now, BEGAN + now)
+        self.register.look(snapshots.roster(self._node, now), self._node.following.path, now, BEGAN + now)
 
 
 class Asking(Shown):
@@ -63,7 +64,7 @@ class Asking(Shown):
         if position not in self._world.nodes:
             return AskFailure("does not answer")
         await trio.lowlevel.checkpoint()
-        return await answers.answer(Asking(self._world, position), question)
+        return await peer_answers.answer(Asking(self._world, position), question)
 
     def _lately(self, position: Position) -> Lately:
         at = self._world.now
@@ -124,14 +125,15 @@ def _in_utc() -> Iterator[None]:
 
 def errors() -> str:
     document = _answered(problems.find, troubled(), 0.8)
-    return _screen("subord errors", draw.colourless(errors_command.lines(document)).splitlines())
+    return _screen("subord errors", drawing.colourless(problem_lines.lines(document)).splitlines())
 
 
 def down() -> str:
     tree = troubled()._world.tree()
-    rows = ghosts.down(ghosts.with_ghosts(tree["rows"], _answered(_members)["members"]))
+    rows = missing_nodes.down(missing_nodes.with_ghosts(tree["rows"], _answered(_members)["members"]))
     return _screen(
-        "subord tree --down --ghosts", draw.colourless(draw.picture(tree, rows, None, draw.STROKES)).splitlines()
+        "subord tree --down --ghosts",
+        drawing.colourless(drawing.picture(tree, rows, None, drawing.STROKES)).splitlines(),
     )
 
 
@@ -143,8 +145,8 @@ def fold() -> str:
 def happened() -> str:
     with _in_utc():
         late = [each for each in _answered(_changes)["changes"] if each["wall"] > BEGAN + 60]
-        lines = [events.text(each) for each in late]
-    return _screen("subord events --since 5min", draw.colourless(lines).splitlines())
+        lines = [change_line(each) for each in late]
+    return _screen("subord events --since 5min", drawing.colourless(lines).splitlines())
 
 
 PARTS: dict[str, Callable[[], str]] = {"errors": errors, "down": down, "fold": fold, "happened": happened}

@@ -29,11 +29,12 @@ from netlab import measure, results  # noqa: E402
 from small_world import SmallWorld  # noqa: E402
 
 import subord  # noqa: E402
-from subord.api import control, scrape  # noqa: E402
-from subord.api.serve import Response  # noqa: E402
-from subord.core.network import Network  # noqa: E402
-from subord.core.settings import Settings  # noqa: E402
-from subord.runtime.attendance import Attendance  # noqa: E402
+from subord.api.handlers import control  # noqa: E402
+from subord.api.http import scrape  # noqa: E402
+from subord.api.http.server import Response  # noqa: E402
+from subord.core.address.network import Network  # noqa: E402
+from subord.core.state.settings import Settings  # noqa: E402
+from subord.runtime.state.tracker import Attendance  # noqa: E402
 
 ROOT = 1
 SETTLED_S = 60.0

@@ -22,15 +22,18 @@ from typing import NamedTuple
 import msgspec
 import trio
 
-from subord import __version__, config
-from subord.api import answers, documents, serve
-from subord.api.control import control_app, control_changes
-from subord.api.hosts import host_check
-from subord.api.shown import AskFailure, Question
-from subord.api.sockets import BindError, bind_tcp, bind_unix
-from subord.api.web import web_app
-from subord.config import Config, ConfigError
-from subord.core import showing
+from subord import __version__
+from subord.api.handlers.control import control_app, control_changes
+from subord.api.http import server
+from subord.api.http.host_check import host_check
+from subord.api.http.sockets import BindError, bind_tcp, bind_unix
+from subord.api.http.web import web_app
+from subord.api.models import nodes
+from subord.api.node_api import AskFailure, Question
+from subord.api.query import peer_answers
+from subord.config import schema
+from subord.config.schema import Config, ConfigError
+from subord.core import snapshots
 from subord.core.events import (
     Gone,
     Healed,
@@ -46,26 +49,26 @@ from subord.core.events import (
 )
 from subord.core.messages import Terms
 from subord.core.node import Node
-from subord.core.settings import Settings
-from subord.core.view import Position, RosterView, Snapshot, Why
-from subord.runtime import multicast, udp
-from subord.runtime.attendance import Attendance
+from subord.core.state.settings import Settings
+from subord.core.state.view import Position, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
-from subord.runtime.edge import Edge
-from subord.runtime.eventlog import EventLog
-from subord.runtime.guard import Guard, GuardError, dump_no_core, say_unraisable_seldom
-from subord.runtime.interfaces import InterfaceError, choose
-from subord.runtime.log import ASKED, Log
-from subord.runtime.mail import Mail
-from subord.runtime.performance import PerformanceMeter
-from subord.runtime.seeds import SeedList
-from subord.runtime.store import SAVE_S_MAX, Store
-from subord.runtime.streams import Streams, streams_allowed
+from subord.runtime.jobs.meter import PerformanceMeter
+from subord.runtime.log.event_log import EventLog
+from subord.runtime.log.logger import ASKED, Log
+from subord.runtime.log.notices import Teller
+from subord.runtime.net import multicast, udp
+from subord.runtime.net.edge import Edge
+from subord.runtime.net.interfaces import InterfaceError, choose
+from subord.runtime.net.seeds import SeedList
+from subord.runtime.net.streams import Streams, streams_allowed
+from subord.runtime.net.transport import Mail
+from subord.runtime.security.credentials import Guard, GuardError, dump_no_core, say_unraisable_seldom
+from subord.runtime.state.store import SAVE_S_MAX, Store
+from subord.runtime.state.tracker import Attendance
 from subord.runtime.systemd import Systemd
-from subord.runtime.telling import Teller
+from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
-from subord.sealing.lives import next_life
 from subord.sealing.sealer import Sealer
 
 logger = logging.getLogger("subord")
@@ -135,7 +138,7 @@ def _open(given: Config, doors: ExitStack, log: Log, legacy: Legacy | None) -> D
 
 
 class Daemon:
-    """One running node. What the API may see of it is `subord.api.shown.Shown`."""
+    """One running node. What the API may see of it is `subord.api.node_api.Shown`."""
 
     def __init__(self, given: Config, doors: ExitStack, log: Log, legacy: Legacy | None = None) -> None:
         """Open everything that can fail. Raises StartError; `doors` closes what was opened."""
@@ -242,7 +245,7 @@ class Daemon:
             self.port,
             user_timeout_s=self.settings.timing.leader_silence_s,
             counters=self.counters,
-            answer=lambda question: answers.answer(self, question),
+            answer=lambda question: peer_answers.answer(self, question),
             is_ours=self._is_ours,
             edge_closed=driver.edge_closed,
             streams_max=self._streams_max,
@@ -255,11 +258,11 @@ class Daemon:
     def _serve(self, nursery: trio.Nursery) -> None:
         """To commands, and to the web."""
         shown = control_app(self)
-        control = partial(serve.serve, changes=control_changes(self))
+        control = partial(server.serve, changes=control_changes(self))
         nursery.start_soon(control, shown, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)
-            web = partial(serve.serve, tls=lambda: self.guard.metrics_context, is_our_host=is_our_host)
+            web = partial(server.serve, tls=lambda: self.guard.metrics_context, is_our_host=is_our_host)
             nursery.start_soon(web, web_app(self, shown), self._web_listener)
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
@@ -284,7 +287,7 @@ class Daemon:
                 self._read_again_asked = True
                 self._reload_asked.set()
             elif number == signal.SIGUSR1:
-                state = msgspec.json.encode(documents.status(self)).decode()
+                state = msgspec.json.encode(nodes.status(self)).decode()
                 self.log.say_anyway("state: %s", state)
             elif number == signal.SIGUSR2:
                 self.log.toggle_debug()
@@ -312,7 +315,7 @@ class Daemon:
         grace_s = self.config.node.grace_s
         logger.info("leaving: goodbyes for up to %g s", grace_s)
         self._scope.deadline = trio.current_time() + grace_s + 0.5
-        self._left_behind = showing.neighbourhood(self._driver.node)
+        self._left_behind = snapshots.neighbourhood(self._driver.node)
         self._driver.feed(Leave(grace_s))
 
     async def _reload_forever(self) -> None:
@@ -332,7 +335,7 @@ class Daemon:
     def _read_again(self) -> tuple[Config, Keyring | None] | None:
         """It blocks. With the operator's keys. None: something is wrong, and has been said."""
         try:
-            fresh = config.reload(self.config)
+            fresh = schema.reload(self.config)
             if fresh.cluster.network != self.settings.network:
                 self._check_place_in(fresh)
             return fresh, None if self.keeping is None else self.keeping.read_again()
@@ -350,7 +353,7 @@ class Daemon:
 
     def _take_over(self, fresh: Config, ring: Keyring | None) -> None:
         keys_changed = ring is not None and self.keeping is not None and self.keeping.obey(ring)
-        taken, ignored = config.changes(self.config, fresh)
+        taken, ignored = schema.changes(self.config, fresh)
         if "node.log_level" in taken:
             self.log.take(fresh.node.log_level, "node.log_level")
         if "cluster.network" in taken:
@@ -358,7 +361,7 @@ class Daemon:
             logger.info(words, ", ".join((*taken, *ignored)), extra=ASKED)
             self._leave(fresh)
             return
-        self.config = config.taken_over(self.config, fresh)
+        self.config = schema.taken_over(self.config, fresh)
         if "node.seeds" in taken:
             self._seeds.replace(fresh.node.seeds)
         self.performance.replace(fresh.node)
@@ -371,7 +374,7 @@ class Daemon:
     def _observe(self, notice: Notice) -> None:
         self._teller.tell(notice)
         self.attendance.heed(notice)
-        if showing.is_memorable(self._driver.node, notice):
+        if snapshots.is_memorable(self._driver.node, notice):
             self._remember.set()
         if isinstance(notice, PlaceChanged):
             self._edge.move()
@@ -408,7 +411,7 @@ class Daemon:
             await self._remember.wait()
             await trio.sleep(SAVE_S)  # one change is often followed by another
             self._remember = trio.Event()
-            neighbourhood = showing.neighbourhood(self._driver.node)
+            neighbourhood = snapshots.neighbourhood(self._driver.node)
             if neighbourhood is not None and not self._is_leaving:
                 # A disk that does not answer must not keep us from leaving; the old file stays whole.
                 await trio.to_thread.run_sync(self._store.save, neighbourhood, abandon_on_cancel=True)
@@ -424,13 +427,13 @@ class Daemon:
     # -- what the API sees ------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        return showing.snapshot(self._driver.node, trio.current_time())
+        return snapshots.snapshot(self._driver.node, trio.current_time())
 
     def roster(self) -> RosterView:
-        return showing.roster(self._driver.node, trio.current_time())
+        return snapshots.roster(self._driver.node, trio.current_time())
 
     def why(self) -> Why:
-        return showing.why(self._driver.node, trio.current_time())
+        return snapshots.why(self._driver.node, trio.current_time())
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         return await self._streams.ask(address, question, timeout_s)

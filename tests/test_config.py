@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from subord.cli import control_socket, position
-from subord.config import (
+from subord.cli import position
+from subord.client import control_socket
+from subord.config.schema import (
     RELOADABLE,
     TABLES,
     Config,
@@ -21,9 +22,9 @@ from subord.config import (
     reload,
     taken_over,
 )
-from subord.config_fit import keys_of
-from subord.config_source import FILE_BYTES_MAX
-from subord.core.network import Network
+from subord.config.source import FILE_BYTES_MAX
+from subord.config.validate import keys_of
+from subord.core.address.network import Network
 
 REPOSITORY = Path(__file__).parents[1]
 SHORTEST = '[cluster]\nnetwork = "10.0.0.0/24"\n'

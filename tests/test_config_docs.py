@@ -6,26 +6,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-from subord import config_docs
-from subord.config import TABLES
-from subord.config_fit import keys_of
+from subord.config import docs
+from subord.config.schema import TABLES
+from subord.config.validate import keys_of
 
 REPOSITORY = Path(__file__).parents[1]
 
 
 def test_the_documentation_is_up_to_date() -> None:
     path = REPOSITORY / "docs" / "configuration.md"
-    rewrite = "rewrite it by `python -m subord.config_docs docs/configuration.md`"
-    assert path.read_text(encoding="utf-8") == config_docs.page(), rewrite
+    rewrite = "rewrite it by `python -m subord.config.docs docs/configuration.md`"
+    assert path.read_text(encoding="utf-8") == docs.page(), rewrite
 
 
 def test_the_documentation_is_written_by_the_command_it_names(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "subord.config_docs"]
+    command = [sys.executable, "-m", "subord.config.docs"]
     subprocess.run([*command, str(tmp_path / "page.md")], cwd=REPOSITORY, check=True)
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == config_docs.page()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == docs.page()
     assert subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False).returncode == 1
 
 
 def test_every_key_has_a_meaning() -> None:
     for kind in TABLES.values():
-        assert config_docs.docstrings_of(kind).keys() == keys_of(kind).keys()
+        assert docs.docstrings_of(kind).keys() == keys_of(kind).keys()

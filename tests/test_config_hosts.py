@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from subord.config import Config, ConfigError, changes, dotted, load, reload
-from subord.config_hosts import FILE_BYTES_MAX, network_of
-from subord.resolving import ResolveError, Version
+from subord.config.hosts import FILE_BYTES_MAX, network_of
+from subord.config.resolve import ResolveError, Version
+from subord.config.schema import Config, ConfigError, changes, dotted, load, reload
 
 Answers = dict[str, list[str] | str]
 CLUSTER: Answers = {

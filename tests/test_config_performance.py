@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from subord.config import ConfigError, load
-from subord.config_performance import Place, Selector, place_of, selector_of
+from subord.config.performance import Place, Selector, place_of, selector_of
+from subord.config.schema import ConfigError, load
 
 HEAD = '[cluster]\nnetwork = "10.0.0.0/24"\n[node]\n'
 URL = 'performance_url = "http://127.0.0.1/"'

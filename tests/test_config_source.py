@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from subord.config_source import line_of
+from subord.config.source import line_of
 
 LAID_OUT = '''\
 # fanout = 1

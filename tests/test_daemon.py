@@ -25,9 +25,10 @@ from typing import Any
 import pytest
 
 import subord
-from subord.cli import exit_codes, main
-from subord.cli.client import ask
-from subord.runtime.mail import COMPLAINT_S
+from subord.cli import main
+from subord.client import exit_codes
+from subord.client.daemon import ask
+from subord.runtime.net.transport import COMPLAINT_S
 
 pytestmark = pytest.mark.slow
 
@@ -835,7 +836,7 @@ def test_systemd_hears_how_it_stands(start: Start, folder: Path) -> None:
 NOISE = """
 import random, socket, sys
 from subord.core.messages import Propose, Terms, Wish
-from subord.wire import HEADER, encode
+from subord.wire.codec import HEADER, encode
 target, chance = (sys.argv[1], 7117), random.Random(7)
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     sock.bind((sys.argv[2], 0))

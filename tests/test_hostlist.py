@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from subord.hostlist import HostListError, is_address, is_host_name, is_named, items_of, unfolded
+from subord.config.hostlist import HostListError, is_address, is_host_name, is_named, items_of, unfolded
 
 
 @pytest.mark.parametrize(

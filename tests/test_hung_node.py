@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import pytest
 
-from subord.cli import exit_codes, main
+from subord.cli import main
+from subord.client import exit_codes
 from tests.test_daemon import ENVIRONMENT, SINGLE, Started, inside, until
 
 pytestmark = pytest.mark.slow

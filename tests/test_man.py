@@ -11,8 +11,8 @@ import pytest
 
 from subord import cli
 from subord.cli import COMMANDS
-from subord.config import TABLES
-from subord.config_fit import keys_of
+from subord.config.schema import TABLES
+from subord.config.validate import keys_of
 from tests.helpers.documents import imported
 
 build = imported("build_man")

@@ -179,7 +179,7 @@ def test_the_tests_are_measured_and_pass_without_a_mutant(trier: Trier) -> None:
     pytest.importorskip("coverage", reason="coverage is missing: `./dev mutants --help` installs the extra `mutants`")
     found = trier.ask({"measure": [TESTS[0]], "seeds": 0, "mapping": ""})
     assert (found["code"], found["failed"], found["left_out"]) == (0, {}, {})
-    assert any(name.startswith("sealing/lives.py:") for name in found["functions"])
+    assert any(name.startswith("sealing/incarnation.py:") for name in found["functions"])
     answer = trier.ask({"file": "", "code": None, "stages": [stage(list(found["tests"]), [])]})
     assert (answer["caught"], answer["by"]) == ("", "")
 
@@ -206,7 +206,7 @@ def test_a_campaign_catches_what_no_test_is_asked_about(trier: Trier) -> None:
     whole = path.read_text(encoding="utf-8")
     code = whole.replace("if len(guests) < self._guest_places:", "if True:")
     assert code != whole
-    request = {"file": "core/slots.py", "stages": [stage([], [(seed, "ip") for seed in range(50)])]}
+    request = {"file": "core/downlink/slots.py", "stages": [stage([], [(seed, "ip") for seed in range(50)])]}
     answer = trier.ask({**request, "code": code})
     assert answer["caught"] == "campaign"
     assert answer["by"].startswith("S3 at seed ")

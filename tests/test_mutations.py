@@ -66,7 +66,7 @@ def test_a_fault_is_caught(name: str) -> None:
 def test_a_text_that_is_not_there_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stale = Mutation("stale", "Nothing.", "core/mapping.py", "no such text", "")
+    stale = Mutation("stale", "Nothing.", "core/placement/mapping.py", "no such text", "")
     with pytest.raises(OutOfDateError, match=r"stale is out of date: subord/core/mapping\.py holds .* 0 times"):
         mutated(stale)
     monkeypatch.setattr(mutations, "MUTATIONS", (stale,))
@@ -80,7 +80,7 @@ def test_a_fault_that_nobody_sees_is_told(
     harmless = Mutation(
         "harmless",
         "Nothing.",
-        "core/mapping.py",
+        "core/placement/mapping.py",
         "return candidate > 0 and self.rank(candidate) < self.rank(node)",
         "return node > candidate > 0",
     )

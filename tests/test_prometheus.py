@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from subord.api.control import control_app
-from subord.api.metrics import node_registry, page
-from subord.api.serve import Response
+from subord.api.handlers.control import control_app
+from subord.api.handlers.metrics import node_registry, page
+from subord.api.http.server import Response
 from tests.api.fake_shown import World
 from tests.test_docs import build
 

@@ -13,13 +13,13 @@ import msgspec
 from releases import PREVIOUS, WHEEL, in_previous
 
 import subord
-from subord import config
-from subord.api import forms
+from subord.api.models import fields
+from subord.config import schema
+from subord.core.address.network import Network
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.runtime.store import FILE_NAME, Store
+from subord.core.state.settings import Settings
+from subord.runtime.state.store import FILE_NAME, Store
 from subord.sealing.keyfile import Kept, read_kept, write_kept
 from subord.sealing.keys import key_of, keyring_of
 
@@ -44,7 +44,7 @@ def test_the_present_is_one_release_later() -> None:
 
 FORMS = """
 import json, msgspec
-from subord.api import forms
+from subord.api.models import fields
 kinds = [kind for kind in vars(forms).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
 print(json.dumps(msgspec.json.schema_components(kinds)[1]))
 """
@@ -78,7 +78,7 @@ def complaints(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def present_forms() -> dict[str, Any]:
-    kinds = [kind for kind in vars(forms).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+    kinds = [kind for kind in vars(fields).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
     return msgspec.json.schema_components(kinds)[1]
 
 
@@ -129,7 +129,7 @@ def test_a_configuration_of_the_previous_release_is_understood(tmp_path: Path) -
     assert [len(each) for each in lines.values()] == [8, 7]
     file.write_text("".join(f"[{section}]\n{''.join(each)}" for section, each in lines.items()))
     in_previous(CHECK, "", str(file))
-    assert config.load(str(file)).cluster.fanout == 8
+    assert schema.load(str(file)).cluster.fanout == 8
 
 
 # -- files on disk --------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ import sys
 import msgspec
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
-from subord.runtime.store import Store
+from subord.runtime.state.store import Store
 terms, known = (msgspec.json.decode(text, type=kind) for text, kind in zip(sys.argv[2:], (Terms, Neighbourhood)))
 store = Store(sys.argv[1], terms, 5)
 found = store.load()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subord import cli
-from subord.speedup import NODES_MAX, Program, best_nodes, fault_of, speedup
+from subord.client.amdahl import NODES_MAX, Program, best_nodes, fault_of, speedup
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,10 @@ import msgspec
 import pytest
 
 from subord.core import events
+from subord.core.address.network import Network
 from subord.core.messages import Ask, Change, Guidance, Message, No, Why, Wish
-from subord.core.network import Network
 from subord.core.node import Node
-from subord.core.settings import Settings
+from subord.core.state.settings import Settings
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 DIGESTS = ("digest", "guidance_digest")  # they say nothing to a reader

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import in_previous
 
-from subord.core.classes import CLASS_MAX
+from subord.core.address.network import Network
 from subord.core.messages import (
     AGE_S_MAX,
     ALTERNATES_MAX,
@@ -48,9 +48,9 @@ from subord.core.messages import (
     Why,
     Wish,
 )
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.wire import DATAGRAM_BYTES_MAX, HEADER, VERSION, VERSIONS_DATAGRAM, Fault, decode, encode
+from subord.core.placement.quantize import CLASS_MAX
+from subord.core.state.settings import Settings
+from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, VERSION, VERSIONS_DATAGRAM, Fault, decode, encode
 
 TYPES: tuple[type[msgspec.Struct], ...] = typing.get_args(Message)
 TOP = (1 << 64) - 1
@@ -204,7 +204,7 @@ def test_the_longest_of_each_kind_fits(message: Message) -> None:
 
 REPEAT = """
 import sys
-from subord.wire import Fault, decode, encode
+from subord.wire.codec import Fault, decode, encode
 for line in sys.stdin:
     message = decode(bytes.fromhex(line))
     print(message if isinstance(message, Fault) else encode(message).hex())

@@ -48,7 +48,7 @@ class Speech:
 
 def datagrams(speech: Speech) -> Callable[[], bytes]:
     """Makes one datagram after another."""
-    from subord.wire import HEADER, MAGIC, VERSION
+    from subord.wire.codec import HEADER, MAGIC, VERSION
 
     chance = random.Random(speech.seed)
     if speech.what == "malformed":
@@ -63,10 +63,10 @@ def datagrams(speech: Speech) -> Callable[[], bytes]:
 
 def _proposals(speech: Speech, chance: random.Random) -> Callable[[], bytes]:
     """Proposals of a node that is set to another fan-out, and right in everything else."""
+    from subord.core.address.network import Network
     from subord.core.messages import Propose, Terms, Wish
-    from subord.core.network import Network
-    from subord.core.settings import Settings
-    from subord.wire import encode
+    from subord.core.state.settings import Settings
+    from subord.wire.codec import encode
 
     theirs = Settings(
         network=Network.parse(speech.network),

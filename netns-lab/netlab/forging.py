@@ -118,9 +118,9 @@ class Forger:
 def _clear_words(options: Options, own: str, life: int, chance: random.Random) -> list[Callable[[], bytes]]:
     """What would turn a tree over that believes everybody: proposals, and everything that a root may say."""
     from subord.core import messages as say
-    from subord.core.network import Network
-    from subord.core.settings import Settings
-    from subord.wire import encode
+    from subord.core.address.network import Network
+    from subord.core.state.settings import Settings
+    from subord.wire.codec import encode
 
     settings = Settings(
         network=Network.parse(options.network),

@@ -18,8 +18,8 @@ from netlab.lab import READ_INTERVAL_S, Lab, facts
 from netlab.launch import Progress
 from netlab.performances import SPREAD
 from netlab.results import Record
-from subord.core.bettering import RARER
-from subord.core.settings import PRESETS, TimingName
+from subord.core.placement.optimizer import RARER
+from subord.core.state.settings import PRESETS, TimingName
 
 SETTLED_S_MAX = 600.0
 ANSWER_S_MAX = 15.0  # of a daemon on a busy machine

@@ -20,7 +20,7 @@ from typing import Any
 from netlab.events import Cluster, Event
 from netlab.lab import Lab
 from netlab.measure import machine
-from subord.sim.seen import percentile
+from subord.sim.checkers.metrics import percentile
 
 HEAL_S_MAX = 30.0
 STABLE_S_MAX = 60.0

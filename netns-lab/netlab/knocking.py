@@ -86,7 +86,7 @@ class Knocker:
 
 def _roster_please() -> bytes:
     """What an unsealed daemon would answer with the whole cluster."""
-    from subord.runtime.frames import frame
+    from subord.runtime.net.frames import frame
 
     return frame(b"\x82\xa7purpose\xa3ask\xa5topic\xa6roster")
 

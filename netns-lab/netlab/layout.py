@@ -1,7 +1,7 @@
 """Which addresses the nodes have, and what follows from an address.
 
 Intuition: house numbers. A position is the place of the address in the network; all else of a node is named by it.
-The daemon's own arithmetic numbers them (subord.core.network), so that the two can never disagree.
+The daemon's own arithmetic numbers them (subord.core.address.network), so that the two can never disagree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from netlab import drawing
 from netlab.errors import LabError
 from netlab.sites import Sites
-from subord.core.network import Address, Network, NetworkError
+from subord.core.address.network import Address, Network, NetworkError
 
 NODES_MAX = 1023  # ports of one Linux bridge (BR_MAX_PORTS)
 NETWORK = "10.0.0.0/16"

@@ -19,7 +19,7 @@ from netlab.figures import spread_text
 from netlab.ground import Ground
 from netlab.launch import Progress
 from netlab.results import Record
-from subord.core.settings import TimingName
+from subord.core.state.settings import TimingName
 
 SITES = Path(__file__).parent.parent / "sites" / "four.toml"
 NODES_MIN = 8

@@ -3,7 +3,7 @@
 Intuition: the director with the script in hand. What takes time beside other steps (a slow host) stands on the
 agenda; stage.py does things to nodes, watch.py looks whether they do what they must.
 
-The script is `subord/sim/scenario.py`, which says what each step means; the simulator plays the same one.
+The script is `subord/sim/scenario/definition.py`, which says what each step means; the simulator plays the same one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from netlab.lab import READ_INTERVAL_S, Lab, start_order
 from netlab.report import Act, Performance, Seen
 from netlab.stage import Stage
 from netlab.watch import Shortfall, Watch
-from subord.sim import scenario
-from subord.sim.scenario import Scenario, Step, Way
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Scenario, Step, Way
 
 AGAIN_S = 0.1
 RUNNING_S_MIN = 0.01  # a slow host runs at least so long between two stops
@@ -44,7 +44,7 @@ class Play:
         self._lab = lab
         self._say = say
         self._chance = random.Random(f"{script.seed}/lab")
-        self._cast = scenario.positions_of(script.cluster)
+        self._cast = definition.positions_of(script.cluster)
         self._crew = Crew(self._cast)
         self._watch = Watch(lab, self._crew, script.cluster)
         self._stage = Stage(lab, self._crew, self._watch)
@@ -84,13 +84,13 @@ class Play:
         for key, value in given.items():
             words.append(f"{key} {' | '.join(value) if isinstance(value, tuple) else value}")
             if isinstance(value, str) and ("root" in value or "level" in value):
-                words[-1] += f" ({scenario.folded(self._named(value)) or 'nobody'})"
+                words[-1] += f" ({definition.folded(self._named(value)) or 'nobody'})"
         return " ".join(words)
 
     def _named(self, selector: str, among: Iterable[int] | None = None) -> tuple[int, ...]:
         """Raises ScenarioError, which `scenario.check` has ruled out."""
         members = self._cast if among is None else among
-        return scenario.select(selector, self._script.cluster, among=members, root=self._watch.root())
+        return definition.select(selector, self._script.cluster, among=members, root=self._watch.root())
 
     def _wait(self, until: float, condition: Callable[[], bool] = lambda: False) -> bool:
         """Do what the agenda has and read the log, until the condition holds (True) or it is `until`.
@@ -113,7 +113,7 @@ class Play:
         do: Callable[[Step], Seen | None] = getattr(self, f"_do_{step.__struct_config__.tag}")
         return do(step)
 
-    def _do_start(self, step: scenario.Start) -> None:
+    def _do_start(self, step: definition.Start) -> None:
         order = {"ascending": "together"}.get(step.order, step.order)
         named = start_order(self._named(step.nodes), order, self._chance.getrandbits(32))
         if step.gap_s == 0:
@@ -124,62 +124,62 @@ class Play:
                 self._stage.start([position])
                 self._wait(time.monotonic() + step.gap_s)
 
-    def _do_kill(self, step: scenario.Kill) -> None:
+    def _do_kill(self, step: definition.Kill) -> None:
         self._stage.kill(self._named(step.nodes))
 
-    def _do_restart(self, step: scenario.Restart) -> None:
+    def _do_restart(self, step: definition.Restart) -> None:
         named = self._named(step.nodes, self._crew.running)
         self._stage.kill(named)
         self._wait(time.monotonic() + step.down_s)
         self._stage.start(named)
 
-    def _do_vanish(self, step: scenario.Vanish) -> None:
+    def _do_vanish(self, step: definition.Vanish) -> None:
         self._stage.vanish(self._named(step.nodes))
 
-    def _do_leave(self, step: scenario.Leave) -> None:
+    def _do_leave(self, step: definition.Leave) -> None:
         self._stage.leave(self._named(step.nodes))
 
-    def _do_reuse(self, step: scenario.Reuse) -> None:
+    def _do_reuse(self, step: definition.Reuse) -> None:
         self._stage.reuse(self._named(step.nodes))
 
-    def _do_pause(self, step: scenario.Pause) -> None:
+    def _do_pause(self, step: definition.Pause) -> None:
         self._stage.pause(self._named(step.nodes))
 
-    def _do_resume(self, step: scenario.Resume) -> None:
+    def _do_resume(self, step: definition.Resume) -> None:
         self._stage.resume(self._named(step.nodes))
 
-    def _do_slow(self, step: scenario.Slow) -> None:
+    def _do_slow(self, step: definition.Slow) -> None:
         until = time.monotonic() + step.for_s
         for position in self._named(step.nodes, self._crew.running):
             self._stop(position, step, until)
 
-    def _stop(self, position: int, step: scenario.Slow, until: float) -> None:
+    def _stop(self, position: int, step: definition.Slow, until: float) -> None:
         now = time.monotonic()
         if now < until:
             self._stage.freeze(position, frozen=True)
             self._agenda.plan(min(until, now + step.stopped_s), lambda: self._go_on(position, step, until))
 
-    def _go_on(self, position: int, step: scenario.Slow, until: float) -> None:
+    def _go_on(self, position: int, step: definition.Slow, until: float) -> None:
         self._stage.freeze(position, frozen=False)
         again_at = time.monotonic() + max(step.running_s, RUNNING_S_MIN)
         self._agenda.plan(again_at, lambda: self._stop(position, step, until))
 
-    def _do_cut(self, step: scenario.Cut) -> None:
+    def _do_cut(self, step: definition.Cut) -> None:
         self._stage.cut(self._named(step.nodes))
 
-    def _do_block(self, step: scenario.Block) -> None:
+    def _do_block(self, step: definition.Block) -> None:
         self._stage.block(self._named(step.source), self._named(step.target), step.protocol)
 
-    def _do_partition(self, step: scenario.Partition) -> None:
+    def _do_partition(self, step: definition.Partition) -> None:
         self._stage.partition([self._named(group) for group in step.groups])
 
-    def _do_weather(self, step: scenario.Weather) -> None:
+    def _do_weather(self, step: definition.Weather) -> None:
         self._stage.lose(step.loss)
 
-    def _do_mend(self, _step: scenario.Mend) -> None:
+    def _do_mend(self, _step: definition.Mend) -> None:
         self._stage.mend()
 
-    def _do_babble(self, step: scenario.Babble) -> None:
+    def _do_babble(self, step: definition.Babble) -> None:
         cluster, targets = self._script.cluster, self._named(step.target)
         for position in self._named(step.source):
             speech = Speech(
@@ -197,7 +197,7 @@ class Play:
             if speech.targets:
                 self._babblers.start(position, speech)
 
-    def _do_churn(self, step: scenario.Churn) -> None:
+    def _do_churn(self, step: definition.Churn) -> None:
         named = self._named(step.nodes)
         per_s = len(named) * step.percent_per_min / 100 / 60
         until = time.monotonic() + step.for_s
@@ -222,9 +222,9 @@ class Play:
         else:
             self._stage.start((position,))
 
-    def _do_pass(self, step: scenario.Pass) -> None:
+    def _do_pass(self, step: definition.Pass) -> None:
         self._wait(time.monotonic() + step.s)
 
-    def _do_expect(self, step: scenario.Expect) -> Seen:
+    def _do_expect(self, step: definition.Expect) -> Seen:
         moved = None if step.moved is None else self._named(step.moved)
         return self._watch.expect(step, moved, self._wait)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from netlab import filters, sites_file
 from netlab.layout import NODES_MAX
-from subord.config_source import cut
-from subord.core.network import Network
-from subord.sim import scenario
-from subord.sim.lasting import Lasting
-from subord.sim.scenario import Scenario, Step
+from subord.config.source import cut
+from subord.core.address.network import Network
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Scenario, Step
+from subord.sim.scenario.lasting import Lasting
 
 
 class Unplayable(Exception):  # noqa: N818  # nobody's mistake: another stage can do it
@@ -29,7 +29,7 @@ def check(play: Scenario, *, rootless: bool, sites: Path | None = None) -> None:
             f"the lab cannot do what step{'s' if len(wants) > 1 else ''} {', '.join(wants)} ask"
             f"{'' if len(wants) > 1 else 's'} for: `subord simulate` can. Nothing was started."
         )
-    cast = scenario.positions_of(play.cluster)
+    cast = definition.positions_of(play.cluster)
     if len(cast) > NODES_MAX:
         told = f"{len(cast)} nodes: a lab has at most {NODES_MAX}; `subord simulate` takes more"
         raise Unplayable(f"{told}. Nothing was started.")
@@ -44,34 +44,34 @@ def check(play: Scenario, *, rootless: bool, sites: Path | None = None) -> None:
 
 def _beyond(step: Step) -> list[str]:
     """What of a step only the simulator can do."""
-    if isinstance(step, scenario.Jump | scenario.Hangup | scenario.Perform | scenario.Dwell | Lasting):
+    if isinstance(step, definition.Jump | definition.Hangup | definition.Perform | definition.Dwell | Lasting):
         return [step.__struct_config__.tag]
-    if isinstance(step, scenario.Weather):
+    if isinstance(step, definition.Weather):
         return [f"weather: {name}" for name in ("delay_s", "jitter_s", "doubled") if getattr(step, name) > 0]
     return []
 
 
 def _is_filtered(step: Step) -> bool:
-    return isinstance(step, scenario.Block | scenario.Partition) or (
-        isinstance(step, scenario.Weather) and step.loss > 0
+    return isinstance(step, definition.Block | definition.Partition) or (
+        isinstance(step, definition.Weather) and step.loss > 0
     )
 
 
 def _check_sites(play: Scenario, file: Path) -> None:
     network = Network.parse(play.cluster.network)
-    addresses = [network.address_text_of(position) for position in scenario.positions_of(play.cluster)]
+    addresses = [network.address_text_of(position) for position in definition.positions_of(play.cluster)]
     sites = sites_file.read(file).place(addresses)
     for number, step in enumerate(play.steps, 1):
         tag = step.__struct_config__.tag
-        if isinstance(step, scenario.Partition):
+        if isinstance(step, definition.Partition):
             for group in step.groups:
-                named = scenario.select(group, play.cluster, among=scenario.positions_of(play.cluster))
+                named = definition.select(group, play.cluster, among=definition.positions_of(play.cluster))
                 if "root" in group or sites.all_of(list(map(network.address_text_of, named))) is None:
                     raise Unplayable(
                         f"with --sites only whole sites can be cut off, and group `{cut(group)}` of step {number}"
                         f" ({tag}) is none: `netns-lab/lab status` shows who is where. Nothing was started."
                     )
-        elif _is_filtered(step) or isinstance(step, scenario.Reuse):
+        elif _is_filtered(step) or isinstance(step, definition.Reuse):
             raise Unplayable(f"with --sites the lab cannot do step {number} ({tag}). Nothing was started.")
 
 

@@ -21,10 +21,10 @@ from netlab.launch import Progress
 from netlab.play import Play
 from netlab.report import Performance
 from netlab.results import check_writable
-from subord.core.network import Network
-from subord.sim import scenario
-from subord.sim.scenario import Scenario, ScenarioError
-from subord.sim.script_file import load
+from subord.core.address.network import Network
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Scenario, ScenarioError
+from subord.sim.scenario.file import load
 
 WARM_NODES_MIN = 100  # with fewer, memory that is touched first does not show
 WORDS_IN_THE_CLEAR = ("terms", "version")  # of `babble`
@@ -61,7 +61,7 @@ def _sized(script: Scenario, nodes: int | None) -> Scenario:
     cluster = msgspec.structs.replace(script.cluster, nodes=nodes)
     sized = msgspec.structs.replace(script, cluster=cluster)
     try:
-        scenario.check(sized)
+        definition.check(sized)
     except ScenarioError as reason:
         raise playable.Unplayable(f"not with --nodes {nodes}: {reason}. Nothing was started.") from None
     return sized
@@ -119,7 +119,7 @@ def _play(
     cluster = piece.script.cluster
     network = Network.parse(cluster.network)
     with Lab(
-        addresses=[network.address_text_of(position) for position in scenario.positions_of(cluster)],
+        addresses=[network.address_text_of(position) for position in definition.positions_of(cluster)],
         network=cluster.network,
         sites=piece.sites,
         fanout=cluster.fanout,
@@ -127,7 +127,7 @@ def _play(
         numbering=cluster.numbering,
         timing=cluster.timing,
         disk=cluster.disk,
-        seed_nodes=scenario.seeds_of(cluster),
+        seed_nodes=definition.seeds_of(cluster),
         announce=cluster.announce,
         # These words are not sealed: a daemon with a key would throw them away before it could disagree with them.
         insecure=speaks_in_the_clear(piece.script),
@@ -148,7 +148,7 @@ def _play(
 
 def speaks_in_the_clear(script: Scenario) -> bool:
     """Whether somebody babbles what only a daemon without a key understands."""
-    return any(isinstance(step, scenario.Babble) and step.what in WORDS_IN_THE_CLEAR for step in script.steps)
+    return any(isinstance(step, definition.Babble) and step.what in WORDS_IN_THE_CLEAR for step in script.steps)
 
 
 def _keep(log: Path, copy: Path) -> None:

@@ -16,7 +16,7 @@ from netlab.ground import Ground, await_calm, statuses
 from netlab.lab import Lab
 from netlab.layout import position_of
 from netlab.results import Record
-from subord.core.classes import class_of
+from subord.core.placement.quantize import class_of
 
 TIMES = 8.0  # slower, and faster
 NAMED_MAX = 40

@@ -14,7 +14,7 @@ PASSES = 4  # hello, hello and papers, papers, done
 
 def seal() -> None:
     """Leaves nothing behind but warm libraries."""
-    from subord.runtime.tls import Tls, papers_of
+    from subord.runtime.security.tls import Tls, papers_of
     from subord.sealing.keys import keyring_of, new_key
     from subord.sealing.sealer import Sealer
 

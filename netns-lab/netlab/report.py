@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from netlab.measure import machine
-from subord.sim.scenario import Cluster, Step, folded, positions_of
-from subord.sim.seen import percentile
+from subord.sim.checkers.metrics import percentile
+from subord.sim.scenario.definition import Cluster, Step, folded, positions_of
 
 
 @dataclass(kw_only=True)

@@ -35,7 +35,7 @@ from netlab.lab import Condition, Lab, LabTimeout
 from netlab.launch import Progress
 from netlab.results import Record
 from subord.sealing.keys import parse
-from subord.sim.seen import percentile
+from subord.sim.checkers.metrics import percentile
 
 INTRUDER = 1
 NODES_MIN = 12  # two interior nodes besides the root

@@ -33,8 +33,8 @@ from netlab.distance import QUEUE_BYTES_MAX, Link
 from netlab.errors import LabError
 from netlab.layout import NAMES, NODES_MAX, Layout, layout
 from netlab.sites import SITES_MAX, Order, Sites, dealt
-from subord.sim import fit
-from subord.sim.scenario import ScenarioError
+from subord.sim.scenario import validate
+from subord.sim.scenario.definition import ScenarioError
 
 FILE_CHARACTERS_MAX = 1 << 20
 _TABLES = {"words": "a list of tables"}
@@ -141,8 +141,8 @@ def read(path: Path) -> Topology:
 
 def parsed(text: str, path: Path) -> Topology:
     """Raises Wrong, ScenarioError."""
-    given = fit.parsed(text)
-    fit.check(given, _File, "")
+    given = validate.parsed(text)
+    validate.check(given, _File, "")
     whole = msgspec.convert(given, _File)
     sites = [_site(table, f"site {number}: ") for number, table in enumerate(whole.sites, 1)]
     names = [name for name, _, _ in sites]
@@ -151,7 +151,7 @@ def parsed(text: str, path: Path) -> Topology:
     for name in names:
         if names.count(name) > 1:
             raise Wrong(f"two sites have the name `{name}`")
-    fit.check(whole.link, _Link, "link: ")
+    validate.check(whole.link, _Link, "link: ")
     links = {
         pair: link
         for number, table in enumerate(whole.links, 1)
@@ -163,10 +163,10 @@ def parsed(text: str, path: Path) -> Topology:
 
 
 def _site(table: dict[str, Any], where: str) -> tuple[str, int | None, float]:
-    fit.check(table, _Site, where)
+    validate.check(table, _Site, where)
     site = msgspec.convert(table, _Site)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", site.name):
-        raise Wrong(f"{where}`name` must be at most 32 letters, digits, - and _, not {fit.shown(site.name)}")
+        raise Wrong(f"{where}`name` must be at most 32 letters, digits, - and _, not {validate.shown(site.name)}")
     if site.nodes is not None and site.share is not None:
         raise Wrong(f"{where}give `nodes` or `share`, not both")
     return site.name, site.nodes, 1.0 if site.share is None else site.share
@@ -175,11 +175,11 @@ def _site(table: dict[str, Any], where: str) -> tuple[str, int | None, float]:
 def _between(
     table: dict[str, Any], default: dict[str, Any], names: list[str], where: str
 ) -> tuple[tuple[int, int], Link]:
-    fit.check(table, _Between, where)
+    validate.check(table, _Between, where)
     ends: tuple[str, str] = msgspec.convert(table, _Between).between
     for name in ends:
         if name not in names:
-            raise Wrong(f"{where}no site has the name {fit.shown(name)}; sites: {', '.join(names)}")
+            raise Wrong(f"{where}no site has the name {validate.shown(name)}; sites: {', '.join(names)}")
     one, other = sorted(map(names.index, ends))
     if one == other:
         raise Wrong(f"{where}it leads from `{ends[0]}` to itself: what is inside a site has no link")

@@ -20,8 +20,8 @@ from netlab.lab import Lab
 from netlab.measure import machine
 from netlab.play import Play
 from netlab.report import Performance
-from subord.sim import scenario
-from subord.sim.scenario import Cluster, Scenario, Step
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Cluster, Scenario, Step
 
 MINUTE_S = 60.0
 DOWN_S = 2.0
@@ -44,13 +44,13 @@ class Sample:
 
 def script_of(lab: Lab, minutes: int, percent_per_min: float, seed: int) -> Scenario:
     """So many minutes of churn, the tree whole after each. The lowest node is spared: it has the largest roster."""
-    others = scenario.folded(lab.positions[1:])
-    churn = scenario.Churn(nodes=others, percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
-    steps: list[Step] = [scenario.Start(), scenario.Expect(within_s=30.0)]
+    others = definition.folded(lab.positions[1:])
+    churn = definition.Churn(nodes=others, percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
+    steps: list[Step] = [definition.Start(), definition.Expect(within_s=30.0)]
     for _ in range(minutes):
-        steps += [churn, scenario.Expect(within_s=WHOLE_S_MAX)]
+        steps += [churn, definition.Expect(within_s=WHOLE_S_MAX)]
     cluster = Cluster(
-        positions=scenario.folded(lab.positions), network=lab.options.network, fanout=lab.options.fanout
+        positions=definition.folded(lab.positions), network=lab.options.network, fanout=lab.options.fanout
     )
     return Scenario(title=f"soak of {minutes} minutes", seed=seed, cluster=cluster, steps=tuple(steps))
 
@@ -63,7 +63,7 @@ def soak(
     first: dict[str, float] = {}  # live address -> start of its process, as the log says
 
     def look(step: Step) -> None:
-        if not isinstance(step, scenario.Expect):
+        if not isinstance(step, definition.Expect):
             return
         cluster = lab.look()
         lives = {node.address: node.forked_at for node in cluster.live()}
@@ -109,7 +109,7 @@ def write_json(
     path: Path, lab: Lab, script: Scenario, samples: list[Sample], *, layout: str, failure: str | None
 ) -> None:
     """Everything that was measured, with the machine."""
-    churn = next(step for step in script.steps if isinstance(step, scenario.Churn))
+    churn = next(step for step in script.steps if isinstance(step, definition.Churn))
     document = {
         "nodes": len(lab.positions),
         "fanout": lab.options.fanout,

@@ -15,9 +15,9 @@ from netlab.events import Cluster, Event
 from netlab.lab import Lab
 from netlab.layout import position_of
 from netlab.report import Seen
-from subord.core.numbering import numbering
-from subord.sim import scenario
-from subord.sim.seen import percentile
+from subord.core.address.numbering import numbering
+from subord.sim.checkers.metrics import percentile
+from subord.sim.scenario import definition
 
 QUIET_S = 1.0  # nobody moves for so long after all is whole; not counted
 NAMED_MAX = 8
@@ -33,7 +33,7 @@ class Shortfall(Exception):  # noqa: N818  # the daemons' fault, not the lab's
 class Watch:
     """Reads the log of one performance; `losses` is told what happens to leaders."""
 
-    def __init__(self, lab: Lab, crew: Crew, cluster: scenario.Cluster) -> None:
+    def __init__(self, lab: Lab, crew: Crew, cluster: definition.Cluster) -> None:
         self._lab = lab
         self._crew = crew
         self._cluster = cluster
@@ -70,7 +70,7 @@ class Watch:
 
     # -- an expectation -----------------------------------------------------------------------------------
 
-    def expect(self, step: scenario.Expect, moved: Collection[int] | None, wait: Wait) -> Seen:
+    def expect(self, step: definition.Expect, moved: Collection[int] | None, wait: Wait) -> Seen:
         """What was seen since the last expectation; its `faults` are what `step` demands and is not so."""
         began = time.monotonic()
         until = began + step.within_s
@@ -178,7 +178,7 @@ class Watch:
         return found
 
 
-def _complaints(seen: Seen, step: scenario.Expect) -> list[str]:
+def _complaints(seen: Seen, step: definition.Expect) -> list[str]:
     """What the counts are, where they may not be so."""
     found = []
     if seen.outside:
@@ -196,6 +196,6 @@ def _complaints(seen: Seen, step: scenario.Expect) -> list[str]:
 
 def _named(positions: list[int]) -> str:
     """Positions as `1-4,9`, not too many of them."""
-    text = scenario.folded(positions)
+    text = definition.folded(positions)
     words = text.split(",")
     return text if len(words) <= NAMED_MAX else f"{','.join(words[:NAMED_MAX])} and more"

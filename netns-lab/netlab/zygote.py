@@ -32,11 +32,11 @@ from netlab.reserve import Reserve
 from netlab.rundir import RunDirectory
 
 if TYPE_CHECKING:
-    from subord.config import Config
+    from subord.config.schema import Config
 
 Main = Callable[[list[str]], int | None]
 
-WARM_MODULES = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.metrics", "encodings.utf_8_sig")
+WARM_MODULES = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.handlers.metrics", "encodings.utf_8_sig")
 """What a daemon needs, late imports included: whatever is missing here is imported by every copy again."""
 
 
@@ -150,7 +150,7 @@ class Zygote:
         """Read every node's configuration, as `subord run` would: that costs each copy 2 MiB otherwise (measured)."""
         if self._options.daemon is not None or self._options.execute:
             return
-        from subord.config import ConfigError, load
+        from subord.config.schema import ConfigError, load
 
         for position in positions:
             file = self._directory.node(position) / "config.toml"

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from subord import __version__
-from subord.cli import exit_codes
-from subord.cli.errors import guarded, tell
+from subord.client import exit_codes
+from subord.client.errors import guarded, tell
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from subord.cli import exit_codes
-from subord.cli.errors import CommandError
+from subord.client import exit_codes
+from subord.client.errors import CommandError
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = ("FILE", "PATH")  # metavars of what is a file

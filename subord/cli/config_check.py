@@ -6,12 +6,12 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from subord.cli import exit_codes
-from subord.cli.errors import CommandError
-from subord.cli.options import add_set
+from subord.client import exit_codes
+from subord.client.errors import CommandError
+from subord.client.options import add_set
 
 if TYPE_CHECKING:
-    from subord.config import Config
+    from subord.config.schema import Config
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +31,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the settings that follow from a file, defaults included. Raises CommandError if no daemon can run it."""
-    from subord.config import NO_KEY, ConfigError, dotted, is_without_key, load
+    from subord.config.schema import NO_KEY, ConfigError, dotted, is_without_key, load
 
     try:
         config = load(arguments.file, arguments.set)

@@ -14,26 +14,18 @@ import time
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from subord.cli import exit_codes
-from subord.cli.client import Document, UnreachableError, ask
-from subord.cli.control_socket import socket_path
-from subord.cli.draw import MARK_STYLES, Line, show
-from subord.cli.errors import CommandError, tell
-from subord.cli.naming import add_names, names_for, renamed
-from subord.cli.options import add_asking, add_colour, duration
-from subord.cli.words import printable
+from subord.client import exit_codes
+from subord.client.change_line import change_line
+from subord.client.control_socket import socket_path
+from subord.client.daemon import Document, UnreachableError, ask
+from subord.client.drawing import show
+from subord.client.errors import CommandError, tell
+from subord.client.naming import add_names, names_for, renamed
+from subord.client.options import add_asking, add_colour, duration
+from subord.client.text import printable
 
 POLL_S = 0.5
 WAIT_S = 1.0  # between two tries to reach a daemon that does not answer
-STYLES = {
-    "joined": "green",
-    "found": "green",
-    "returned": "green",
-    "restarted": "green",
-    "moved": "yellow",
-    "missing": MARK_STYLES["missing"],
-    "root": "bold green",
-}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,23 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def text(change: Document) -> Line:
-    """One change for people: when, what, who, and where it stands."""
-    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["wall"]))
-    where = ""
-    match change["kind"], change["leader"], change["old"]:
-        case "moved", leader, old:
-            where = f"{old or 'nobody'} -> {leader or 'nobody'}"
-        case _, str(leader), _:
-            where = f"below {leader}"
-        case _, _, str(old):
-            where = f"was below {old}"
-    guest = ", guest" if change["place"] == "guest" else ""
-    kind = printable(str(change["kind"]))
-    rest = f"  {change['address']:15}  {where}{guest}".rstrip()
-    return [(f"{clock}  ", "dim"), (f"{kind:9}", STYLES.get(kind, "")), (rest, "")]
-
-
 def _print(document: Document, after: float, arguments: argparse.Namespace) -> None:
     changes = [each for each in document["changes"] if each["wall"] >= after]
     if document.get("missed"):
@@ -97,7 +72,7 @@ def _print(document: Document, after: float, arguments: argparse.Namespace) -> N
         for each in changes:
             print(json.dumps(each))
     else:
-        show([text(each) for each in changes], sys.stdout, is_plain=arguments.no_color)
+        show([change_line(each) for each in changes], sys.stdout, is_plain=arguments.no_color)
     sys.stdout.flush()
 
 

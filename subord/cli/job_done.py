@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from subord.cli import exit_codes
-from subord.cli.client import add_timeout, change
-from subord.cli.control_socket import add_socket, socket_path
+from subord.client import exit_codes
+from subord.client.control_socket import add_socket, socket_path
+from subord.client.daemon import add_timeout, change
 
 TIMEOUT_S = 0.7  # with the start of Python less than a second
 WEIGHT_MAX = 1e6  # that of the daemon

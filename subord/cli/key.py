@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from subord.cli import exit_codes
-from subord.cli.client import Document, add_timeout, ask, change
-from subord.cli.control_socket import add_socket, socket_path
-from subord.cli.errors import CommandError
-from subord.cli.words import columns, count, printable
+from subord.client import exit_codes
+from subord.client.control_socket import add_socket, socket_path
+from subord.client.daemon import Document, add_timeout, ask, change
+from subord.client.errors import CommandError
+from subord.client.text import columns, count, printable
 
 TIMEOUT_S = 1.0
 SHARE = 0.8  # of the time for the nodes; the rest is for our daemon

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from subord.cli import exit_codes
-from subord.cli.client import add_timeout, ask, change
-from subord.cli.control_socket import add_socket, socket_path
+from subord.client import exit_codes
+from subord.client.control_socket import add_socket, socket_path
+from subord.client.daemon import add_timeout, ask, change
 
 LEVELS = ("debug", "info", "warning", "error")  # those of the daemon
 

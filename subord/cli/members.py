@@ -7,15 +7,15 @@ import json
 import sys
 from collections import Counter
 
-from subord.cli import exit_codes
-from subord.cli.client import Document, ask
-from subord.cli.control_socket import socket_path
-from subord.cli.draw import MARK_STYLES, NOTE_STYLE, Line, show
-from subord.cli.errors import tell
-from subord.cli.folding import folded, in_order
-from subord.cli.naming import add_names, names_for, renamed
-from subord.cli.options import add_asking, add_colour, add_json
-from subord.cli.words import age, columns, count, printable
+from subord.client import exit_codes
+from subord.client.control_socket import socket_path
+from subord.client.daemon import Document, ask
+from subord.client.drawing import MARK_STYLES, NOTE_STYLE, Line, show
+from subord.client.errors import tell
+from subord.client.folding import folded, in_order
+from subord.client.naming import add_names, names_for, renamed
+from subord.client.options import add_asking, add_colour, add_json
+from subord.client.text import age, columns, count, printable
 
 TARGET = "/v1/members"
 STANDINGS = ("live", "held", "stale", "missing", "gone")

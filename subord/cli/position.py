@@ -7,12 +7,12 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
-from subord.cli import exit_codes
-from subord.cli.errors import CommandError
+from subord.client import exit_codes
+from subord.client.errors import CommandError
 
 if TYPE_CHECKING:
-    from subord.core.network import Network
-    from subord.core.numbering import Numbering
+    from subord.core.address.network import Network
+    from subord.core.address.numbering import Numbering
 
 CANDIDATES_SHOWN = 10
 FANOUT_MIN, FANOUT_MAX = 2, 1024  # those of [cluster] fanout
@@ -81,7 +81,7 @@ def _fanout(text: str) -> int:
 
 
 def _tree(arguments: argparse.Namespace) -> Tree:
-    from subord.core.network import Network, NetworkError
+    from subord.core.address.network import Network, NetworkError
 
     if arguments.network is None:
         raise CommandError("give --network NET or --config FILE; see subord position --help", exit_codes.USAGE)
@@ -96,7 +96,7 @@ def _configured_tree(arguments: argparse.Namespace) -> Tree:
     for name in ("network", "fanout", "numbering"):
         if getattr(arguments, name) is not None:
             raise CommandError(f"give either --config or --{name}, not both", exit_codes.USAGE)
-    from subord.config import ConfigError, load
+    from subord.config.schema import ConfigError, load
 
     try:
         cluster = load(arguments.config).cluster
@@ -106,8 +106,8 @@ def _configured_tree(arguments: argparse.Namespace) -> Tree:
 
 
 def _answer(address: str, tree: Tree) -> Answer:
-    from subord.core.candidates import ranked
-    from subord.core.numbering import numbering
+    from subord.core.address.numbering import numbering
+    from subord.core.address.order import ranked
 
     network, by = tree.network, numbering(tree.numbering, tree.fanout)
     position = network.position_of(address)

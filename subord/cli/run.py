@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from subord.cli import exit_codes
-from subord.cli.errors import CommandError
-from subord.cli.options import add_set
+from subord.client import exit_codes
+from subord.client.errors import CommandError
+from subord.client.options import add_set
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,7 +24,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs until the daemon ends; returns its exit code."""
-    from subord.config import ConfigError, load
+    from subord.config.schema import ConfigError, load
 
     try:
         config = load(arguments.config, arguments.set)

@@ -10,15 +10,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from subord.cli import exit_codes
-from subord.cli.errors import CommandError, tell
+from subord.client import exit_codes
+from subord.client.errors import CommandError, tell
 
 if TYPE_CHECKING:
-    from subord.core.settings import MappingName
-    from subord.sim.aim import Aim
+    from subord.core.state.settings import MappingName
     from subord.sim.campaign import Verdict
-    from subord.sim.play import Played
-    from subord.sim.scenario import Scenario
+    from subord.sim.draw.aim import Aim
+    from subord.sim.player import Played
+    from subord.sim.scenario.definition import Scenario
 
 PROGRESS_S = 15.0  # between two lines when nobody sits at a terminal
 NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
@@ -80,7 +80,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _natural(text: str) -> int:
-    from subord.config_source import cut
+    from subord.config.source import cut
 
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{cut(text)} is no natural number")
@@ -101,9 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _campaign(arguments)
     script = _script(arguments)
     if arguments.write:
-        from subord.sim import scenario
+        from subord.sim.scenario import definition
 
-        print(scenario.write(script), end="")
+        print(definition.write(script), end="")
         return exit_codes.OK
     return _play(script, arguments)
 
@@ -137,9 +137,9 @@ def _check(given: argparse.Namespace) -> None:
 
 def _aim(given: argparse.Namespace) -> Aim:
     """Raises CommandError."""
-    from subord.config_source import quoted
-    from subord.sim.aim import FANOUT_MAX, NODES_MAX, Aim
-    from subord.sim.kinds import KINDS
+    from subord.config.source import quoted
+    from subord.sim.draw.aim import FANOUT_MAX, NODES_MAX, Aim
+    from subord.sim.draw.kinds import KINDS
 
     for name, value, least in (("fanout", given.fanout, 2), ("guest-slots", given.guest_slots, 1)):
         if value is not None and not least <= value <= FANOUT_MAX:
@@ -158,9 +158,9 @@ def _mistake(text: str) -> CommandError:
 
 
 def _script(arguments: argparse.Namespace) -> Scenario:
-    from subord.sim.draw import draw
-    from subord.sim.scenario import ScenarioError
-    from subord.sim.script_file import load
+    from subord.sim.draw.seed import draw
+    from subord.sim.scenario.definition import ScenarioError
+    from subord.sim.scenario.file import load
 
     if arguments.file is None:
         return draw(arguments.seed, arguments.mapping or "ip", _aim(arguments))
@@ -171,8 +171,8 @@ def _script(arguments: argparse.Namespace) -> Scenario:
 
 
 def _play(script: Scenario, arguments: argparse.Namespace) -> int:
-    from subord.sim.checker import Violation
-    from subord.sim.play import Play
+    from subord.sim.checkers.checker import Violation
+    from subord.sim.player import Play
     from subord.sim.trace import Trace
 
     play = Play(script)
@@ -191,8 +191,8 @@ def _play(script: Scenario, arguments: argparse.Namespace) -> int:
 
 
 def _told(script: Scenario, played: Played) -> list[str]:
-    from subord.sim.scenario import folded
-    from subord.sim.seen import percentile
+    from subord.sim.checkers.metrics import percentile
+    from subord.sim.scenario.definition import folded
 
     lines = [script.title]
     for seen in played.seen:

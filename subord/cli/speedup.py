@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import TypedDict
 
-from subord.cli import exit_codes
-from subord.cli.errors import CommandError
-from subord.speedup import NODES_MAX, Program, best_nodes, fault_of, speedup
+from subord.client import exit_codes
+from subord.client.amdahl import NODES_MAX, Program, best_nodes, fault_of, speedup
+from subord.client.errors import CommandError
 
 SOURCE = "Gankevich, Tipikin, Gaiduchok, HPCS 2015, section Node mapping"
 SHOWN_AROUND = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the best number

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from subord.cli import exit_codes
-from subord.cli.client import Document, add_timeout, ask
-from subord.cli.control_socket import add_socket, socket_path
-from subord.cli.ranking import in_short
-from subord.cli.words import age, columns, count, printable
+from subord.client import exit_codes
+from subord.client.control_socket import add_socket, socket_path
+from subord.client.daemon import Document, add_timeout, ask
+from subord.client.ranking import in_short
+from subord.client.text import age, columns, count, printable
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

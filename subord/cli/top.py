@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from subord.cli import exit_codes
-from subord.cli.client import Document, add_seconds, add_timeout, ask
-from subord.cli.control_socket import add_socket, socket_path
-from subord.cli.draw import STROKES, Line, show, strokes_for, wants_colour
-from subord.cli.errors import CommandError
 from subord.cli.events import pause
-from subord.cli.glance import Seen, page
-from subord.cli.naming import add_names, names_for, renamed
-from subord.cli.options import add_colour
+from subord.client import exit_codes
+from subord.client.control_socket import add_socket, socket_path
+from subord.client.daemon import Document, add_seconds, add_timeout, ask
+from subord.client.drawing import STROKES, Line, show, strokes_for, wants_colour
+from subord.client.errors import CommandError
+from subord.client.naming import add_names, names_for, renamed
+from subord.client.options import add_colour
+from subord.client.top_view import Seen, page
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -6,16 +6,16 @@ import argparse
 import json
 import sys
 
-from subord.api.nesting import nested
-from subord.cli import exit_codes
-from subord.cli.client import Document, ask
-from subord.cli.control_socket import socket_path
-from subord.cli.draw import MARK_STYLES, Line, dot, picture, show, strokes_for
-from subord.cli.errors import CommandError
-from subord.cli.folding import in_short
-from subord.cli.ghosts import down, never_came, with_ghosts
-from subord.cli.naming import add_names, names_for, renamed
-from subord.cli.options import add_asking, add_colour, whole_number
+from subord.api.models.nesting import nested
+from subord.client import exit_codes
+from subord.client.control_socket import socket_path
+from subord.client.daemon import Document, ask
+from subord.client.drawing import MARK_STYLES, Line, dot, picture, show, strokes_for
+from subord.client.errors import CommandError
+from subord.client.folding import in_short
+from subord.client.missing_nodes import down, never_came, with_ghosts
+from subord.client.naming import add_names, names_for, renamed
+from subord.client.options import add_asking, add_colour, whole_number
 
 TARGET = "/v1/tree?form=rows"
 

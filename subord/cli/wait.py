@@ -10,10 +10,10 @@ import argparse
 import json
 import time
 
-from subord.cli import exit_codes
-from subord.cli.client import Document, SilentError, UnreachableError, add_timeout, ask
-from subord.cli.control_socket import add_socket, socket_path
-from subord.cli.errors import CommandError
+from subord.client import exit_codes
+from subord.client.control_socket import add_socket, socket_path
+from subord.client.daemon import Document, SilentError, UnreachableError, add_timeout, ask
+from subord.client.errors import CommandError
 
 QUIET_S = 3.0
 """A tree is stable when the root's roster has not changed for this long."""

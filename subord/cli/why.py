@@ -6,11 +6,11 @@ import argparse
 import json
 from urllib.parse import quote
 
-from subord.cli import exit_codes
-from subord.cli.client import Document, add_timeout, ask
-from subord.cli.control_socket import add_socket, socket_path
-from subord.cli.ranking import in_full
-from subord.cli.words import age, columns, printable
+from subord.client import exit_codes
+from subord.client.control_socket import add_socket, socket_path
+from subord.client.daemon import Document, add_timeout, ask
+from subord.client.ranking import in_full
+from subord.client.text import age, columns, printable
 
 TITLES = ("first candidates, nearest first", "nobody has a lower position")
 TITLES_RANKED = ("first candidates, best first", "nobody is known to rank lower")

@@ -13,9 +13,11 @@ from __future__ import annotations
 from random import Random
 from typing import assert_never
 
-from subord.core.agenda import Alarm
-from subord.core.bettering import Bettering
-from subord.core.context import Context
+from subord.core.discovery.announcer import Herald
+from subord.core.discovery.scan import Scan
+from subord.core.downlink.listing import Listing
+from subord.core.downlink.own_row import own_row
+from subord.core.downlink.subordinates import Leading
 from subord.core.events import (
     FAILURES,
     Action,
@@ -39,12 +41,7 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.following import Following
-from subord.core.gate import Gate
-from subord.core.herald import Herald
-from subord.core.joining import Joining
-from subord.core.leading import Leading
-from subord.core.listing import Listing
+from subord.core.ingress import Gate
 from subord.core.messages import (
     Accept,
     Advice,
@@ -68,17 +65,20 @@ from subord.core.messages import (
     Versions,
     Why,
 )
-from subord.core.own_row import own_row
-from subord.core.parting import Parting
-from subord.core.phases import SETTLED, Cue, Phase, follow
-from subord.core.questions import Aim
-from subord.core.ranks import Ranks
-from subord.core.refusals import Refusals
-from subord.core.roster import OWN, Roster
-from subord.core.scan import Scan
-from subord.core.search import Ends
-from subord.core.settings import Settings
-from subord.core.view import Incarnation, Place, Position
+from subord.core.placement.optimizer import Bettering
+from subord.core.placement.remeasuring import Ranks
+from subord.core.state.context import Context
+from subord.core.state.phases import SETTLED, Cue, Phase, follow
+from subord.core.state.refusals import Refusals
+from subord.core.state.roster import OWN, Roster
+from subord.core.state.settings import Settings
+from subord.core.state.view import Incarnation, Place, Position
+from subord.core.timers import Alarm
+from subord.core.uplink.joining import Joining
+from subord.core.uplink.leader import Following
+from subord.core.uplink.leaving import Parting
+from subord.core.uplink.requests import Aim
+from subord.core.uplink.search import Ends
 
 SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
 

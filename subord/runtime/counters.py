@@ -1,7 +1,7 @@
 """What the daemon counts about itself: plain integers, shown by /metrics and `subord status`.
 
 Intuition: a tally sheet. Nothing here is a metric object; the names and units of Prometheus are put on
-at scrape time (api/metrics.py), so that counting costs one addition.
+at scrape time (api/handlers/metrics.py), so that counting costs one addition.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from subord.runtime.lately import Lately
+from subord.runtime.log.problems import Lately
 
 
 class Histogram:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import trio
 
-from subord.core.admission import Admission
+from subord.core.downlink.reports import FALSE_REPORTS
 from subord.core.events import (
     FAILURES,
     Action,
@@ -36,13 +36,13 @@ from subord.core.events import (
 )
 from subord.core.messages import Announce, Pong, Probe, Versions
 from subord.core.node import Node
-from subord.core.reports import FALSE_REPORTS
+from subord.core.pacing.token_bucket import Admission
 from subord.runtime.counters import Counters
-from subord.runtime.mail import Mail, kind_of, told
-from subord.runtime.multicast import Group
-from subord.runtime.probing import Probing
-from subord.runtime.udp import Datagram
-from subord.wire import Fault
+from subord.runtime.net.multicast import Group
+from subord.runtime.net.probing import Probing
+from subord.runtime.net.transport import Mail, kind_of, told
+from subord.runtime.net.udp import Datagram
+from subord.wire.codec import Fault
 
 logger = logging.getLogger("subord")
 

@@ -24,7 +24,7 @@ import struct
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from subord.wire import DATAGRAM_BYTES_MAX, MAGIC
+from subord.wire.codec import DATAGRAM_BYTES_MAX, MAGIC
 
 SEALED_VERSION: Final = 2
 TICKET_BYTES: Final = 8

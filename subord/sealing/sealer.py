@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from subord.core.admission import Admission
+from subord.core.pacing.token_bucket import Admission
+from subord.sealing.fair_rate import Shares
 from subord.sealing.header import (
     HEADER_BYTES,
     NO_TICKET,
@@ -33,11 +34,10 @@ from subord.sealing.header import (
     pack,
     unpack,
 )
+from subord.sealing.incarnation import LIFE_MAX, highest
 from subord.sealing.keys import INFO_DATAGRAM, Key, Keyring, derive
-from subord.sealing.lives import LIFE_MAX, highest
 from subord.sealing.replay import Window
-from subord.sealing.shares import Shares
-from subord.wire import MAGIC
+from subord.wire.codec import MAGIC
 
 NUMBER_BYTES: Final = 8
 PEERS_MAX = 8192

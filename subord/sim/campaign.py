@@ -21,14 +21,14 @@ from itertools import islice
 
 import msgspec
 
-from subord.core.settings import MappingName
-from subord.sim.aim import ANY, Aim
-from subord.sim.checker import Violation
-from subord.sim.draw import draw
-from subord.sim.play import Play, Played
-from subord.sim.scenario import Scenario
-from subord.sim.seen import percentile
-from subord.sim.tight import BOUNDS
+from subord.core.state.settings import MappingName
+from subord.sim.checkers.checker import Violation
+from subord.sim.checkers.metrics import percentile
+from subord.sim.checkers.tight import BOUNDS
+from subord.sim.draw.aim import ANY, Aim
+from subord.sim.draw.seed import draw
+from subord.sim.player import Play, Played
+from subord.sim.scenario.definition import Scenario
 
 SEEDS_AT_ONCE = 8  # handed to a process in one piece
 PIECES_AHEAD = 4  # for each process

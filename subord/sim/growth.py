@@ -15,14 +15,14 @@ from typing import Literal
 
 import msgspec
 
+from subord.core.address.network import Network
 from subord.core.messages import Message
-from subord.core.network import Network
-from subord.core.settings import Settings, TimingName
-from subord.core.view import Position
-from subord.sim.checker import Violation
-from subord.sim.liveness import complaint
+from subord.core.state.settings import Settings, TimingName
+from subord.core.state.view import Position
+from subord.sim.checkers.checker import Violation
+from subord.sim.checkers.liveness import complaint
 from subord.sim.rootload import Steps
-from subord.sim.world import World
+from subord.sim.world.world import World
 
 Order = Literal["random", "ascending"]
 

@@ -16,12 +16,12 @@ from typing import Literal, get_args
 
 import msgspec
 
+from subord.core.address.network import Network
 from subord.core.events import Notice, PlaceChanged
-from subord.core.network import Network
-from subord.core.settings import Settings, TimingName
-from subord.core.view import Position
-from subord.sim.checker import Violation
-from subord.sim.world import World
+from subord.core.state.settings import Settings, TimingName
+from subord.core.state.view import Position
+from subord.sim.checkers.checker import Violation
+from subord.sim.world.world import World
 
 Order = Literal["ascending", "reverse", "random"]
 Layout = Literal["dense", "holes", "thirds", "random", "blocks", "end"]

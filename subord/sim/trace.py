@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from subord.core.events import Notice
 from subord.core.messages import Message
-from subord.core.view import Position
+from subord.core.state.view import Position
 from subord.sim import words
-from subord.sim.world import World
+from subord.sim.world.world import World
 
 
 class Trace:

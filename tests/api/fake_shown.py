@@ -8,12 +8,12 @@ from pathlib import Path
 
 import trio
 
-from subord.api import answers
-from subord.api.shown import AskFailure, Question
-from subord.config import NodeConfig
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.core.view import (
+from subord.api.node_api import AskFailure, Question
+from subord.api.query import peer_answers
+from subord.config.schema import NodeConfig
+from subord.core.address.network import Network
+from subord.core.state.settings import Settings
+from subord.core.state.view import (
     Asked,
     Edge,
     Near,
@@ -27,10 +27,10 @@ from subord.core.view import (
     Why,
 )
 from subord.runtime.counters import Counters
-from subord.runtime.keeping import Keeping
-from subord.runtime.log import Log
-from subord.runtime.performance import PerformanceMeter
-from subord.runtime.register import Register
+from subord.runtime.jobs.meter import PerformanceMeter
+from subord.runtime.log.logger import Log
+from subord.runtime.security.key_ring import Keeping
+from subord.runtime.state.history import Register
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 
@@ -122,7 +122,7 @@ class FakeAttendance:
 
 
 class FakeShown:
-    """One node of a world; keeps the contract of `subord.api.shown.Shown`."""
+    """One node of a world; keeps the contract of `subord.api.node_api.Shown`."""
 
     def __init__(self, world: World, position: int) -> None:
         self.world = world
@@ -209,7 +209,7 @@ class FakeShown:
         await trio.lowlevel.checkpoint()
         if position in world.gone or position not in world.leaders:
             return AskFailure("does not answer")
-        return world.lying.get(position) or await answers.answer(world.node(position), question)
+        return world.lying.get(position) or await peer_answers.answer(world.node(position), question)
 
     def _edge(self, position: int) -> Edge:
         return Edge(

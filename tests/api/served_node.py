@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 import trio
 
-from subord.api.control import control_app, control_changes
-from subord.api.serve import Handler, Query, Response, serve
-from subord.api.sockets import bind_unix
+from subord.api.handlers.control import control_app, control_changes
+from subord.api.http.server import Handler, Query, Response, serve
+from subord.api.http.sockets import bind_unix
 from tests.api.fake_shown import FakeShown
 
 

@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api.control import control_app, control_changes
-from subord.config import NodeConfig
+from subord.api.handlers.control import control_app, control_changes
+from subord.config.schema import NodeConfig
 from tests.api.fake_shown import World
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from subord.api import answers, documents, forms
-from subord.api.ranking import NEAR_SHOWN, ranking
-from subord.api.shown import Question, Shown
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.core.view import Asked, Near, Place, Ranking, Refusal, Why
-from subord.runtime.asking import Topic
+from subord.api.models import fields, nodes
+from subord.api.models.ranking import NEAR_SHOWN, ranking
+from subord.api.node_api import Question, Shown
+from subord.api.query import peer_answers
+from subord.core.address.network import Network
+from subord.core.state.settings import Settings
+from subord.core.state.view import Asked, Near, Place, Ranking, Refusal, Why
+from subord.runtime.net.peer_query import Topic
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_shown import MEASURED, SETTINGS, World, keeping_of
 
@@ -22,7 +23,7 @@ def test_status_speaks_in_addresses() -> None:
     world = World()
     world.refusals = (Refusal(address="10.0.0.9", by="them", reason="fan-out 8, we use 4", ago_s=2.0, times=3),)
     shown: Shown = world.node(5)
-    status = documents.status(shown)
+    status = nodes.status(shown)
     assert (status.address, status.leader, status.root, status.home) == (
         "10.0.0.5",
         "10.0.0.2",
@@ -45,10 +46,8 @@ async def test_status_tells_the_keys_by_name(tmp_path: Path, directory: str, sav
     await keeping.save()
     world = World()
     world.keepings = {2: keeping}
-    assert documents.status(world.node(5)).seal is None
-    assert documents.status(world.node(2)).seal == forms.SealDocument(
-        revision=3, keys=(new.name, old.name), saved=saved
-    )
+    assert nodes.status(world.node(5)).seal is None
+    assert nodes.status(world.node(2)).seal == fields.SealDocument(revision=3, keys=(new.name, old.name), saved=saved)
 
 
 def test_why_joins_candidates_with_their_newest_answers() -> None:
@@ -64,7 +63,7 @@ def test_why_joins_candidates_with_their_newest_answers() -> None:
             Asked(position=3, answer="full", ago_s=9.0),
         ),
     )
-    document = documents.why(SETTINGS, view)
+    document = nodes.why(SETTINGS, view)
     assert [(each.address, each.answer) for each in document.candidates] == [
         ("10.0.0.2", None),
         ("10.0.0.3", "accepted"),
@@ -75,13 +74,13 @@ def test_why_joins_candidates_with_their_newest_answers() -> None:
 @pytest.mark.parametrize(
     ("what", "kind"),
     [
-        ("status", forms.StatusDocument),
-        ("why", forms.WhyDocument),
-        ("roster", forms.RosterDocument),
+        ("status", fields.StatusDocument),
+        ("why", fields.WhyDocument),
+        ("roster", fields.RosterDocument),
     ],
 )
 async def test_an_answer_can_be_read_by_another_node(what: Topic, kind: type[msgspec.Struct]) -> None:
-    answer = await answers.answer(World().node(2), Question(what))
+    answer = await peer_answers.answer(World().node(2), Question(what))
     assert msgspec.json.encode(msgspec.json.decode(answer, type=kind)) == answer
 
 
@@ -89,17 +88,17 @@ async def test_positions_of_ipv6_networks_are_exact() -> None:
     shared = Settings(network=Network.parse("fd00::/48"), fanout=2)
     high = 2**79 + 1
     node = World({1: None, high: 1}, shared).node(1)
-    roster = msgspec.json.decode(await answers.answer(node, Question("roster")), type=forms.RosterDocument)
+    roster = msgspec.json.decode(await peer_answers.answer(node, Question("roster")), type=fields.RosterDocument)
     assert roster.rows[1].position == high
     assert roster.rows[1].address == shared.network.address_text_of(high)
 
 
 @pytest.mark.parametrize("address", ["\x1b[31m", "10.0.0.1\n", "", "a" * 46, "example.org"])
 async def test_an_address_that_is_none_is_not_read(address: str) -> None:
-    answer = msgspec.json.decode(await answers.answer(World().node(2), Question("roster")))
+    answer = msgspec.json.decode(await peer_answers.answer(World().node(2), Question("roster")))
     answer["rows"][0]["address"] = address
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(msgspec.json.encode(answer), type=forms.RosterDocument)
+        msgspec.json.decode(msgspec.json.encode(answer), type=fields.RosterDocument)
 
 
 def test_counters_are_totals_and_details() -> None:
@@ -107,7 +106,7 @@ def test_counters_are_totals_and_details() -> None:
     node.counters.messages_sent.update({"beat": 3, "report": 2})
     node.counters.bytes_sent["beat"] = 120
     node.counters.dropped["malformed"] = 4
-    document = documents.counters(node)
+    document = nodes.counters(node)
     assert (document.messages_sent, document.bytes_sent, document.dropped) == (5, 120, 4)
     assert (document.exchanges, document.leader_changes) == (2, 1)
     assert document.messages_sent_by_type == {"beat": 3, "report": 2}
@@ -118,14 +117,14 @@ def test_counters_are_totals_and_details() -> None:
 
 @pytest.mark.parametrize(
     ("what", "kind"),
-    [("status", forms.StatusDocument), ("why", forms.WhyDocument), ("roster", forms.RosterDocument)],
+    [("status", fields.StatusDocument), ("why", fields.WhyDocument), ("roster", fields.RosterDocument)],
 )
 async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: type[msgspec.Struct]) -> None:
     """Older daemons say nothing of it, and read what they do not know as if it were not there."""
     world = World()
     world.ranking = MEASURED
     world.numbers = {2: (0.02, 90.5), 4: (0.0002, None)}
-    answer = await answers.answer(world.node(2), Question(what))
+    answer = await peer_answers.answer(world.node(2), Question(what))
     assert msgspec.json.encode(msgspec.json.decode(answer, type=kind)) == answer
     older = msgspec.json.decode(answer)
     older.pop("ranking", None)
@@ -133,7 +132,7 @@ async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: t
         row.pop("round_trip_s", None)
         row.pop("performance", None)
     read = msgspec.json.decode(msgspec.json.encode(older), type=kind)
-    if isinstance(read, forms.RosterDocument):
+    if isinstance(read, fields.RosterDocument):
         assert {(row.round_trip_s, row.performance) for row in read.rows} == {(None, None)}
     else:
         assert read.ranking is None  # type: ignore[attr-defined]
@@ -143,7 +142,7 @@ async def test_a_rosters_numbers_are_those_of_its_rows() -> None:
     world = World({1: None, 2: 1, 4: 2})
     world.numbers = {2: (0.02, 90.5096), 4: (None, 1.0)}
     node = world.node(1)
-    rows = documents.roster(node.settings, node.roster()).rows
+    rows = nodes.roster(node.settings, node.roster()).rows
     assert [(row.round_trip_s, row.performance) for row in rows] == [(None, None), (0.02, 90.5), (None, 1.0)]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from subord.api import problems
-from subord.api.rootward import find_roster
-from subord.core.view import RosterView, Snapshot
+from subord.api.handlers import problems
+from subord.api.query.root_query import find_roster
+from subord.core.state.view import RosterView, Snapshot
 from tests.api.fake_shown import FakeShown, World
 
 HIDDEN = (4, 5, 8, 9, 10, 11)

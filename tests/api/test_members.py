@@ -12,15 +12,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api import changes, members
-from subord.api.control import control_app
-from subord.api.members import Cluster
-from subord.api.serve import News, Response
-from subord.api.web import OPEN, web_app
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.core.view import Standing
-from subord.runtime.register import REMEMBER_S
+from subord.api.handlers import changes, members
+from subord.api.handlers.control import control_app
+from subord.api.handlers.members import Cluster
+from subord.api.http.server import News, Response
+from subord.api.http.web import OPEN, web_app
+from subord.core.address.network import Network
+from subord.core.state.settings import Settings
+from subord.core.state.view import Standing
+from subord.runtime.state.history import REMEMBER_S
 from tests.api.fake_shown import FakeShown, World
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import subord
-from subord.api.control import control_app
-from subord.api.page import FILES, FRONT, TYPES, page_app
-from subord.api.serve import Response
-from subord.api.web import OPEN, web_app
+from subord.api.handlers.control import control_app
+from subord.api.http.page import FILES, FRONT, TYPES, page_app
+from subord.api.http.server import Response
+from subord.api.http.web import OPEN, web_app
 from tests.api.fake_shown import World
 
 FOLDER = Path(subord.__file__).with_name("page")

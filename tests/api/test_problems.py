@@ -9,12 +9,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api import documents, problems
-from subord.api.forms import ErrorsDocument, ProblemDocument, ProblemsDocument
-from subord.api.shown import AskFailure, Question
-from subord.core.view import Refusal, Standing
-from subord.runtime.asking import understood
-from subord.runtime.lately import LATELY_S, LINES_MAX, Lately
+from subord.api.handlers import problems
+from subord.api.models import nodes
+from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
+from subord.api.node_api import AskFailure, Question
+from subord.core.state.view import Refusal, Standing
+from subord.runtime.log.problems import LATELY_S, LINES_MAX, Lately
+from subord.runtime.net.peer_query import understood
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_shown import FakeShown, World, keeping_of
 
@@ -220,7 +221,7 @@ async def test_when_all_the_time_is_spent_above_us_there_is_an_answer_neverthele
 
 def test_the_silent_are_told_once() -> None:
     shown = World().node(1)
-    assert documents.path(shown) == ()
+    assert nodes.path(shown) == ()
     overdue = problem(2, 3, kind="silent")
     merged = ProblemsDocument(nodes=9, problems=(overdue,), silent=("10.0.0.2",), silent_nodes=1)
     document = problems._document(merged, "10.0.0.1", None)

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api import keys
+from subord.api.handlers import keys
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_shown import World, keeping_of
 

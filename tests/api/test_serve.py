@@ -15,8 +15,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api.hosts import host_check
-from subord.api.serve import (
+from subord.api.http.host_check import host_check
+from subord.api.http.server import (
     ANSWER_S_MAX,
     HEADER_BYTES_MAX,
     READERS_MAX,
@@ -29,7 +29,7 @@ from subord.api.serve import (
     failure,
     serve,
 )
-from subord.api.sockets import bind_tcp, bind_unix
+from subord.api.http.sockets import bind_tcp, bind_unix
 from tests.api.fake_shown import World
 
 

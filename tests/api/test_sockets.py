@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from subord.api.sockets import PATH_BYTES_MAX, BindError, bind_tcp, bind_unix, unbind_unix
+from subord.api.http.sockets import PATH_BYTES_MAX, BindError, bind_tcp, bind_unix, unbind_unix
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.api import documents, trees
-from subord.api.forms import RosterDocument, RowDocument, TreeDocument
-from subord.core.view import Standing
+from subord.api.models import nodes, trees
+from subord.api.models.fields import RosterDocument, RowDocument, TreeDocument
+from subord.core.state.view import Standing
 from tests.api.fake_shown import World
 
 
 def paper_tree() -> TreeDocument:
     node = World().node(1)
-    return trees.tree(documents.roster(node.settings, node.roster()), True, None)
+    return trees.tree(nodes.roster(node.settings, node.roster()), True, None)
 
 
 def row(name: int, leader: int | None) -> RowDocument:
@@ -62,7 +62,7 @@ def test_standings_are_counted_and_the_missing_are_no_nodes() -> None:
     world = World()
     world.standing = {7: Standing.MISSING, 6: Standing.STALE, 5: Standing.HELD}
     node = world.node(1)
-    tree = trees.tree(documents.roster(node.settings, node.roster()), True, None)
+    tree = trees.tree(nodes.roster(node.settings, node.roster()), True, None)
     assert (tree.nodes, tree.missing, tree.stale, tree.held) == (9, 1, 1, 1)
     assert len(tree.rows) == 11
 

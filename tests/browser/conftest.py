@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 from chromium import MISSING, Browser, chromium, programs
 
-from subord.api.serve import Handler
+from subord.api.http.server import Handler
 from tests.api.fake_shown import FakeShown
 from tests.browser.served_page import Served, served
 

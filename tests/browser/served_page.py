@@ -9,13 +9,13 @@ from functools import partial
 
 import trio
 
-from subord.api.control import control_app
-from subord.api.serve import Handler, News, Query, Send, serve
-from subord.api.sockets import bind_tcp
-from subord.api.web import web_app
-from subord.core.network import Network
-from subord.core.numbering import numbering
-from subord.core.settings import Settings
+from subord.api.handlers.control import control_app
+from subord.api.http.server import Handler, News, Query, Send, serve
+from subord.api.http.sockets import bind_tcp
+from subord.api.http.web import web_app
+from subord.core.address.network import Network
+from subord.core.address.numbering import numbering
+from subord.core.state.settings import Settings
 from tests.api.fake_shown import FakeShown, World
 
 FANOUT = 8

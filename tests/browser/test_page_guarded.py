@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from chromium import Browser, Keys
 
-from subord.api import documents, trees
+from subord.api.models import nodes, trees
 from tests.api.fake_shown import World
 from tests.api.served_node import says
 from tests.browser.conftest import PageOf
@@ -27,9 +27,7 @@ HOSTILE = [
 def hostile_handlers() -> dict[str, object]:
     """Everything that the daemon checks before it tells it, unchecked."""
     world = World()
-    tree = msgspec.to_builtins(
-        trees.tree(documents.roster(world.settings, world.node(1).roster()), False, HOSTILE[0])
-    )
+    tree = msgspec.to_builtins(trees.tree(nodes.roster(world.settings, world.node(1).roster()), False, HOSTILE[0]))
     for line, text in zip(tree["rows"][1:], HOSTILE, strict=False):
         line.update(address=text, apart=text, leader=text, place=text, standing=text)
     reasons = {"address": HOSTILE[0], "leader": HOSTILE[1], "reason": HOSTILE[0]}

@@ -7,9 +7,9 @@ import json
 import pytest
 from chromium import Browser, Keys
 
-from subord.api.changes import CHANGES_MAX
-from subord.api.serve import READERS_MAX
-from subord.core.view import Standing
+from subord.api.handlers.changes import CHANGES_MAX
+from subord.api.http.server import READERS_MAX
+from subord.core.state.view import Standing
 from tests.api.fake_shown import World
 from tests.api.served_node import never, says
 from tests.browser.conftest import PageOf

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 import subord
-from subord import config
-from subord.cli import COMMANDS, control_socket, exit_codes, main
-from subord.cli.errors import CommandError, guarded
+from subord.cli import COMMANDS, main
+from subord.client import control_socket, exit_codes
+from subord.client.errors import CommandError, guarded
+from subord.config import schema
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon
 
@@ -171,7 +172,7 @@ FAILURES = {
     exit_codes.INTERNAL: [
         sys.executable,
         "-c",
-        "from subord.cli.errors import guarded; exit(guarded(lambda: {}[1]))",
+        "from subord.client.errors import guarded; exit(guarded(lambda: {}[1]))",
     ],
 }
 
@@ -196,7 +197,9 @@ def test_a_standard_error_that_takes_nothing_keeps_the_exit_code(exit_code: int,
 
 def test_what_is_opened_later_does_not_become_a_standard_stream() -> None:
     """The next socket would get the descriptor, and whoever is at its other end what is meant for the stream."""
-    code = "from subord.cli.errors import guarded; import os; print(guarded(lambda: os.open('/', os.O_RDONLY)) > 2)"
+    code = (
+        "from subord.client.errors import guarded; import os; print(guarded(lambda: os.open('/', os.O_RDONLY)) > 2)"
+    )
     command = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", sys.executable, "-c", code]
     done = subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.PIPE, timeout=30, check=True)
     assert done.stdout == b"True\n"
@@ -231,7 +234,7 @@ def test_a_path_too_long_for_a_socket_is_no_daemons_fault(
     """In bytes, as the kernel counts them."""
     longest = "/nonexistent/" + "ä" * 47
     too_long = f"{longest}a"
-    assert len(os.fsencode(longest)) == control_socket.PATH_BYTES_MAX == config.UNIX_PATH_BYTES_MAX
+    assert len(os.fsencode(longest)) == control_socket.PATH_BYTES_MAX == schema.UNIX_PATH_BYTES_MAX
     for command in ("status", "tree", "wait"):
         monkeypatch.setenv(control_socket.VARIABLE, too_long)
         words = ["--socket", too_long] if way == "option" else []

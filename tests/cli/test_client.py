@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from subord.cli import exit_codes
-from subord.cli.client import SilentError, UnreachableError, _left_s, add_timeout, ask
-from subord.cli.errors import CommandError
+from subord.client import exit_codes
+from subord.client.daemon import SilentError, UnreachableError, _left_s, add_timeout, ask
+from subord.client.errors import CommandError
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, never, says
 
@@ -76,7 +76,7 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError
 
     # Root, as whom tests often run, may open every socket.
-    monkeypatch.setattr("subord.cli.client._UnixConnection.connect", refuse)
+    monkeypatch.setattr("subord.client.daemon._UnixConnection.connect", refuse)
     with pytest.raises(CommandError, match="no permission") as caught:
         ask("/run/c", "/v1/status")
     assert caught.value.exit_code == exit_codes.PERMISSION
@@ -136,15 +136,15 @@ def test_a_daemon_that_hangs_in_the_middle(answer: bytes) -> None:
 def test_the_second_after_which_silence_is_told_belongs_to_the_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("subord.cli.client._slow_line", threading.Lock())
-    monkeypatch.setattr("subord.cli.client.SLOW_S", 0.5)
+    monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
+    monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.5)
     left_s: list[float] = []
 
     def left(until: float) -> float:
         left_s.append(until - time.monotonic())
         return _left_s(until)
 
-    monkeypatch.setattr("subord.cli.client._left_s", left)
+    monkeypatch.setattr("subord.client.daemon._left_s", left)
     with fake_daemon(World().node(4), {"/x": never}) as path:
         began = time.monotonic()
         with pytest.raises(SilentError, match=r"does not answer within 0\.7 s"):

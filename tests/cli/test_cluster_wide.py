@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from subord.cli import exit_codes, main
-from subord.cli.ghosts import down, never_came, with_ghosts
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.core.view import Refusal, Standing
+from subord.cli import main
+from subord.client import exit_codes
+from subord.client.missing_nodes import down, never_came, with_ghosts
+from subord.core.address.network import Network
+from subord.core.state.settings import Settings
+from subord.core.state.view import Refusal, Standing
 from tests.api.fake_shown import PAPER, World
 from tests.api.served_node import fake_daemon, says
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from subord.cli import COMMANDS, exit_codes, main
+from subord.cli import COMMANDS, main
 from subord.cli.completion import SHELLS, script
+from subord.client import exit_codes
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon
 from tests.cli.test_cli_errors import ENVIRONMENT

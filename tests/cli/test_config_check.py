@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from subord.cli import main
-from subord.config import NO_KEY, Config
+from subord.config.schema import NO_KEY, Config
 
 
 def file_of(tmp_path: Path, text: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from subord.api.control import control_app
-from subord.cli import draw
-from subord.core.view import Standing
+from subord.api.handlers.control import control_app
+from subord.client import drawing
+from subord.core.state.view import Standing
 from tests.api.fake_shown import World
 
 PICTURE = """\
@@ -63,8 +63,8 @@ async def rows_of(world: World, position: int = 1) -> dict[str, Any]:
     return document
 
 
-def plain(tree: dict[str, Any], depth: int | None = None, strokes: Any = draw.STROKES) -> str:
-    return draw.colourless(draw.picture(tree, tree["rows"], depth, strokes))
+def plain(tree: dict[str, Any], depth: int | None = None, strokes: Any = drawing.STROKES) -> str:
+    return drawing.colourless(drawing.picture(tree, tree["rows"], depth, strokes))
 
 
 async def test_the_papers_eleven_nodes() -> None:
@@ -78,7 +78,7 @@ async def test_what_is_out_of_the_ordinary_is_said_in_words() -> None:
 
 
 async def test_a_bounded_depth_counts_the_rest_in_ascii() -> None:
-    assert plain(await rows_of(World()), 1, draw.STROKES_ASCII) == PICTURE_TWO_LEVELS
+    assert plain(await rows_of(World()), 1, drawing.STROKES_ASCII) == PICTURE_TWO_LEVELS
 
 
 async def test_an_incomplete_tree_says_so_below_the_summary() -> None:
@@ -101,13 +101,13 @@ async def test_dot_names_every_node_and_edge_once() -> None:
     world.standing = {2: Standing.HELD}
     tree = await rows_of(world)
     tree["rows"][1]["place"] = "guest"
-    assert draw.dot(tree["rows"]) == DOT
+    assert drawing.dot(tree["rows"]) == DOT
 
 
 async def test_numbers_stand_below_the_names_of_graphviz() -> None:
     world = World({1: None, 2: 1})
     world.numbers = {2: (0.02, 90.4)}
-    lines = draw.dot((await rows_of(world))["rows"], ("rtt", "performance")).splitlines()
+    lines = drawing.dot((await rows_of(world))["rows"], ("rtt", "performance")).splitlines()
     assert lines[2:4] == [
         '  "10.0.0.1" [label="10.0.0.1\\n-\\n-", color=black];',
         '  "10.0.0.2" [label="10.0.0.2\\n20 ms\\nabout 90 jobs/h", color=black];',
@@ -118,7 +118,7 @@ async def test_the_tree_of_an_older_daemon_has_no_numbers() -> None:
     tree = await rows_of(World({1: None, 2: 1}))
     for row in tree["rows"]:
         del row["round_trip_s"], row["performance"]
-    drawn = draw.colourless(draw.picture(tree, tree["rows"], None, draw.STROKES, ("rtt",)))
+    drawn = drawing.colourless(drawing.picture(tree, tree["rows"], None, drawing.STROKES, ("rtt",)))
     assert drawn.splitlines()[1:] == ["10.0.0.1  -", "└─ 10.0.0.2  -"]
 
 
@@ -146,7 +146,7 @@ async def test_colour_only_where_it_is_wanted(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     tree = await rows_of(World())
-    draw.show(draw.picture(tree, tree["rows"], None, draw.STROKES), out)
+    drawing.show(drawing.picture(tree, tree["rows"], None, drawing.STROKES), out)
     assert ("\x1b[" in out.getvalue()) is coloured
     if not coloured:
         assert out.getvalue() == PICTURE
@@ -159,10 +159,10 @@ async def test_colours_change_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "20")
     tree, out = await rows_of(World()), Terminal()
-    draw.show(draw.picture(tree, tree["rows"], None, draw.STROKES), out)
+    drawing.show(drawing.picture(tree, tree["rows"], None, drawing.STROKES), out)
     assert re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()) == PICTURE
 
 
-@pytest.mark.parametrize(("encoding", "strokes"), [("utf-8", draw.STROKES), ("ascii", draw.STROKES_ASCII)])
+@pytest.mark.parametrize(("encoding", "strokes"), [("utf-8", drawing.STROKES), ("ascii", drawing.STROKES_ASCII)])
 def test_ascii_strokes_where_the_terminal_has_no_others(encoding: str, strokes: object) -> None:
-    assert draw.strokes_for(io.TextIOWrapper(io.BytesIO(), encoding=encoding)) == strokes
+    assert drawing.strokes_for(io.TextIOWrapper(io.BytesIO(), encoding=encoding)) == strokes

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 import trio
 
-from subord.api.serve import Handler, Query, Response
-from subord.cli import events, exit_codes, main
-from subord.cli.client import UnreachableError
-from subord.cli.errors import CommandError
-from subord.cli.options import duration
+from subord.api.http.server import Handler, Query, Response
+from subord.cli import events, main
+from subord.client import exit_codes
+from subord.client.daemon import UnreachableError
+from subord.client.errors import CommandError
+from subord.client.options import duration
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, says
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD

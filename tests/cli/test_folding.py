@@ -9,10 +9,10 @@ from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
 from hypothesis import strategies as some
 
-from subord import hostlist
-from subord.cli.folding import DIGITS_MAX, folded, in_order, in_short
-from subord.core.network import Network
-from subord.hostlist import items_of, unfolded
+from subord.client.folding import DIGITS_MAX, folded, in_order, in_short
+from subord.config import hostlist
+from subord.config.hostlist import items_of, unfolded
+from subord.core.address.network import Network
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from subord.api import serve
-from subord.cli import exit_codes, main
+from subord.api.http import server
+from subord.cli import main
 from subord.cli.job_done import TIMEOUT_S, WEIGHT_MAX
-from subord.config import NodeConfig
-from subord.runtime import performance
+from subord.client import exit_codes
+from subord.config.schema import NodeConfig
+from subord.runtime.jobs import meter
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, never
 
@@ -54,7 +55,7 @@ def test_a_weight_that_is_none(weight: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_command_and_the_daemon_have_the_same_bound() -> None:
-    assert WEIGHT_MAX == performance.WEIGHT_MAX
+    assert WEIGHT_MAX == meter.WEIGHT_MAX
 
 
 def test_a_daemon_that_hangs_is_left_soon() -> None:
@@ -73,7 +74,7 @@ def test_without_a_daemon() -> None:
 def test_who_may_not_change_anything_may_not_report(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(serve, "is_owner", lambda _: False)
+    monkeypatch.setattr(server, "is_owner", lambda _: False)
     node = World().node(4)
     with fake_daemon(node) as path:
         assert main(["job-done", "--socket", path]) == exit_codes.PERMISSION

@@ -9,9 +9,10 @@ from typing import get_args
 
 import pytest
 
-from subord.api import serve
-from subord.cli import exit_codes, log_level, main
-from subord.config import LogLevel
+from subord.api.http import server
+from subord.cli import log_level, main
+from subord.client import exit_codes
+from subord.config.schema import LogLevel
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, never
 
@@ -49,7 +50,7 @@ def test_the_command_and_the_daemon_know_the_same_levels() -> None:
 def test_everybody_may_see_it_and_not_everybody_change_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(serve, "is_owner", lambda _: False)
+    monkeypatch.setattr(server, "is_owner", lambda _: False)
     node = World().node(4)
     with fake_daemon(node) as path:
         assert main(["log-level", "--socket", path]) == exit_codes.OK

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from subord.cli import exit_codes, parser
+from subord.cli import parser
+from subord.client import exit_codes
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, says
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from subord.cli.ranking import in_full, performance, round_trip
-from subord.core.classes import CLASS_MAX, quantity_of
+from subord.client.ranking import in_full, performance, round_trip
+from subord.core.placement.quantize import CLASS_MAX, quantity_of
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from subord import __version__
-from subord.cli import exit_codes, main
+from subord.cli import main
 from subord.cli.status import place, refusal
-from subord.core.view import Ranking, Refusal
+from subord.client import exit_codes
+from subord.core.state.view import Ranking, Refusal
 from tests.api.fake_shown import MEASURED, World
 from tests.api.served_node import fake_daemon
 

@@ -20,10 +20,11 @@ from typing import Any
 
 import pytest
 
-from subord.cli import exit_codes, main
-from subord.cli.draw import colourless
-from subord.cli.glance import BARS_ASCII, Seen, page, spark
-from subord.core.view import Standing
+from subord.cli import main
+from subord.client import exit_codes
+from subord.client.drawing import colourless
+from subord.client.top_view import BARS_ASCII, Seen, page, spark
+from subord.core.state.view import Standing
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon, never, says
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
@@ -121,8 +122,8 @@ def test_a_daemon_that_hangs_is_an_error_at_the_start(capsys: pytest.CaptureFixt
 def test_a_daemon_that_hangs_is_told_once_before_time_is_up(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("subord.cli.client._slow_line", threading.Lock())
-    monkeypatch.setattr("subord.cli.client.SLOW_S", 0.1)
+    monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
+    monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.1)
     hung = dict.fromkeys(("/v1/tree", "/v1/errors", "/v1/changes"), never)
     with fake_daemon(World().node(3), hung) as path:
         assert main(["top", "--once", "--timeout", "0.5", "--socket", path]) == exit_codes.TRY_AGAIN

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from subord.cli import exit_codes, main
+from subord.cli import main
+from subord.client import exit_codes
 from tests.api.fake_shown import World
 from tests.api.served_node import fake_daemon
 
@@ -80,7 +81,7 @@ def test_json_is_the_contract_and_obeys_from_and_depth(capsys: pytest.CaptureFix
 
 
 def test_the_api_nests_as_the_command_does(capsys: pytest.CaptureFixture[str]) -> None:
-    from subord.cli.client import ask
+    from subord.client.daemon import ask
 
     with fake_daemon(World().node(1)) as path:
         main(["tree", "--socket", path, "--json"])

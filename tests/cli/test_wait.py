@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from subord.api.serve import Query, Response
-from subord.cli import exit_codes, main
+from subord.api.http.server import Query, Response
+from subord.cli import main
 from subord.cli.wait import QUIET_S, unstable
+from subord.client import exit_codes
 from tests.api.fake_shown import FakeShown, World
 from tests.api.served_node import fake_daemon, never, says
 
@@ -104,8 +105,8 @@ def test_a_daemon_that_never_comes(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_daemon_that_hangs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What is told is the whole silence and the whole wait, not the last look."""
-    monkeypatch.setattr("subord.cli.client._slow_line", threading.Lock())
-    monkeypatch.setattr("subord.cli.client.SLOW_S", 0.05)
+    monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
+    monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.05)
     monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 0.2)
     with fake_daemon(World().node(4), {"/v1/status": never}) as path:
         assert main(["wait", "--socket", path, "--timeout", "0.8", "--json"]) == exit_codes.TRY_AGAIN

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from subord.cli import exit_codes, main
+from subord.cli import main
 from subord.cli.why import text
+from subord.client import exit_codes
 from tests.api.fake_shown import MEASURED, World
 from tests.api.served_node import fake_daemon
 

@@ -14,11 +14,11 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.events import Dropped
-from subord.core.following import NO_GUIDANCE
 from subord.core.messages import Beat, Change, Echo, Guide, Message, Propose
-from subord.core.roster import OWN, Roster
-from subord.core.view import Position
-from subord.wire import encode
+from subord.core.state.roster import OWN, Roster
+from subord.core.state.view import Position
+from subord.core.uplink.leader import NO_GUIDANCE
+from subord.wire.codec import encode
 
 REST_S = 30.0
 BEATS = 4  # a few

@@ -1,10 +1,10 @@
-"""How often a node moves by choice (subord/core/budget.py)."""
+"""How often a node moves by choice (subord/core/placement/move_budget.py)."""
 
 from __future__ import annotations
 
 import pytest
 
-from subord.core.budget import HOUR_S, MOVES_PER_HOUR_MAX, Budget
+from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX, Budget
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from subord.core.bulletin import Bulletin
-from subord.core.context import Context
-from subord.core.network import Network
-from subord.core.settings import LAN, Settings
+from subord.core.address.network import Network
+from subord.core.pacing.coalescer import Bulletin
+from subord.core.state.context import Context
+from subord.core.state.settings import LAN, Settings
 
 
 def new() -> tuple[Context, Bulletin]:

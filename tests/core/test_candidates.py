@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.core.candidates import distance, in_rank_order, ranked
-from subord.core.numbering import Complete, Numbering, Paper, numbering
+from subord.core.address.numbering import Complete, Numbering, Paper, numbering
+from subord.core.address.order import distance, in_rank_order, ranked
 
 NUMBERINGS = st.builds(numbering, st.sampled_from(["complete", "paper"]), st.integers(2, 12))
 

@@ -1,10 +1,10 @@
-"""Measured quantities in classes that do not tremble (subord/core/classes.py)."""
+"""Measured quantities in classes that do not tremble (subord/core/placement/quantize.py)."""
 
 from math import inf, nan
 
 import pytest
 
-from subord.core.classes import CLASS_MAX, MIDDLE, UNKNOWN, class_of, quantity_of, steady_class
+from subord.core.placement.quantize import CLASS_MAX, MIDDLE, UNKNOWN, class_of, quantity_of, steady_class
 
 TABLE = [
     (1.0, MIDDLE),

@@ -8,9 +8,9 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.messages import Message, No, Propose, Refuse, Wish
-from subord.core.questions import PROPOSALS_MAX
-from subord.core.settings import LAN
-from subord.sim.liveness import complaint
+from subord.core.state.settings import LAN
+from subord.core.uplink.requests import PROPOSALS_MAX
+from subord.sim.checkers.liveness import complaint
 
 
 def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from subord.core.dialects import PEERS_MAX, TELL_S, Dialects
+from subord.wire.versions import PEERS_MAX, TELL_S, Dialects
 
 Move = tuple[str, object, bool]
 """(what happened, in which version or versions, what it returns); at each move a second passes."""

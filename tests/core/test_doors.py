@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.core.doors import NEAR_MAX, all_doors, common_doors, likely_doors, near_doors
-from subord.core.mapping import Mapping
-from subord.core.network import Network
-from subord.core.settings import Settings
+from subord.core.address.network import Network
+from subord.core.discovery.probe_order import NEAR_MAX, all_doors, common_doors, likely_doors, near_doors
+from subord.core.placement.mapping import Mapping
+from subord.core.state.settings import Settings
 
 SIZES = [*range(1, 35), 63, 64, 65, 100, 254, 255, 256, 257, 1000, 65534]
 

@@ -7,13 +7,13 @@ from math import inf
 import pytest
 from small_world import SmallWorld
 
-from subord.core.doors import common_doors
-from subord.core.errands import RUNNERS_MAX, STRANGERS_MAX
+from subord.core.discovery.delegation import RUNNERS_MAX, STRANGERS_MAX
+from subord.core.discovery.probe_order import common_doors
+from subord.core.discovery.prober import EARLY, ROW
 from subord.core.events import Dropped
 from subord.core.messages import Advice, Ask, Errand, Message
-from subord.core.settings import LAN
-from subord.core.walk import EARLY, ROW
-from subord.wire import decode, encode
+from subord.core.state.settings import LAN
+from subord.wire.codec import decode, encode
 
 BLOCK = tuple(range(48_000, 48_020))
 OTHER = tuple(range(59_000, 59_020))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from small_world import SmallWorld
 
-from subord.core.damping import Damping
 from subord.core.events import Dropped, SubordinateLost
 from subord.core.messages import Accept, Beat, Goodbye, Propose, Why, Wish
-from subord.core.settings import LAN
+from subord.core.state.settings import LAN
+from subord.core.uplink.damping import Damping
 
 ARP_S = 1.0  # what Linux waits before it asks again who has an address
 

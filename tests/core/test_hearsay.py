@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from subord.core.context import Context
-from subord.core.hearsay import Hearsay
-from subord.core.network import Network
-from subord.core.settings import LAN, Settings
+from subord.core.address.network import Network
+from subord.core.discovery.lowest_seen import Hearsay
+from subord.core.state.context import Context
+from subord.core.state.settings import LAN, Settings
 
 OWN = 50
 SILENCE_S = LAN.leader_silence_s

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from subord.core.context import Context
-from subord.core.index import STEPS_MAX, Index
+from subord.core.address.network import Network
+from subord.core.downlink.branch_index import STEPS_MAX, Index
+from subord.core.downlink.vacancies import PLAN_S, Openings
 from subord.core.messages import Change
-from subord.core.network import Network
-from subord.core.openings import PLAN_S, Openings
-from subord.core.roster import GUEST, OWN, Roster
-from subord.core.settings import Settings
+from subord.core.state.context import Context
+from subord.core.state.roster import GUEST, OWN, Roster
+from subord.core.state.settings import Settings
 
 OWNER, SLOTS = 1, 2
 

@@ -6,7 +6,6 @@ import pytest
 from measured_world import REST_S, demand_order, falling, losses, moved, performing, performs, standings
 from small_world import SmallWorld
 
-from subord.core.classes import class_of
 from subord.core.events import Neighbourhood
 from subord.core.messages import (
     Accept,
@@ -22,7 +21,8 @@ from subord.core.messages import (
     Terms,
     Wish,
 )
-from subord.core.showing import neighbourhood
+from subord.core.placement.quantize import class_of
+from subord.core.snapshots import neighbourhood
 
 JOBS = falling(15)
 SOON_S = 5.0

@@ -10,13 +10,13 @@ import pytest
 from liars import accused, lies
 from small_world import SmallWorld
 
-from subord.core.classes import CLASS_MAX
 from subord.core.events import Dropped
 from subord.core.messages import AGE_S_MAX, Accept, Beat, Change, Echo, Guidance, Message, Propose, Stranger, Terms
-from subord.core.questions import PROPOSALS_MAX
-from subord.core.roster import Roster
-from subord.core.view import Position
-from subord.wire import Fault, decode, encode
+from subord.core.placement.quantize import CLASS_MAX
+from subord.core.state.roster import Roster
+from subord.core.state.view import Position
+from subord.core.uplink.requests import PROPOSALS_MAX
+from subord.wire.codec import Fault, decode, encode
 
 LIAR = 7
 TOP = (1 << 64) - 1

@@ -7,9 +7,9 @@ import pytest
 from liars import lies
 from small_world import SmallWorld
 
-from subord.core.listing import AGAIN_S, ANSWERS_PER_S, HIDDEN_MAX, INTERVAL_S, TIMES
+from subord.core.downlink.listing import AGAIN_S, ANSWERS_PER_S, HIDDEN_MAX, INTERVAL_S, TIMES
 from subord.core.messages import Advice, Ask, Beat, Message
-from subord.core.showing import snapshot
+from subord.core.snapshots import snapshot
 
 LIAR = 3
 HIDDEN = (6, 7, 12, 13, 14, 15)

@@ -1,17 +1,17 @@
-"""Who may lead whom by each mapping (subord/core/mapping.py), and what that makes of a leader's slots."""
+"""Who may lead whom by each mapping (subord/core/placement/mapping.py), and what that makes of a leader's slots."""
 
 from __future__ import annotations
 
 import pytest
 from guests import listed
 
-from subord.core.classes import UNKNOWN
-from subord.core.mapping import Mapping
+from subord.core.address.network import Network
+from subord.core.downlink.slots import Granted, Slots, Verdict
 from subord.core.messages import No, Wish
-from subord.core.network import Network
-from subord.core.settings import MappingName, NumberingName, Settings
-from subord.core.slots import Granted, Slots, Verdict
-from subord.core.view import Place
+from subord.core.placement.mapping import Mapping
+from subord.core.placement.quantize import UNKNOWN
+from subord.core.state.settings import MappingName, NumberingName, Settings
+from subord.core.state.view import Place
 
 OWNER = 20
 CLASSES = {10: 120, 30: 140, 40: 130}  # of whom we have heard

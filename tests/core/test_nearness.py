@@ -1,4 +1,4 @@
-"""Who is nearest: one look by hand, its tables and its bounds (subord/core/nearness.py).
+"""Who is nearest: one look by hand, its tables and its bounds (subord/core/placement/latency.py).
 
 The stories that these looks make are told in test_sites.py.
 """
@@ -10,13 +10,10 @@ from random import Random
 
 import pytest
 
-from subord.core.agenda import Alarm
-from subord.core.classes import CLASS_MAX, MIDDLE, UNKNOWN
-from subord.core.context import Context
+from subord.core.address.network import Network
 from subord.core.events import Measure
-from subord.core.following import Following
 from subord.core.messages import Advice, Guidance, Wish
-from subord.core.nearness import (
+from subord.core.placement.latency import (
     CANDIDATES_MAX,
     DRAWN_MIN,
     KNOWN_MAX,
@@ -29,10 +26,13 @@ from subord.core.nearness import (
     cost,
     is_nearer,
 )
-from subord.core.network import Network
-from subord.core.roster import Roster
-from subord.core.settings import Settings
-from subord.core.view import Position
+from subord.core.placement.quantize import CLASS_MAX, MIDDLE, UNKNOWN
+from subord.core.state.context import Context
+from subord.core.state.roster import Roster
+from subord.core.state.settings import Settings
+from subord.core.state.view import Position
+from subord.core.timers import Alarm
+from subord.core.uplink.leader import Following
 
 OWN, LEADER, ABOVE, ROOT = 50, 40, 20, 1
 MS = 0.001

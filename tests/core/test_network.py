@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.core import network as module
-from subord.core.network import ITEMS_MAX, Network, NetworkError
+from subord.core.address import network as module
+from subord.core.address.network import ITEMS_MAX, Network, NetworkError
 
 
 @pytest.mark.parametrize(

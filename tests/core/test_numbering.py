@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.core.numbering import Complete, Numbering, Paper, numbering
+from subord.core.address.numbering import Complete, Numbering, Paper, numbering
 
 FANOUTS = st.integers(2, 40)
 POSITIONS = st.one_of(st.integers(1, 5000), st.integers(1, 2**130))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from small_world import SmallWorld
 
-from subord.core.agenda import Alarm
 from subord.core.events import Received, Wakeup
 from subord.core.messages import Accept, Beat, Change, Goodbye, No, Propose, Refuse, Terms, Why, Wish
-from subord.core.phases import Phase
-from subord.core.view import Place
+from subord.core.state.phases import Phase
+from subord.core.state.view import Place
+from subord.core.timers import Alarm
 
 
 def settled(size: int) -> SmallWorld:

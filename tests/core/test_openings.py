@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from small_world import SmallWorld
 
-from subord.core.context import Context
+from subord.core.address.network import Network
+from subord.core.downlink.vacancies import PLAN_S, PROMISE_ANSWERS, Openings, Places
 from subord.core.messages import Change
-from subord.core.network import Network
-from subord.core.openings import PLAN_S, PROMISE_ANSWERS, Openings, Places
-from subord.core.roster import OWN, Roster
-from subord.core.settings import LAN, Settings
+from subord.core.state.context import Context
+from subord.core.state.roster import OWN, Roster
+from subord.core.state.settings import LAN, Settings
 
 HOME, GUEST = 1, 2
 PROMISE_S = PROMISE_ANSWERS * LAN.answer_s

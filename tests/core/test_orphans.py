@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from small_world import SmallWorld
 
-from subord.core.following import SIBLINGS_MAX
 from subord.core.messages import Ask, Beat, Message
-from subord.core.phases import Phase
-from subord.core.settings import LAN
-from subord.core.view import Position
+from subord.core.state.phases import Phase
+from subord.core.state.settings import LAN
+from subord.core.state.view import Position
+from subord.core.uplink.leader import SIBLINGS_MAX
 
 SEEDS = range(3)
 

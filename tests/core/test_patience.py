@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from subord.core.context import Context
+from subord.core.address.network import Network
+from subord.core.discovery.peer_cache import Peers
 from subord.core.events import Known
-from subord.core.network import Network
-from subord.core.patience import Patience
-from subord.core.peers import Peers
-from subord.core.settings import LAN, Settings
+from subord.core.state.context import Context
+from subord.core.state.settings import LAN, Settings
+from subord.core.uplink.deadlines import Patience
 
 T0 = 100.0
 NOTHING = Known(())

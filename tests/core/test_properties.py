@@ -1,7 +1,8 @@
 """Any scenario heals: random lives of small clusters, shrunk to the shortest one that does not.
 
-The checkers are the simulator's (subord.sim.safety, subord.sim.liveness). A campaign of seeds draws larger clusters
-and worse weather; here Hypothesis looks for the smallest story, and prints it as a file for `subord simulate`.
+The checkers are the simulator's (subord.sim.checkers.safety, subord.sim.checkers.liveness). A campaign of seeds draws
+larger clusters and worse weather; here Hypothesis looks for the smallest story, and prints it as a file for `subord
+simulate`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from subord.sim import scenario
-from subord.sim.play import Play
-from subord.sim.scenario import Cluster, Scenario, Step, folded
+from subord.sim.player import Play
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Cluster, Scenario, Step, folded
 
 SIZE = 126
 PAUSES_S = (0.01, 0.1, 0.5, 2.0, 5.0)
@@ -23,19 +24,19 @@ def steps(positions: list[int]) -> st.SearchStrategy[list[Step]]:
     one = st.sampled_from(positions).map(str)
     return st.lists(
         st.one_of(
-            st.builds(scenario.Start, nodes=one),
-            st.builds(scenario.Kill, nodes=one),
-            st.builds(scenario.Vanish, nodes=one),
-            st.builds(scenario.Leave, nodes=one),
-            st.builds(scenario.Reuse, nodes=one),
-            st.builds(scenario.Pause, nodes=one),
-            st.builds(scenario.Resume, nodes=one),
-            st.builds(scenario.Restart, nodes=one, down_s=st.sampled_from((0.0, 0.1, 0.5))),
-            st.builds(scenario.Cut, nodes=one),
-            st.builds(scenario.Block, source=one, target=one),
-            st.builds(scenario.Mend),
-            st.builds(scenario.Weather, loss=st.sampled_from((0.05, 0.3)), jitter_s=st.sampled_from((0.0, 0.1))),
-            st.builds(scenario.Pass, s=st.sampled_from(PAUSES_S)),
+            st.builds(definition.Start, nodes=one),
+            st.builds(definition.Kill, nodes=one),
+            st.builds(definition.Vanish, nodes=one),
+            st.builds(definition.Leave, nodes=one),
+            st.builds(definition.Reuse, nodes=one),
+            st.builds(definition.Pause, nodes=one),
+            st.builds(definition.Resume, nodes=one),
+            st.builds(definition.Restart, nodes=one, down_s=st.sampled_from((0.0, 0.1, 0.5))),
+            st.builds(definition.Cut, nodes=one),
+            st.builds(definition.Block, source=one, target=one),
+            st.builds(definition.Mend),
+            st.builds(definition.Weather, loss=st.sampled_from((0.05, 0.3)), jitter_s=st.sampled_from((0.0, 0.1))),
+            st.builds(definition.Pass, s=st.sampled_from(PAUSES_S)),
         ),
         min_size=4,
         max_size=40,
@@ -57,7 +58,7 @@ def scenarios(draw: st.DrawFn, *, dense: bool) -> Scenario:
         timing="lab",
         disk=draw(st.booleans()),
     )
-    told = (scenario.Start(), *draw(steps(positions)))
+    told = (definition.Start(), *draw(steps(positions)))
     return Scenario(title="drawn", seed=draw(st.integers(0, 999)), cluster=cluster, steps=told)
 
 
@@ -71,12 +72,12 @@ WORLDS = settings(
 @WORLDS
 @given(scenarios(dense=False))
 def test_random_positions(script: Scenario) -> None:
-    note(scenario.write(script))
+    note(definition.write(script))
     Play(script).run()
 
 
 @WORLDS
 @given(scenarios(dense=True))
 def test_dense_positions(script: Scenario) -> None:
-    note(scenario.write(script))
+    note(definition.write(script))
     Play(script).run()

@@ -7,11 +7,11 @@ import pytest
 from liars import claimed, lies, phantoms, says_rows
 from small_world import SmallWorld
 
-from subord.core import proving
+from subord.core.downlink import verification
+from subord.core.downlink.verification import KEPT_MAX, MISSING_MAX, ROWS_ABSENT, ROWS_UNTRIED, UNTRIED_MAX
 from subord.core.events import Dropped
 from subord.core.messages import Beat, Message
-from subord.core.proving import KEPT_MAX, MISSING_MAX, ROWS_ABSENT, ROWS_UNTRIED, UNTRIED_MAX
-from subord.core.view import Position
+from subord.core.state.view import Position
 
 LIAR, LEADER, LEVEL = 12, 6, 2  # the level of its leader
 UNTRIED, MISSING = UNTRIED_MAX >> LEVEL, (MISSING_MAX >> LEVEL) + 2 * (UNTRIED_MAX >> LEVEL)
@@ -42,10 +42,10 @@ def limited(world: SmallWorld) -> dict[str, set[Position]]:
 
 
 def small(monkeypatch: pytest.MonkeyPatch, untried: int, kept: int) -> None:
-    monkeypatch.setattr(proving, "UNTRIED_MAX", untried)
-    monkeypatch.setattr(proving, "KEPT_MAX", kept)
-    monkeypatch.setattr(proving, "MISSING_MAX", kept)
-    monkeypatch.setattr(proving, "MISSING_MIN", kept)
+    monkeypatch.setattr(verification, "UNTRIED_MAX", untried)
+    monkeypatch.setattr(verification, "KEPT_MAX", kept)
+    monkeypatch.setattr(verification, "MISSING_MAX", kept)
+    monkeypatch.setattr(verification, "MISSING_MIN", kept)
 
 
 # -- liars ------------------------------------------------------------------------------------------------

@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
-from subord.core.context import Context
+from subord.core.address.network import Network
+from subord.core.discovery.prober import ARP_S, Walk
 from subord.core.messages import Propose, Wish
-from subord.core.network import Network
-from subord.core.questions import LOUD_PROPOSALS_MAX, PROPOSALS_MAX, Questions
-from subord.core.roster import Roster
-from subord.core.settings import Settings
-from subord.core.walk import ARP_S, Walk
-from subord.sim.world import World
+from subord.core.state.context import Context
+from subord.core.state.roster import Roster
+from subord.core.state.settings import Settings
+from subord.core.uplink.requests import LOUD_PROPOSALS_MAX, PROPOSALS_MAX, Questions
+from subord.sim.world.world import World
 
 NODE = 40_000
 

@@ -11,8 +11,6 @@ import pytest
 from measured_world import REST_S, demand_order, falling, losses, moved, performing, performs, standings
 from small_world import SmallWorld
 
-from subord.core.budget import HOUR_S, MOVES_PER_HOUR_MAX
-from subord.core.classes import class_of
 from subord.core.events import PlaceChanged
 from subord.core.messages import (
     Goodbye,
@@ -22,8 +20,10 @@ from subord.core.messages import (
     Why,
     Wish,
 )
-from subord.core.settings import LAN
-from subord.core.view import Place
+from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX
+from subord.core.placement.quantize import class_of
+from subord.core.state.settings import LAN
+from subord.core.state.view import Place
 
 JOBS = falling(15)  # fan-out 2: 1 leads 2 and 3, and so on
 SOON_S = 5.0

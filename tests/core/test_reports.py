@@ -7,10 +7,10 @@ import pytest
 from liars import lies
 from small_world import SmallWorld
 
-from subord.core import reports
+from subord.core.downlink import reports
 from subord.core.events import Dropped
 from subord.core.messages import Beat, Change, Message
-from subord.core.showing import snapshot
+from subord.core.snapshots import snapshot
 
 LIAR = 12
 

@@ -1,4 +1,4 @@
-"""What a node makes of the root's advice when ranks go by performance (subord/core/rising.py); tables.
+"""What a node makes of the root's advice when ranks go by performance (subord/core/placement/rank_change.py); tables.
 
 The stories that these words make are told in test_ranks.py.
 """
@@ -12,15 +12,15 @@ import msgspec
 import pytest
 from guests import listed
 
-from subord.core.agenda import Alarm
-from subord.core.classes import CLASS_MAX, UNKNOWN, class_of
-from subord.core.context import Context
+from subord.core.address.network import Network
+from subord.core.downlink.slots import Slots
 from subord.core.events import Send
 from subord.core.messages import Advice, Goodbye, Why, Wish
-from subord.core.network import Network
-from subord.core.rising import HASTE_MAX, SURE_LOOKS, Move, Rising
-from subord.core.settings import Settings
-from subord.core.slots import Slots
+from subord.core.placement.quantize import CLASS_MAX, UNKNOWN, class_of
+from subord.core.placement.rank_change import HASTE_MAX, SURE_LOOKS, Move, Rising
+from subord.core.state.context import Context
+from subord.core.state.settings import Settings
+from subord.core.timers import Alarm
 
 OWN = 20
 SIBLINGS = (31, 32)

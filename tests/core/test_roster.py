@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from subord.core.messages import CHANGES_MAX, Change
-from subord.core.roster import OWN, Roster
+from subord.core.state.roster import OWN, Roster
 
 HOME, GUEST = 1, 2
 

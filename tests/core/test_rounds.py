@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from subord.core.context import Context
-from subord.core.network import Network
-from subord.core.rounds import ADVISERS_MAX, GREETED_MAX, Round
-from subord.core.settings import Settings
-from subord.core.view import Position
+from subord.core.address.network import Network
+from subord.core.state.context import Context
+from subord.core.state.settings import Settings
+from subord.core.state.view import Position
+from subord.core.uplink.rounds import ADVISERS_MAX, GREETED_MAX, Round
 
 NODE = 900
 

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from subord.core import seating
-from subord.core.context import Context
+from subord.core.address.network import Network
+from subord.core.address.numbering import numbering
+from subord.core.downlink.vacancies import Openings, Places
 from subord.core.messages import Change
-from subord.core.network import Network
-from subord.core.numbering import numbering
-from subord.core.openings import Openings, Places
-from subord.core.roster import OWN, Roster
-from subord.core.settings import NumberingName, Settings
+from subord.core.placement import rank_places
+from subord.core.state.context import Context
+from subord.core.state.roster import OWN, Roster
+from subord.core.state.settings import NumberingName, Settings
 
 ROOT, ROOT_CLASS = 10, 150
 Tree = dict[int, tuple[int, int]]  # node -> (leader, class by which it stands and which it measures)
@@ -178,7 +178,7 @@ def test_nobody_is_sent_to_itself() -> None:
 
 
 def test_a_level_has_room_also_behind_those_who_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seating, "LOOKED_AT_MAX", 1)
+    monkeypatch.setattr(rank_places, "LOOKED_AT_MAX", 1)
     office = Office({**THREE, **{40 + n: (21, 100) for n in range(4)}})
     assert office.tells(50, 101).hints[0] == 22
 
@@ -219,7 +219,7 @@ def test_nobody_gives_way_to_one_whom_it_outranks() -> None:
 
 
 def test_the_slowest_is_looked_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seating, "LOOKED_AT_MAX", 1)
+    monkeypatch.setattr(rank_places, "LOOKED_AT_MAX", 1)
     office = Office(CROWDED)
     office.tells(50, 145)
     assert office.openings._seating._too_high(1) == [24]

@@ -10,17 +10,17 @@ import pytest
 from measured_world import REST_S, dwelling, losses, moved, wide_edges
 from small_world import SmallWorld
 
-from subord.core.bettering import RARER
-from subord.core.budget import HOUR_S, MOVES_PER_HOUR_MAX
-from subord.core.classes import CLASS_MAX
 from subord.core.events import Measured
-from subord.core.following import ROUND_TRIPS
 from subord.core.messages import Message, Probe
-from subord.core.nearness import CANDIDATES_MAX, SAMPLES
-from subord.core.settings import LAN
-from subord.core.view import Position
-from subord.sim.prints import Print
-from subord.sim.safety import Referees
+from subord.core.placement.latency import CANDIDATES_MAX, SAMPLES
+from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX
+from subord.core.placement.optimizer import RARER
+from subord.core.placement.quantize import CLASS_MAX
+from subord.core.state.settings import LAN
+from subord.core.state.view import Position
+from subord.core.uplink.leader import ROUND_TRIPS
+from subord.sim.checkers.fingerprints import Print
+from subord.sim.checkers.safety import Referees
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from small_world import SmallWorld
 
 from subord.core.events import Dropped, SlowAnswers
 from subord.core.messages import Propose, Wish
-from subord.core.settings import LAN, TimingName, preset_for
-from subord.core.slowness import ANSWERS_MAX, ASKED_MAX, LATE_MIN, Slowness
+from subord.core.state.settings import LAN, TimingName, preset_for
+from subord.core.uplink.answer_timeout import ANSWERS_MAX, ASKED_MAX, LATE_MIN, Slowness
 
 WITHIN_S = 60.0
 

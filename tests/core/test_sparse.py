@@ -16,9 +16,9 @@ from small_world import SmallWorld
 
 from subord.core.events import Action, Dropped, Event, Publish, Received
 from subord.core.messages import Advice, Announce, Ask, Message, Propose, Terms, Wish
-from subord.core.settings import LAN
-from subord.core.view import Place
-from subord.sim.world import World
+from subord.core.state.settings import LAN
+from subord.core.state.view import Place
+from subord.sim.world.world import World
 
 CAMP = (1_000, 9_000, 17_000, 30_000, 52_000)  # a small tree, far from each other and from their homes
 FAR = 59_000  # near none of them, and late on the common list

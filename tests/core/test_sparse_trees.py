@@ -11,11 +11,11 @@ from random import Random
 
 import pytest
 
+from subord.core.address.network import Network
+from subord.core.address.numbering import numbering
 from subord.core.messages import Announce, Message
-from subord.core.network import Network
-from subord.core.numbering import numbering
-from subord.core.settings import Settings
-from subord.sim.world import World
+from subord.core.state.settings import Settings
+from subord.sim.world.world import World
 
 pytestmark = pytest.mark.slow
 

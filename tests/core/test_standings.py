@@ -1,10 +1,10 @@
-"""By which class everybody stands, and who told us (subord/core/standings.py)."""
+"""By which class everybody stands, and who told us (subord/core/placement/rank_classes.py)."""
 
 from __future__ import annotations
 
 import pytest
 
-from subord.core.classes import CLASS_MAX, UNKNOWN
+from subord.core.address.network import Network
 from subord.core.messages import (
     Accept,
     Advice,
@@ -24,10 +24,10 @@ from subord.core.messages import (
     Terms,
     Wish,
 )
-from subord.core.network import Network
-from subord.core.roster import OWN, Roster
-from subord.core.settings import Settings
-from subord.core.standings import HEARD_MAX, Standings, learn
+from subord.core.placement.quantize import CLASS_MAX, UNKNOWN
+from subord.core.placement.rank_classes import HEARD_MAX, Standings, learn
+from subord.core.state.roster import OWN, Roster
+from subord.core.state.settings import Settings
 
 OWNER, SOURCE, OTHER = 5, 7, 9
 TERMS = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), mapping="performance"))

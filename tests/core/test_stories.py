@@ -16,7 +16,6 @@ import msgspec
 import pytest
 from small_world import SmallWorld
 
-from subord.core.admission import Admission
 from subord.core.events import Dropped, Healed, LeaderLost, PlaceChanged, Refused, SubordinateLost
 from subord.core.messages import (
     Accept,
@@ -39,10 +38,11 @@ from subord.core.messages import (
     Why,
     Wish,
 )
-from subord.core.settings import LAN
-from subord.core.showing import roster
-from subord.core.view import Place, RosterRow, Standing
-from subord.wire import HEADER, Fault, encode
+from subord.core.pacing.token_bucket import Admission
+from subord.core.snapshots import roster
+from subord.core.state.settings import LAN
+from subord.core.state.view import Place, RosterRow, Standing
+from subord.wire.codec import HEADER, Fault, encode
 
 SILENCE_S = LAN.leader_silence_s
 REST_S = 60.0  # longer than every rest of a search

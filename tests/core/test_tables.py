@@ -7,18 +7,18 @@ from random import Random
 
 import pytest
 
-from subord.core.admission import Admission
-from subord.core.agenda import Agenda, Alarm
-from subord.core.context import Context
+from subord.core.address.network import Network
+from subord.core.downlink.slots import Granted, Slots, Subordinate, Verdict
 from subord.core.events import Refused
-from subord.core.mapping import Mapping
 from subord.core.messages import No, Wish
-from subord.core.network import Network
-from subord.core.phases import NEXT, Cue, Phase, follow, mermaid
-from subord.core.refusals import REFUSALS_MAX, Refusals
-from subord.core.settings import Settings
-from subord.core.slots import Granted, Slots, Subordinate, Verdict
-from subord.core.view import Place
+from subord.core.pacing.token_bucket import Admission
+from subord.core.placement.mapping import Mapping
+from subord.core.state.context import Context
+from subord.core.state.phases import NEXT, Cue, Phase, follow, mermaid
+from subord.core.state.refusals import REFUSALS_MAX, Refusals
+from subord.core.state.settings import Settings
+from subord.core.state.view import Place
+from subord.core.timers import Agenda, Alarm
 
 # -- agenda ------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from subord.core.context import Context
-from subord.core.doors import all_doors, common_doors, near_doors
-from subord.core.network import Network
-from subord.core.settings import LAN, PRESETS, Settings, TimingName
-from subord.core.walk import BRISK_AGAIN_MAX, DOORS_MAX, ROW, ROWS, Walk
+from subord.core.address.network import Network
+from subord.core.discovery.probe_order import all_doors, common_doors, near_doors
+from subord.core.discovery.prober import BRISK_AGAIN_MAX, DOORS_MAX, ROW, ROWS, Walk
+from subord.core.state.context import Context
+from subord.core.state.settings import LAN, PRESETS, Settings, TimingName
 
 NODE = 40_000
 Steps = list[tuple[float, int | None]]

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
+from subord.core.address.network import Network
 from subord.core.events import Neighbourhood, PlaceChanged
-from subord.core.network import Network
-from subord.core.phases import Phase
-from subord.core.settings import LAN, Settings
-from subord.core.showing import neighbourhood
-from subord.sim.world import World
+from subord.core.snapshots import neighbourhood
+from subord.core.state.phases import Phase
+from subord.core.state.settings import LAN, Settings
+from subord.sim.world.world import World
 
 pytestmark = pytest.mark.slow
 

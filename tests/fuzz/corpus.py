@@ -46,7 +46,7 @@ from subord.core.messages import (
     Why,
     Wish,
 )
-from subord.wire import DATAGRAM_BYTES_MAX, HEADER, encode
+from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, encode
 
 BYTES_MAX = 1300  # of random noise: also a little more than the wire takes
 DEPTH_MAX = 1200

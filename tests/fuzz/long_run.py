@@ -66,11 +66,11 @@ def options_of(words: list[str]) -> Options:
 
 def run(options: Options, decode: Decode | None = None) -> int:
     """The exit code. `decode` may be another than the wire's, to see that the run would end badly."""
-    from subord import wire  # late, so that --atheris can watch it
+    from subord.wire import codec  # late, so that --atheris can watch it
     from tests.fuzz import siege
 
     try:
-        return _besiege(options, siege.Siege(options.seed, decode or wire.decode))
+        return _besiege(options, siege.Siege(options.seed, decode or codec.decode))
     except siege.BreachError as breach:
         print(f"fuzz: {breach}", file=sys.stderr)
         return 1

@@ -19,20 +19,20 @@ from types import GeneratorType
 
 from small_world import SmallWorld
 
-from subord.core.answers import ASKED_MAX
-from subord.core.doors import NEAR_MAX
+from subord.core.address.network import Network
+from subord.core.discovery.peer_cache import OTHERS_MAX, PEERS_MAX
+from subord.core.discovery.probe_order import NEAR_MAX
+from subord.core.discovery.prober import CALLS_MAX, DOORS_MAX, ROW
+from subord.core.downlink.listing import HIDDEN_MAX
+from subord.core.downlink.vacancies import PROMISES_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
-from subord.core.listing import HIDDEN_MAX
 from subord.core.messages import Message
-from subord.core.network import Network
 from subord.core.node import Node
-from subord.core.openings import PROMISES_MAX
-from subord.core.peers import OTHERS_MAX, PEERS_MAX
-from subord.core.refusals import REFUSALS_MAX
-from subord.core.rounds import ADVISERS_MAX
-from subord.core.settings import Settings
-from subord.core.walk import CALLS_MAX, DOORS_MAX, ROW
-from subord.wire import Fault, decode, encode
+from subord.core.state.refusals import REFUSALS_MAX
+from subord.core.state.settings import Settings
+from subord.core.uplink.answers import ASKED_MAX
+from subord.core.uplink.rounds import ADVISERS_MAX
+from subord.wire.codec import Fault, decode, encode
 from tests.fuzz import corpus
 
 TARGET = 3

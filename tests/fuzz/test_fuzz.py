@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from subord.core.messages import Message, Versions
-from subord.wire import Fault, decode, encode
+from subord.wire.codec import Fault, decode, encode
 from tests.fuzz import corpus
 from tests.fuzz.long_run import Options, options_of, run
 from tests.fuzz.measure import kept_bytes

@@ -18,7 +18,7 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from subord.core.messages import Advice, Ask, Refuse, Terms
-from subord.wire import Fault, decode, encode
+from subord.wire.codec import Fault, decode, encode
 from tests.fuzz import corpus
 
 PORT = 7117

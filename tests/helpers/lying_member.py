@@ -25,15 +25,15 @@ import msgspec
 import trio
 
 from subord import cli, daemon
-from subord.api import answers
-from subord.core import listing
+from subord.api.query import peer_answers
+from subord.core.downlink import listing
 from subord.core.messages import CHANGES_MAX, Beat, Change, Message
-from subord.runtime.asking import Question
 from subord.runtime.driver import Driver
-from subord.runtime.mail import Mail
-from subord.runtime.streams import Streams
+from subord.runtime.net.peer_query import Question
+from subord.runtime.net.streams import Streams
+from subord.runtime.net.transport import Mail
 from subord.sealing.header import What
-from subord.sealing.lives import LEAP_MS_MAX, LIFE_MAX
+from subord.sealing.incarnation import LEAP_MS_MAX, LIFE_MAX
 from subord.sealing.sealer import CHANCE_BITS, NUMBER_BYTES
 
 listing.INTERVAL_S, listing.AGAIN_S = 4.0, 1.0  # type: ignore[misc]
@@ -144,7 +144,7 @@ async def storm(mail: Mail, target: tuple[str, int]) -> None:
 def main(argv: list[str]) -> int | None:
     """As the daemon's, `run --config FILE`."""
     liar = Liar(Path(argv[-1]).parent / "lie")
-    send, run, serve, answer = Mail.send, Driver.run, Streams.serve, answers.answer
+    send, run, serve, answer = Mail.send, Driver.run, Streams.serve, peer_answers.answer
 
     async def beside(one: Any, *words: Any, other: Any) -> None:
         async with trio.open_nursery() as nursery:
@@ -162,7 +162,7 @@ def main(argv: list[str]) -> int | None:
     patched.run = lambda driver: beside(run, driver, other=liar.lie_forever)
     patched = Streams
     patched.serve = lambda streams, listening: beside(serve, streams, listening, other=liar.ask_forever)
-    patched = answers
+    patched = peer_answers
     patched.answer = answered
     return cli.main(argv)
 

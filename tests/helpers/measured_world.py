@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from small_world import SmallWorld
 
 from subord.core.events import LeaderLost, LostCause, Performance
-from subord.core.view import Position
-from subord.sim.safety import Referees
+from subord.core.state.view import Position
+from subord.sim.checkers.safety import Referees
 
 REST_S = 100.0  # longer than every rest of a search
 

@@ -60,7 +60,7 @@ class Candidate:
 
 
 def modules(top: Path) -> list[Path]:
-    return sorted(path for folder in FOLDERS for path in (top / "subord" / folder).glob("*.py"))
+    return sorted(path for folder in FOLDERS for path in (top / "subord" / folder).rglob("*.py"))
 
 
 def sampled(found: Sequence[Candidate], size: int, seed: int) -> list[Mutant]:

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from subord.core.address.network import Network
 from subord.core.events import Event, Notice
 from subord.core.messages import Message
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.core.showing import snapshot
-from subord.core.view import Place, Position, Snapshot
-from subord.sim.world import World
-from subord.wire import encode
+from subord.core.snapshots import snapshot
+from subord.core.state.settings import Settings
+from subord.core.state.view import Place, Position, Snapshot
+from subord.sim.world.world import World
+from subord.wire.codec import encode
 
 
 class SmallWorld(World):

@@ -5,11 +5,11 @@ import json
 import msgspec
 import pytest
 
-from subord import wire
+from subord.core.address.network import Network
 from subord.core.messages import Propose, Terms
-from subord.core.network import Network
-from subord.core.settings import Settings
-from subord.sim import scenario
+from subord.core.state.settings import Settings
+from subord.sim.scenario import definition
+from subord.wire import codec
 
 from .lab_helpers import netlab
 
@@ -60,15 +60,15 @@ def speech(what):
 @pytest.mark.parametrize(
     ("what", "faults"),
     [
-        ("malformed", {wire.Fault.MALFORMED}),
-        ("oversized", {wire.Fault.OVERSIZED}),
-        ("version", {wire.Fault.VERSION}),
+        ("malformed", {codec.Fault.MALFORMED}),
+        ("oversized", {codec.Fault.OVERSIZED}),
+        ("version", {codec.Fault.VERSION}),
     ],
 )
 def test_what_strangers_say_is_not_understood_for_the_right_reason(what, faults):
     make = netlab("babble").datagrams(speech(what))
     said = [make() for _ in range(500)]
-    assert {wire.decode(data) for data in said} == faults
+    assert {codec.decode(data) for data in said} == faults
     assert len({len(data) for data in said}) > 50  # of many lengths
     assert max(map(len, said)) <= 60_000
     again = netlab("babble").datagrams(speech(what))
@@ -76,7 +76,7 @@ def test_what_strangers_say_is_not_understood_for_the_right_reason(what, faults)
 
 
 def test_proposals_of_strangers_differ_in_the_fan_out_alone():
-    message = wire.decode(netlab("babble").datagrams(speech("terms"))())
+    message = codec.decode(netlab("babble").datagrams(speech("terms"))())
     assert isinstance(message, Propose)
     ours = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2))
     assert message.terms == msgspec.structs.replace(ours, fanout=3)
@@ -89,7 +89,7 @@ def test_a_speech_survives_its_way_into_the_namespace():
 
 def performances():
     report = netlab("report")
-    cluster, step = scenario.Cluster(nodes=5), scenario.Expect(within_s=1)
+    cluster, step = definition.Cluster(nodes=5), definition.Expect(within_s=1)
 
     def seen(whole_s, moved, outside, attached_s, *, never=(), faults=()):
         return report.Seen(
@@ -104,7 +104,7 @@ def performances():
 
     good = report.Performance(file="there/good.toml", title="Good", cluster=cluster, seed=1, lasted_s=9.0)
     good.acts = [
-        report.Act(number=1, at_s=0.0, step=scenario.Start(), seen=None),
+        report.Act(number=1, at_s=0.0, step=definition.Start(), seen=None),
         report.Act(number=2, at_s=0.1, step=step, seen=seen(2.5, [4, 5], [], [0.2, 0.9])),
         report.Act(number=3, at_s=4.0, step=step, seen=seen(1.0, [4], [], [0.1])),
     ]

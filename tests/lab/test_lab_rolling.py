@@ -19,9 +19,9 @@ from netlab.lab import Lab
 from releases import PREVIOUS, WHEEL
 
 import subord
-from subord.cli import client
-from subord.cli.errors import CommandError
-from subord.core.numbering import numbering
+from subord.client import daemon
+from subord.client.errors import CommandError
+from subord.core.address.numbering import numbering
 
 from .lab_helpers import run_lab
 
@@ -63,8 +63,8 @@ def events(lab: Lab, name: str) -> Iterator[dict[str, Any]]:
     return (event for event in lab.events or () if event["event"] == name)
 
 
-def ask(lab: Lab, position: int, target: str) -> client.Document:
-    return client.ask(str(lab.control_socket(position)), target)
+def ask(lab: Lab, position: int, target: str) -> daemon.Document:
+    return daemon.ask(str(lab.control_socket(position)), target)
 
 
 def versions(lab: Lab) -> dict[int, str]:

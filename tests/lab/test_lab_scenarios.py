@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from subord.sim import fit, scenario
+from subord.sim.scenario import definition, validate
 
 from .lab_helpers import REPOSITORY, SCRIPT, netlab, run_lab
 
@@ -73,11 +73,11 @@ def of(steps, cluster="nodes = 3"):
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
 def test_every_shipped_file_is_a_scenario_that_says_where_it_comes_from(file, monkeypatch):
     monkeypatch.setattr(netlab("filters"), "obstacle", lambda **_: None)
-    script = scenario.read(file.read_text())
+    script = definition.read(file.read_text())
     netlab("playable").check(script, rootless=False)
     assert script.about
-    assert isinstance(script.steps[-1], scenario.Expect)
-    assert scenario.read(scenario.write(script)) == script
+    assert isinstance(script.steps[-1], definition.Expect)
+    assert definition.read(definition.write(script)) == script
 
 
 def test_the_list_of_shipped_files_is_whole():
@@ -135,7 +135,7 @@ def test_what_the_lab_cannot_do_is_refused_before_anything_is_started(tmp_path, 
 def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
     playable = netlab("playable")
     monkeypatch.setattr(netlab("filters"), "obstacle", lambda **_: "there is none.")
-    script = scenario.read(of(steps))
+    script = definition.read(of(steps))
     if not filtered:
         playable.check(script, rootless=False)
         return
@@ -176,18 +176,18 @@ def test_a_pipe_without_writer_is_refused_and_not_waited_for(tmp_path):
 
 
 def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
-    marked = {name for name, kind in scenario.STEPS.items() if "Simulator only." in kind.__doc__}
+    marked = {name for name, kind in definition.STEPS.items() if "Simulator only." in kind.__doc__}
     refused = set()
-    for name, kind in scenario.STEPS.items():
-        given = {key: GIVEN.get(key, 1.0) for key, field in fit.fields_of(kind).items() if field.required}
+    for name, kind in definition.STEPS.items():
+        given = {key: GIVEN.get(key, 1.0) for key, field in validate.fields_of(kind).items() if field.required}
         if netlab("playable")._beyond(kind(**given)):
             refused.add(name)
     lasting = {"link", "flap", "settle", "replay", "flip", "set_back", "image", "restore"}
     lasting |= {"lie", "refit", "release", "twin", "rotate"}
     assert refused == marked == {"jump", "hangup", "perform", "dwell"} | lasting
     told = "Simulator only: all but `loss`."
-    assert told in scenario.Weather.__doc__
-    weather = scenario.Weather(loss=0.1, delay_s=1, jitter_s=1, doubled=0.1)
+    assert told in definition.Weather.__doc__
+    weather = definition.Weather(loss=0.1, delay_s=1, jitter_s=1, doubled=0.1)
     assert len(netlab("playable")._beyond(weather)) == 3
 
 

@@ -137,7 +137,7 @@ def two_forgers(letters):
 
 
 def test_ways_of_forging():
-    from subord import wire
+    from subord.wire import codec
 
     _, letters = conversation()
     forger = netlab("forging").Forger(letters, "10.0.0.1", options(), "seed")
@@ -154,7 +154,7 @@ def test_ways_of_forging():
     )
     assert made["redirected"].target != letter.target
     assert (made["reflected"].source, made["reflected"].target) == (letter.target, letter.source)
-    said = {type(wire.decode(forger.ways["clear"](letter).payload)).__name__ for _ in range(200)}
+    said = {type(codec.decode(forger.ways["clear"](letter).payload)).__name__ for _ in range(200)}
     assert said == {"Propose", "Accept", "Advice", "Back", "Meet", "Announce", "Goodbye"}
 
 
@@ -191,7 +191,7 @@ def test_sealed_datagrams_are_not_plain():
 def test_a_seal_that_only_pretends_is_found():
     """Words in the clear behind a genuine header."""
     from subord.core.messages import Back
-    from subord.wire import encode
+    from subord.wire.codec import encode
 
     _, letters = conversation()
     for clear in (encode(Back(1, 2)), letters[0].payload[32:-1] + b"?"):
@@ -281,7 +281,7 @@ def test_an_intruder_does_nothing_outside_of_a_lab():
 def test_only_words_in_the_clear_need_a_lab_without_a_key():
     from netlab.programme import speaks_in_the_clear
 
-    from subord.sim.scenario import Babble, Cluster, Scenario, Start
+    from subord.sim.scenario.definition import Babble, Cluster, Scenario, Start
 
     def script(what):
         steps = (Start(), Babble(source="1", target="2", what=what))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from subord.sim import scenario
+from subord.sim.scenario import definition
 
 from .lab_helpers import netlab
 
@@ -57,7 +57,7 @@ def watching(*told, **crew):
     """(watch, losses of leaders are told to it) on five nodes, and what was `told` after they had a tree."""
     lab = PaperLab([*FIVE, *told])
     everybody = netlab("crew").Crew(cast=(1, 2, 3, 4, 5), **{"running": {1, 2, 3, 4, 5}, **crew})
-    return netlab("watch").Watch(lab, everybody, scenario.Cluster(nodes=5)), lab
+    return netlab("watch").Watch(lab, everybody, definition.Cluster(nodes=5)), lab
 
 
 def expect(watch, moved=None, **demands):
@@ -67,7 +67,7 @@ def expect(watch, moved=None, **demands):
         watch.look()
         return condition()
 
-    return watch.expect(scenario.Expect(within_s=0, **demands), moved, no_time)
+    return watch.expect(definition.Expect(within_s=0, **demands), moved, no_time)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from subord.core.numbering import numbering
+from subord.core.address.numbering import numbering
 
 from .lab_helpers import wait_until
 

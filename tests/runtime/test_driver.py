@@ -13,17 +13,17 @@ import pytest
 import trio
 from conditions import WAIT_S_MAX, until
 
-from subord.core import showing
+from subord.core import snapshots
+from subord.core.address.network import Network
 from subord.core.events import Notice, Refused, Start
 from subord.core.messages import Accept, No, Propose, Refuse, Terms, Wish
-from subord.core.network import Network
 from subord.core.node import Node
-from subord.core.settings import Settings
+from subord.core.state.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import VERSION_ANSWERS_PER_S, Driver
-from subord.runtime.mail import Mail
-from subord.runtime.udp import UdpSocket
-from subord.wire import DATAGRAM_BYTES_MAX, HEADER, MAGIC, VERSIONS_DATAGRAM, decode, encode
+from subord.runtime.net.transport import Mail
+from subord.runtime.net.udp import UdpSocket
+from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, MAGIC, VERSIONS_DATAGRAM, decode, encode
 
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), timing_name="lab")
 TERMS = Terms.of(SETTINGS)
@@ -46,8 +46,8 @@ class Running:
 
     def state(self) -> bytes:
         """Everything it shows, but for ages and for what its own search keeps: a lone root looks around."""
-        view = msgspec.structs.replace(showing.snapshot(self.node, 0.0), since_s=0.0, tables={})
-        rows = [(r.position, r.leader, r.place, r.incarnation) for r in showing.roster(self.node, 0.0).rows]
+        view = msgspec.structs.replace(snapshots.snapshot(self.node, 0.0), since_s=0.0, tables={})
+        rows = [(r.position, r.leader, r.place, r.incarnation) for r in snapshots.roster(self.node, 0.0).rows]
         return msgspec.json.encode((view, rows, self.node.joining.peers))
 
 

@@ -1,6 +1,6 @@
 """Daemons of two releases on real sockets: each is answered in words that it knows, sealed or in the clear.
 
-The later release is pretended (subord/sim/later.py): it has a version 3 besides 1.
+The later release is pretended (subord/sim/world/later_release.py): it has a version 3 besides 1.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import trio
 from conditions import WAIT_S_MAX, until
 from ports import free_port
 
+from subord.core.address.network import Network
 from subord.core.events import Start
 from subord.core.messages import Announce, Ask, Refuse, Terms
-from subord.core.network import Network
 from subord.core.node import Node
-from subord.core.settings import Settings
+from subord.core.state.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import MISFITS_PER_S, VERSION_ANSWERS_PER_S, Driver
-from subord.runtime.mail import Mail
-from subord.runtime.udp import Datagram, UdpSocket
+from subord.runtime.net.transport import Mail
+from subord.runtime.net.udp import Datagram, UdpSocket
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Sealer
-from subord.sim.later import BOTH, LATER
-from subord.wire import MAGIC, WIRE, Wire
+from subord.sim.world.later_release import BOTH, LATER
+from subord.wire.codec import MAGIC, WIRE, Wire
 
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), fanout=2, timing_name="lab")
 TERMS = Terms.of(SETTINGS)

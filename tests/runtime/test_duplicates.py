@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subord.runtime.duplicates import ADDRESSES_MAX, APART_S_MAX, STALE_MIN, STALE_S_MIN, Duplicates
+from subord.runtime.net.duplicates import ADDRESSES_MAX, APART_S_MAX, STALE_MIN, STALE_S_MIN, Duplicates
 
 LIVES = 1_763_872_801_000, 1_763_872_861_000
 TEXT = "duplicate address: two daemons use it, started 2025-11-23 04:40:01 UTC and 2025-11-23 04:41:01 UTC"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from subord.runtime.eventlog import EventLog
+from subord.runtime.log.event_log import EventLog
 
 
 def test_one_write_per_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from subord.config_performance import Place
-from subord.runtime import fetching
-from subord.runtime.fetching import BYTES_MAX, file_text, page_text
-from subord.runtime.readings import ReadingError
+from subord.config.performance import Place
+from subord.runtime.jobs import fetching
+from subord.runtime.jobs.fetching import BYTES_MAX, file_text, page_text
+from subord.runtime.jobs.readings import ReadingError
 
 
 def reason(path: Path) -> str:

@@ -14,7 +14,7 @@ LOOK = """
 import ctypes, json, os, resource, sys
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
-from subord.runtime.guard import dump_no_core
+from subord.runtime.security.credentials import dump_no_core
 
 if os.geteuid() == 0:  # root may read every process
     os.setgroups([])

@@ -15,8 +15,8 @@ import netifaces
 import pytest
 
 import subord
-from subord.core.network import Network
-from subord.runtime.interfaces import Chosen, InterfaceError, choose, listed_addresses
+from subord.core.address.network import Network
+from subord.runtime.net.interfaces import Chosen, InterfaceError, choose, listed_addresses
 
 PACKAGE_PARENT = str(Path(subord.__file__).parents[1])
 
@@ -158,7 +158,7 @@ def test_a_labelled_address_belongs_to_its_interface(monkeypatch: pytest.MonkeyP
 
 LIST = """
 import json
-from subord.runtime.interfaces import listed_addresses
+from subord.runtime.net.interfaces import listed_addresses
 print(json.dumps({name: sorted(texts) for name, texts in listed_addresses().items()}))
 """
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 from conditions import until
 
-from subord.runtime.keeping import FILE_NAME, Keeping
+from subord.runtime.security.key_ring import FILE_NAME, Keeping
 from subord.sealing import keyfile
 from subord.sealing.keyfile import Kept
 from subord.sealing.keys import Key, Keyring, KeyringError, key_of, keyring_of, text_of

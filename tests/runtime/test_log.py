@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from full_pipe import full_pipe
 
-from subord import config
-from subord.runtime import journal, lines, scribe
-from subord.runtime.log import ASKED, Log
-from subord.runtime.scribe import TRAY_BYTES_MAX, Scribe
+from subord.config import schema
+from subord.runtime.log import formats, journal, writer
+from subord.runtime.log.logger import ASKED, Log
+from subord.runtime.log.writer import TRAY_BYTES_MAX, Scribe
 
 logger = logging.getLogger("subord")
 HEAD = ["time", "level", "node", "event", "message"]
@@ -54,32 +54,32 @@ def waited(condition: Callable[[], object]) -> bool:
 
 
 def test_json_has_the_same_keys_first_in_every_line_and_then_the_fields() -> None:
-    place = lines.as_json(made("now %(place)s of %(leader)s", PLACE, event="place"), "10.0.0.4")
+    place = formats.as_json(made("now %(place)s of %(leader)s", PLACE, event="place"), "10.0.0.4")
     assert place == (
         b'{"time": "2026-11-22T14:49:34.426Z", "level": "info", "node": "10.0.0.4", "event": "place", '
         b'"message": "now guest of 10.0.0.3", "place": "guest", "leader": "10.0.0.3", "old": null}\n'
     )
-    plain = json.loads(lines.as_json(made("stopped %s", 1, level=logging.ERROR), ""))
+    plain = json.loads(formats.as_json(made("stopped %s", 1, level=logging.ERROR), ""))
     assert list(plain) == HEAD
     assert (plain["level"], plain["node"], plain["event"], plain["message"]) == ("error", None, None, "stopped 1")
 
 
 def test_a_field_does_not_take_the_place_of_what_every_line_has() -> None:
-    line = json.loads(lines.as_json(made("%(message)s", {"message": "a", "time": 0}, event="e"), "n"))
+    line = json.loads(formats.as_json(made("%(message)s", {"message": "a", "time": 0}, event="e"), "n"))
     assert (line["message"], line["time"][:4]) == ("a", "2026")
 
 
 def test_text_has_the_time_the_level_and_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC-2")
     time.tzset()
-    line = lines.text(made("lost %s", "x", level=logging.WARNING), "10.0.0.4")
+    line = formats.text(made("lost %s", "x", level=logging.WARNING), "10.0.0.4")
     monkeypatch.undo()
     time.tzset()
     assert line == b"2026-11-22 16:49:34.426 WARNING lost x\n"
 
 
-@pytest.mark.parametrize("render", [lines.text, lines.as_json, lines.bare, lines.prioritised(lines.bare)])
-def test_no_words_of_others_make_a_line_or_steer_a_terminal(render: lines.Render) -> None:
+@pytest.mark.parametrize("render", [formats.text, formats.as_json, formats.bare, formats.prioritised(formats.bare)])
+def test_no_words_of_others_make_a_line_or_steer_a_terminal(render: formats.Render) -> None:
     line = render(made("said: %(words)s", {"words": FORGED}), "10.0.0.4").decode()
     assert line.count("\n") == 1
     assert line[:-1].isprintable()
@@ -87,7 +87,7 @@ def test_no_words_of_others_make_a_line_or_steer_a_terminal(render: lines.Render
 
 
 def test_the_journal_gets_words_priority_and_fields() -> None:
-    entry = lines.for_journal(
+    entry = formats.for_journal(
         made("bad %(reason)s", {"reason": FORGED, "old": None}, level=30, event="e"), "10.0.0.4"
     )
     assert entry.decode().splitlines() == [
@@ -101,7 +101,7 @@ def test_the_journal_gets_words_priority_and_fields() -> None:
 
 
 def test_a_huge_entry_fits_a_datagram() -> None:
-    assert len(lines.for_journal(made("state: %s", "x" * 10**6), "")) < 1.1 * journal.VALUE_CHARS_MAX
+    assert len(formats.for_journal(made("state: %s", "x" * 10**6), "")) < 1.1 * journal.VALUE_CHARS_MAX
 
 
 # -- which form -----------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def stream_of(descriptor: int) -> str:
     return f"{found.st_dev}:{found.st_ino}"
 
 
-def shown(asked: config.LogFormat, descriptor: int, environment: dict[str, str]) -> None:
+def shown(asked: schema.LogFormat, descriptor: int, environment: dict[str, str]) -> None:
     """One line and one complaint, with this descriptor as standard error."""
     with stderr_is(descriptor), Log() as log:
         log.open(asked, environment)
@@ -145,7 +145,7 @@ def shown(asked: config.LogFormat, descriptor: int, environment: dict[str, str])
     ],
 )
 def test_into_a_pipe(
-    asked: config.LogFormat, is_journal: bool, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    asked: schema.LogFormat, is_journal: bool, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(journal.Journal.__init__, "__defaults__", (str(tmp_path / "none"),))
     reader, writer = os.pipe()
@@ -215,10 +215,10 @@ def test_what_chooses_the_level_at_the_start(
     assert (log.log_level, log.source, logging.getLevelName(logger.level).lower()) == (level, source, level)
 
 
-def given(tmp_path: Path, assignments: tuple[str, ...] = ()) -> config.Config:
+def given(tmp_path: Path, assignments: tuple[str, ...] = ()) -> schema.Config:
     file = tmp_path / "subord.toml"
     file.write_text('[cluster]\nnetwork = "10.0.0.0/24"\n[node]\nlog_level = "warning"\n')
-    return config.load(str(file), assignments)
+    return schema.load(str(file), assignments)
 
 
 def test_a_variable_that_was_meant_for_others_is_named_and_ignored(tmp_path: Path, warnings: list[str]) -> None:
@@ -347,7 +347,7 @@ def test_a_pipe_that_somebody_else_made_non_blocking_loses_nothing() -> None:
     os.set_blocking(writer, False)
     told = b"".join(b"%d\n" % number for number in range(5000))
     with stderr_is(writer):
-        thread = threading.Thread(target=scribe.to_stderr, args=(told,))
+        thread = threading.Thread(target=writer.to_stderr, args=(told,))
         thread.start()
         found = b""
         while len(found) < len(told):
@@ -362,7 +362,7 @@ def test_a_closed_standard_error_is_not_the_next_file_that_is_opened(tmp_path: P
     kept = os.dup(2)
     os.close(2)
     try:
-        scribe.fill_standard_streams()
+        writer.fill_standard_streams()
         assert stat.S_ISCHR(os.fstat(2).st_mode)
         fresh = os.open(tmp_path / "precious", os.O_CREAT | os.O_WRONLY)
         assert fresh > 2

@@ -12,18 +12,18 @@ from conditions import WAIT_S_MAX, until
 from ports import free_port
 
 from subord.core.messages import Message, Stranger
-from subord.runtime import duplicates, multicast
-from subord.runtime import mail as module
 from subord.runtime.counters import Counters
-from subord.runtime.interfaces import Chosen
-from subord.runtime.mail import Mail
-from subord.runtime.multicast import GROUP_V4, Group
-from subord.runtime.udp import Datagram, UdpSocket
+from subord.runtime.net import duplicates, multicast
+from subord.runtime.net import transport as module
+from subord.runtime.net.interfaces import Chosen
+from subord.runtime.net.multicast import GROUP_V4, Group
+from subord.runtime.net.transport import Mail
+from subord.runtime.net.udp import Datagram, UdpSocket
 from subord.sealing import sealer as sealing
 from subord.sealing.header import NO_TICKET, OVERHEAD_BYTES, SEALED_BYTES_MAX, TICKET_BYTES, What
 from subord.sealing.keys import Keyring, key_of, keyring_of
 from subord.sealing.sealer import Broken, Sealer
-from subord.wire import MAGIC, Fault, decode, encode
+from subord.wire.codec import MAGIC, Fault, decode, encode
 
 ONE, TWO = (key_of(bytes([number]) * 32) for number in (1, 2))
 RING = keyring_of(ONE)

@@ -20,19 +20,19 @@ import pytest
 import trio
 
 import subord
+from subord.core.address.network import Network
 from subord.core.events import Notice, Publish, Refused, Start
 from subord.core.messages import Announce, Ask, Propose, Terms, Versions, Wish
-from subord.core.network import Network
 from subord.core.node import Node
-from subord.core.settings import Settings
-from subord.runtime import multicast
+from subord.core.state.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
-from subord.runtime.interfaces import Chosen
-from subord.runtime.mail import Mail
-from subord.runtime.multicast import GROUP_V4, Group
-from subord.runtime.udp import RECEIVED_AT_ONCE_MAX, UdpSocket
-from subord.wire import HEADER, MAGIC, encode
+from subord.runtime.net import multicast
+from subord.runtime.net.interfaces import Chosen
+from subord.runtime.net.multicast import GROUP_V4, Group
+from subord.runtime.net.transport import Mail
+from subord.runtime.net.udp import RECEIVED_AT_ONCE_MAX, UdpSocket
+from subord.wire.codec import HEADER, MAGIC, encode
 
 WAIT_S_MAX = 20.0
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), timing_name="lab")
@@ -231,10 +231,10 @@ WIRE = """
 import json, select, sys, time
 from contextlib import suppress
 from pyroute2 import IPRoute
-from subord.runtime import multicast
+from subord.runtime.net import multicast
 from subord.runtime.counters import Counters
-from subord.runtime.interfaces import Chosen
-from subord.runtime.udp import UdpSocket
+from subord.runtime.net.interfaces import Chosen
+from subord.runtime.net.udp import UdpSocket
 
 one, two, prefix = sys.argv[1:4]
 ip = IPRoute()

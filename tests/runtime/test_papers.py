@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from subord.config import NO_KEY, load
-from subord.runtime import papers as module
-from subord.runtime import proof
-from subord.runtime.guard import Guard, GuardError
-from subord.runtime.papers import PapersError, SitePapers
-from subord.runtime.tls import Papers, Secure, Tls, TlsError
+from subord.config.schema import NO_KEY, load
+from subord.runtime.security import certificates as module
+from subord.runtime.security import proof
+from subord.runtime.security.certificates import PapersError, SitePapers
+from subord.runtime.security.credentials import Guard, GuardError
+from subord.runtime.security.tls import Papers, Secure, Tls, TlsError
 from subord.sealing.keys import Keyring, keyring_of, new_key, text_of
 
 HERE = "127.0.0.1"

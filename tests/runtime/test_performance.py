@@ -11,12 +11,12 @@ import trio
 import trio.testing
 from conditions import until
 
-from subord.config import NodeConfig
-from subord.runtime import performance
+from subord.config.schema import NodeConfig
 from subord.runtime.counters import Counters
-from subord.runtime.performance import COMPLAIN_AGAIN_S, PAUSE_S_MAX, PerformanceMeter, Source
-from subord.runtime.rates import Reading
-from subord.runtime.readings import ReadingError
+from subord.runtime.jobs import meter
+from subord.runtime.jobs.meter import COMPLAIN_AGAIN_S, PAUSE_S_MAX, PerformanceMeter, Source
+from subord.runtime.jobs.rates import Reading
+from subord.runtime.jobs.readings import ReadingError
 
 HOUR_S = 3600.0
 
@@ -182,7 +182,7 @@ async def test_a_metric_of_a_page(kind: str, values: tuple[int, int], told: floa
 async def test_a_source_that_hangs_costs_one_thread_and_is_waited_for_in_vain(
     monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
-    monkeypatch.setattr(performance, "FETCH_S_MAX", 0.05)
+    monkeypatch.setattr(meter, "FETCH_S_MAX", 0.05)
     came: list[int] = []
     came_back: list[int] = []
     go = threading.Event()

@@ -14,20 +14,20 @@ import trio
 from conditions import WAIT_S_MAX, until
 from ports import free_port
 
+from subord.core.address.network import Network
 from subord.core.events import Action, Event, Measure, Measured, Wakeup
 from subord.core.messages import Message, Pong, Probe
-from subord.core.network import Network
 from subord.core.node import Node
-from subord.core.settings import Settings
-from subord.runtime import probing as module
+from subord.core.state.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
-from subord.runtime.mail import Mail
-from subord.runtime.probing import OUT_MAX, ROUND_TRIP_NS_MAX, Probing, round_trip_s, was_set
-from subord.runtime.udp import SO_TIMESTAMPNS, TIMESPEC, Datagram, UdpSocket, stamp_of
+from subord.runtime.net import probing as module
+from subord.runtime.net.probing import OUT_MAX, ROUND_TRIP_NS_MAX, Probing, round_trip_s, was_set
+from subord.runtime.net.transport import Mail
+from subord.runtime.net.udp import SO_TIMESTAMPNS, TIMESPEC, Datagram, UdpSocket, stamp_of
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Sealer
-from subord.wire import decode, encode
+from subord.wire.codec import decode, encode
 
 RING = keyring_of(key_of(bytes(32)))
 LATENCY = Settings(network=Network.parse("127.0.0.0/24"), mapping="latency", timing_name="lab")

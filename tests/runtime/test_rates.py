@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.core.classes import class_of, steady_class
-from subord.runtime.rates import PER_HOUR_MAX, PER_HOUR_MIN, Followed, Kind, Rate, Reading
+from subord.core.placement.quantize import class_of, steady_class
+from subord.runtime.jobs.rates import PER_HOUR_MAX, PER_HOUR_MIN, Followed, Kind, Rate, Reading
 
 HALF_LIFE_S = 3600.0
 LONG_S = 40 * HALF_LIFE_S

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from subord.config_performance import Selector, selector_of
-from subord.runtime.rates import Reading
-from subord.runtime.readings import LINE_CHARACTERS_MAX, SAMPLES_MAX, ReadingError, counter_of, metric_of
+from subord.config.performance import Selector, selector_of
+from subord.runtime.jobs.rates import Reading
+from subord.runtime.jobs.readings import LINE_CHARACTERS_MAX, SAMPLES_MAX, ReadingError, counter_of, metric_of
 
 PAGE = """\
 # HELP jobs_total Jobs done.

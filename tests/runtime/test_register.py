@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from subord.core.view import Place, RosterRow, RosterView, Standing
-from subord.runtime import register as module
-from subord.runtime.register import FRESH_S, HAPPENINGS_MAX, LOST_ABOVE_MAX, REMEMBER_S, SETTLE_S, Register
+from subord.core.state.view import Place, RosterRow, RosterView, Standing
+from subord.runtime.state import history as module
+from subord.runtime.state.history import FRESH_S, HAPPENINGS_MAX, LOST_ABOVE_MAX, REMEMBER_S, SETTLE_S, Register
 
 WALL = 1_000_000.0
 TREE = {1: None, 2: 1, 3: 1, 4: 2, 5: 2}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from subord.runtime.repeats import ALIKE_MAX, DEBUG_MAX, REPEAT_S, SUBJECTS_MAX, Repeats
+from subord.runtime.log.dedup import ALIKE_MAX, DEBUG_MAX, REPEAT_S, SUBJECTS_MAX, Repeats
 
 LOST = "lost the subordinate %s (%s)"
 

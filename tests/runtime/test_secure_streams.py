@@ -13,14 +13,14 @@ import trio
 from conditions import WAIT_S_MAX, until
 from ports import free_port
 
-from subord.runtime import streams as module
-from subord.runtime import tls as papers
-from subord.runtime.asking import AskFailure, Question
 from subord.runtime.counters import Counters
-from subord.runtime.frames import Frames, frame
-from subord.runtime.keeping import Keeping
-from subord.runtime.streams import Opening, Streams
-from subord.runtime.tls import Tls, papers_of
+from subord.runtime.net import streams as module
+from subord.runtime.net.frames import Frames, frame
+from subord.runtime.net.peer_query import AskFailure, Question
+from subord.runtime.net.streams import Opening, Streams
+from subord.runtime.security import tls as papers
+from subord.runtime.security.key_ring import Keeping
+from subord.runtime.security.tls import Tls, papers_of
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of, text_of
 from subord.sealing.rotation import install, remove, use
 

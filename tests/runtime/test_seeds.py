@@ -9,9 +9,9 @@ import pytest
 import trio
 import trio.testing
 
-from subord.core.network import Network
-from subord.resolving import ResolveError, addresses_of
-from subord.runtime.seeds import ADDRESSES_PER_NAME_MAX, LOOKUP_S_MAX, SeedList
+from subord.config.resolve import ResolveError, addresses_of
+from subord.core.address.network import Network
+from subord.runtime.net.seeds import ADDRESSES_PER_NAME_MAX, LOOKUP_S_MAX, SeedList
 
 OWN = 9
 UNKNOWN = "name or service not known"

@@ -15,7 +15,7 @@ import pytest
 
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
-from subord.runtime.store import FILE_NAME, Store
+from subord.runtime.state.store import FILE_NAME, Store
 
 TERMS = Terms("10.0.0.0/24", 8, 8, "ip", "complete", "lan")
 SAVED = Neighbourhood(1_700_000_000_000, 1, (1, 2, 3), standing=130)

@@ -23,13 +23,13 @@ import trio
 from conditions import WAIT_S_MAX, until
 
 import subord
-from subord.core.network import Network
-from subord.runtime import streams as module
-from subord.runtime.asking import TOPICS, TOPICS_OF_0_1, AskFailure, Question, Topic, understood
+from subord.core.address.network import Network
 from subord.runtime.counters import Counters
-from subord.runtime.frames import frame
-from subord.runtime.places import PLACES_MAX
-from subord.runtime.streams import Opening, Streams, streams_allowed
+from subord.runtime.net import streams as module
+from subord.runtime.net.answer_places import PLACES_MAX
+from subord.runtime.net.frames import frame
+from subord.runtime.net.peer_query import TOPICS, TOPICS_OF_0_1, AskFailure, Question, Topic, understood
+from subord.runtime.net.streams import Opening, Streams, streams_allowed
 
 pytestmark = pytest.mark.slow
 
@@ -121,9 +121,9 @@ async def is_closed(sock: socket.socket) -> bool:
 HOLDER = """
 import socket, sys, trio
 from subord.runtime.counters import Counters
-from subord.runtime.frames import frame
-from subord.runtime.places import PLACES_MAX
-from subord.runtime.streams import Streams
+from subord.runtime.net.frames import frame
+from subord.runtime.net.answer_places import PLACES_MAX
+from subord.runtime.net.streams import Streams
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 async def nothing(_):
     return b""
@@ -250,7 +250,7 @@ async def test_a_thousand_edges_leave_nothing_behind() -> None:
 VANISHED = """
 import json, socket, trio
 from pyroute2 import IPRoute
-from subord.runtime import streams as module
+from subord.runtime.net import streams as module
 from subord.runtime.counters import Counters
 module.KEEPALIVE_S = 1
 ip = IPRoute()

@@ -12,16 +12,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from subord.core.address.network import Network
 from subord.core.events import Healed, LeaderLost, Notice, PlaceChanged, Refused, SlowAnswers, SubordinateLost
-from subord.core.network import Network
-from subord.core.phases import Phase
-from subord.core.settings import Settings
-from subord.core.view import Place
+from subord.core.state.phases import Phase
+from subord.core.state.settings import Settings
+from subord.core.state.view import Place
 from subord.runtime.counters import Counters
-from subord.runtime.eventlog import EventLog
-from subord.runtime.repeats import Repeats
+from subord.runtime.log.dedup import Repeats
+from subord.runtime.log.event_log import EventLog
+from subord.runtime.log.notices import Teller
 from subord.runtime.systemd import Systemd
-from subord.runtime.telling import Teller
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
 HOME = PlaceChanged(Place.HOME, 2, None, 0, "its computed leader")

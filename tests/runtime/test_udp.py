@@ -17,11 +17,11 @@ import trio
 
 import subord
 from subord.runtime.counters import Counters
-from subord.runtime.udp import RECEIVED_AT_ONCE_MAX, BindError, UdpSocket
+from subord.runtime.net.udp import RECEIVED_AT_ONCE_MAX, BindError, UdpSocket
 from subord.sealing.header import SEALED_BYTES_MAX
 from subord.sealing.keys import keyring_of, new_key
 from subord.sealing.sealer import Broken, Sealer
-from subord.wire import DATAGRAM_BYTES_MAX, Fault, decode
+from subord.wire.codec import DATAGRAM_BYTES_MAX, Fault, decode
 
 WAIT_S_MAX = 10.0
 
@@ -93,7 +93,7 @@ DUPLICATE_ADDRESS_CHECK = """
 import errno, json, socket, time
 from pyroute2 import IPRoute
 from subord.runtime.counters import Counters
-from subord.runtime.udp import BindError, UdpSocket
+from subord.runtime.net.udp import BindError, UdpSocket
 
 ip = IPRoute()
 ip.link("add", ifname="v0", kind="veth", peer="v1")

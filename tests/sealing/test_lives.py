@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from subord.sealing.header import What
+from subord.sealing.incarnation import CLOCK_MS_MAX, CLOCK_MS_MIN, LEAP_MS_MAX, LIFE_MAX, next_life
 from subord.sealing.keys import key_of, keyring_of
-from subord.sealing.lives import CLOCK_MS_MAX, CLOCK_MS_MIN, LEAP_MS_MAX, LIFE_MAX, next_life
 from subord.sealing.sealer import CHANCE_BITS, FORGET_S, Broken, End, Opened, Sealer, boot_of
 
 A, B, LIAR = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("10.0.0.3", 7117)

@@ -9,7 +9,7 @@ import pytest
 from subord.sealing.header import HEADER_BYTES, TICKET_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
 from subord.sealing.sealer import CHALLENGES_OF_ONE_PER_S, CHALLENGES_PER_S, VAIN_MAX, Broken, End, Opened, Sealer
-from subord.wire import DATAGRAM_BYTES_MAX
+from subord.wire.codec import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
 NOW = 100.0

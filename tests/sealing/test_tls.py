@@ -7,7 +7,7 @@ import socket
 import pytest
 import trio
 
-from subord.runtime.tls import Papers, Tls, TlsError, papers_of
+from subord.runtime.security.tls import Papers, Tls, TlsError, papers_of
 from subord.sealing.authority import authority_of
 from subord.sealing.keys import Keyring, key_of, keyring_of
 

@@ -11,19 +11,20 @@ import msgspec
 import pytest
 
 from subord.cli import main
-from subord.core.mapping import Mapping
-from subord.core.network import Network
-from subord.core.settings import MappingName, Settings
-from subord.core.slots import Granted, Slots
-from subord.core.view import Place
-from subord.sim import campaign, scenario
-from subord.sim.aim import Aim
-from subord.sim.checker import Violation
-from subord.sim.draw import draw
-from subord.sim.kinds import USUAL
-from subord.sim.liveness import demand_healing
-from subord.sim.scenario import read, write
-from subord.sim.world import World
+from subord.core.address.network import Network
+from subord.core.downlink.slots import Granted, Slots
+from subord.core.placement.mapping import Mapping
+from subord.core.state.settings import MappingName, Settings
+from subord.core.state.view import Place
+from subord.sim import campaign
+from subord.sim.checkers.checker import Violation
+from subord.sim.checkers.liveness import demand_healing
+from subord.sim.draw.aim import Aim
+from subord.sim.draw.kinds import USUAL
+from subord.sim.draw.seed import draw
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import read, write
+from subord.sim.world.world import World
 
 SEEDS = range(200)
 FIRST = range(60)  # of them, in the first tier of tests
@@ -95,7 +96,7 @@ def test_seeds_differ_and_repeat(mapping: MappingName) -> None:
 @pytest.mark.parametrize("mapping", ["performance", "latency"])
 def test_with_another_mapping_the_same_storm_blows_and_what_is_measured_changes_besides(mapping: MappingName) -> None:
     """So a seed that fails by one mapping can be compared with the others."""
-    kinds = {"performance": scenario.Perform, "latency": scenario.Dwell}
+    kinds = {"performance": definition.Perform, "latency": definition.Dwell}
     for seed in SEEDS:
         plain, measured = draw(seed), draw(seed, mapping)
         assert measured.cluster == msgspec.structs.replace(plain.cluster, mapping=mapping)
@@ -153,7 +154,7 @@ def test_an_aim_decides_what_it_names_and_the_seed_the_rest() -> None:
     for seed in SEEDS:
         drawn = draw(seed, "ip", aim)
         assert (drawn.cluster.fanout, drawn.cluster.guest_slots) == (8, 1)
-        assert 20 <= len(scenario.positions_of(drawn.cluster)) <= 30
+        assert 20 <= len(definition.positions_of(drawn.cluster)) <= 30
         kinds = {step.__struct_config__.tag for step in drawn.steps}
         assert kinds <= {"leave", "cut", "start", "resume", "mend", "pass"}
     assert len({write(draw(seed, "ip", aim)) for seed in SEEDS}) == len(SEEDS)

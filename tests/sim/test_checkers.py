@@ -10,25 +10,27 @@ import msgspec
 import pytest
 
 from subord import sim
+from subord.core.address.network import Network
+from subord.core.downlink.reports import Reports
+from subord.core.downlink.slots import Subordinate
+from subord.core.downlink.subordinates import Leading
 from subord.core.events import Wakeup
-from subord.core.joining import Joining
-from subord.core.leading import Leading
 from subord.core.messages import AGE_S_MAX, Beat, Change, Guidance
-from subord.core.network import Network
-from subord.core.reports import Reports
-from subord.core.rising import Rising
-from subord.core.settings import LAN, Settings
-from subord.core.slots import Subordinate
-from subord.sim import campaign, limits, scenario
-from subord.sim.checker import Violation
-from subord.sim.liveness import demand_healing
-from subord.sim.order import LowerRanksLead
-from subord.sim.passing_on import is_readable
-from subord.sim.prints import Print
-from subord.sim.safety import Referees
-from subord.sim.scenario import Cluster, Scenario, read
-from subord.sim.world import World
-from subord.wire import encode
+from subord.core.placement.rank_change import Rising
+from subord.core.state.settings import LAN, Settings
+from subord.core.uplink.joining import Joining
+from subord.sim import campaign
+from subord.sim.checkers import limits
+from subord.sim.checkers.checker import Violation
+from subord.sim.checkers.fingerprints import Print
+from subord.sim.checkers.liveness import demand_healing
+from subord.sim.checkers.order import LowerRanksLead
+from subord.sim.checkers.passing_on import is_readable
+from subord.sim.checkers.safety import Referees
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Cluster, Scenario, read
+from subord.sim.world.world import World
+from subord.wire.codec import encode
 
 CHECKERS = (
     "checker",
@@ -86,13 +88,13 @@ def test_s11_a_branch_that_vanishes_from_the_roster_for_a_moment_is_found(monkey
     def begins_anew(known: Subordinate, *_: object) -> bool:
         return known.position == 2 and next(beats) % 5 == 4
 
-    monkeypatch.setattr("subord.core.agreement.rows_differ", begins_anew)
-    steps = (scenario.Start(), scenario.Pass(s=60))
+    monkeypatch.setattr("subord.core.downlink.agreement.rows_differ", begins_anew)
+    steps = (definition.Start(), definition.Pass(s=60))
     large = Scenario(title="a large branch", cluster=Cluster(nodes=100, fanout=2, timing="lab"), steps=steps)
     assert campaign.try_script(large, 1).broken == ""
     # So what is not repeated in the first beat is swept.
     take = Reports.take
-    monkeypatch.setattr("subord.core.agreement.counts_differ", lambda *_: False)
+    monkeypatch.setattr("subord.core.downlink.agreement.counts_differ", lambda *_: False)
     monkeypatch.setattr(Subordinate, "is_settled", lambda *_: True)
     monkeypatch.setattr(
         Reports,
@@ -200,7 +202,7 @@ def test_s13_what_was_accepted_is_passed_on_and_read() -> None:
 
 
 def test_s13_a_row_that_nobody_could_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("subord.core.roster.AGE_S_MAX", AGE_S_MAX << 1)
+    monkeypatch.setattr("subord.core.state.roster.AGE_S_MAX", AGE_S_MAX << 1)
     with pytest.raises(Violation, match=r"S13 at .* 2 cannot pass on after 1 s"):
         told_of_an_old_row()
 

@@ -37,7 +37,8 @@ def test_a_seed_gives_one_trace_in_every_process(seed: int) -> None:
 def test_hashes_do_differ_between_these_processes() -> None:
     """Or the test above would say nothing."""
     program = (
-        "from subord.core.view import Place; print(hash('subord'), hash(Place.ROOT), list({'a', 'b', 'c', 'd'}))"
+        "from subord.core.state.view import Place;"
+        " print(hash('subord'), hash(Place.ROOT), list({'a', 'b', 'c', 'd'}))"
     )
     told = {
         subprocess.run(

@@ -8,9 +8,9 @@ from math import floor, log2
 import msgspec
 import pytest
 
-from subord.core.network import NetworkError
+from subord.core.address.network import NetworkError
 from subord.sim import growth
-from subord.sim.checker import Violation
+from subord.sim.checkers.checker import Violation
 from subord.sim.growth import Start, depth_min, measure
 
 pytestmark = pytest.mark.slow

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from subord.sim import campaign, scenario
-from subord.sim.aim import Aim
-from subord.sim.draw import draw
-from subord.sim.kinds import BY_NAME, CLUSTERS, KINDS, LARGER, USUAL, kinds_of
-from subord.sim.scenario import Scenario, positions_of, read, write
+from subord.sim import campaign
+from subord.sim.draw.aim import Aim
+from subord.sim.draw.kinds import BY_NAME, CLUSTERS, KINDS, LARGER, USUAL, kinds_of
+from subord.sim.draw.seed import draw
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Scenario, positions_of, read, write
 
 SEEDS = range(200)
 FEW = range(2)
@@ -46,11 +47,11 @@ def test_many_and_exodus_strike_a_fifth_to_all() -> None:
     for script in drawn("many"):
         nodes = len(positions_of(script.cluster))
         for step in script.steps:
-            if isinstance(step, scenario.Kill | scenario.Vanish | scenario.Reuse | scenario.Pause):
-                struck = scenario.select(step.nodes, script.cluster, among=positions_of(script.cluster))
+            if isinstance(step, definition.Kill | definition.Vanish | definition.Reuse | definition.Pause):
+                struck = definition.select(step.nodes, script.cluster, among=positions_of(script.cluster))
                 shares.add(round(len(struck) / nodes, 1))
     assert {0.2, 1.0} <= shares
-    leaves = [step for script in drawn("exodus") for step in script.steps if isinstance(step, scenario.Leave)]
+    leaves = [step for script in drawn("exodus") for step in script.steps if isinstance(step, definition.Leave)]
     assert any("," in leave.nodes for leave in leaves)
 
 
@@ -58,19 +59,19 @@ def test_a_rack_is_a_row_of_neighbours() -> None:
     for script in drawn("rack"):
         cast = positions_of(script.cluster)
         for step in script.steps:
-            if isinstance(step, scenario.Vanish | scenario.Kill | scenario.Cut):
-                struck = scenario.select(step.nodes, script.cluster, among=cast)
+            if isinstance(step, definition.Vanish | definition.Kill | definition.Cut):
+                struck = definition.select(step.nodes, script.cluster, among=cast)
                 at = cast.index(struck[0])
                 assert struck == cast[at : at + len(struck)]
 
 
 def test_power_is_cut_everywhere_and_comes_back() -> None:
     steps = [step for script in drawn("power") for step in script.steps]
-    cuts = [at for at, step in enumerate(steps) if isinstance(step, scenario.Vanish)]
+    cuts = [at for at, step in enumerate(steps) if isinstance(step, definition.Vanish)]
     assert cuts
     for at in cuts:
-        assert steps[at] == scenario.Vanish(nodes="all")
-        assert isinstance(steps[at + 2], scenario.Start)
+        assert steps[at] == definition.Vanish(nodes="all")
+        assert isinstance(steps[at + 2], definition.Start)
 
 
 def test_a_rolling_restart_stops_one_after_the_other() -> None:
@@ -78,7 +79,7 @@ def test_a_rolling_restart_stops_one_after_the_other() -> None:
         step.nodes
         for script in drawn("rolling")
         for step in script.steps
-        if isinstance(step, scenario.Leave | scenario.Kill)
+        if isinstance(step, definition.Leave | definition.Kill)
     ]
     assert stopped
     assert all(nodes.isdigit() for nodes in stopped)

@@ -8,13 +8,13 @@ import pytest
 
 from subord.core.events import Performance, Received
 from subord.core.messages import Echo, Stranger
-from subord.sim.checker import Violation
-from subord.sim.lasting import Flip, Link, Replay
-from subord.sim.play import Play
-from subord.sim.scenario import read
-from subord.sim.transit import Transit, flipped
-from subord.sim.world import WAITING_MAX
-from subord.wire import Fault, decode, encode
+from subord.sim.checkers.checker import Violation
+from subord.sim.player import Play
+from subord.sim.scenario.definition import read
+from subord.sim.scenario.lasting import Flip, Link, Replay
+from subord.sim.world.transit import Transit, flipped
+from subord.sim.world.world import WAITING_MAX
+from subord.wire.codec import Fault, decode, encode
 
 SHORT, LONG = bytes(100), bytes(1000)
 

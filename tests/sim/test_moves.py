@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from subord.sim import moves
-from subord.sim.checker import Violation
+from subord.sim.checkers.checker import Violation
 from subord.sim.growth import depth_min
 from subord.sim.moves import LAYOUTS, ORDERS, SIZE, Case, Layout, Order, Town, churn, happen, positions_of
 

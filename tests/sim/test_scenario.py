@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from subord.cli import main, simulate
-from subord.sim import scenario
-from subord.sim.checker import Violation
-from subord.sim.play import Play
-from subord.sim.scenario import Cluster, ScenarioError, folded, read, select, write
+from subord.sim.checkers.checker import Violation
+from subord.sim.player import Play
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Cluster, ScenarioError, folded, read, select, write
 
 SHIPPED = sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml"))
 assert SHIPPED, "the scenarios of the lab are gone"
@@ -176,7 +176,7 @@ def test_selectors_of_a_sparse_cluster() -> None:
 
 
 def test_every_number_of_a_seed_may_stand_in_a_file() -> None:
-    assert simulate.NUMBER_MAX == scenario.SEED_MAX
+    assert simulate.NUMBER_MAX == definition.SEED_MAX
 
 
 @pytest.mark.slow

@@ -10,15 +10,15 @@ import pytest
 from subord.core.messages import Announce, Ask, Terms
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Broken, Sealer
-from subord.sim import sealed
-from subord.sim.checker import Violation
-from subord.sim.liveness import complaint
-from subord.sim.play import Play
-from subord.sim.rings import Rings
-from subord.sim.scenario import ScenarioError, read
-from subord.sim.sealed import PORT, Seals
-from subord.sim.transit import flipped
-from subord.wire import encode
+from subord.sim.checkers.checker import Violation
+from subord.sim.checkers.liveness import complaint
+from subord.sim.player import Play
+from subord.sim.scenario.definition import ScenarioError, read
+from subord.sim.world import sealed
+from subord.sim.world.rings import Rings
+from subord.sim.world.sealed import PORT, Seals
+from subord.sim.world.transit import flipped
+from subord.wire.codec import encode
 
 START = '{ do = "start" }, { do = "pass", s = 20 }'
 WAIT = 'do = "pass", s = 10'

@@ -8,12 +8,12 @@ from typing import get_args
 import pytest
 
 from subord.core.messages import Beat, Change, Terms
-from subord.sim.lasting import LieName
-from subord.sim.later import LATER
-from subord.sim.lies import wire_of
-from subord.sim.play import Play
-from subord.sim.scenario import read
-from subord.wire import Fault, decode
+from subord.sim.player import Play
+from subord.sim.scenario.definition import read
+from subord.sim.scenario.lasting import LieName
+from subord.sim.world.later_release import LATER
+from subord.sim.world.lies import wire_of
+from subord.wire.codec import Fault, decode
 
 START = '{ do = "start" }, { do = "pass", s = 20 }'
 

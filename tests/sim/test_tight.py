@@ -5,15 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from subord.core import bettering
-from subord.core.network import Network
-from subord.core.settings import MappingName, Settings
-from subord.sim import campaign, tight
-from subord.sim.checker import Violation
-from subord.sim.liveness import Healed
-from subord.sim.play import Play
-from subord.sim.scenario import Perform, read
-from subord.sim.tight import BOUNDS, Bounds, Start, Used
+from subord.core.address.network import Network
+from subord.core.placement import optimizer
+from subord.core.state.settings import MappingName, Settings
+from subord.sim import campaign
+from subord.sim.checkers import tight
+from subord.sim.checkers.checker import Violation
+from subord.sim.checkers.liveness import Healed
+from subord.sim.checkers.tight import BOUNDS, Bounds, Start, Used
+from subord.sim.player import Play
+from subord.sim.scenario.definition import Perform, read
 
 FROM_BEHIND = """
 title = "Guests come, the highest ranks first"
@@ -139,7 +140,7 @@ def test_a_root_that_has_become_the_best_since_the_last_fault_is_no_orphan() -> 
 @pytest.mark.slow
 def test_l10_guests_that_stay_deep_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert campaign.try_script(read(FROM_BEHIND), 1).broken == ""
-    monkeypatch.setattr(bettering, "better_place", lambda *_: None)
+    monkeypatch.setattr(optimizer, "better_place", lambda *_: None)
     assert campaign.try_script(read(FROM_BEHIND), 1).broken == "L10"
 
 

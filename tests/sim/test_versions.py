@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 from small_world import SmallWorld
 
-from subord.core.dialects import TELL_S
 from subord.core.messages import Message, Versions
-from subord.core.view import Position
-from subord.sim.draw import draw
-from subord.sim.later import BOTH, LATER, ONLY_LATER
-from subord.sim.play import Play
-from subord.wire import WIRE, Wire
+from subord.core.state.view import Position
+from subord.sim.draw.seed import draw
+from subord.sim.player import Play
+from subord.sim.world.later_release import BOTH, LATER, ONLY_LATER
+from subord.wire.codec import WIRE, Wire
+from subord.wire.versions import TELL_S
 
 pytestmark = pytest.mark.slow
 

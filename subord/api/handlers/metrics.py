@@ -1,0 +1,231 @@
+"""The tally sheet in the language of Prometheus.
+
+Intuition: the daemon keeps strokes on paper; only when the inspector comes are they copied into his form.
+Nothing is kept here between two scrapes, so the form cannot disagree with the paper and costs nothing
+while nobody looks.
+
+Names and units follow https://prometheus.io/docs/practices/naming/: seconds and bytes, counters end in
+`_total`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from subord import __version__
+from subord.api.models.ranking import leader_round_trip_s, measures
+from subord.api.node_api import Shown
+from subord.core.state.view import Place, Snapshot
+from subord.runtime.counters import Counters, Histogram
+
+REFUSED_LATELY_S = 300.0
+"""A refusal that was not repeated for so long is over; two that do not fit meet again within a minute or two."""
+
+
+def node_registry(shown: Shown) -> CollectorRegistry:
+    """A registry of this node alone, so that several nodes in one process (tests) do not meet."""
+    registry = CollectorRegistry()
+    registry.register(_Node(shown))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def page(registry: CollectorRegistry) -> bytes:
+    """What Prometheus reads, in the text format of http/scrape.py's content type."""
+    return generate_latest(registry)
+
+
+class _Node(Collector):
+    """Reads the node at the moment of the scrape."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def describe(self) -> Iterable[Metric]:
+        return ()  # else registering would read the node, which may not have started
+
+    def collect(self) -> Iterator[Metric]:
+        view = self._shown.snapshot()
+        yield _build()
+        yield from self._place(view)
+        yield from _gauges(view, self._shown.settings.fanout)
+        yield _subordinates(view)
+        yield _refusals(view)
+        yield _tables({**view.tables, **self._shown.counters.tables()})
+        yield from _seal(self._shown)
+        yield from _ranking(view)
+        yield from _performance(self._shown)
+        yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
+        yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
+        yield from _counted(self._shown.counters)
+        yield _by("log_lines", "Lines of the log, by what became of them", "fate", Counter(self._shown.log.counts))
+        yield from _timed(self._shown.counters)
+
+    def _place(self, view: Snapshot) -> Iterator[Metric]:
+        leader = InfoMetricFamily("subord_leader", "Address of the leader; absent while there is none")
+        if view.leader is not None:
+            leader.add_metric((), {"leader": self._shown.settings.network.address_text_of(view.leader)})
+        yield leader
+        is_root = view.place is Place.ROOT
+        yield _gauge("is_root", "1 if this node is the root of what it can see, else 0", is_root)
+
+
+def _build() -> Metric:
+    build = InfoMetricFamily("subord_build", "Version of the daemon")
+    build.add_metric((), {"version": __version__})
+    return build
+
+
+def _gauges(view: Snapshot, fanout: int) -> Iterator[Metric]:
+    yield _gauge("level", "Computed level of the position, 0 for the top", view.level)
+    yield _gauge("real_level", "Edges between this node and the root", len(view.path))
+    yield _gauge("offset", "Computed offset within the level, from 0", view.offset)
+    yield _gauge("position", "Position in the network, from 1", view.position)
+    yield _gauge("fanout", "Configured fan-out: home slots of each node", fanout)
+    yield _gauge("subtree_nodes", "Live nodes of the subtree, this one included", view.subtree_nodes)
+    yield _gauge(
+        "subtree_not_home_nodes",
+        "Nodes of the subtree that are not at home: the distance from the computed tree",
+        view.subtree_not_home,
+    )
+
+
+def _subordinates(view: Snapshot) -> Metric:
+    family = GaugeMetricFamily("subord_subordinates", "Subordinates of this node, by place", labels=("place",))
+    places = Counter(edge.place for edge in view.subordinates)
+    for place in (Place.HOME, Place.GUEST):
+        family.add_metric((place.value,), places[place])
+    return family
+
+
+def _refusals(view: Snapshot) -> Metric:
+    text = (
+        f"Addresses with other settings that were met in the last {REFUSED_LATELY_S / 60:g} minutes, by who refuses"
+    )
+    family = GaugeMetricFamily("subord_refusals", text, labels=("by",))
+    lately = Counter(refusal.by for refusal in view.refusals if refusal.ago_s <= REFUSED_LATELY_S)
+    for side in ("us", "them"):
+        family.add_metric((side,), lately[side])
+    return family
+
+
+def _seal(shown: Shown) -> Iterator[Metric]:
+    ring = None if shown.keeping is None else shown.keeping.ring
+    yield _gauge(
+        "sealed", "1 if datagrams are sealed and streams are TLS, 0 if anybody can take part", ring is not None
+    )
+    keys = InfoMetricFamily("subord_key", "Name of the primary key; absent when nothing is sealed")
+    if ring is not None:
+        keys.add_metric((), {"primary": ring.primary.name})
+        yield _gauge("keys", "Keys that this node understands", len(ring.keys))
+        yield _gauge("key_ring_revision", "Grows with every change of the key ring", ring.revision)
+        is_saved = shown.keeping is not None and shown.keeping.is_saved
+        yield _gauge("key_ring_saved", "1 if a restart would find this key ring, 0 if it is only in memory", is_saved)
+    yield keys
+
+
+def _ranking(view: Snapshot) -> Iterator[Metric]:
+    if not measures(view.ranking):
+        return
+    away = GaugeMetricFamily(
+        "subord_leader_round_trip_seconds",
+        "Round trip to the leader in seconds, the least of some; absent while not measured",
+    )
+    away_s = leader_round_trip_s(view.ranking, view.leader)
+    if away_s is not None:
+        away.add_metric((), away_s)
+    yield away
+    yield _gauge(
+        "performance_class",
+        "Class of this node's performance, two a doubling; 0: not known",
+        view.ranking.performance_class,
+    )
+    yield _gauge(
+        "standing_class", "Class by which this node ranks; 0: after all that are known", view.ranking.standing_class
+    )
+    yield _count("ranking_moves", "Moves for a better rank or a nearer leader", view.ranking.moves)
+    yield _count("ranking_moves_held", "Such moves not made: too many in an hour", view.ranking.moves_held)
+
+
+def _performance(shown: Shown) -> Iterator[Metric]:
+    jobs_per_hour = shown.performance.jobs_per_hour
+    text = "Smoothed performance of this node in jobs an hour; absent while it is unknown"
+    yield GaugeMetricFamily("subord_performance_jobs_per_hour", text, value=jobs_per_hour)
+    yield _count("jobs_done", "Jobs that `subord job-done` reported, by weight", shown.counters.jobs_done)
+    yield _by(
+        "performance_readings_failed",
+        "Times that a file or page of jobs could not be read, by reason",
+        "reason",
+        shown.counters.readings_failed,
+    )
+
+
+def _tables(tables: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(
+        "subord_table_entries", "Entries of each table, all of them bounded", labels=("table",)
+    )
+    for table, size in tables.items():
+        family.add_metric((table,), size)
+    return family
+
+
+def _counted(counters: Counters) -> Iterator[Metric]:
+    yield _by_direction(
+        "messages", "Datagrams by message type and direction", counters.messages_sent, counters.messages_received
+    )
+    yield _by_direction(
+        "bytes", "UDP payload in bytes by message type and direction", counters.bytes_sent, counters.bytes_received
+    )
+    yield _by("input_dropped", "Input thrown away, by reason", "reason", counters.dropped)
+    yield _by("send_errors", "Datagrams the kernel did not take, by errno name", "errno", counters.send_errors)
+
+
+def _timed(counters: Counters) -> Iterator[Metric]:
+    yield _histogram("round_trip", "Seconds from a beat to its answer", counters.round_trip)
+    yield _histogram(
+        "detection", "Seconds from the last sign of life of a lost leader to giving it up", counters.detection
+    )
+    yield _histogram("healing", "Seconds from giving a leader up to having the next", counters.healing)
+    yield _histogram("event_loop_lag", "Seconds by which the daemon's own alarm rang late", counters.loop_lag)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"subord_{name}", text, value=float(value))
+
+
+def _count(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"subord_{name}", text, value=value)
+
+
+def _by(name: str, text: str, label: str, counts: Counter[str]) -> Metric:
+    family = CounterMetricFamily(f"subord_{name}", text, labels=(label,))
+    for value, count in sorted(counts.items()):
+        family.add_metric((value,), count)
+    return family
+
+
+def _by_direction(name: str, text: str, sent: Counter[str], received: Counter[str]) -> Metric:
+    family = CounterMetricFamily(f"subord_{name}", text, labels=("type", "direction"))
+    for direction, counts in (("sent", sent), ("received", received)):
+        for kind, count in sorted(counts.items()):
+            family.add_metric((kind, direction), count)
+    return family
+
+
+def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
+    bounds: Sequence[str] = (*map(str, histogram.bounds_s), "+Inf")
+    buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
+    return HistogramMetricFamily(f"subord_{name}_seconds", text, buckets=buckets, sum_value=histogram.sum_s)

@@ -1,0 +1,309 @@
+"""HTTP for small answers: one request, one answer, goodbye; and for news that go on until the reader leaves.
+
+Intuition: a counter where everybody asks one question and leaves. Who dawdles is sent away, who brings
+a lorry is turned back at the door, and when the room is full the others wait outside.
+
+h11 (RFC 9112) and trio instead of a web server: a lab runs hundreds of daemons on one machine, and this
+costs a third of the memory per daemon (figures in docs/architecture.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from urllib.parse import parse_qsl, urlsplit
+
+import h11
+import msgspec
+import trio
+
+from subord.api.http.host_check import SENTENCE
+
+HEADER_BYTES_MAX = 8192
+REQUEST_S_MAX = 5.0
+"""From the accepted connection to the complete request."""
+ANSWER_S_MAX = 10.0
+"""To make the answer and hand it to the kernel: a reader that stops reading is dropped."""
+ANSWERED_MAX = 16
+"""Answered at the same time per socket; others wait for their turn."""
+READERS_MAX = 8
+"""Of those, how many may be readers of news; the next is told to come back."""
+WAITING_MAX = 64
+"""Who have not asked yet, or wait for their turn; when one more comes, who has waited longest is sent away."""
+READ_BYTES = 4096
+PATH_TOLD_MAX = 100
+_CREDENTIALS = struct.Struct("=iII")  # struct ucred
+_Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+JSON = "application/json"
+logger = logging.getLogger("subord")
+
+
+class Response(msgspec.Struct, frozen=True):
+    """What a handler answers."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = JSON
+    allow: str = ""
+    """The methods that would have been right (RFC 9110, 15.5.6)."""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Send = Callable[[bytes], Awaitable[None]]
+
+
+class News(msgspec.Struct, frozen=True):
+    """An answer without an end: `tell` is given what sends one piece, and goes on until it is cancelled."""
+
+    tell: Callable[[Send], Awaitable[None]]
+    content_type: str = "text/event-stream"
+
+
+class Error(msgspec.Struct, frozen=True):
+    """Body of every answer that is no success: one plain sentence."""
+
+    error: str
+
+
+Query = Mapping[str, str]
+Handler = Callable[[Query], Awaitable[Response | News]]
+App = Mapping[str, Handler]
+"""Handlers of GET by exact path. The header `Last-Event-ID` (HTML, server-sent events) is `since` in the query."""
+
+
+class _Room:
+    """Who is in, of one socket: waiting or being answered. Silent ones are pushed out by those who come later."""
+
+    def __init__(self) -> None:
+        self.turns = trio.Semaphore(ANSWERED_MAX)
+        self.readers = trio.Semaphore(READERS_MAX)
+        self._waiting: dict[trio.CancelScope, None] = {}
+
+    @contextmanager
+    def waiting(self) -> Iterator[trio.CancelScope]:
+        """The scope of one who waits; cancelled when time is up, or the place is needed."""
+        if len(self._waiting) >= WAITING_MAX:
+            longest = next(iter(self._waiting))
+            del self._waiting[longest]
+            longest.cancel()
+        with trio.move_on_after(REQUEST_S_MAX) as scope:
+            self._waiting[scope] = None
+            try:
+                yield scope
+            finally:
+                self._waiting.pop(scope, None)
+
+
+def failure(status: int, sentence: str) -> Response:
+    """An answer that says in one sentence what went wrong."""
+    return Response(msgspec.json.encode(Error(sentence)), status)
+
+
+def is_owner(stream: trio.SocketStream) -> bool:
+    """Whether it is root or our own user at the other end of a Unix socket (unix(7): SO_PEERCRED)."""
+    _, uid, _ = _CREDENTIALS.unpack(
+        stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
+    return uid in (0, os.geteuid())
+
+
+async def serve(
+    app: App,
+    sock: socket.socket,
+    *,
+    changes: App | None = None,
+    tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+    is_our_host: Callable[[str], bool] = lambda _: True,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Answer GET requests on a listening stream socket, until cancelled; then the socket is closed.
+
+    `changes` are handlers of POST, for `is_owner` alone: the socket must be a Unix socket. `tls` is called for each
+    connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A handler that raises
+    is a bug, which the log tells; it ends nobody else's answer.
+    """
+    sock.setblocking(False)
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    room = _Room()
+
+    async def attend(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):  # the client went away in the middle
+            await _Visit(_secured(stream, tls()), room, is_our_host).attend(app, changes or {})
+
+    task_status.started()  # the socket listens already
+    await trio.serve_listeners(attend, [listener])
+
+
+async def _made(handler: Handler, query: Query, path: str) -> Response | News:
+    try:
+        return await handler(query)
+    except Exception:
+        logger.exception("answering %s failed; this is a mistake in subord", path[:PATH_TOLD_MAX])
+        return failure(500, "this is a mistake in subord, and the log of the daemon says more")
+
+
+def _announces_body(request: h11.Request) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")
+        for name, value in request.headers
+    )
+
+
+def _secured(stream: trio.SocketStream, context: ssl.SSLContext | None) -> _Stream:
+    return stream if context is None else trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+
+
+class _Visit:
+    """One connection: reads one request, writes one answer."""
+
+    def __init__(self, stream: _Stream, room: _Room, is_our_host: Callable[[str], bool]) -> None:
+        self._stream = stream
+        self._is_our_host = is_our_host
+        self._room = room
+        self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES_MAX)
+        self._request: h11.Request | None = None
+
+    async def attend(self, app: App, changes: App) -> None:
+        asked: h11.Request | Response | None = None
+        has_turn = False
+        with self._room.waiting():
+            asked = await self._read()
+            if asked is not None:
+                await self._room.turns.acquire()
+                has_turn = True
+        if not has_turn or asked is None:
+            return
+        try:
+            news: News | None = None
+            with trio.move_on_after(ANSWER_S_MAX):
+                answer = asked if isinstance(asked, Response) else await self._answer(asked, app, changes)
+                if isinstance(answer, Response):
+                    await self._write(answer)
+                else:
+                    news = answer
+            if news is not None:
+                await self._tell(news)
+        finally:
+            self._room.turns.release()
+
+    async def _read(self) -> h11.Request | Response | None:
+        """The request, or the refusal of one that is malformed, too large or has a body; None if nobody asked."""
+        while True:
+            try:
+                event = self._connection.next_event()
+            except h11.RemoteProtocolError as error:
+                return failure(error.error_status_hint, "this is no HTTP request that we understand")
+            if event is h11.NEED_DATA:
+                self._connection.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
+            elif isinstance(event, h11.Request):
+                self._request = event
+                if _announces_body(event):
+                    return failure(413, "a request with a body is not served here")
+            else:
+                return self._request if isinstance(event, h11.EndOfMessage) else None
+
+    async def _tell(self, news: News) -> None:
+        """Until the reader leaves, or stops reading: then it is dropped, as everybody else."""
+        try:
+            self._room.readers.acquire_nowait()
+        except trio.WouldBlock:
+            with trio.move_on_after(ANSWER_S_MAX):
+                await self._write(failure(503, f"{READERS_MAX} read the news already: try again later"))
+            return
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._await_end, nursery.cancel_scope)
+                await self._say(news, nursery.cancel_scope)
+        finally:
+            self._room.readers.release()
+
+    async def _say(self, news: News, reading: trio.CancelScope) -> None:
+        """Whatever ends it, nothing is raised out of the nursery."""
+
+        async def send(piece: bytes) -> None:
+            try:
+                with trio.fail_after(ANSWER_S_MAX):
+                    await self._send(h11.Data(data=piece))
+            except (trio.BrokenResourceError, trio.TooSlowError):
+                reading.cancel()
+                await trio.lowlevel.checkpoint_if_cancelled()
+
+        headers = [
+            ("content-type", news.content_type),
+            ("cache-control", "no-store"),
+            ("connection", "close"),
+            ("x-content-type-options", "nosniff"),
+            ("x-accel-buffering", "no"),  # a proxy in between must not collect them
+        ]
+        try:
+            with trio.fail_after(ANSWER_S_MAX):
+                await self._send(h11.Response(status_code=200, headers=headers))
+            await news.tell(send)
+        except (trio.BrokenResourceError, trio.TooSlowError):
+            pass
+        except Exception:
+            logger.exception("telling the news failed; this is a mistake in subord")
+        reading.cancel()
+
+    async def _await_end(self, reading: trio.CancelScope) -> None:
+        """Nothing is expected of a reader but that it leaves."""
+        with suppress(trio.BrokenResourceError):
+            while await self._stream.receive_some(READ_BYTES):
+                pass
+        reading.cancel()
+
+    async def _write(self, response: Response) -> None:
+        headers = [
+            ("content-type", response.content_type),
+            ("content-length", str(len(response.body))),
+            ("cache-control", "no-store"),
+            ("connection", "close"),
+            ("x-content-type-options", "nosniff"),
+            *response.headers,
+        ]
+        if response.allow:
+            headers.append(("allow", response.allow))
+        events: list[h11.Event] = [h11.Response(status_code=response.status, headers=headers)]
+        # The answer to HEAD has no body (RFC 9110, 9.3.2), and h11 holds us to it.
+        if self._request is None or self._request.method != b"HEAD":
+            events.append(h11.Data(data=response.body))
+        await self._send(*events, h11.EndOfMessage())
+
+    async def _send(self, *events: h11.Event) -> None:
+        await self._stream.send_all(b"".join(self._connection.send(event) or b"" for event in events))
+
+    async def _answer(self, request: h11.Request, app: App, changes: App) -> Response | News:
+        try:
+            target = urlsplit(request.target.decode("ascii"))
+            query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=8))
+            last = next((value for name, value in request.headers if name == b"last-event-id"), None)
+            if last is not None:
+                query["since"] = last.decode("ascii")  # a browser that comes back repeats its first address
+            host = target.netloc or next((value for name, value in request.headers if name == b"host"), b"").decode(
+                "ascii"
+            )
+        except ValueError:
+            return failure(400, "the address of the request is malformed")
+        if host and not self._is_our_host(host):
+            return failure(421, SENTENCE)
+        here = {name: each[target.path] for name, each in (("GET", app), ("POST", changes)) if target.path in each}
+        if not here:
+            return failure(404, f"there is nothing here; served: {', '.join(sorted({*app, *changes}))}")
+        method = request.method.decode("ascii", "replace")
+        asked = "GET" if method == "HEAD" else method  # without the body, see `_write`
+        if asked not in here:
+            allowed = " and ".join(here)
+            return msgspec.structs.replace(failure(405, f"only {allowed} is served here"), allow=", ".join(here))
+        if method == "POST" and not self._is_owner():
+            return failure(403, "only root and the daemon's own user may change something: nothing was changed")
+        answer = await _made(here[asked], query, target.path)
+        is_endless = method == "HEAD" and isinstance(answer, News)
+        return Response(b"", content_type=answer.content_type) if is_endless else answer
+
+    def _is_owner(self) -> bool:
+        return isinstance(self._stream, trio.SocketStream) and is_owner(self._stream)

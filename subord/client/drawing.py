@@ -1,0 +1,178 @@
+"""Drawing a tree on a terminal, in a pipe, or for Graphviz.
+
+Intuition: an organisation chart typed on a typewriter. Each line repeats, to the left of its node, the
+strokes of the branches that still have somebody further down.
+
+A picture is lines of (text, style) pieces; whether a style becomes a colour is decided at the very end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from subord.client.daemon import Document
+from subord.client.ranking import of_row
+from subord.client.text import age, count, printable
+
+Piece = tuple[str, str]
+Line = list[Piece]
+
+STROKES = ("├─ ", "└─ ", "│  ", "   ")
+STROKES_ASCII = ("|- ", "`- ", "|  ", "   ")
+
+ROOT_STYLE = "bold green"
+STROKE_STYLE = "dim"
+MARK_STYLES = {"guest": "yellow", "missing": "bold red", "stale": "magenta", "held": "cyan", "gone": "red"}
+NOTE_STYLE = "yellow"
+NUMBER_STYLE = "dim"
+DOT_COLOURS = {"guest": "orange", "missing": "red", "stale": "purple", "held": "blue", "gone": "gray"}
+
+
+def picture(
+    tree: Document,
+    rows: Sequence[Document],
+    depth_max: int | None,
+    strokes: Sequence[str],
+    shows: tuple[str, ...] = (),
+) -> list[Line]:
+    """The summary, the note if any, and one line a node.
+
+    `rows` is the part of `tree["rows"]` to draw (depth first, whole branches); rows more than
+    `depth_max` below its first are counted instead of drawn. `shows`: numbers beside each node (ranking.py).
+    """
+    lines: list[Line] = [[(summary(tree), "bold")]]
+    if tree["note"]:
+        lines.append([(f"incomplete: {printable(tree['note'])}", NOTE_STYLE)])
+    lines += branches(rows, depth_max, strokes, shows)
+    return lines
+
+
+def summary(tree: Document) -> str:
+    """One line: "11 nodes, depth 3, all at home, root 10.0.0.1"."""
+    nodes, at_home = tree["nodes"], tree["at_home"]
+    parts = [count(nodes, "node")]
+    parts += [f"{tree[standing]} {standing}" for standing in ("missing", "stale", "held") if tree[standing]]
+    parts.append(f"depth {tree['depth']}")
+    parts.append("all at home" if at_home == nodes else f"{at_home} at home, {count(nodes - at_home, 'guest')}")
+    roots = [row["address"] for row in tree["rows"] if row["place"] == "root"]
+    parts.append(f"{'roots' if len(roots) > 1 else 'root'} {' '.join(roots) or 'not known'}")
+    return ", ".join(parts)
+
+
+def branches(
+    rows: Sequence[Document], depth_max: int | None, strokes: Sequence[str], shows: tuple[str, ...] = ()
+) -> Iterator[Line]:
+    """One line a node, with the strokes that join it to its leader."""
+    if not rows:
+        return
+    tee, corner, through, blank = strokes
+    base = rows[0]["real_level"]
+    shown = [row for row in rows if depth_max is None or row["real_level"] - base <= depth_max]
+    below = _hidden_below(rows, base, depth_max)
+    last = _is_last(shown)
+    prefix: list[str] = []
+    for index, row in enumerate(shown):
+        depth = row["real_level"] - base
+        del prefix[max(depth - 1, 0) :]
+        line: Line = []
+        if depth:
+            line.append(("".join(prefix) + (corner if last[index] else tee), STROKE_STYLE))
+            prefix.append(blank if last[index] else through)
+        yield line + _node(row, below.get(row["address"], 0), shows)
+
+
+def colourless(lines: Iterable[Line]) -> str:
+    """The plain text of a picture."""
+    return "".join("".join(text for text, _ in line) + "\n" for line in lines)
+
+
+def show(lines: list[Line], out: TextIO, *, is_plain: bool = False) -> None:
+    """Print a picture: coloured on a terminal that wants colours, else or if `is_plain` without colours."""
+    if is_plain or not wants_colour(out):
+        out.write(colourless(lines))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text("\n").join(Text.assemble(*line) for line in lines)
+    Console(file=out, highlight=False).print(text, soft_wrap=True)
+
+
+def wants_colour(out: TextIO) -> bool:
+    """A terminal that can show colours, unless NO_COLOR (https://no-color.org) is set and not empty."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def strokes_for(out: TextIO) -> Sequence[str]:
+    """Line-drawing characters if `out` can carry them, else ASCII."""
+    try:
+        "".join(STROKES).encode(out.encoding or sys.getdefaultencoding())
+    except (UnicodeEncodeError, LookupError):
+        return STROKES_ASCII
+    return STROKES
+
+
+def dot(rows: Sequence[Document], shows: tuple[str, ...] = ()) -> str:
+    """The rows as a Graphviz digraph, arrows from leader to subordinate."""
+    lines = ["digraph subord {", "  node [shape=box];"]
+    present = {row["address"] for row in rows}
+    for row in rows:
+        marks = _marks(row)
+        label = "\\n".join([row["address"], *of_row(row, shows), *marks])
+        colour = next((colour for mark in reversed(marks) if (colour := DOT_COLOURS.get(mark.split()[0]))), "black")
+        lines.append(f'  "{row["address"]}" [label="{label}", color={colour}];')
+    lines += [
+        f'  "{row["leader"]}" -> "{row["address"]}";' for row in rows if row["leader"] in present and not row["apart"]
+    ]
+    return "\n".join([*lines, "}"])
+
+
+def _node(row: Document, hidden: int, shows: tuple[str, ...]) -> Line:
+    line: Line = [(row["address"], ROOT_STYLE if row["place"] == "root" else "")]
+    line += [(f"  {number}", NUMBER_STYLE) for number in of_row(row, shows)]
+    line += [(f"  {mark}", MARK_STYLES.get(mark.partition(" ")[0], NOTE_STYLE)) for mark in _marks(row)]
+    if hidden:
+        line.append((f"  ({hidden} below)", STROKE_STYLE))
+    return line
+
+
+def _marks(row: Document) -> list[str]:
+    """The words beside a node: only what is out of the ordinary."""
+    marks = [row["place"]] if row["place"] == "guest" else []
+    if row["standing"] == "gone":
+        marks.append("gone" if row["since_s"] is None else f"gone for {age(row['since_s'])}")
+    elif row["standing"] != "live":
+        marks.append(row["standing"])
+    if row["apart"]:
+        marks.append(f"({row['apart']})")
+    return marks
+
+
+def _hidden_below(rows: Sequence[Document], base: int, depth_max: int | None) -> dict[str, int]:
+    """How many rows stand, undrawn, below each of the lowest drawn ones."""
+    counts: dict[str, int] = {}
+    if depth_max is None:
+        return counts
+    above = ""
+    for row in rows:
+        if row["real_level"] - base <= depth_max:
+            above = row["address"]
+        else:
+            counts[above] = counts.get(above, 0) + 1
+    return counts
+
+
+def _is_last(rows: Sequence[Document]) -> list[bool]:
+    """Whether each row is the last subordinate of its leader. One pass from the end."""
+    last = [False] * len(rows)
+    continued: list[bool] = []  # by depth: somebody further down stands there, under the same leader
+    for index in range(len(rows) - 1, -1, -1):
+        depth = rows[index]["real_level"]
+        continued += [False] * (depth + 1 - len(continued))
+        del continued[depth + 1 :]
+        last[index] = not continued[depth]
+        continued[depth] = True
+    return last

@@ -1,0 +1,65 @@
+"""The problems of a cluster as lines of text, from the document `/v1/errors`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from subord.client.daemon import Document
+from subord.client.drawing import MARK_STYLES, NOTE_STYLE, Line
+from subord.client.folding import folded, in_order, in_short
+from subord.client.text import age, count, printable
+
+STYLES = {
+    "duplicate": "bold red",
+    "refused": "bold red",
+    "silent": "magenta",
+    "missing": "bold red",
+    "gone": "bold red",
+    "lost": "yellow",
+}
+
+
+def is_well(found: Document) -> bool:
+    """Nothing is wrong, and everybody said so."""
+    return bool(found["complete"]) and not (found["problems"] or found["silent_nodes"] or found["older_nodes"])
+
+
+def lines(found: Document, *, is_full: bool = False) -> list[Line]:
+    """For people: a summary, what it lacks, one line a trouble."""
+    result: list[Line] = [[(summary(found), "bold")]]
+    if found["note"]:
+        result.append([(f"incomplete: {printable(found['note'])}", NOTE_STYLE)])
+    return result + list(troubles(found, is_full=is_full))
+
+
+def summary(found: Document) -> str:
+    """One line: "11 nodes answered, 2 troubles"."""
+    troubles = len(found["problems"]) + found["more"] + bool(found["silent_nodes"])
+    return f"{count(found['nodes'], 'node')} answered, {count(troubles, 'trouble') if troubles else 'no troubles'}"
+
+
+def troubles(found: Document, *, is_full: bool = False) -> Iterator[Line]:
+    """One line a trouble: who, and what."""
+    for each in found["problems"]:
+        ago = "" if each["ago_s"] is None else f" (last {age(each['ago_s'])} ago)"
+        style = STYLES.get(each["kind"], NOTE_STYLE)
+        yield _line(each["addresses"], each["nodes"], f"{printable(each['text'])}{ago}", style, is_full)
+    if found["silent_nodes"]:
+        below = found["silent_nodes"] - len(found["silent"])
+        text = "no answer" + (f"; {below} below could not be asked" if below > 0 else "")
+        yield _line(found["silent"], len(found["silent"]), text, MARK_STYLES["stale"], is_full)
+    if found["older_nodes"]:
+        below = found["older_nodes"] - len(found["older"])
+        text = "older daemon: not asked" + (f", nor {below} below" if below > 0 else "")
+        yield _line(found["older"], len(found["older"]), text, NOTE_STYLE, is_full)
+    if found["more"]:
+        yield [(f"and {found['more']} more troubles, for which there was no room", NOTE_STYLE)]
+
+
+def _line(addresses: list[str], nodes: int, text: str, style: str, is_full: bool) -> Line:
+    if not is_full:
+        who = in_short(addresses, total=nodes)
+    else:
+        more = nodes - len(addresses)
+        who = folded(sorted(addresses, key=in_order)) + (f" and {more} more" if more > 0 else "")
+    return [(who, ""), (": ", ""), (text, style)]

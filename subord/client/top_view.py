@@ -1,0 +1,101 @@
+"""A cluster at a glance: one screen of text made of what the daemon said. Pure; top.py asks and shows.
+
+Intuition: the front page of a newspaper. How we are, what is wrong, what is new; and what does not fit is left out
+from the bottom of each column.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from subord.client import drawing, problem_lines
+from subord.client.change_line import change_line
+from subord.client.daemon import Document
+from subord.client.drawing import NOTE_STYLE, Line
+from subord.client.text import age, count, printable
+
+MINUTES: Final = 30
+LEADERS_MAX: Final = 5
+BAR_MAX: Final = 30
+BARS: Final = " ▁▂▃▄▅▆▇█"
+BARS_ASCII: Final = " .:-=+*#@"
+HEAD_STYLE: Final = "bold cyan"
+
+
+class Seen(NamedTuple):
+    """The last answers, None: none yet; and the lines about questions that are not answered just now."""
+
+    tree: Document | None
+    errors: Document | None
+    changes: Document | None
+    errors_ago_s: float
+    failures: Sequence[str]
+
+
+def page(seen: Seen, height: int, wall: float, *, is_ascii: bool = False) -> list[Line]:
+    """At most `height` lines; `wall` is the time, in seconds since 1970."""
+    lines: list[Line] = []
+    if seen.tree is not None:
+        lines.append([(drawing.summary(seen.tree), "bold")])
+        if seen.tree["note"]:
+            lines.append([(f"incomplete: {printable(seen.tree['note'])}", NOTE_STYLE)])
+    lines += [[(printable(failure), "bold red")] for failure in seen.failures]
+    columns = [_troubles(seen), _changes(seen, wall, is_ascii=is_ascii), _leaders(seen, is_ascii=is_ascii)]
+    for column, room in zip(columns, _rooms(height - len(lines), [len(column) for column in columns]), strict=True):
+        if room > 1:
+            lines += [[], *column[: room - 1]]
+    return lines[:height]
+
+
+def _rooms(height: int, wanted: list[int]) -> list[int]:
+    """Lines for each column, with an empty one before it: what one does not need is for the next."""
+    rooms = []
+    for number, lines in enumerate(wanted):
+        share = height // (len(wanted) - number)
+        rooms.append(min(lines + 1, max(share, 0)))
+        height -= rooms[-1]
+    return rooms
+
+
+def _troubles(seen: Seen) -> list[Line]:
+    if seen.errors is None:
+        return [[("troubles: not asked yet", HEAD_STYLE)]]
+    head: Line = [(f"{problem_lines.summary(seen.errors)}", HEAD_STYLE), (f"  {age(seen.errors_ago_s)} ago", "dim")]
+    note = seen.errors["note"]
+    if note and (seen.tree is None or not seen.tree["note"]):
+        head.append((f"  incomplete: {printable(note)}", NOTE_STYLE))
+    return [head, *([("  ", ""), *line] for line in problem_lines.troubles(seen.errors))]
+
+
+def _changes(seen: Seen, wall: float, *, is_ascii: bool) -> list[Line]:
+    changes = [] if seen.changes is None else seen.changes["changes"]
+    ago = [int((wall - each["wall"]) // 60) for each in changes]
+    by_minute = Counter(minute for minute in ago if minute < MINUTES)
+    bars = spark([by_minute[minute] for minute in reversed(range(MINUTES))], BARS_ASCII if is_ascii else BARS)
+    text = f"{count(by_minute.total(), 'change')} in {MINUTES} min"
+    return [
+        [(text, HEAD_STYLE), (f"  |{bars}|", "")],
+        *([("  ", ""), *change_line(each)] for each in reversed(changes)),
+    ]
+
+
+def spark(numbers: Sequence[int], bars: str = BARS) -> str:
+    """One character a number, the highest for the largest; whatever is not zero is seen."""
+    top, steps = max([*numbers, 1]), len(bars) - 1
+    return "".join(bars[0 if number <= 0 else max(1, round(number * steps / top))] for number in numbers)
+
+
+def _leaders(seen: Seen, *, is_ascii: bool) -> list[Line]:
+    """Those with the most subordinates."""
+    rows = [] if seen.tree is None else seen.tree["rows"]
+    led = Counter(row["leader"] for row in rows if row["leader"] is not None and row["standing"] in {"live", "held"})
+    first = sorted(led.items(), key=lambda pair: -pair[1])[:LEADERS_MAX]  # else in the order of the tree
+    widths = max((len(address) for address, _ in first), default=0), max((len(str(n)) for _, n in first), default=0)
+    scale = max([1.0, *(number / BAR_MAX for _, number in first)])
+    lines: list[Line] = [[("most subordinates", HEAD_STYLE)]] if first else []
+    for address, number in first:
+        bar = ("#" if is_ascii else "█") * max(1, int(number / scale))
+        lines.append([(f"  {address:{widths[0]}}  {number:{widths[1]}}  ", ""), (bar, "green")])
+    return lines

@@ -1,0 +1,28 @@
+"""What a node says of itself: the row that it reports to its leader (protocol section 5)."""
+
+from __future__ import annotations
+
+from subord.core.messages import Change
+from subord.core.state.context import Context
+from subord.core.state.view import Place
+from subord.core.uplink.leader import Leader
+
+PLACE_CODES = {Place.ROOT: 0, Place.HOME: 1, Place.GUEST: 2}
+
+
+def own_row(
+    context: Context, leader: Leader | None, place: Place | None, *, moves: int, placed_at: float, round_trip: int
+) -> Change:
+    """What a node says of itself."""
+    return Change(
+        context.position,
+        leader.position if leader else 0,
+        PLACE_CODES[place or Place.ROOT] if leader else 0,
+        context.incarnation,
+        moves,
+        int(context.now - placed_at),
+        False,
+        context.performance,
+        context.mapping.standings.own,
+        round_trip,
+    )

@@ -1,0 +1,439 @@
+"""My subordinates: whom I take, what I tell them, and whether they are still there.
+
+Intuition: an innkeeper. Guests knock (propose), call in from the road (beat) and leave (goodbye). The
+book of rooms is slots.py, the list of everybody who lives on these floors is state/roster.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from math import inf
+from typing import assert_never
+
+import msgspec
+
+from subord.core.downlink import agreement
+from subord.core.downlink.reports import Reports
+from subord.core.downlink.slots import Granted, Slots, Subordinate
+from subord.core.downlink.vacancies import Openings
+from subord.core.events import Dropped, LostCause, SubordinateLost
+from subord.core.messages import (
+    ALTERNATES_MAX,
+    HINTS_MAX,
+    PATH_POSITIONS_MAX,
+    RETRY_MS_MAX,
+    Accept,
+    Advice,
+    Ask,
+    Back,
+    Beat,
+    Change,
+    Echo,
+    Goodbye,
+    Guidance,
+    Guide,
+    No,
+    Propose,
+    Refuse,
+    Stranger,
+    Why,
+)
+from subord.core.pacing.coalescer import Bulletin
+from subord.core.pacing.token_bucket import Admission
+from subord.core.placement.depth_rule import GAIN_MIN
+from subord.core.state.context import Context
+from subord.core.state.roster import GUEST, OWN, Roster
+from subord.core.state.view import Place, Position
+from subord.core.timers import Alarm
+from subord.core.uplink.leader import NO_GUIDANCE, Following
+
+LED_MAX = 8  # remembered for the next start
+WORDS = {
+    No.FULL: "no free slot",
+    No.RANK: "only a lower rank may lead",
+    No.TERMS: "settings differ",
+    No.BUSY: "too many questions this second",
+    No.LEAVING: "about to leave",
+}
+
+
+class Leading:
+    """The downward edges of one node."""
+
+    def __init__(self, context: Context, roster: Roster, following: Following) -> None:
+        self._context = context
+        self._roster = roster
+        self._following = following
+        self.slots = Slots(context.position, context.mapping, context.settings.guest_places)
+        self.openings = Openings(context, roster)
+        self.reports = Reports(context, roster, following)
+        self.led: deque[Position] = deque(maxlen=LED_MAX)  # whom we accepted, the last ones; also those who left
+        self.adrift = False  # we have lost our leader, or somebody above has
+        self.leaving = False
+        self._guidance = NO_GUIDANCE
+        self._bulletin = Bulletin(context)
+        self._admission = Admission(context.timing.admissions_per_s, context.now)
+
+    def admits(self) -> bool:
+        """May one more question be answered this second?"""
+        return self._admission.admit(self._context.now)
+
+    # -- questions --------------------------------------------------------------------------------------
+
+    def on_propose(self, source: Position, propose: Propose) -> None:
+        """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
+        if not self.admits():
+            self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
+            return
+        known = self.slots.taken.get(source)
+        if known is not None and propose.incarnation < known.incarnation:
+            # Its predecessor, or itself with its clock behind: then it comes again until the other is given up.
+            self._context.note(Dropped("older_incarnation"))
+            self._refuse(source, propose.exchange, No.BUSY, RETRY_MS_MAX)
+            return
+        if self.slots.is_older(source, propose.incarnation, propose.exchange, self._context.now):
+            self._context.note(Dropped("older_proposal"))
+            return
+        verdict = (
+            No.LEAVING
+            if self.leaving
+            else self.slots.judge(source, propose.wish, propose.nodes, self._roster.below, propose.standing)
+        )
+        match verdict:
+            case Granted() if self._might_close_a_circle(source):
+                self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
+            case Granted():
+                if verdict.evicted is not None:
+                    self._evict(verdict.evicted, displacer=source)
+                self._take(source, propose, verdict.place)
+            case No():
+                self._refuse(source, propose.exchange, verdict, standing=propose.standing)
+            case _:
+                assert_never(verdict)
+
+    def _might_close_a_circle(self, source: Position) -> bool:
+        """By performance a node that stands above us, by what we know, or our leader may have sunk meanwhile."""
+        is_new = source not in self.slots.taken and self._context.mapping.by_performance
+        return source in self._following.path or (is_new and self._following.is_in_doubt)
+
+    def _take(self, source: Position, propose: Propose, place: Place) -> None:
+        context = self._context
+        known = self.slots.taken.get(source)
+        if known is None or (known.incarnation, known.exchange) != (propose.incarnation, propose.exchange):
+            if source not in self.led:
+                self.led.append(source)
+            self._roster.doubt(source)
+            self.reports.proving.begin(source)
+            self._roster.retract(OWN, source, context.now)  # it is missing no longer
+            self.slots.taken[source] = Subordinate(
+                position=source,
+                place=place,
+                incarnation=propose.incarnation,
+                exchange=propose.exchange,
+                since=known.since if known is not None else context.now,
+                session_at=context.now,
+                advanced_at=context.now,
+                heard_at=context.now,
+                due_at=context.now + min(context.slowness.answer_s, context.timing.beat_interval_s),
+                number=propose.exchange,  # beats from before the proposal are of the old session
+                standing=propose.standing,
+            )
+            code = 1 if place is Place.HOME else 2
+            change = Change(source, context.position, code, propose.incarnation, 0, 0, standing=propose.standing)
+            if not self._roster.is_live(source) or not self._roster.is_claimed(source, source):
+                # Its former leader may say that it has gone before its first beat comes.
+                self._roster.state(source, change, context.now)
+            self._watch()
+        context.send(source, Accept(context.incarnation, propose.exchange, self.guidance()))
+
+    def _refuse(self, source: Position, exchange: int, no: No, retry_ms: int = 0, standing: int = 0) -> None:
+        context = self._context
+        context.send(
+            source,
+            Refuse(
+                context.incarnation,
+                exchange,
+                no,
+                WORDS[no],
+                retry_ms,
+                () if no is No.BUSY else self.hints(source, standing),
+                self.slots.highest_guest,
+                context.mapping.standings.own,
+            ),
+        )
+
+    def _later_ms(self) -> int:
+        """When to come again: not all at once."""
+        return self._context.chance.randint(RETRY_MS_MAX // 4, RETRY_MS_MAX)
+
+    def on_ask(self, source: Position, ask: Ask, lowest: Position, *, settled: bool) -> None:
+        """Give advice: is there room here, who is root (or is the `lowest` known), where would `source` stand best?
+
+        Who has no place yet offers none: if all did who have just started, each would follow its neighbour in a row.
+        """
+        context, above = self._context, self._following.path
+        root = above[0] if above else lowest
+        if ask.asker and not self.admits():
+            context.note(Dropped("errand_busy"))  # nobody may use us as an echo
+            return
+        if not settled:
+            standings = context.mapping.standings
+            unsettled = Advice(context.incarnation, ask.exchange, room=False, root=root, hints=(), highest_guest=0)
+            context.send(
+                source,
+                msgspec.structs.replace(unsettled, standing=standings.own, root_standing=standings.of(root)),
+            )
+            return
+        if not ask.asker and not self.admits():
+            self._refuse(source, ask.exchange, No.BUSY, self._later_ms())
+            return
+        mapping = context.mapping
+        places = self.openings.suggest(
+            source,
+            len(above),
+            HINTS_MAX - 2,
+            promise=not ask.asker,
+            standing=ask.standing,
+            performance=ask.performance,
+        )
+        # Only who has nobody above knows how many rank below the asker, and so where it belongs.
+        wanted = 0 if above else places.wanted
+        level = self.openings.level_of(source)
+        swap = places.swap
+        if not (mapping.by_performance or places.is_gain(level) or above):
+            swap = self.openings.swap(source, level - GAIN_MIN)
+        context.send(
+            source,
+            Advice(
+                context.incarnation,
+                ask.exchange,
+                not self.leaving and self.slots.has_room_for(source, ask.standing),
+                root,
+                self._with_path(places.hints or self._giving_way(source)),
+                self.slots.highest_guest,
+                places.levels,
+                wanted,
+                swap,
+                self.openings.level_of(swap) if swap else 0,
+                mapping.standings.own,
+                mapping.standings.of(root),
+                self.openings.some_for(source) if mapping.by_latency and not above else (),
+            ),
+        )
+
+    def hints(self, node: Position, standing: int = 0) -> tuple[Position, ...]:
+        """Live positions other than us that may have room for `node`, best first; our root among them."""
+        places = self.openings.suggest(node, len(self._following.path), HINTS_MAX - 2, standing=standing)
+        others = [p for p in places.hints if p != self._context.position]
+        return self._with_path(others or self._giving_way(node))
+
+    def _with_path(self, hints: Iterable[Position]) -> tuple[Position, ...]:
+        """The root knows all places. Our leader is named only while no root is known to live: each leader of a full
+        branch would name its own, and an asker would visit them one by one."""
+        path, leader = self._following.path, self._following.leader
+        is_cut_off = leader is not None and leader.guidance.adrift
+        return tuple(dict.fromkeys((*hints, *path[:1], *(path[-1:] if is_cut_off else ()))))
+
+    def _giving_way(self, node: Position) -> tuple[Position, ...]:
+        """No room anywhere below us: who must make room."""
+        leader = self.openings.giving_way(node)
+        return (leader,) if leader else ()
+
+    # -- beats --------------------------------------------------------------------------------------------
+
+    def on_beat(self, source: Position, beat: Beat) -> None:
+        """Answer every beat; take its changes in order. Strangers are told to propose again."""
+        context = self._context
+        known = self.slots.taken.get(source)
+        if known is None or beat.leader_incarnation != context.incarnation or beat.incarnation > known.incarnation:
+            context.send(source, Stranger(context.incarnation, beat.number))
+            return
+        if beat.incarnation < known.incarnation:
+            context.note(Dropped("older_incarnation"))
+            context.send(source, Stranger(context.incarnation, beat.number))
+            return
+        known.heard_at = context.now
+        known.due_at = context.now + beat.next_ms / 1000
+        known.cut = known.spared = False
+        if agreement.out_of_step(known, beat, context.now, context.timing.beat_interval_s):
+            self._begin_anew(source, beat, "out_of_step")
+            return
+        if beat.number > known.number:
+            known.number = beat.number
+            self.reports.take(known, beat)
+            if self.reports.differ(known, beat):
+                self._begin_anew(source, beat, "rows_differ")
+                return
+        guidance = self.guidance()
+        news = guidance if agreement.guidance_differs(beat, guidance) else None
+        context.send(source, Echo(context.incarnation, beat.number, news))
+
+    def _begin_anew(self, source: Position, beat: Beat, reason: str) -> None:
+        """As a stranger the subordinate proposes again, and reports everything."""
+        self._context.note(Dropped(reason))
+        self._context.send(source, Stranger(self._context.incarnation, beat.number))
+
+    def on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
+        """A subordinate leaves us; or somebody takes leave of us who believes that we still follow it."""
+        if goodbye.why in (Why.LEAVING, Why.DISPLACED):
+            if self.admits():
+                self._context.send(source, Goodbye(self._context.incarnation, Why.MOVED))
+            return
+        known = self.slots.taken.get(source)
+        if known is None:
+            return
+        if goodbye.incarnation != known.incarnation:
+            self._context.note(Dropped("older_incarnation"))
+            return
+        self._release(source)
+
+    def forget(self, above: Iterable[Position]) -> None:
+        """These stand above us: whoever of them we still list has left us, and its goodbye was lost."""
+        for position in above:
+            if position in self.slots.taken:
+                self._release(position)
+
+    def _release(self, position: Position) -> None:
+        self.slots.release(position, self._context.now)
+        self.reports.proving.forget(position)
+        self._roster.drop(position, self._context.now)
+
+    def _evict(self, guest: Position, displacer: Position) -> None:
+        """The displacer ranks below the guest and brings free slots with it: the first place to try."""
+        context = self._context
+        hints = self.hints(guest, self.slots.taken[guest].standing)
+        context.send(guest, Goodbye(context.incarnation, Why.DISPLACED, (displacer, *hints)))
+        self._release(guest)
+
+    # -- vigil ----------------------------------------------------------------------------------------------
+
+    def lose_overdue(self) -> None:
+        """Give up those who promised a beat and stayed silent for too long."""
+        timing, now = self._context.timing, self._context.now
+        for each in [s for s in self.slots.taken.values() if now >= self._give_up_at(s)]:
+            if not each.cut and not each.spared and self._is_deaf():
+                each.spared = True
+                each.due_at = now + timing.beat_interval_s
+                continue
+            self.lose(each.position, "closed" if each.cut else "silence")
+        self._context.agenda.plan(Alarm.EXPIRY, self._roster.expire_missing(now, timing.missing_keep_s) or inf)
+        self._watch()
+
+    def lose(self, position: Position, cause: LostCause) -> None:
+        """A subordinate vanished without goodbye: it is shown as missing for a while."""
+        context = self._context
+        if (known := self.slots.taken.get(position)) is None:
+            return
+        context.note(SubordinateLost(position, cause, context.now - known.heard_at))
+        place = 1 if known.place is Place.HOME else 2
+        self._release(position)
+        self._roster.state(
+            OWN,
+            Change(position, context.position, place, known.incarnation, 0, 0, missing=True),
+            context.now,
+        )
+        context.agenda.plan(Alarm.EXPIRY, context.now + context.timing.missing_keep_s)
+
+    def on_cut(self, position: Position) -> None:
+        """The stream of a subordinate closed: allow for a restart, not for the whole silence."""
+        known = self.slots.taken.get(position)
+        if known is not None:
+            timing = self._context.timing
+            soon = self._context.now + timing.restart_grace_s - timing.attempts * timing.answer_s
+            known.due_at = min(known.due_at, soon)
+            known.cut = True
+            self._watch()
+
+    def on_own_sleep(self) -> None:
+        """We slept: everybody below gets a whole silence before being judged."""
+        timing = self._context.timing
+        for each in self.slots.taken.values():
+            each.due_at = max(each.due_at, self._context.now + timing.beat_interval_s)
+            each.advanced_at = self._context.now
+        self._watch()
+
+    def _is_deaf(self) -> bool:
+        """Silence from everybody at once is our own fault until shown otherwise (protocol section 4)."""
+        silent_s = self._context.now - self._context.heard_at
+        return len(self.slots.taken) > 1 and silent_s > self._context.timing.beat_interval_s
+
+    def _give_up_at(self, each: Subordinate) -> float:
+        return each.due_at + self._context.timing.attempts * self._context.timing.answer_s
+
+    def _watch(self) -> None:
+        ends = (self._give_up_at(each) for each in self.slots.taken.values())
+        self._context.agenda.plan(Alarm.VIGIL, min(ends, default=inf))
+
+    # -- what subordinates are told ---------------------------------------------------------------------------
+
+    def guidance(self) -> Guidance:
+        """Our word to all subordinates; its version goes up when the content changes."""
+        context, leader = self._context, self._following.leader
+        path = (*self._following.path, context.position)
+        above = leader.guidance if leader is not None else NO_GUIDANCE
+        spare = [p for p in above.siblings if p != context.position]
+        alternates = dict.fromkeys((*spare, *reversed(self._following.path)))
+        room = (p for p in sorted(self.slots.taken) if self._roster.guests[p] < context.settings.guest_places)
+        fresh = Guidance(
+            self._guidance.version,
+            path if len(path) <= PATH_POSITIONS_MAX else path[:1] + path[1 - PATH_POSITIONS_MAX :],
+            tuple(alternates)[:ALTERNATES_MAX],
+            tuple(room)[:ALTERNATES_MAX],
+            self.adrift or above.adrift,
+        )
+        if fresh != self._guidance:
+            old = self._guidance
+            self._guidance = Guidance(old.version + 1, fresh.path, fresh.alternates, fresh.siblings, fresh.adrift)
+        return self._guidance
+
+    def tell_soon(self) -> None:
+        """The way to the root changed: tell it together with what else changes in a moment."""
+        if self.slots.taken:
+            agenda = self._context.agenda
+            if agenda.at(Alarm.GUIDE) == inf:
+                agenda.plan(Alarm.GUIDE, self._bulletin.next_at)
+
+    def tell_subordinates(self) -> None:
+        """Push the guidance at once: we lost our leader, found one again, or got another way to the root."""
+        self._context.agenda.plan(Alarm.GUIDE, inf)
+        self._bulletin.sent()
+        guidance = self.guidance()
+        for position in self.slots.taken:
+            self._context.send(position, Guide(self._context.incarnation, guidance))
+
+    def follow_roster(self) -> None:
+        """After any event: what changed in the roster becomes known to the index, and to guests away from home."""
+        self.openings.catch_up()
+        if self._roster.news:
+            self._bring_home()
+
+    def _bring_home(self) -> None:
+        """A node came: tell it, or those who belong below it, that their home is alive.
+
+        Only the node where both branches meet speaks, so one message is sent however deep the tree is.
+        """
+        for position in self._roster.news:
+            row = self._roster.rows.get(position)
+            if row is None or row[1].change.missing:
+                continue
+            home = self._context.mapping.home_of(position)
+            if row[1].change.place == GUEST and home is not None:
+                self._tell_home(position, home)
+            for guest in self._context.mapping.at_home_below(position):
+                its = self._roster.rows.get(guest)
+                if its is not None and its[1].change.place == GUEST:
+                    self._tell_home(guest, position)
+        self._roster.news.clear()
+
+    def _tell_home(self, guest: Position, home: Position) -> None:
+        rows = self._roster.rows
+        if home in rows and self._roster.is_live(home) and rows[home][0] != rows[guest][0]:
+            self._context.send(guest, Back(self._context.incarnation, home))
+
+    def say_leaving(self) -> None:
+        """To those who still follow us: find another leader."""
+        guidance = self.guidance()
+        word = Goodbye(self._context.incarnation, Why.LEAVING, guidance.alternates)
+        for position in self.slots.taken:
+            self._context.send(position, word)

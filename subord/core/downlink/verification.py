@@ -1,0 +1,159 @@
+"""Do the nodes exist that a subordinate reports? (protocol section 5)
+
+Decides how many rows of one subordinate are taken, by probes to some of the nodes that it reports as living. A root
+takes UNTRIED_MAX living nodes of a subordinate without a trial; each further level takes half as many, so that one
+liar fills no more than half of what the next level above takes untried. Further rows are kept, but neither listed nor
+passed on, while SAMPLE of the living nodes, drawn by chance, are probed. When a third of them answer, the trial is
+passed: all rows are listed, and twice as many may come before the next trial. Else another sample is drawn. A trial
+that is not passed within two silences has failed: the rows that were kept are dropped and the subordinate is named.
+The trial goes on at longer and longer intervals, so that a wrong verdict is mended by itself.
+
+Missing nodes cannot answer; their number is bounded by MISSING_MAX, less with each level, and twice the allowance.
+
+Invariant: of one subordinate not more living nodes are listed than its allowance, which is UNTRIED_MAX or less, or
+twice the number of rows when a third of a sample answered.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from subord.core.events import Dropped
+from subord.core.state.context import Context
+from subord.core.state.roster import Roster
+from subord.core.state.view import Position
+from subord.core.uplink.leader import Following
+
+UNTRIED_MAX = 512
+UNTRIED_MIN = 2
+MISSING_MAX = 4096
+MISSING_MIN = 64
+KEPT_MAX = 1024  # rows that may come while a trial lasts: 43 full beats
+SAMPLE = 24
+SHARE = 3  # of the sample, one in so many must answer
+RESTS_MAX = 128  # rounds between two samples, doubling after a trial has failed
+ROWS_UNTRIED, ROWS_ABSENT = "rows_untried", "rows_absent"
+
+
+class Trial(msgspec.Struct):
+    """Of one subordinate, since it came. Times are seconds of our clock."""
+
+    passed: int = 0  # the allowance by the last trial that was passed
+    began_at: float = inf  # of the trial that is not passed yet; infinity: none is due
+    next_at: float = 0.0  # when another sample is drawn
+    asked: dict[int, Position] = {}  # probes of this sample without answer, by number
+    answered: int = 0
+    needed: int = 0
+    rests: int = 1
+    refused: bool = False  # living rows of this session were dropped
+    refused_missing: bool = False
+
+    def rest(self) -> None:
+        """No trial is due."""
+        self.began_at, self.asked, self.refused, self.refused_missing = inf, {}, False, False
+
+
+class Proving:
+    """One per node, for its subordinates."""
+
+    def __init__(self, context: Context, roster: Roster, following: Following) -> None:
+        self._context = context
+        self._roster = roster
+        self._following = following
+        self._trials: dict[Position, Trial] = {}
+
+    def __len__(self) -> int:
+        """Probes that are not answered."""
+        return sum(len(trial.asked) for trial in self._trials.values())
+
+    def begin(self, via: Position) -> None:
+        """A session of this subordinate begins: it reports everything."""
+        trial = self._trials.setdefault(via, Trial(asked={}))
+        trial.refused = trial.refused_missing = False
+
+    def forget(self, via: Position) -> None:
+        """It is no longer our subordinate."""
+        self._trials.pop(via, None)
+
+    def withholds(self, via: Position) -> bool:
+        """Were rows of its session dropped?"""
+        return self._trials[via].refused or self._trials[via].refused_missing
+
+    def allowance(self, via: Position) -> int:
+        """How many living rows of this subordinate are listed without another trial."""
+        level = min(len(self._following.path), UNTRIED_MAX.bit_length())
+        return max(UNTRIED_MIN, UNTRIED_MAX >> level, self._trials[via].passed)
+
+    def reason_to_drop(self, via: Position, position: Position, *, missing: bool) -> str | None:
+        """Why no further living, or missing, row of this subordinate is taken; None: it is, perhaps to be kept."""
+        trial, claim = self._trials[via], self._roster.claims[via].get(position)
+        if claim is not None and claim.change.missing == missing:
+            return None
+        allowance = self.allowance(via)
+        if missing:
+            level = min(len(self._following.path), MISSING_MAX.bit_length())
+            trial.refused_missing = (
+                self._roster.missing_of[via] >= max(MISSING_MIN, MISSING_MAX >> level) + 2 * allowance
+            ) or trial.refused_missing
+            return ROWS_UNTRIED if trial.refused_missing else None
+        has_failed = self._has_failed(trial)
+        if self._roster.living_of(via) < allowance + (0 if has_failed else KEPT_MAX):
+            return None
+        trial.refused = True
+        return ROWS_ABSENT if has_failed else ROWS_UNTRIED
+
+    def is_kept_back(self, via: Position, position: Position) -> bool:
+        """A further living row that is taken: is it not listed before a trial is passed?"""
+        claim = self._roster.claims[via].get(position)
+        is_new = claim is None or claim.change.missing
+        return is_new and self._roster.living_of(via) >= self.allowance(via)
+
+    def follow(self, via: Position) -> None:
+        """After each beat of this subordinate: begin a trial, draw another sample, or act upon failure."""
+        trial, now = self._trials[via], self._context.now
+        if self._roster.living_of(via) <= self.allowance(via) and not trial.refused:
+            trial.began_at, trial.asked = inf, {}
+            self._roster.release(via, now)
+            return
+        if trial.began_at == inf:
+            trial.began_at = trial.next_at = now
+        if now >= trial.next_at:
+            self._draw(via, trial)
+        if self._has_failed(trial):
+            self._drop_kept(via, trial)
+
+    def on_measured(self, position: Position, number: int) -> None:
+        """A probe was answered, perhaps one of ours."""
+        for via, trial in self._trials.items():
+            if trial.asked.get(number) == position:
+                del trial.asked[number]
+                trial.answered += 1
+                if trial.answered >= trial.needed:
+                    trial.passed = max(trial.passed, 2 * self._roster.living_of(via))
+                    trial.rest()
+                    self._roster.release(via, self._context.now)
+                return
+
+    def _drop_kept(self, via: Position, trial: Trial) -> None:
+        kept = list(self._roster.kept.get(via, ()))
+        for position in kept:
+            self._roster.retract(via, position, self._context.now)
+        if kept:
+            trial.refused = True
+            self._context.note(Dropped(ROWS_ABSENT))
+
+    def _draw(self, via: Position, trial: Trial) -> None:
+        context, claims = self._context, self._roster.claims[via]
+        living = [p for p, claim in claims.items() if not claim.change.missing and p != via]
+        drawn = context.chance.sample(living, min(SAMPLE, len(living)))
+        trial.asked = {context.next_number(): position for position in drawn}
+        trial.answered, trial.needed = 0, -(-len(drawn) // SHARE)
+        for number, position in trial.asked.items():
+            context.measure(position, number)
+        trial.rests = min(2 * trial.rests, RESTS_MAX) if self._has_failed(trial) else 1
+        trial.next_at = context.now + context.timing.attempts * context.slowness.answer_s * trial.rests
+
+    def _has_failed(self, trial: Trial) -> bool:
+        return self._context.now - trial.began_at > 2 * self._context.timing.leader_silence_s

@@ -1,0 +1,235 @@
+"""What a node shows of itself, as values (core/state/view.py). Reading changes nothing."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from subord.core.downlink.slots import Subordinate
+from subord.core.downlink.subordinates import LED_MAX
+from subord.core.events import Neighbourhood, Notice, PlaceChanged, RosterChanged
+from subord.core.messages import Change
+from subord.core.node import Node
+from subord.core.placement.latency import Reading
+from subord.core.placement.quantize import UNKNOWN, quantity_of
+from subord.core.state.phases import Phase
+from subord.core.state.roster import Claim
+from subord.core.state.view import (
+    Edge,
+    Near,
+    Place,
+    Position,
+    Ranking,
+    RosterRow,
+    RosterView,
+    Snapshot,
+    Standing,
+    Why,
+)
+
+RANKED_SHOWN = 10
+DISPUTED_SHOWN = 64
+PLACES = (Place.ROOT, Place.HOME, Place.GUEST)
+
+
+def snapshot(node: Node, now: float) -> Snapshot:
+    """The state of one node as one value."""
+    context, leader = node.context, node.following.leader
+    level, offset = context.settings.numbering.level_and_offset(context.position)
+    seeking = node.phase in (Phase.SEEKING, Phase.ORPHAN)
+    return Snapshot(
+        position=context.position,
+        level=level,
+        offset=offset,
+        incarnation=context.incarnation,
+        phase=node.phase.value,
+        place=None if seeking else node.place,
+        leader=leader.position if leader else None,
+        since_s=now - node.placed_at,
+        home=context.mapping.home_of(context.position),
+        root=root_of(node),
+        path=node.following.path,
+        alternates=leader.guidance.alternates if leader else (),
+        adrift=is_held(node),
+        subordinates=tuple(_edge(node, each, now) for _, each in sorted(node.leading.slots.taken.items())),
+        subtree_nodes=node.roster.live,
+        subtree_not_home=node.roster.not_home,
+        leader_changes=node.leader_changes,
+        exchanges=node.joining.exchanges,
+        refusals=node.refusals.shown(now),
+        tables=table_sizes(node),
+        ranking=ranking(node, now),
+        unlisted=node.listing.unlisted(now),
+        disputed=_disputed(node, now),
+    )
+
+
+def _disputed(node: Node, now: float) -> tuple[Position, ...]:
+    """After a move the old leader takes its claim back within two silences."""
+    since, rivals = now - 2 * node.context.timing.leader_silence_s, node.roster.rivals
+    return tuple(islice((position for position, at in rivals.items() if at < since), DISPUTED_SHOWN))
+
+
+def root_of(node: Node) -> Position | None:
+    """The root of our tree, as far as we know."""
+    if node.following.path:
+        return node.following.path[0]
+    return node.context.position if node.phase is Phase.ROOT else None
+
+
+def is_held(node: Node) -> bool:
+    """Somebody at or above us has lost its leader."""
+    leader = node.following.leader
+    return node.phase is Phase.ORPHAN or (leader is not None and leader.guidance.adrift)
+
+
+def _edge(node: Node, each: Subordinate, now: float) -> Edge:
+    return Edge(
+        position=each.position,
+        place=each.place,
+        incarnation=each.incarnation,
+        since_s=now - each.since,
+        heard_s=now - each.heard_at,
+        below=node.roster.below(each.position),
+        silent=_is_silent(node, each, now),
+    )
+
+
+def _is_silent(node: Node, each: Subordinate, now: float) -> bool:
+    return now > each.due_at + 2 * node.context.timing.answer_s
+
+
+def roster(node: Node, now: float) -> RosterView:
+    """The whole subtree, the owner first."""
+    silent = {p for p, each in node.leading.slots.taken.items() if _is_silent(node, each, now)}
+    held = is_held(node)
+    rows = [
+        _row(position, claim, _standing(claim.change, via in silent, held), now)
+        for position, (via, claim) in sorted(node.roster.rows.items())
+    ]
+    rows.sort(key=lambda row: row.position != node.context.position)
+    leader = node.following.leader
+    return RosterView(
+        owner=node.context.position,
+        is_root=node.phase is Phase.ROOT,
+        root=root_of(node),
+        leader=leader.position if leader else None,
+        quiet_s=now - node.roster.changed_at,
+        rows=tuple(rows),
+        unlisted=node.listing.unlisted(now),
+    )
+
+
+def _standing(change: Change, silent: bool, held: bool) -> Standing:
+    if change.missing:
+        return Standing.MISSING
+    if silent:
+        return Standing.STALE
+    return Standing.HELD if held else Standing.LIVE
+
+
+def _row(position: Position, claim: Claim, standing: Standing, now: float) -> RosterRow:
+    change = claim.change
+    return RosterRow(
+        position=position,
+        leader=change.leader or None,
+        place=PLACES[change.place],
+        incarnation=change.incarnation,
+        since_s=now - claim.since,
+        standing=standing,
+        performance=quantity_of(change.performance),
+        round_trip_s=quantity_of(change.round_trip),
+    )
+
+
+def ranking(node: Node, now: float) -> Ranking:
+    """What the node measures, and what follows from it."""
+    context, bettering = node.context, node.bettering
+    return Ranking(
+        mapping=context.settings.mapping,
+        performance=bettering.rising.jobs,
+        performance_class=context.performance,
+        standing_class=context.mapping.standings.own,
+        wanted_level=bettering.rising.wanted,
+        level=len(node.following.path),
+        near=tuple(_near(node, now)),
+        moves=bettering.budget.moves,
+        moves_held=bettering.budget.held,
+    )
+
+
+def _near(node: Node, now: float) -> list[Near]:
+    """Nearest first; the leader among them, by its echoes if it was not measured otherwise."""
+    known, leader = dict(node.bettering.nearness.known), node.following.leader
+    if node.context.mapping.has_homes:
+        return []
+    if leader is not None and leader.position not in known and node.following.round_trip_s:
+        known[leader.position] = Reading(node.following.round_trip_s, UNKNOWN, leader.heard_at)
+    return [
+        Near(position=p, round_trip_s=each.seconds, performance=quantity_of(each.performance), ago_s=now - each.at)
+        for p, each in sorted(known.items(), key=lambda pair: pair[1].seconds)
+    ]
+
+
+def why(node: Node, now: float) -> Why:
+    """The ranked candidates, what they answered, and the reason for the present place."""
+    context, leader = node.context, node.following.leader
+    return Why(
+        position=context.position,
+        place=node.place,
+        leader=leader.position if leader else None,
+        reason=_reason(node),
+        ranked=tuple(islice(context.mapping.candidates(context.position), RANKED_SHOWN)),
+        asked=node.joining.answers.shown(now),
+        ranking=ranking(node, now),
+    )
+
+
+def _reason(node: Node) -> str:
+    if node.phase is Phase.ORPHAN:
+        return "the leader was lost: looking for the next one, subordinates are held"
+    if node.phase is Phase.SEEKING:
+        return "just started: the first place is being asked for"
+    if node.context.mapping.has_homes and node.context.mapping.home_of(node.context.position) is None:
+        return "the lowest position of the network has nobody above it"
+    return node.reason
+
+
+def neighbourhood(node: Node) -> Neighbourhood | None:
+    """What to remember for the next start. None: we have no place just now, and what was remembered is better."""
+    leader, is_root = node.following.leader, node.phase is Phase.ROOT
+    if leader is None and not is_root:
+        return None
+    # A root remembers also those who have just gone, as when a whole cluster stops, or have not come back yet.
+    peers, led = node.joining.peers, node.leading.led
+    kept = dict.fromkeys((*reversed(led), *peers.remembered.led)) if is_root else ()
+    return Neighbourhood(
+        node.context.incarnation,
+        leader.position if leader else None,
+        tuple(peers),
+        tuple(islice(kept, LED_MAX)),
+        node.context.mapping.standings.own,
+    )
+
+
+def is_memorable(node: Node, notice: Notice) -> bool:
+    """May it have changed the neighbourhood? A root has no new place to note when others come below it."""
+    return isinstance(notice, PlaceChanged) or (isinstance(notice, RosterChanged) and node.phase is Phase.ROOT)
+
+
+def table_sizes(node: Node) -> dict[str, int]:
+    """How full every table is that could grow (docs/protocol.md, S5)."""
+    leader = node.following.leader
+    return {
+        "subordinates": len(node.leading.slots.taken),
+        "former": len(node.leading.slots.former),
+        **node.joining.sizes(),
+        "distances": len(node.bettering.nearness),
+        "standings": len(node.context.mapping.standings),
+        "vain_beats": len(leader.calls) if leader else 0,
+        "refusals": len(node.refusals),
+        "hidden": len(node.listing),
+        "row_probes": len(node.leading.reports.proving),
+        "rows": len(node.roster.rows),
+        "claims": sum(map(len, node.roster.claims.values())),
+        "unreported": node.roster.unreported,
+    }

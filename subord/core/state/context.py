@@ -1,0 +1,65 @@
+"""What all parts of a node share: who we are, what time it is, and the tray for outgoing actions."""
+
+from __future__ import annotations
+
+from random import Random
+
+from subord.core.events import Action, Measure, Notice, Publish, Reply, Send
+from subord.core.messages import Message, Terms
+from subord.core.placement.mapping import Mapping
+from subord.core.placement.quantize import UNKNOWN
+from subord.core.state.settings import Settings
+from subord.core.state.view import Incarnation, Position
+from subord.core.timers import Agenda
+from subord.core.uplink.answer_timeout import Slowness
+
+
+class Context:
+    """One per node. `now` is the time of the event in hand, in seconds of the driver's clock."""
+
+    def __init__(
+        self, settings: Settings, position: Position, incarnation: Incarnation, chance: Random, now: float
+    ) -> None:
+        self.settings = settings
+        self.timing = settings.timing
+        self.terms = Terms.of(settings)
+        self.mapping = Mapping(settings, position)
+        self.position = position
+        self.incarnation = incarnation
+        self.chance = chance
+        self.now = now
+        self.performance = UNKNOWN  # class of our own, as measured here
+        self.slowness = Slowness(self.timing)
+        self.heard_at = now  # when anybody of our network last spoke to us
+        self.agenda = Agenda()
+        self.actions: list[Action] = []
+        self._number = chance.randrange(1, 1 << 16)
+
+    def send(self, target: Position, message: Message) -> None:
+        self.actions.append(Send(target, message))
+
+    def reply(self, message: Message) -> None:
+        self.actions.append(Reply(message))
+
+    def publish(self, message: Message) -> None:
+        self.actions.append(Publish(message))
+
+    def measure(self, target: Position, number: int) -> None:
+        self.actions.append(Measure(target, number))
+
+    def note(self, notice: Notice) -> None:
+        self.actions.append(notice)
+
+    def took(self, seconds: float) -> None:
+        """A round trip took so long."""
+        for notice in self.slowness.took(seconds, self.now):
+            self.note(notice)
+
+    def next_number(self) -> int:
+        """Names a question or a beat; an answer must bring it back."""
+        self._number += 1
+        return self._number
+
+    def jittered(self, seconds: float) -> float:
+        """Up to a tenth more or less, so that a thousand nodes do not act in step."""
+        return seconds * self.chance.uniform(0.9, 1.1)

@@ -1,0 +1,53 @@
+"""Who does not fit us, and why?
+
+Intuition: a visitors' book with few pages. The same visitor with the same complaint gets a tally mark,
+not another line; when the book is full the oldest line goes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from subord.core.events import Refused
+from subord.core.state.context import Context
+from subord.core.state.view import Refusal
+
+REFUSALS_MAX = 64
+
+
+class _Line(msgspec.Struct):
+    reason: str
+    at: float
+    times: int
+
+
+class Refusals:
+    """The last refusals by address and side."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lines: dict[tuple[str, Literal["them", "us"]], _Line] = {}
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def note(self, address: str, by: Literal["them", "us"], reason: str) -> None:
+        """Once more; whoever reads our notices hears of it when this address or reason is new."""
+        now = self._context.now
+        old = self._lines.pop((address, by), None)
+        new = old is None or old.reason != reason
+        times = 1 if old is None or new else old.times + 1
+        self._lines[address, by] = _Line(reason, now, times)
+        if len(self._lines) > REFUSALS_MAX:
+            del self._lines[next(iter(self._lines))]
+        if new:
+            self._context.note(Refused(address, by, reason))
+
+    def shown(self, now: float) -> tuple[Refusal, ...]:
+        """Latest first."""
+        return tuple(
+            Refusal(address=address, by=by, reason=line.reason, ago_s=now - line.at, times=line.times)
+            for (address, by), line in reversed(self._lines.items())
+        )

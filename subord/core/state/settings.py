@@ -1,0 +1,134 @@
+"""What all nodes of one tree must agree on.
+
+Intuition: people can only line up by height if everybody measures in the same unit. The settings
+here are that unit; they are compared in the first exchange, and who differs is told so.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from subord.core.address.network import Network
+from subord.core.address.numbering import Numbering, numbering
+
+MappingName = Literal["ip", "performance", "latency"]
+NumberingName = Literal["complete", "paper"]
+TimingName = Literal["lan", "wan", "lab"]
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Durations and rates of one tree. `s` is seconds. A preset says only what differs from `lan`."""
+
+    beat_interval_s: float = 2.5
+    """Between two beats of a settled node. Shorter finds a silent death sooner and costs more packets."""
+    beat_interval_s_min: float = 1.0
+    """Between the first beats after a change of place; doubles up to `beat_interval_s`."""
+    answer_s: float = 0.4
+    """An unanswered beat, proposal or question is repeated after this long."""
+    attempts: int = 5
+    """Repetitions of an unanswered beat until the other end is given up; subordinates repeat twice as fast."""
+    restart_grace_s: float = 0.4
+    """How long a leader whose process is known to be gone may take to restart before it is given up."""
+    own_sleep_s: float = 0.5
+    """An own alarm that rings later than this means that we slept: nobody is judged by that time."""
+    patience_s: float = 2.0
+    """At first start: how long the computed leader may be late before a guest place will do."""
+    host_patience_s: float = 8.0
+    """The same while the host of the computed leader answers that no daemon listens: then one may be starting."""
+    report_s: float = 0.06
+    """How long a change of the subtree waits for company before it is reported upwards."""
+    knock_s: float = 0.0875
+    """For each question to an address where perhaps nobody lives: at most 36 ARP requests in any second (wan: 12)."""
+    walk_fast_max: int = 512
+    """Addresses at which a node that knows nobody knocks at that pace; then it slows down."""
+    walk_interval_s: float = 1.0
+    """Between two such knocks from then on."""
+    search_interval_s: float = 1.0
+    """Rest of a root, or of a guest away from home, before it looks for a better place; doubles."""
+    search_interval_s_max: float = 8.0
+    """Upper bound of that rest for a root: two halves of a healed partition find each other within it."""
+    home_interval_s_max: float = 30.0
+    """Upper bound of that rest for a guest."""
+    return_hold_s: float = 2.0
+    """A home that was lost twice in a row is returned to after this long; doubles with every further loss."""
+    return_hold_s_max: float = 60.0
+    """Upper bound of that hold; and a home that held this long counts one loss less."""
+    admissions_per_s: float = 500.0
+    """Proposals and questions a node answers per second; the rest is told to come again later."""
+    missing_keep_s: float = 60.0
+    """How long a subordinate that vanished without goodbye is shown as missing."""
+
+    @property
+    def leader_silence_s(self) -> float:
+        """Longest silence before the other end of a tree edge is given up."""
+        return self.beat_interval_s + self.attempts * self.answer_s
+
+
+LAN = Timing()
+WAN = Timing(
+    knock_s=0.25,
+    beat_interval_s=5.0,
+    beat_interval_s_min=1.0,
+    answer_s=1.5,
+    restart_grace_s=2.0,
+    patience_s=10.0,
+    host_patience_s=30.0,
+    report_s=0.2,
+    walk_interval_s=4.0,
+    search_interval_s_max=30.0,
+    home_interval_s_max=120.0,
+    return_hold_s=5.0,
+    return_hold_s_max=120.0,
+)
+LAB = Timing(
+    knock_s=0.035,
+    beat_interval_s=1.0,
+    beat_interval_s_min=0.5,
+    answer_s=0.2,
+    patience_s=1.0,
+    host_patience_s=3.0,
+    walk_interval_s=0.25,
+    search_interval_s=0.5,
+    search_interval_s_max=2.0,
+    home_interval_s_max=4.0,
+    return_hold_s=0.5,
+    return_hold_s_max=4.0,
+    missing_keep_s=10.0,
+)
+PRESETS: dict[TimingName, Timing] = {"lan": LAN, "wan": WAN, "lab": LAB}
+
+
+def preset_for(round_trip_s: float) -> TimingName:
+    """The preset with the shortest answer time that such round trips fit, or else the longest; `lab` is for tests."""
+    return "lan" if LAN.answer_s > round_trip_s else "wan"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster-wide settings of one tree (docs/configuration.md)."""
+
+    network: Network
+    fanout: int = 8
+    guest_slots: int = 8
+    mapping: MappingName = "ip"
+    numbering_name: NumberingName = "complete"
+    timing_name: TimingName = "lan"
+
+    @property
+    def has_homes(self) -> bool:
+        """Has every node one leader at whose side a place is kept for it? Only where ranks never change."""
+        return self.mapping == "ip"
+
+    @property
+    def guest_places(self) -> int:
+        """How many guests a leader takes in: without homes all its places are for guests."""
+        return self.guest_slots if self.has_homes else self.fanout + self.guest_slots
+
+    @property
+    def numbering(self) -> Numbering:
+        return numbering(self.numbering_name, self.fanout)
+
+    @property
+    def timing(self) -> Timing:
+        return PRESETS[self.timing_name]

@@ -1,0 +1,34 @@
+"""What candidates last answered: for people who ask why a node stands where it stands.
+
+Intuition: a notebook with few pages; the oldest page is torn out for a new one.
+"""
+
+from __future__ import annotations
+
+from subord.core.state.view import Asked, Position
+
+ASKED_MAX = 64
+
+
+class Answers:
+    """The last answer of each candidate, at most ASKED_MAX of them."""
+
+    def __init__(self) -> None:
+        self._last: dict[Position, tuple[str, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def mark(self, now: float, position: Position, answer: str) -> None:
+        """`answer` is a word or sentence for people."""
+        self._last.pop(position, None)
+        self._last[position] = (answer, now)
+        if len(self._last) > ASKED_MAX:
+            del self._last[next(iter(self._last))]
+
+    def shown(self, now: float) -> tuple[Asked, ...]:
+        """Newest first."""
+        return tuple(
+            Asked(position=position, answer=answer, ago_s=now - at)
+            for position, (answer, at) in reversed(self._last.items())
+        )

@@ -1,0 +1,198 @@
+"""What happens in the core, told to people and programs: log, event log, systemd.
+
+The event log has each event by itself. The log has one line for each change of place, which says what led to it:
+who was lost, for how long there was no leader, and why it is this place.
+
+Intuition: the ship's officer who writes the log, calls out to the crew, and hoists the flags for the harbour. The
+core only reports; who needs to hear what, and in which words, is decided here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import assert_never
+
+import trio
+
+from subord.core.events import (
+    FAILURES,
+    Dropped,
+    FirstContact,
+    Gone,
+    Healed,
+    LeaderLost,
+    LostCause,
+    Notice,
+    PlaceChanged,
+    Refused,
+    RosterChanged,
+    RoundTrip,
+    SlowAnswers,
+    SubordinateLost,
+)
+from subord.core.node import Node
+from subord.core.pacing.token_bucket import Admission
+from subord.core.state.phases import Phase
+from subord.core.state.settings import PRESETS
+from subord.core.state.view import Place
+from subord.runtime.counters import Counters
+from subord.runtime.log.event_log import EventLog
+from subord.runtime.systemd import Systemd
+
+logger = logging.getLogger("subord")
+
+REFUSALS_TOLD_PER_S = 5.0  # a stranger can make us refuse as often as it likes, but not fill our disk
+
+
+LOST_BY = {"closed": "its process ended", "refused": "nobody listens there any more", "silence": "it was silent"}
+
+
+def of_loss(leader: str | None, cause: LostCause) -> str:
+    """The words for people who ask for troubles."""
+    return f"lost its leader {leader}: {LOST_BY.get(cause, cause)}"
+
+
+class Teller:
+    """One per daemon. `tell` takes every notice that is not merely counted."""
+
+    def __init__(self, node: Node, events: EventLog, systemd: Systemd, counters: Counters) -> None:
+        self._node = node
+        self._network = node.context.settings.network
+        self._events = events
+        self._systemd = systemd
+        self._counters = counters
+        self._refusals_told = Admission(REFUSALS_TOLD_PER_S, trio.current_time())
+        self._ready = False
+        self._lost: LeaderLost | None = None  # and no line has said so yet
+        self._lost_at = 0.0
+        self._said = 0
+
+    def tell(self, notice: Notice) -> None:
+        """To everybody whom it concerns."""
+        match notice:
+            case PlaceChanged():
+                self._place_changed(notice)
+            case LeaderLost():
+                self._leader_lost(notice)
+            case SubordinateLost():
+                self._subordinate_lost(notice)
+            case Healed():
+                self._healed(notice)
+            case RosterChanged():
+                if self._node.phase is Phase.ROOT:
+                    self._events.write("roster", nodes=notice.nodes, not_home=notice.not_home)
+            case FirstContact():
+                self._events.write("contact", address=self._text(notice.position))
+            case Refused():
+                self._refused(notice)
+            case SlowAnswers():
+                self._slow_answers(notice)
+            case Gone() | RoundTrip() | Dropped():
+                pass
+            case _:
+                assert_never(notice)
+        self._tell_systemd()
+
+    def _say(self, level: int, event: str, words: str, **fields: object) -> None:
+        """To the event log, and with these words to the log."""
+        self._events.write(event, **fields)
+        logger.log(level, words, fields, extra={"event": event})
+
+    def _place_changed(self, notice: PlaceChanged) -> None:
+        leader, old = self._text(notice.leader), self._text(notice.old)
+        fields = {"leader": leader, "old": old, "changes": notice.changes, "reason": notice.reason}
+        self._events.write("place", place=notice.place.value, **fields)
+        before = "" if old in (None, leader) else ", no longer below %(old)s"
+        words = "now root" if leader is None else "now %(place)s of %(leader)s"
+        self._say_place("place", f"{words}{before}: %(reason)s", {"place": notice.place.value, **fields})
+        if notice.place is Place.ROOT:
+            roster = self._node.roster
+            self._events.write("roster", nodes=roster.live, not_home=roster.not_home)
+
+    def _healed(self, notice: Healed) -> None:
+        self._events.write("healed", after_s=notice.after_s)
+        if self._lost is not None:  # and found again: the place is the same
+            fields = {"leader": self._text(self._lost.leader), "reason": "it answers again"}
+            self._say_place("healed", "still below %(leader)s: %(reason)s", fields)
+
+    def _say_place(self, event: str, words: str, fields: Mapping[str, object]) -> None:
+        """The one line about it, with the loss that led to it. Each is news: only a crowd of them is folded."""
+        level, lost = logging.INFO, self._lost
+        if lost is not None:
+            level = logging.WARNING if lost.cause in FAILURES else logging.INFO
+            without_s = round(trio.current_time() - self._lost_at, 3)
+            loss = {"lost": self._text(lost.leader), "cause": lost.cause, "silence_s": round(lost.silence_s, 3)}
+            fields = {**fields, **loss, "without_leader_s": without_s}
+            words += (
+                " (lost %(lost)s: %(cause)s, silent for %(silence_s).2f s; %(without_leader_s).2f s without a leader)"
+            )
+            self._lost = None
+        self._said += 1
+        logger.log(level, words, fields, extra={"event": event, "subject": self._said})
+
+    def _leader_lost(self, notice: LeaderLost) -> None:
+        if notice.cause in FAILURES:
+            self._counters.lately.note("lost", of_loss(self._text(notice.leader), notice.cause))
+        self._lost, self._lost_at = notice, trio.current_time()
+        self._say(
+            logging.DEBUG,
+            "lost",
+            "lost the leader %(leader)s (%(cause)s), last heard %(silence_s).2f s ago",
+            leader=self._text(notice.leader),
+            cause=notice.cause,
+            silence_s=notice.silence_s,
+        )
+
+    def _subordinate_lost(self, notice: SubordinateLost) -> None:
+        self._say(
+            logging.WARNING,
+            "subordinate_lost",
+            "lost the subordinate %(subordinate)s (%(cause)s), last heard %(silence_s).2f s ago",
+            subordinate=self._text(notice.position),
+            cause=notice.cause,
+            silence_s=notice.silence_s,
+        )
+
+    def _refused(self, notice: Refused) -> None:
+        if not self._refusals_told.admit(trio.current_time()):
+            self._counters.dropped["refusals_not_told"] += 1
+            return
+        # The reason may be a stranger's text: it must not write lines of its own, nor steer a terminal.
+        reason = "".join(each if each.isprintable() else "?" for each in notice.reason)
+        words = "%(address)s and we do not fit (told by %(by)s): %(reason)s"
+        self._say(logging.WARNING, "refused", words, address=notice.address, by=notice.by, reason=reason)
+
+    def _slow_answers(self, notice: SlowAnswers) -> None:
+        words = "answers take %(seconds).2f s, but the timing preset waits %(answer_s).1f s for one: "
+        words += 'set cluster.timing to "%(preset)s" on all nodes'
+        if notice.answer_s >= PRESETS[notice.preset].answer_s:
+            words = "answers take %(seconds).2f s, longer than the %(answer_s).1f s of the slowest timing preset"
+        self._say(
+            logging.WARNING,
+            "slow_answers",
+            words,
+            seconds=notice.seconds,
+            answer_s=notice.answer_s,
+            preset=notice.preset,
+        )
+
+    def _tell_systemd(self) -> None:
+        node = self._node
+        if node.phase in (Phase.SEEKING, Phase.GONE):
+            return
+        if not self._ready:
+            self._ready = True
+            self._systemd.tell("READY=1")
+            self._events.write("ready")
+        below = node.roster.live - 1
+        leader = node.following.leader
+        if leader is None:
+            word = "root" if node.phase is Phase.ROOT else "without a leader, looking for one"
+            self._systemd.status(f"{word}, {below} below")
+        else:
+            level = len(node.following.path)
+            self._systemd.status(f"subordinate of {self._text(leader.position)}, level {level}, {below} below")
+
+    def _text(self, position: int | None) -> str | None:
+        return self._network.address_text_of(position) if position else None

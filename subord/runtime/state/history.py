@@ -1,0 +1,241 @@
+"""Who was here, who came, who went, and who is missed: the memory behind the roster.
+
+Intuition: the register of a school. The roster is a look into the classroom; the register says besides who sat there
+yesterday. Who said goodbye is crossed out, who vanished stays in it for an hour, and whoever only changed rooms is
+waited for a few seconds before anybody is alarmed.
+
+Pure: rosters and times come in. `now` and instants are seconds of one monotonic clock, `wall` seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+
+from subord.core.state.view import Incarnation, Place, Position, RosterRow, RosterView, Standing
+
+SETTLE_S: Final = 5.0
+"""Who vanishes with its branch is somewhere else again by then, as a rule: healing takes about a second."""
+REMEMBER_S: Final = 3600.0
+"""How long we remember who vanished without goodbye."""
+MISSED_MAX: Final = 10_000
+LOST_ABOVE_MAX: Final = 64
+HAPPENINGS_MAX: Final = 1024
+CHAIN_MAX: Final = 64
+"""Leaders above one who vanished that are looked at: deeper trees have other worries."""
+
+FRESH_S: Final = 5.0
+"""Who stood in its place for longer before we saw it did not join: it was found, with its branch or its tree."""
+
+Kind = Literal["joined", "found", "returned", "restarted", "moved", "missing", "left", "root"]
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """One change of the tree below us. `old` is the leader before."""
+
+    number: int
+    wall: float
+    kind: Kind
+    position: Position
+    leader: Position | None
+    old: Position | None
+    place: Place | None
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """Somebody who vanished without goodbye: where it stood (None: not known), and since when it is away."""
+
+    position: Position
+    leader: Position | None
+    place: Place | None
+    at: float
+
+
+class _Present(msgspec.Struct):
+    """Somebody of the last roster. `vanished_at`: no longer in it, and perhaps only on its way."""
+
+    leader: Position | None
+    place: Place
+    incarnation: Incarnation
+    vanished_at: float | None = None
+    orphaned: bool = False
+
+
+class Register:
+    """Of one node about its own subtree. Its size is bounded by the subtree and the limits above."""
+
+    def __init__(self) -> None:
+        self.happenings: deque[Happening] = deque(maxlen=HAPPENINGS_MAX)
+        self.number = 0
+        """Of the last happening."""
+        self.forgotten = 0
+        """Missed ones that were forgotten early, because there were too many."""
+        self._present: dict[Position, _Present] = {}
+        self._missed: dict[Position, Missed] = {}
+        self._lost_above: dict[Position, float] = {}
+        self._parted_above: dict[Position, float] = {}
+        self._parting: Position | None = None  # of those the one whose goodbye is not told yet
+
+    @property
+    def is_waiting(self) -> bool:
+        """Somebody vanished, and what became of it is told by a look `SETTLE_S` later."""
+        return self._parting is not None or any(each.vanished_at is not None for each in self._present.values())
+
+    def sizes(self) -> dict[str, int]:
+        """How full the tables are."""
+        return {"register_present": len(self._present), "register_missed": len(self._missed)}
+
+    def missed(self, now: float) -> list[Missed]:
+        """Who vanished within `REMEMBER_S`, by position."""
+        found = (self._missed[position] for position in sorted(self._missed))
+        return [each for each in found if now - each.at < REMEMBER_S]
+
+    def on_their_way(self) -> list[Missed]:
+        """Whose leader vanished, and who will be somewhere else in a moment, or missing; by position."""
+        return [
+            Missed(position, each.leader, each.place, each.vanished_at)
+            for position, each in sorted(self._present.items())
+            if each.vanished_at is not None and each.orphaned
+        ]
+
+    def lost_above(self, position: Position, now: float) -> None:
+        """Our leader vanished. If we become root, nobody above can tell of it but we."""
+        if len(self._lost_above) >= LOST_ABOVE_MAX:
+            del self._lost_above[next(iter(self._lost_above))]
+        self._lost_above[position] = now
+
+    def parted_above(self, position: Position, now: float) -> None:
+        """The root before us said goodbye, and nobody else can tell."""
+        if position not in self._lost_above:
+            self._parted_above = {position: now}
+            self._parting = position
+
+    def parted(self, now: float) -> list[Position]:
+        """Whose goodbye only we remember."""
+        return [position for position, at in self._parted_above.items() if now - at < REMEMBER_S]
+
+    def look(self, view: RosterView, path: Iterable[Position], now: float, wall: float) -> None:
+        """Compare our roster with what we remember. `path`: who is above us."""
+        rows = {row.position: row for row in view.rows}
+        for row in view.rows:
+            if row.standing is Standing.MISSING:
+                self._miss(row, now, wall)
+            else:
+                self._meet(row, wall)
+        self._seek_vanished(rows, now, wall)
+        for position in path:  # what becomes of it the next time is another story
+            self._missed.pop(position, None)
+        for position in (*path, *rows):
+            self._lost_above.pop(position, None)
+            self._parted_above.pop(position, None)
+        if not view.is_root or self._parting not in self._parted_above:
+            self._parting = None
+        if view.is_root:
+            self._miss_lost_above(now, wall)
+            self._tell_parted_above(now, wall)
+        else:  # it is for the root that we have found to tell of those
+            self._lost_above = {p: at for p, at in self._lost_above.items() if now - at < SETTLE_S}
+        self._forget(now)
+
+    # -- one row ----------------------------------------------------------------------------------------------
+
+    def _meet(self, row: RosterRow, wall: float) -> None:
+        """Somebody is there."""
+        missed = self._missed.pop(row.position, None)
+        before = self._present.get(row.position)
+        self._present[row.position] = _Present(row.leader, row.place, row.incarnation)
+        since = wall - row.since_s
+        if missed is not None:
+            self._tell("returned", row, since, missed.leader)
+        elif before is None and row.since_s <= FRESH_S:
+            self._tell("joined", row, since, None)
+        elif before is None:
+            self._tell("found", row, wall, None)
+        elif row.place is Place.ROOT and before.place is not Place.ROOT:
+            self._tell("root", row, since, before.leader)
+        elif before.incarnation != row.incarnation:
+            self._tell("restarted", row, since, before.leader)
+        elif (before.leader, before.place) != (row.leader, row.place):
+            self._tell("moved", row, since, before.leader)
+
+    def _miss(self, row: RosterRow, now: float, wall: float) -> None:
+        """Its leader says that it vanished."""
+        self._present.pop(row.position, None)
+        if row.position not in self._missed:
+            self._remember(Missed(row.position, row.leader, row.place, now - row.since_s))
+            self._tell("missing", row, wall - row.since_s, row.leader)
+
+    def _tell(self, kind: Kind, row: RosterRow, wall: float, old: Position | None) -> None:
+        self._happen(kind, wall, row.position, leader=row.leader, old=old, place=row.place)
+
+    # -- who is in no row -------------------------------------------------------------------------------------
+
+    def _seek_vanished(self, rows: dict[Position, RosterRow], now: float, wall: float) -> None:
+        for position in [position for position in self._present if position not in rows]:
+            each = self._present[position]
+            if each.vanished_at is None:
+                each.vanished_at = now
+            # Its leader may be reported as missing only after it.
+            each.orphaned = each.orphaned or self._is_orphaned(each, rows)
+            if now - each.vanished_at >= SETTLE_S:
+                del self._present[position]
+                if each.orphaned:
+                    self._remember(Missed(position, each.leader, each.place, each.vanished_at))
+                kind: Kind = "missing" if each.orphaned else "left"
+                vanished_wall = wall - (now - each.vanished_at)
+                self._happen(kind, vanished_wall, position, old=each.leader, place=each.place)
+
+    def _is_orphaned(self, each: _Present, rows: dict[Position, RosterRow]) -> bool:
+        """Whether it vanished because somebody above it did, so that nobody could hear its goodbye."""
+        leader = each.leader
+        for _ in range(CHAIN_MAX):
+            if leader is None:
+                return False
+            if leader in rows:
+                return rows[leader].standing is Standing.MISSING
+            if leader in self._missed:
+                return True
+            above = self._present.get(leader)
+            leader = above.leader if above else None
+        return False
+
+    def _miss_lost_above(self, now: float, wall: float) -> None:
+        """Those whom our branch lost, and who did not come to us now that we are root."""
+        for position, at in self._lost_above.items():
+            if position not in self._missed and now - at < REMEMBER_S:
+                self._remember(Missed(position, None, None, at))
+                self._happen("missing", wall - (now - at), position)
+        self._lost_above.clear()
+
+    def _tell_parted_above(self, now: float, wall: float) -> None:
+        """Like every goodbye after a while: who was only started anew is back by then, and root again."""
+        position = self._parting
+        if position is not None and now - self._parted_above[position] >= SETTLE_S:
+            self._parting = None
+            self._happen("left", wall - (now - self._parted_above[position]), position)
+
+    def _remember(self, missed: Missed) -> None:
+        if len(self._missed) >= MISSED_MAX:
+            del self._missed[next(iter(self._missed))]  # the first that came in
+            self.forgotten += 1
+        self._missed[missed.position] = missed
+
+    def _forget(self, now: float) -> None:
+        for position in [p for p, each in self._missed.items() if now - each.at >= REMEMBER_S]:
+            del self._missed[position]
+
+    def _happen(
+        self,
+        kind: Kind,
+        wall: float,
+        position: Position,
+        *,
+        leader: Position | None = None,
+        old: Position | None = None,
+        place: Place | None = None,
+    ) -> None:
+        self.number += 1
+        self.happenings.append(Happening(self.number, wall, kind, position, leader, old, place))

@@ -1,0 +1,100 @@
+"""Who moved, and how long those whose leader was struck were without one.
+
+Intuition: a photograph before the blow, one after it, and a stopwatch for everybody who fell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from subord.core.events import Notice, PlaceChanged
+from subord.core.state.view import Position
+from subord.sim.scenario.definition import Expect, folded
+from subord.sim.world.world import World
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """Between two expectations. Restarted nodes are not among the moved."""
+
+    at_s: float
+    whole_s: float  # from the beginning of the expectation
+    moves: int
+    moved: tuple[Position, ...]
+    attached_s: tuple[float, ...]  # of those whose leader was struck, ascending
+
+    def complaint(self, step: Expect, allowed: tuple[Position, ...] | None) -> str | None:
+        """What `step` demands and is not so; None: all is well."""
+        if allowed is not None and not set(self.moved) <= set(allowed):
+            return f"{folded(set(self.moved) - set(allowed))} changed the leader, only {step.moved} may"
+        if step.moves_max is not None and self.moves > step.moves_max:
+            return f"{self.moves} changes of leader, at most {step.moves_max} are allowed: {folded(self.moved)}"
+        worst = percentile(self.attached_s, 0.99)
+        if step.attached_p99_s is not None and worst is not None and worst > step.attached_p99_s:
+            return f"a leader again after {worst:.2f} s, at most {step.attached_p99_s:g} s are allowed"
+        return None
+
+
+def percentile(times: Sequence[float], share: float) -> float | None:
+    """The smallest of the ascending `times` that `share` of all do not exceed; None of nothing."""
+    if not times:
+        return None
+    return times[min(len(times) - 1, max(0, -int(-share * len(times) // 1) - 1))]
+
+
+class Seer:
+    """Listens to a world; `strike` and `forgive` are told what is done to it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._next = world.on_notice
+        world.on_notice = self._hear
+        self._struck: dict[Position, tuple[Position, float]] = {}  # orphan -> its leader, and when that was struck
+        self._forgiven: set[Position] = set()
+        self._moves: list[Position] = []
+        self._attached_s: list[float] = []
+
+    def strike(self, leader: Position) -> None:
+        """`leader` is about to be struck: its subordinates are orphans from now on."""
+        for position in self._world.nodes[leader].leading.slots.taken:
+            if position in self._world.nodes and self._world.leader_of(position) == leader:
+                self._struck.setdefault(position, (leader, self._world.now))
+
+    def forgive(self, position: Position) -> None:
+        """Its changes of place until the next look are not counted: it was struck itself."""
+        self._forgiven.add(position)
+
+    def back(self, leader: Position) -> None:
+        """It runs again: those who have waited for it have a leader."""
+        for orphan in [o for o, (awaited, _) in self._struck.items() if awaited == leader]:
+            self._attached(orphan)
+
+    def look(self, *, whole_s: float) -> Seen:
+        """What was seen since the last look."""
+        moved, moves = tuple(sorted(set(self._moves))), len(self._moves)
+        seen = Seen(
+            at_s=self._world.now,
+            whole_s=whole_s,
+            moves=moves,
+            moved=moved,
+            attached_s=tuple(sorted(self._attached_s)),
+        )
+        self._moves.clear()
+        self._attached_s.clear()
+        self._struck.clear()
+        self._forgiven.clear()
+        return seen
+
+    def _hear(self, position: Position, notice: Notice) -> None:
+        if isinstance(notice, PlaceChanged):
+            self._attached(position)
+            self.back(position)
+            if notice.changes and position not in self._forgiven:
+                self._moves.append(position)
+        self._next(position, notice)
+
+    def _attached(self, position: Position) -> None:
+        if position in self._struck:
+            _, struck_at = self._struck.pop(position)
+            self._attached_s.append(self._world.now - struck_at)

@@ -1,0 +1,118 @@
+"""S1: which node may lead which, and no circles (docs/protocol.md, section 8)."""
+
+from __future__ import annotations
+
+from subord.core.events import Event, Performance
+from subord.core.node import Node
+from subord.core.state.settings import Settings
+from subord.core.state.view import Position
+from subord.sim.checkers import limits
+from subord.sim.checkers.checker import Checker
+from subord.sim.checkers.limits import STAY, exact_class
+from subord.sim.world.world import World
+
+
+class LowerRanksLead(Checker):
+    """No cycle: a leader has a lower rank than its subordinates, seen from both ends."""
+
+    name = "S1"
+    before_of = (Performance,)
+
+    def __init__(self, settings: Settings) -> None:
+        self._silence_s = limits.silence_s(settings) + settings.timing.own_sleep_s
+        self._seen: dict[Position, object] = {}
+        self._classes: dict[Position, tuple[float, float]] = {}  # lowest and highest of what was true at that address
+        self._circles: dict[frozenset[Position], float] = {}  # with an edge that one end holds, and since when
+
+    def before(self, _world: World, position: Position, event: Event) -> object:
+        if isinstance(event, Performance):
+            true = exact_class(event.jobs)
+            low, high = self._classes.get(position, (true, true))
+            self._classes[position] = min(low, true), max(high, true)
+        return None
+
+    def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
+        node = world.nodes.get(position)
+        if node is None:
+            return
+        if position in node.following.path:
+            self.complain(world, f"{position} stands on its own way to the root: {node.following.path}")
+        if node.context.settings.mapping == "performance":
+            self._check_standings(world, position, node)
+            return
+        leader, taken = node.following.leader, node.leading.slots.taken
+        if leader is not None and not 0 < leader.position < position:
+            self.complain(world, f"{position} follows {leader.position}")
+        if taken and min(taken) <= position:
+            self.complain(world, f"{position} leads {min(taken)}")
+
+    def _check_standings(self, world: World, position: Position, node: Node) -> None:
+        """By performance: edges that both ends hold go down in rank, so they close no circle.
+
+        A node that slept, or does not hear its leader, follows a leader that may have given it up and sunk: an edge
+        that one end holds may close a circle until that node has waited for an answer for a silence. What follows
+        the former life of a node follows nobody.
+        """
+        for members, since in list(self._circles.items()):
+            if world.now - since > self._silence_s:
+                self._demand_open(world, members)
+        state = _standing(node), node.following.leader and node.following.leader.position, *node.leading.slots.taken
+        if state == self._seen.get(position):
+            return
+        self._seen[position] = state
+        self._demand_truth(world, position, node)
+        for below in sorted(node.leading.slots.taken.keys() - world.strange):
+            other = world.nodes.get(below)
+            if other is not None and _followed(world, other) == position:
+                self._demand_order(world, position, below)
+        above = _followed(world, node)
+        if above and above not in world.strange and position in world.nodes[above].leading.slots.taken:
+            self._demand_order(world, above, position)
+        circle = _circle_from(world, position)
+        if circle and all(p in world.nodes[_followed(world, world.nodes[p])].leading.slots.taken for p in circle):
+            self.complain(world, f"a circle: {circle}")
+        elif circle:
+            self._circles.setdefault(frozenset(circle), world.now)
+
+    def _demand_open(self, world: World, circle: frozenset[Position]) -> None:
+        """After a silence a circle is none any more, unless a member of it sleeps."""
+        if not circle.isdisjoint(world.paused):
+            self._circles[circle] = world.now
+            return
+        members = [position for position in circle if position in world.nodes]
+        if members and set(_circle_from(world, members[0])) == circle:
+            self.complain(world, f"a circle for longer than a silence: {sorted(circle)}")
+        del self._circles[circle]
+
+    def _demand_truth(self, world: World, position: Position, node: Node) -> None:
+        """A node stands by no class that its machine, in this life or before, has never had."""
+        standing = _standing(node)
+        low, high = self._classes.get(position, (0.0, 0.0))
+        if standing and not low - STAY <= standing <= high + STAY:
+            self.complain(world, f"{position} stands by {standing}; its machine has had {low:.2f} to {high:.2f}")
+
+    def _demand_order(self, world: World, above: Position, below: Position) -> None:
+        high, low = _standing(world.nodes[above]), _standing(world.nodes[below])
+        if not (-high, above) < (-low, below):
+            self.complain(world, f"{below}, which stands by {low}, follows {above}, which stands by {high}")
+
+
+def _followed(world: World, node: Node) -> Position:
+    """The living leader in the very life that it is followed in; 0: none."""
+    leader = node.following.leader
+    there = None if leader is None else world.nodes.get(leader.position)
+    return leader.position if leader and there and there.context.incarnation == leader.incarnation else 0
+
+
+def _circle_from(world: World, position: Position) -> list[Position]:
+    """The nodes of the circle in which the way up from this one ends; empty: it ends at a root, or a dead node."""
+    line = [position]
+    while above := _followed(world, world.nodes[line[-1]]):
+        if above in line:
+            return line[line.index(above) :]
+        line.append(above)
+    return []
+
+
+def _standing(node: Node) -> int:
+    return node.context.mapping.standings.own

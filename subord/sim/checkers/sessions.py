@@ -1,0 +1,119 @@
+"""S2 and S4 of one session between a leader and a subordinate (docs/protocol.md, section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from subord.core.events import Action, Event, Received, Send
+from subord.core.messages import Accept, Beat, Echo, Goodbye, Propose, Stranger
+from subord.core.state.phases import Phase
+from subord.core.state.view import Incarnation, Position
+from subord.sim.checkers import limits
+from subord.sim.checkers.checker import Checker
+from subord.sim.checkers.fingerprints import Print, claims_of, is_changed
+from subord.sim.world.world import World
+
+PUT_OFF_S_MAX = 1.0  # a busy node may put a proposer off for so long
+RETRY_S_MAX = 0.5  # between two proposals to the same node
+
+Session = tuple[Incarnation, int]
+
+
+class OverTakenWords(Checker):
+    """What a subordinate said before its last accepted proposal, or before its last beat, changes nothing.
+
+    That holds until the leader ends the session by `Stranger`.
+    """
+
+    name = "S4"
+
+    def __init__(self) -> None:
+        self._sessions: dict[tuple[Position, Position], Session] = {}  # (leader, subordinate) -> accepted proposal
+        self._numbers: dict[tuple[Position, Position], int] = {}  # of the last word that counted
+        self._was_listed = False  # the sender of the event in hand, before it
+
+    def before(self, world: World, position: Position, event: Event) -> object:
+        node = world.nodes[position]
+        self._was_listed = isinstance(event, Received) and event.source in node.leading.slots.taken
+        if not isinstance(event, Received) or event.source is None or not self._was_listed:
+            return None
+        source, message = event.source, event.message
+        session = self._sessions.get((position, source))
+        if session is None or not isinstance(message, Beat | Propose) or message.incarnation != session[0]:
+            return None
+        if isinstance(message, Propose):
+            return (Print.of(node), world.is_due(position)) if message.exchange < session[1] else None
+        return claims_of(node, source) if message.number <= self._numbers[position, source] else None
+
+    def after(self, world: World, position: Position, event: Event, actions: Sequence[Action], token: object) -> None:
+        if not isinstance(event, Received) or event.source is None:
+            return
+        node, pair, message = world.nodes.get(position), (position, event.source), event.message
+        if node is not None and token is not None:
+            if isinstance(token, tuple):
+                before, was_due = token
+                changed = is_changed(before, node, was_due=was_due)
+            else:
+                changed = event.source in node.leading.slots.taken and claims_of(node, event.source) != token
+            if changed:
+                self.complain(world, f"{position} was changed by what was overtaken: {event}")
+        said = [each.message for each in actions if isinstance(each, Send) and each.target == event.source]
+        if isinstance(message, Propose) and any(isinstance(each, Accept) for each in said):
+            session = message.incarnation, message.exchange
+            if self._sessions.get(pair) != session or not self._was_listed:
+                self._sessions[pair], self._numbers[pair] = session, message.exchange
+        elif isinstance(message, Beat) and any(isinstance(each, Echo) for each in said):
+            self._numbers[pair] = max(self._numbers.get(pair, 0), message.number)
+        elif isinstance(message, Beat) and any(isinstance(each, Stranger) for each in said):
+            # The leader has ended the session, because damaged numbers or rows put it out of step (section 5). All
+            # is reported anew, so nothing that was said in it can be overtaken any more.
+            self._sessions.pop(pair, None)
+
+
+class PlacesAreGivenBack(Checker):
+    """A node that is accepted follows, is just proposing to the same leader again, or gives the place back at once.
+
+    And a node that follows lists nobody as subordinate who stands on the way from it to the root.
+    """
+
+    name = "S2"
+    after_of = (Accept,)
+    after_actions = True
+
+    def __init__(self) -> None:
+        self._proposed_at: dict[tuple[Position, Position], float] = {}
+        self._woke_at: dict[Position, float] = {}
+
+    def woke(self, world: World, position: Position) -> None:
+        self._woke_at[position] = world.now
+
+    def after(
+        self, world: World, position: Position, event: Event, actions: Sequence[Action], _token: object
+    ) -> None:
+        for each in actions:
+            if isinstance(each, Send) and isinstance(each.message, Propose):
+                self._proposed_at[position, each.target] = world.now
+        node = world.nodes.get(position)
+        if node is None or not isinstance(event, Received) or not isinstance(event.message, Accept):
+            return
+        source, leader = event.source, node.following.leader
+        if max(event.message.guidance.path, default=0) > world.settings.network.size:
+            return  # a flipped bit, and counted
+        if source in (None, position) or node.phase is Phase.GONE or position in event.message.guidance.path:
+            return
+        assert source is not None
+        if leader is not None and leader.position == source:
+            both = node.leading.slots.taken.keys() & {*leader.guidance.path, source}
+            if both:
+                self.complain(world, f"{position} follows {source}, and lists {sorted(both)} from above itself")
+            return
+        last = max(self._proposed_at.get((position, source), -1e9), self._woke_at.get(position, -1e9))
+        # Where answers take long a question waits longer, and an acceptance of it may come as late.
+        answer_s = min(node.context.slowness.answer_s, limits.SLOW * world.settings.timing.answer_s)
+        if world.now - last <= PUT_OFF_S_MAX + 2 * max(answer_s, RETRY_S_MAX):
+            return
+        given_back = (
+            isinstance(each, Send) and each.target == source and isinstance(each.message, Goodbye) for each in actions
+        )
+        if not any(given_back):
+            self.complain(world, f"{position} is accepted by {source}, does not follow it, and keeps the place")

@@ -1,0 +1,260 @@
+"""The tight bounds: how soon, and in how few moves, a cluster heals where no walk over the network is needed.
+
+Decided from what a world shows between the last fault and the end of healing: whether L7 to L10 of docs/protocol.md,
+section 8, hold, and what share of each bound was used. The bounds are formulas of this module: they take durations
+from the timing preset and everything else from numbers written here, so they do not move with a fault in the core.
+
+Judged are clusters that are dense, that have a living seed, or whose roots announce themselves. For all others the
+bounds of liveness.py are the only ones, because a root there asks every address of its network.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import ceil, inf, log
+
+import msgspec
+
+from subord.core.events import LeaderLost, Notice, PlaceChanged
+from subord.core.state.settings import Settings
+from subord.core.state.view import Incarnation, Position
+from subord.sim.checkers import limits, oracle
+from subord.sim.checkers.checker import Violation
+from subord.sim.checkers.liveness import Healed, lowest_of
+from subord.sim.world.world import World
+
+DENSE_HOLES_MAX = limits.NEAR_DOORS  # positions without a node below the highest: so many are asked at once
+DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
+DOUBLINGS_MAX = 32
+SILENCES = 1.25  # until a dead leader is given up, and what is lost of the last questions
+LEVEL_POLLS = 0.5  # by performance, rests for each level: a vacant place is asked for after half a rest in the mean
+RANK_POLLS = 5  # by performance: a machine has changed lately within so many looks for a better place
+STRUCK_MOVES, GUEST_MOVES, SPARE_MOVES = 2, 1, 1
+RANKED_MOVES = 4  # by performance for a struck node: it joins, and then looks for its level
+LEVEL_MOVES = 1.5  # for each node whose machine has changed, and each level that it may cross: its own moves, and
+# those of the nodes that it leaves behind
+CHAIN_ANSWERS = 0.5  # for each guest, where one guest slot leaves only a chain, which is put in order node by node
+LOW_FANOUT = 4  # below it a level holds few
+DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree at which a guest is left
+NEARER = 2  # and more by latency, which takes a near leader for a high one
+BOUNDS = {"orphan_s": "L8", "whole_s": "L7", "settled_s": "L7", "moves": "L9", "depth": "L10"}
+"""What is bounded, and the invariant that says so."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster at the moment of the last fault."""
+
+    nodes: int
+    levels: int  # of the full tree of so many nodes
+    is_dense: bool
+    is_seeded: bool  # a seed lives
+    is_announced: bool  # roots announce themselves
+    struck: int  # stand in no tree, or in that of another root, or not below their computed leader, though it lives
+    elsewhere_s: float | None  # the longest time that one of these has had another place in the right tree
+    guests: int  # their computed leader does not live
+    unranked: int  # by performance: do not stand by the class of their machine as yet, or where that belongs
+    losses: int  # of its leader, at most, by one node in its present life
+    behind: bool  # a host has the address of another one whose clock was ahead, so it is taken for a former life (S4)
+    level: int  # the deepest on which one of them is at home
+
+
+class Used(msgspec.Struct, frozen=True, kw_only=True):
+    """What healing took. Times are seconds after the last fault."""
+
+    whole_s: float  # L1 and L3 held for a moment
+    settled_s: float  # the last change of place
+    orphan_s: float  # the longest time that one node followed nobody, though a lower rank lived
+    moves: int  # changes of leader
+    depth: int  # of the tree at the end
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What L7 to L10 allow (docs/protocol.md, section 8, quotes this); None: the loose bound alone judges it."""
+
+    whole_s: float
+    settled_s: float | None
+    orphan_s: float
+    moves: int
+    depth: int | None
+
+    @classmethod
+    def of(cls, settings: Settings, start: Start) -> Bounds:
+        timing = settings.timing
+        by_performance = settings.mapping == "performance"
+        poll_s = _poll_s(settings)
+        attach_s = SILENCES * limits.silence_s(settings) + timing.patience_s + timing.answer_s
+        attach_s += _hold_s(settings, start.losses)
+        if not (start.is_dense or start.is_seeded):
+            attach_s += poll_s  # two roots meet by the next announcement, which comes that rarely
+        if settings.guest_places == 1:
+            attach_s += CHAIN_ANSWERS * timing.answer_s * start.guests
+        batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
+        report_s = batches * (timing.report_s + timing.answer_s)
+        home_s = 0.0
+        if start.elsewhere_s is not None:  # a rest is as long as all before it, and one more
+            home_s = min(poll_s, limits.JITTER * (timing.search_interval_s + start.elsewhere_s))
+        # Those that a node leaves behind look for their places after it, level by level.
+        rank_s = LEVEL_POLLS * start.levels * poll_s if by_performance else 0.0
+        return cls(
+            whole_s=attach_s + rank_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
+            settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,
+            # By performance a place is refused until what has changed above it is reported.
+            orphan_s=attach_s + (report_s if by_performance else 0.0),
+            moves=(RANKED_MOVES if by_performance else STRUCK_MOVES) * start.struck
+            + GUEST_MOVES * start.guests
+            + int(LEVEL_MOVES * start.levels * start.unranked)
+            + SPARE_MOVES,
+            depth=_depth(settings, start),
+        )
+
+    def shares(self, used: Used) -> dict[str, float]:
+        """By the name of each bound that judges: how much of it was used."""
+        pairs = {name: (getattr(used, name), getattr(self, name)) for name in BOUNDS}
+        return {
+            name: took / most if most else float(took > 0) for name, (took, most) in pairs.items() if most is not None
+        }
+
+
+def _poll_s(settings: Settings) -> float:
+    """The longest rest between two looks for a better place."""
+    return limits.JITTER * settings.timing.home_interval_s_max
+
+
+def _hold_s(settings: Settings, losses: int) -> float:
+    """How long a home waits that was lost so often."""
+    timing = settings.timing
+    doublings = min(losses - 2, DOUBLINGS_MAX)
+    return 0.0 if losses < 2 else min(timing.return_hold_s * 2**doublings, timing.return_hold_s_max)
+
+
+def _depth(settings: Settings, start: Start) -> int | None:
+    """Of the paper's tree where all are at home; else of a full tree, and what a resident is left deeper.
+
+    With one guest slot, and leaders that have no home slots to give, a tree is a chain.
+    """
+    if settings.has_homes and not start.guests:
+        return start.level
+    if settings.has_homes and settings.guest_slots == 1:
+        return None
+    slots = min(settings.fanout, settings.guest_places)  # of those that lead only guests
+    deeper = DEEPER if slots >= LOW_FANOUT else DEEPER_LOW
+    levels = max(start.levels, ceil(log((slots - 1) * start.nodes + 1, slots)) - 1)
+    return levels + deeper + (NEARER if settings.mapping == "latency" else 0)
+
+
+class Watch:
+    """Listens to a world from its beginning; `begin` is called at the last fault, `used` when all has healed."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._next = world.on_notice
+        world.on_notice = self._hear
+        self._losses: Counter[tuple[Position, int]] = Counter()  # (position, which life) -> how often
+        self._latest: dict[Position, Incarnation] = {}  # the highest of all lives that had a place
+        self._alone_since: dict[Position, float] = {}
+        self._lowest: Position = 0
+        self._orphan_s = 0.0
+        self._moves = 0
+
+    def begin(self) -> Start | None:
+        """None: nobody lives."""
+        world, settings = self._world, self._world.settings
+        living = world.living()
+        if not living:
+            return None
+        lowest = self._lowest = lowest_of(world, living)
+        self._moves, self._orphan_s = 0, 0.0
+        self._alone_since = {p: world.now for p in living if world.leader_of(p) == 0 and p != lowest}
+        numbers = {world.houses.get(p, p): p for p in living}
+        homes = oracle.homes(settings, numbers) if settings.has_homes else {}
+        home_of = {numbers[n]: numbers[home] for n, home in homes.items()}
+        astray = {p for p in living if self._root_of(p) != lowest}
+        away = {p for p, home in home_of.items() if world.leader_of(p) != home}
+        return Start(
+            nodes=len(living),
+            levels=oracle.levels(settings, len(living)),
+            is_dense=living[-1] - len(living) <= min(DENSE_HOLES_MAX, DENSE_SHARE * len(living)),
+            is_seeded=not set(world.seeds).isdisjoint(living),
+            is_announced=world.multicast,
+            struck=len(astray | away),
+            elsewhere_s=max((world.clock(p) - world.nodes[p].placed_at for p in away - astray), default=None),
+            guests=len(living) - 1 - len(homes),
+            unranked=sum(self._is_unranked(p) for p in living) if settings.mapping == "performance" else 0,
+            losses=max((self._losses[p, world.boots[p]] for p in living), default=0),
+            behind=any(self._is_behind(p) for p in living),
+            level=max(oracle.levels(settings, number) for number in numbers),
+        )
+
+    def used(self, healed: Healed) -> Used:
+        # By performance another node than at the last fault may be the best by now.
+        living = self._world.living()
+        lowest = lowest_of(self._world, living) if living else 0
+        alone_s = [self._world.now - at for position, at in self._alone_since.items() if position != lowest]
+        return Used(
+            whole_s=healed.first_s,
+            settled_s=healed.settled_s,
+            orphan_s=max(self._orphan_s, *alone_s, 0.0),
+            moves=self._moves,
+            depth=max((len(self._line(p)) for p in self._world.living()), default=1) - 1,
+        )
+
+    def _is_unranked(self, position: Position) -> bool:
+        """Its machine has become another one than it stands by, or has changed a short time ago."""
+        world, node = self._world, self._world.nodes[position]
+        jobs = world.jobs.get(position)
+        if jobs is None:
+            return False
+        is_new = world.now - world.refitted_at.get(position, -inf) < RANK_POLLS * _poll_s(world.settings)
+        return is_new or not limits.is_class_of(node.context.mapping.standings.own, jobs)
+
+    def _is_behind(self, position: Position) -> bool:
+        """Another life with its address, or a lie, has had a higher boot number."""
+        own = self._world.nodes[position].context.incarnation
+        return position in self._world.strange or self._latest.get(position, 0) > own
+
+    def _line(self, position: Position) -> list[Position]:
+        """From a node up to its root, or to a leader that does not live."""
+        line = [position]
+        while (above := self._world.leader_of(line[-1])) in self._world.nodes and above not in line:
+            line.append(above)
+        return line
+
+    def _root_of(self, position: Position) -> Position:
+        """0: its line ends at a dead node."""
+        top = self._line(position)[-1]
+        return top if self._world.leader_of(top) == 0 else 0
+
+    def _hear(self, position: Position, notice: Notice) -> None:
+        if isinstance(notice, PlaceChanged):
+            self._moves += bool(notice.changes)
+            if (node := self._world.nodes.get(position)) is not None:
+                self._latest[position] = max(node.context.incarnation, self._latest.get(position, 0))
+        elif isinstance(notice, LeaderLost):
+            self._losses[position, self._world.boots[position]] += 1
+        self._time(position)  # whatever it says: a node that has its leader back reports no change of place
+        self._next(position, notice)
+
+    def _time(self, position: Position) -> None:
+        """Begin, or end, the time for which a node follows nobody."""
+        world = self._world
+        if position in world.nodes and position != self._lowest and world.leader_of(position) == 0:
+            self._alone_since.setdefault(position, world.now)
+        elif position in self._alone_since:
+            self._orphan_s = max(self._orphan_s, world.now - self._alone_since.pop(position))
+
+
+def demand(settings: Settings, start: Start | None, used: Used, at: float) -> dict[str, float]:
+    """The shares of the bounds that judge this cluster. Raises Violation above one.
+
+    None are told when no node was struck: how little is used then says nothing of a bound.
+    """
+    if start is None or not (start.is_dense or start.is_seeded or start.is_announced):
+        return {}
+    bounds = Bounds.of(settings, start)
+    shares = bounds.shares(used)
+    for name, share in shares.items():
+        if share > 1:
+            raise Violation(
+                BOUNDS[name], at, f"{name}: {getattr(used, name):g}, at most {getattr(bounds, name):g}; {start}"
+            )
+    return shares if start.struck else {}

@@ -1,0 +1,44 @@
+"""Clusters of special shapes: one guest slot at any size, large fan-outs, IPv6, sealed ones, and sparse ones to
+1,000 nodes.
+
+Intuition: the same disasters on other ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from random import Random
+
+import msgspec
+
+from subord.sim.scenario.definition import Cluster, folded, positions_of
+
+FANOUTS = (128, 256, 512, 1024)
+SPARSE_SIZES = ((0.8, 17, 50), (0.98, 51, 150), (1.0, 151, 1000))  # (up to this share of draws, fewest, most)
+SIXTEEN = 65_534  # nodes of a /16
+
+
+def sparse_positions(chance: Random, nodes: tuple[int, int] | None) -> list[int]:
+    """Anywhere in a /16."""
+    share = chance.random()
+    fewest, most = nodes or next(bounds for up_to, *bounds in SPARSE_SIZES if share <= up_to)
+    return sorted(chance.sample(range(1, SIXTEEN + 1), chance.randint(fewest, most)))
+
+
+def shaped(chance: Random, cluster: Cluster, kinds: Collection[str]) -> Cluster:
+    """The cluster with what `kinds` say of it."""
+    if "one-guest" in kinds:
+        cluster = msgspec.structs.replace(cluster, guest_slots=1)
+    if "wide" in kinds:
+        fanout = chance.choice(FANOUTS)
+        cluster = msgspec.structs.replace(cluster, fanout=fanout, guest_slots=chance.choice((1, 2, 8, fanout)))
+    if "ipv6" in kinds:
+        bits = max(3, (positions_of(cluster)[-1] + 2).bit_length())
+        length = chance.choice((128 - bits, 112, 64))
+        cluster = msgspec.structs.replace(cluster, network=f"fd00:1:2:3::/{length}")
+    if "sparse" in kinds and not (cluster.seeds or cluster.announce):
+        seeds = folded(chance.sample(positions_of(cluster), 3))
+        cluster = msgspec.structs.replace(cluster, seeds=seeds)
+    if "sealed" in kinds or "rotation" in kinds:
+        cluster = msgspec.structs.replace(cluster, sealed=True)
+    return cluster

@@ -1,0 +1,61 @@
+"""Drawn members that do not fit: liars, nodes with other settings, other releases, and addresses with two hosts.
+
+Each function turns a chance into steps of a scenario. The steps end with the next `mend`, after which every member
+is judged like the others (player.py).
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import get_args
+
+from subord.core.state.settings import TimingName
+from subord.core.state.view import Position
+from subord.sim.draw.aim import FANOUT_MAX
+from subord.sim.scenario import definition
+from subord.sim.scenario.definition import Cluster, Step, folded
+from subord.sim.scenario.lasting import Lie, LieName, Refit, Release, Twin
+
+LASTS_S = (1.0, 10.0, 30.0)
+LIARS_MAX = 3
+TIMINGS: tuple[TimingName, ...] = ("lab", "lan", "wan")
+
+
+def liars(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
+    """Some members lie, for a while."""
+    count = chance.randint(1, min(LIARS_MAX, len(positions)))
+    lies = [Lie(nodes=str(p), what=chance.choice(get_args(LieName))) for p in sorted(chance.sample(positions, count))]
+    return [*lies, definition.Pass(s=chance.choice(LASTS_S))]
+
+
+def misfits(chance: Random, positions: list[Position], cluster: Cluster) -> list[Step]:
+    """Some nodes start with another fan-out, other guest slots, or another timing preset, and all refuse them."""
+    some = _share(chance, positions)
+    match chance.choice(("fanout", "guest_slots", "timing")):
+        case "fanout":
+            refit = Refit(nodes=some, fanout=_other(cluster.fanout))
+        case "guest_slots":
+            refit = Refit(nodes=some, guest_slots=_other(cluster.guest_slots or cluster.fanout))
+        case _:
+            refit = Refit(nodes=some, timing=chance.choice([each for each in TIMINGS if each != cluster.timing]))
+    return [refit, definition.Pass(s=chance.choice(LASTS_S))]
+
+
+def releases(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
+    """Some hosts get a later release, or an earlier one again."""
+    some = _share(chance, positions)
+    restart = definition.Restart(nodes=some, down_s=chance.choice((0.0, 0.1, 1.0)))
+    return [Release(nodes=some, later=chance.random() < 0.7), restart, definition.Pass(s=chance.choice(LASTS_S))]
+
+
+def twins(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
+    """A second host has an address that is in use."""
+    return [Twin(nodes=str(chance.choice(positions))), definition.Pass(s=chance.choice(LASTS_S))]
+
+
+def _other(count: int) -> int:
+    return count + 1 if count < FANOUT_MAX else count - 1
+
+
+def _share(chance: Random, positions: list[Position]) -> str:
+    return folded(chance.sample(positions, max(1, round(chance.choice((0.1, 0.3, 0.5)) * len(positions)))))

@@ -1,0 +1,98 @@
+"""Members that lie: what one of them says in the place of each message of its core.
+
+The core of a liar is unchanged: it proposes, beats and answers in time, and only what it says is false. Which lies
+exist follows from what others believe of a member: ages, boot numbers, and the rows of its branch. A false message
+is never longer than a datagram may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+
+from subord.core.messages import AGE_S_MAX, Beat, Change, Message
+from subord.core.state.view import Position
+from subord.sim.scenario.lasting import LieName
+from subord.wire.codec import CODECS, VERSION, Codec, Wire
+
+AGES_S = (0, AGE_S_MAX, AGE_S_MAX + 1, (1 << 32) - 1)  # the last two are out of bounds
+BOOTS = 1 << 40  # more than a clock makes of this century
+INVENTED = 8  # rows of one beat, in the place of those that its core reports
+
+Lie = Callable[[Message], Message]
+
+
+def wire_of(name: LieName, position: Position, cast: Sequence[Position], chance: Random) -> Wire:
+    """What the member at `position` writes; it reads as before."""
+    lie = _LIES[name](position, cast, chance)
+    plain = CODECS[VERSION]
+    return Wire({VERSION: Codec(lambda message: plain.encode(lie(message)), plain.decode)})
+
+
+def _ages(_position: Position, _cast: Sequence[Position], chance: Random) -> Lie:
+    """All rows have stood in their places for no time, or for longer than anything can."""
+
+    def lie(message: Message) -> Message:
+        if not isinstance(message, Beat):
+            return message
+        rows = tuple(msgspec.structs.replace(row, age_s=chance.choice(AGES_S)) for row in message.changes)
+        return msgspec.structs.replace(message, changes=rows)
+
+    return lie
+
+
+def _rows(position: Position, cast: Sequence[Position], chance: Random) -> Lie:
+    """It lists nodes that do not stand below it, also such as rank before it."""
+
+    def lie(message: Message) -> Message:
+        if not isinstance(message, Beat):
+            return message
+        named = chance.sample(cast, min(len(cast), INVENTED))
+        rows = tuple(Change(each, position, 2, 1 + chance.randrange(BOOTS), 0, 0) for each in named)
+        return msgspec.structs.replace(message, changes=rows, rows=0, digest=0)
+
+    return lie
+
+
+def _hides(position: Position, _cast: Sequence[Position], _chance: Random) -> Lie:
+    """It reports itself, and nothing of its branch."""
+
+    def lie(message: Message) -> Message:
+        if not isinstance(message, Beat):
+            return message
+        own = tuple(row for row in message.changes if row.position == position)
+        return msgspec.structs.replace(message, changes=own, gone=(), rows=1, digest=0)
+
+    return lie
+
+
+def _boots(position: Position, _cast: Sequence[Position], chance: Random) -> Lie:
+    """Its boot number is higher with every message."""
+    ahead = 0
+
+    def lie(message: Message) -> Message:
+        nonlocal ahead
+        ahead += chance.randrange(2)
+        own = getattr(message, "incarnation", None)
+        if own is None:
+            return message
+        changed: dict[str, Any] = {"incarnation": own + ahead}
+        if isinstance(message, Beat):
+            changed["changes"] = tuple(
+                msgspec.structs.replace(row, incarnation=row.incarnation + ahead) if row.position == position else row
+                for row in message.changes
+            )
+        return msgspec.structs.replace(message, **changed)
+
+    return lie
+
+
+_LIES: dict[LieName, Callable[[Position, Sequence[Position], Random], Lie]] = {
+    "ages": _ages,
+    "rows": _rows,
+    "hides": _hides,
+    "boots": _boots,
+}

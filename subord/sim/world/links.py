@@ -1,0 +1,92 @@
+"""What becomes of a datagram on its way: lost, late, doubled, or stopped at a closed road.
+
+Intuition: the weather and the roads of a country. The postman asks here once a letter when its copies arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+import msgspec
+
+from subord.core.state.view import Position
+
+DELAY_S = (0.0001, 0.0003)  # of a quiet local network
+SITE_DELAY_S = 0.01  # more for every site that lies between: they stand in a row
+
+
+class Roadblock(msgspec.Struct, frozen=True):
+    """What `sources` send to `targets` is lost."""
+
+    sources: frozenset[Position]
+    targets: frozenset[Position]
+    datagrams: bool
+    streams: bool
+
+
+class Weather:
+    """Times are seconds. `fate` is the one question that is asked."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._group_of: dict[Position, int] = {}
+        self._roadblocks: list[Roadblock] = []
+        self.cut: set[Position] = set()
+        self.site_of: dict[Position, int] = {}  # missing: 0
+        self.fair()
+
+    def fair(self) -> None:
+        """Nothing is lost, late or doubled; closed roads stay closed."""
+        self.set(loss=0.0, delay_s=0.0, jitter_s=0.0, doubled=0.0)
+
+    def set(self, *, loss: float, delay_s: float, jitter_s: float, doubled: float) -> None:
+        """From now on; see scenario.Weather."""
+        self.loss, self.delay_s, self.jitter_s, self.doubled = loss, delay_s, jitter_s, doubled
+        self._rough = bool(loss or delay_s or jitter_s or doubled)
+
+    def partition(self, groups: Sequence[Iterable[Position]]) -> None:
+        """Only members of one group reach each other; who is in none is in one more group."""
+        self._group_of = {position: number for number, group in enumerate(groups, 1) for position in group}
+
+    def block(self, roadblock: Roadblock) -> None:
+        """Close a road in one direction."""
+        self._roadblocks.append(roadblock)
+
+    def mend(self) -> None:
+        """Everything is as in the beginning."""
+        self._group_of = {}
+        self._roadblocks = []
+        self.cut.clear()
+        self.fair()
+
+    def group_of(self, position: Position) -> int:
+        """Who shares this number can reach each other, roadblocks aside; a node without cable is alone: negative."""
+        return -position if position in self.cut else self._group_of.get(position, 0)
+
+    def is_open(self, source: Position, target: Position, *, stream: bool = False) -> bool:
+        """May anything get from `source` to `target`?"""
+        if source == target:
+            return True
+        if (self.cut or self._group_of) and self.group_of(source) != self.group_of(target):
+            return False
+        return not any(
+            source in each.sources and target in each.targets and (each.streams if stream else each.datagrams)
+            for each in self._roadblocks
+        )
+
+    def fate(self, source: Position, target: Position) -> tuple[float, ...]:
+        """The delay of every copy that arrives; empty: lost."""
+        closed = (self.cut or self._group_of or self._roadblocks) and not self.is_open(source, target)
+        if closed:
+            return ()
+        delay_s = DELAY_S[0] + (DELAY_S[1] - DELAY_S[0]) * self._chance.random()
+        if self.site_of:
+            delay_s += SITE_DELAY_S * abs(self.site_of.get(source, 0) - self.site_of.get(target, 0))
+        return self._rough_fate(delay_s) if self._rough else (delay_s,)
+
+    def _rough_fate(self, delay_s: float) -> tuple[float, ...]:
+        chance = self._chance
+        copies = 2 if chance.random() < self.doubled else 1
+        arriving = sum(chance.random() >= self.loss for _ in range(copies))
+        return tuple(delay_s + self.delay_s + self.jitter_s * chance.random() for _ in range(arriving))

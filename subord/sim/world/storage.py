@@ -1,0 +1,82 @@
+"""What hosts have on their disks, as daemon.py writes it (runtime/state/store.py).
+
+Intuition: a drawer in every house. What lies in it is still there when somebody moves out and in again, and is a few
+seconds old.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from subord.core.snapshots import neighbourhood
+
+if TYPE_CHECKING:
+    from subord.core.events import Neighbourhood
+    from subord.core.state.view import Incarnation, Position
+    from subord.sealing.keyfile import Kept
+    from subord.sim.world.world import World
+
+SAVE_S = 5.0  # as in daemon.py
+
+
+class Disks:
+    """By position; without `are_there` nothing is kept."""
+
+    def __init__(self, world: World, *, are_there: bool) -> None:
+        self._world = world
+        self._are_there = are_there
+        self._of: dict[Position, Neighbourhood] = {}
+        self._images: dict[Position, Neighbourhood | None] = {}
+        self.rings: dict[Position, Kept] = {}  # the key ring that came last
+        self._ring_images: dict[Position, Kept | None] = {}
+        self._to_save: set[tuple[Position, int]] = set()  # and which life of it
+
+    def of(self, position: Position) -> Neighbourhood | None:
+        return self._of.get(position)
+
+    def begin(self, position: Position, incarnation: Incarnation) -> None:
+        """A life begins that remembers the one before: its number is written down at once."""
+        self._of[position] = msgspec.structs.replace(self._of[position], incarnation=incarnation)
+
+    def lose(self, position: Position) -> None:
+        """Another host is there now."""
+        self._of.pop(position, None)
+        self.rings.pop(position, None)
+
+    def image(self, position: Position) -> None:
+        """Keep what is on the disk now."""
+        self._images[position] = self._of.get(position)
+        self._ring_images[position] = self.rings.get(position)
+
+    def restore(self, position: Position) -> None:
+        """The disk is that of the last image; of a host without one it stays as it is."""
+        if position not in self._images:
+            return
+        self.lose(position)
+        before, ring = self._images[position], self._ring_images[position]
+        if before is not None:
+            self._of[position] = before
+        if ring is not None:
+            self.rings[position] = ring
+
+    def keep_ring(self, position: Position, ring: Kept) -> None:
+        """At once, as runtime/security/key_ring.py does."""
+        if self._are_there:
+            self.rings[position] = ring
+
+    def remember(self, position: Position, boot: int) -> None:
+        """Not at once, because one change is often followed by another."""
+        life = position, boot
+        if self._are_there and life not in self._to_save:
+            self._to_save.add(life)
+            self._world.after(SAVE_S, self.save, *life)
+
+    def save(self, position: Position, boot: int) -> None:
+        """Unless it has another life, or none, by now."""
+        self._to_save.discard((position, boot))
+        node = self._world.nodes.get(position)
+        found = neighbourhood(node) if node is not None and boot == self._world.boots[position] else None
+        if self._are_there and found is not None:
+            self._of[position] = found

@@ -1,0 +1,97 @@
+"""What becomes of the bytes of a datagram on its way: slow links, replays and flipped bits.
+
+Intuition: links.py asks only from where and to where; here the letter itself is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+import msgspec
+
+from subord.core.state.view import Position
+from subord.sealing.header import SEALED_VERSION
+from subord.sim.scenario.lasting import Flip, Link, Replay
+from subord.wire.codec import MAGIC, Fault, decode
+
+FLIPS_TRIED_MAX = 32  # until one can be read; else the datagram goes on unchanged
+HEADER_BYTES = 2  # magic and version: a flip there is another datagram
+SEALED = bytes((MAGIC, SEALED_VERSION))
+
+Copy = tuple[float, bytes]
+"""Delay in seconds, and what arrives then."""
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    sources: frozenset[Position]
+    targets: frozenset[Position]
+    until: float
+    step: Link | Replay | Flip
+
+    def fits(self, source: Position, target: Position) -> bool:
+        there = source in self.sources and target in self.targets
+        return there or (source in self.targets and target in self.sources)
+
+
+class Transit:
+    """The rules of one world; without any nothing happens to a datagram."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self.rules: list[_Rule] = []
+        self.flips = 0  # bits flipped so far
+
+    def add(
+        self, sources: Iterable[Position], targets: Iterable[Position], until: float, step: Link | Replay | Flip
+    ) -> None:
+        self.rules.append(_Rule(frozenset(sources), frozenset(targets), until, step))
+
+    def mend(self) -> None:
+        """All links are good again, and nothing is repeated or changed from now on."""
+        self.rules.clear()
+
+    def carry(
+        self, source: Position, target: Position, data: bytes, delays: Sequence[float], now: float
+    ) -> list[Copy]:
+        """The copies that arrive; `delays` is what the weather lets through."""
+        copies = [(delay_s, data) for delay_s in delays]
+        for rule in self.rules:
+            if rule.until > now and rule.fits(source, target):
+                copies = self._changed(rule.step, copies)
+        return copies
+
+    def _changed(self, step: Link | Replay | Flip, copies: list[Copy]) -> list[Copy]:
+        chance = self._chance
+        match step:
+            case Link():
+                more_s = [(delay_s + step.delay_s + len(d) / 1000 * step.per_kb_s, d) for delay_s, d in copies]
+                return [each for each in more_s if not self._is_lost(step, each[1])]
+            case Replay():
+                again = [(delay_s + step.later_s, d) for delay_s, d in copies if chance.random() < step.share]
+                return copies + again
+            case Flip():
+                return [(delay_s, self._flipped(d) if chance.random() < step.share else d) for delay_s, d in copies]
+
+    def _flipped(self, data: bytes) -> bytes:
+        self.flips += 1
+        return flipped(data, self._chance)
+
+    def _is_lost(self, link: Link, data: bytes) -> bool:
+        return bool(link.mtu and len(data) > link.mtu) or self._chance.random() < link.loss
+
+
+def flipped(data: bytes, chance: Random) -> bytes:
+    """With one bit changed: of a sealed datagram any, else one that leaves it readable."""
+    if data.startswith(SEALED):
+        changed = bytearray(data)
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+        return bytes(changed)
+    for _ in range(FLIPS_TRIED_MAX):
+        changed = bytearray(data)
+        if len(changed) <= HEADER_BYTES:
+            break
+        changed[chance.randrange(HEADER_BYTES, len(changed))] ^= 1 << chance.randrange(8)
+        if not isinstance(decode(bytes(changed)), Fault):
+            return bytes(changed)
+    return data

@@ -1,0 +1,430 @@
+"""A whole cluster on one heap: the unchanged core, the real wire, and a clock that only this file turns.
+
+Every message is really written and read (subord.wire.codec), so that nothing passes here that would not fit a
+datagram. The clock moves to the next thing that happens, and no node can tell that no time has passed.
+
+Everything is decided by the seed: the same seed gives the same run on any machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from itertools import count
+from math import inf
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from subord.core.events import (
+    Action,
+    EdgeClosed,
+    Event,
+    Gone,
+    Known,
+    LeaderLost,
+    Leave,
+    Measure,
+    Notice,
+    Performance,
+    PlaceChanged,
+    Publish,
+    Received,
+    Reply,
+    Seeds,
+    Send,
+    Start,
+    Unreachable,
+    Unreadable,
+    Wakeup,
+)
+from subord.core.messages import Message, Versions
+from subord.core.node import Node
+from subord.core.snapshots import is_memorable
+from subord.core.state.settings import Settings
+from subord.core.state.view import Incarnation, Position
+from subord.sim.checkers import limits
+from subord.sim.world.edges import KERNEL_S, Edges
+from subord.sim.world.links import Weather
+from subord.sim.world.probes import send_probe
+from subord.sim.world.storage import Disks
+from subord.sim.world.transit import Transit
+from subord.wire.codec import WIRE, Fault, Wire
+from subord.wire.versions import Dialects
+
+if TYPE_CHECKING:
+    from subord.sim.world.sealed import Seals
+
+WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
+BOOT_INCARNATION = 1_000_000
+WAKEUP = Wakeup()
+TICK_S = 1e-6
+AT_ONCE_MAX = 10_000_000  # things that happen in one instant
+
+
+class Unread(NamedTuple):
+    """A sealed datagram in the socket of a stopped process: it is opened when the process reads it."""
+
+    source: Position
+    data: bytes
+    by_multicast: bool
+
+
+class Watcher(Protocol):
+    """Looks on: before an event is handled, and after. What `before` returns is handed to `after`."""
+
+    def before(self, world: World, position: Position, event: Event) -> Any: ...
+    def after_event(
+        self, world: World, position: Position, event: Event, actions: Sequence[Action], token: Any
+    ) -> None: ...
+
+
+class World:
+    """Live nodes by position. Times are seconds of virtual time; a node's own clock may be ahead of it."""
+
+    def __init__(self, settings: Settings, seed: int = 1, *, disk: bool = False) -> None:
+        self.settings = settings
+        self.now = 0.0
+        self.nodes: dict[Position, Node] = {}
+        self.hosts: set[Position] = set()  # addresses where a host answers, even when no daemon runs there
+        self.paused: dict[Position, list[Event | Unread]] = {}  # stopped like SIGSTOP -> what waits in its socket
+        self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
+        self.jobs: dict[Position, float] = {}  # that a node completes in a unit of time, as it is told
+        self.refitted_at: dict[Position, float] = {}  # when its machine became another one
+        self.multicast = False  # roots are heard by everybody whom they reach
+        self.set_back_s: dict[Position, float] = {}  # how far the wall clock of a host was set back
+        self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
+        self.start_with = Start()
+        self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
+        self.strange: set[Position] = set()  # members that lie or have lied, and addresses of two hosts: not judged
+        self.wires: defaultdict[Position, Wire] = defaultdict(lambda: WIRE)  # of some tests others
+        self.houses: dict[Position, int] = {}  # numbers of addresses as the oracle counts; missing: the position
+        self.weather = Weather(Random(f"{seed}/network"))
+        self.transit = Transit(Random(f"{seed}/transit"))
+        self.fate: Callable[[Position, Position, Message], Sequence[float]] = self._weathered
+        self.chance = Random(f"{seed}/world")
+        self.events = 0  # handled so far
+        self.sent: Counter[str] = Counter()
+        self.sent_bytes = 0
+        self.faults: Counter[Fault] = Counter()
+        self.overflowed = 0  # datagrams for which a stopped process had no room
+        self.moved_at = 0.0  # when somebody last changed places
+        self.watcher: Watcher | None = None
+        self.on_notice: Callable[[Position, Notice], None] = lambda _position, _notice: None
+        self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
+        self._seed = seed
+        self.dialects: dict[Position, Dialects] = {}
+        self.disks = Disks(self, are_there=disk)
+        self.edges = Edges(self)
+        self.seals: Seals | None = None  # None: nothing is sealed
+        self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._tie = count()
+        self.boots: Counter[Position] = Counter()
+        self._lives: dict[tuple[Position, Incarnation], int] = {}
+        self._ahead_s: dict[Position, float] = {}
+        self._addresses: dict[Position, str] = {}  # of all who have spoken; the network remembers only some
+        self._wake_at: dict[Position, float] = {}
+
+    # -- lives --------------------------------------------------------------------------------------------
+
+    def start(self, position: Position, known: tuple[Position, ...] = (), *, incarnation: int | None = None) -> None:
+        """Start a daemon, or start it again: its incarnation is then higher, unless another is given."""
+        self.boots[position] += 1
+        boot = self.boots[position]
+        self.hosts.add(position)
+        self.paused.pop(position, None)
+        if incarnation is None:
+            incarnation = max(boot, self.incarnation_of(boot) - int(1000 * self.set_back_s.get(position, 0.0)))
+        remembered, memory = self.disks.of(position), Known(known)
+        if remembered is not None:  # as daemon.py does
+            incarnation = max(incarnation, remembered.incarnation + 1)
+            self.disks.begin(position, incarnation)
+            memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
+        settings, chance = self.own_settings.get(position, self.settings), Random(f"{self._seed}/{position}/{boot}")
+        self.dialects[position] = Dialects(self.wires[position].spoken)
+        self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
+        self._lives[position, incarnation] = boot
+        if self.seals is not None:
+            self.seals.begin(position, incarnation)
+        self._wake_at[position] = inf
+        if memory != Known(()):
+            self.feed(position, memory)
+        if self.seeds:
+            self.feed(position, Seeds(self.seeds))
+        self.feed(position, self.start_with)
+        if position in self.jobs:
+            self.feed(position, Performance(self.jobs[position]))
+
+    def incarnation_of(self, boot: int) -> Incarnation:
+        """What a host's own clock makes of its so many-th start, as in daemon.py."""
+        return BOOT_INCARNATION + int(self.now * 1000) + boot
+
+    def crash(self, position: Position) -> None:
+        """The process dies (kill -9), and the kernel closes its streams."""
+        self.kill(position)
+        self.edges.close(position)
+
+    def kill(self, position: Position) -> None:
+        """The process dies and its streams say nothing: only a message finds nobody there."""
+        del self.nodes[position]
+        self.paused.pop(position, None)
+
+    def vanish(self, position: Position) -> None:
+        """The host dies with its daemon: nobody says anything."""
+        self.kill(position)
+        self.hosts.discard(position)
+        self.edges.forget(position)
+
+    def reuse(self, position: Position) -> None:
+        """Another host, without memory and with a clock of its own, has the address at once."""
+        self.vanish(position)
+        self.disks.lose(position)
+        self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
+
+    def leave(self, position: Position, grace_s: float = 2.0) -> None:
+        """SIGTERM."""
+        self.disks.save(position, self.boots[position])
+        self.feed(position, Leave(grace_s))
+
+    def pause(self, position: Position) -> None:
+        """As SIGSTOP does: its clock runs on, and what arrives waits."""
+        assert position in self.nodes
+        self.paused.setdefault(position, [])
+
+    def resume(self, position: Position) -> None:
+        """SIGCONT: what waited is read, and the alarm rings, in no certain order."""
+        waiting = self.paused.pop(position)
+        alarm_first = self.chance.random() < 0.5
+        if alarm_first:
+            self._wake(position)
+        for event in waiting:
+            if isinstance(event, Unread):
+                self.deliver(event.source, position, event.data, event.by_multicast)
+            else:
+                self.feed(position, event)
+        if not alarm_first:
+            self._wake(position)
+
+    def jump(self, position: Position, seconds: float) -> None:
+        """Its clock leaps forward."""
+        self._ahead_s[position] = self._ahead_s.get(position, 0.0) + seconds
+        self._wake(position)
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    def run(self, seconds: float) -> None:
+        """Let everything happen that happens within `seconds`."""
+        until = self.now + seconds
+        heap, at_once = self._heap, 0
+        while heap and heap[0][0] <= until:
+            at, _, act, words = heapq.heappop(heap)
+            if at > self.now:
+                self.now, at_once = at, 0
+            else:
+                at_once += 1
+                assert at_once < AT_ONCE_MAX, f"time stands still at {self.now} s: {act} {words}"
+            act(*words)
+        self.now = until
+
+    def after(self, seconds: float, act: Callable[..., None], *words: Any) -> None:
+        """Do something later."""
+        heapq.heappush(self._heap, (self.now + seconds, next(self._tie), act, words))
+
+    def clock(self, position: Position) -> float:
+        """What the node's own clock shows."""
+        return self.now + self._ahead_s.get(position, 0.0) if self._ahead_s else self.now
+
+    def _ring(self, position: Position, at: float) -> None:
+        """An alarm rings, unless another was set in its place."""
+        if at == self._wake_at[position]:
+            self._wake(position)
+
+    def _wake(self, position: Position) -> None:
+        """The node is woken if its deadline has come; else the alarm is set anew."""
+        node = self.nodes.get(position)
+        if node is None or position in self.paused:
+            return
+        self._wake_at[position] = inf
+        deadline = node.deadline
+        if deadline <= self.clock(position):
+            self.feed(position, WAKEUP)
+        else:
+            self._set_alarm(position, deadline)
+
+    def _set_alarm(self, position: Position, deadline: float) -> None:
+        at = deadline - self._ahead_s.get(position, 0.0) if self._ahead_s else deadline
+        if at <= self.now < deadline:  # rounded down: it would ring too early for ever
+            at = self.now + TICK_S
+        if at < self._wake_at[position]:
+            self._wake_at[position] = at
+            heapq.heappush(self._heap, (at, next(self._tie), self._ring, (position, at)))
+
+    # -- what a node is told --------------------------------------------------------------------------------
+
+    def feed(self, position: Position, event: Event) -> None:
+        """Give an event to a node; to none if it is gone, and later if it is stopped."""
+        node = self.nodes.get(position)
+        if node is None:
+            return
+        if position in self.paused:
+            self._wait(position, event)
+            return
+        watcher = self.watcher
+        token = watcher.before(self, position, event) if watcher is not None else None
+        actions = node.handle(event, self.clock(position))
+        self.events += 1
+        for action in actions:
+            if isinstance(action, Send):  # most are
+                self.post(position, action.target, action.message)
+            else:
+                self._carry_out(position, event, action)
+        deadline = node.deadline
+        if deadline < inf and position in self.nodes:
+            self._set_alarm(position, deadline)
+        if watcher is not None:
+            watcher.after_event(self, position, event, actions, token)
+
+    def _wait(self, position: Position, event: Event | Unread) -> None:
+        waiting = self.paused[position]
+        if len(waiting) < WAITING_MAX or isinstance(event, EdgeClosed | Leave | Performance):  # no datagrams
+            waiting.append(event)
+        else:
+            self.overflowed += 1
+
+    def _carry_out(self, position: Position, event: Event, action: Reply | Publish | Measure | Notice) -> None:
+        if isinstance(action, Measure):
+            send_probe(self, position, action)
+            return
+        if isinstance(action, Publish):
+            self._publish(position, action.message)
+            return
+        if not isinstance(action, Reply):
+            self._note(position, action)
+            return
+        assert isinstance(event, Received)
+        if event.source is not None:
+            self.post(position, event.source, action.message)
+
+    def _note(self, position: Position, notice: Notice) -> None:
+        node = self.nodes.get(position)  # None: it has just left
+        if node is not None and is_memorable(node, notice):
+            self.disks.remember(position, self.boots[position])
+        if isinstance(notice, PlaceChanged):
+            self.moved_at = self.now
+            self.edges.leave(position)
+            if notice.leader is not None:
+                self.edges.plan(position, notice.leader, is_first=not notice.changes)
+        elif isinstance(notice, LeaderLost):
+            self.edges.leave(position)
+        elif isinstance(notice, Gone):
+            self.nodes.pop(position, None)
+            self.edges.close(position)
+        self.on_notice(position, notice)
+
+    # -- datagrams ------------------------------------------------------------------------------------------
+
+    def _weathered(self, source: Position, target: Position, _message: Message) -> Sequence[float]:
+        return self.weather.fate(source, target)
+
+    def post(self, source: Position, target: Position, message: Message, owner: int = 0) -> None:
+        """`owner`: whose seal, if not that of `source`."""
+        self.sent[type(message).__name__] += 1
+        data = self.wires[source].encode(message, self.dialects[source].version_for(target))
+        if self.seals is not None:
+            data = self.seals.seal(source, target, message, data, owner)
+        self.sent_bytes += len(data)
+        delays = self.fate(source, target, message)
+        if self.on_message is not None:
+            self.on_message(source, target, message, len(delays))
+        self.carry(source, target, data, delays)
+
+    def carry(self, source: Position, target: Position, data: bytes, delays: Sequence[float]) -> None:
+        """A datagram goes out; `delays` is what the weather lets through."""
+        for delay_s, sent in self.transit.carry(source, target, data, delays, self.now):
+            heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), self.deliver, (source, target, sent)))
+
+    def _publish(self, source: Position, message: Message) -> None:
+        """To everybody on the wire, one by one in their own weather; where nobody listens nothing comes back."""
+        if not self.multicast:
+            return
+        for version in self.wires[source].spoken:
+            self.sent[type(message).__name__] += 1
+            data = self.wires[source].encode(message, version)
+            for each in (data,) if self.seals is None else self.seals.seal_for_all(source, data):
+                self.sent_bytes += len(each)
+                for target in self.nodes:
+                    for delay_s in self.weather.fate(source, target) if target != source else ():
+                        self.after(delay_s, self.deliver, source, target, each, True)
+
+    def deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
+        """A datagram arrives; it goes on as in runtime/driver.py."""
+        if target not in self.nodes:
+            heard = target in self.hosts and source in self.nodes and not by_multicast
+            if heard and self.weather.fate(target, source):
+                self.after(KERNEL_S, self.feed, source, Unreachable(target))
+            return
+        if self.seals is not None:
+            if target in self.paused:
+                self._wait(target, Unread(source, data, by_multicast))
+                return
+            data = self.seals.open(source, target, data, by_multicast=by_multicast)
+            if not data:
+                return
+        message, dialects = self.wires[target].decode(data), self.dialects[target]
+        if isinstance(message, Fault):
+            self.faults[message] += 1
+            if message is Fault.VERSION and not by_multicast:
+                self._tell_versions(target, source)
+                self.feed(target, Unreadable(self.address_of(source), data[1]))
+        elif not isinstance(message, Versions):
+            if not by_multicast and dialects.heard(source, data[1], self.now):
+                self._tell_versions(target, source)
+            self.feed(target, Received(source, self.address_of(source), message))
+        elif not dialects.told(source, message.spoken, self.now):
+            self.feed(target, Received(source, self.address_of(source), message))
+
+    def _tell_versions(self, source: Position, target: Position) -> None:
+        wire = self.wires[source]
+        message, data = Versions(wire.spoken), wire.versions_datagram
+        if self.seals is not None:
+            data = self.seals.seal(source, target, message, data)
+        for delay_s in self.fate(source, target, message):
+            self.after(delay_s, self.deliver, source, target, data)
+
+    def address_of(self, position: Position) -> str:
+        """The address of a host, as its neighbours see it."""
+        address = self._addresses.get(position)
+        if address is None:
+            address = self._addresses[position] = self.settings.network.address_text_of(position)
+        return address
+
+    # -- reading --------------------------------------------------------------------------------------------
+
+    def living(self) -> list[Position]:
+        """Who runs and is not stopped for good, in order of position."""
+        return sorted(self.nodes.keys() - (self.paused.keys() - self.slow))
+
+    @property
+    def nodes_ever(self) -> int:
+        """How many addresses have had a daemon."""
+        return len(self.boots)
+
+    def life(self, position: Position, incarnation: Incarnation) -> int:
+        """Which life of `position` had this incarnation, counted from 1; 0: none."""
+        return self._lives.get((position, incarnation), 0)
+
+    def refit(self, position: Position, jobs: float) -> None:
+        """From now on its machine completes so many in a unit of time."""
+        before = self.jobs.get(position)
+        if before is None or not limits.is_class_of(limits.exact_class(before), jobs):
+            self.refitted_at[position] = self.now
+        self.jobs[position] = jobs
+
+    def is_due(self, position: Position) -> bool:
+        """Its deadline has come: the next event, whatever it is, is answered together with the alarm."""
+        return self.nodes[position].deadline <= self.clock(position)
+
+    def leader_of(self, position: Position) -> Position:
+        """0: nobody."""
+        leader = self.nodes[position].following.leader
+        return leader.position if leader else 0
