@@ -19,7 +19,7 @@ from subord.core.state.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.log import formats
 from subord.runtime.log.event_log import EventLog
-from subord.runtime.log.notices import Teller
+from subord.runtime.log.notices import Notices
 from subord.runtime.systemd import Systemd
 
 NODE = "10.0.0.4"
@@ -63,7 +63,7 @@ def _records() -> list[logging.LogRecord]:
     async def live() -> None:
         nonlocal began
         began = trio.current_time()
-        teller = Teller(node, EventLog("", NODE), Systemd({}), Counters())
+        teller = Notices(node, EventLog("", NODE), Systemd({}), Counters())
         teller.tell(PlaceChanged(Place.HOME, 2, None, 0, "its computed leader"))
         await trio.sleep(30)
         teller.tell(LeaderLost(2, "closed", 0.61))

@@ -33,7 +33,7 @@ from subord.sim.world.later_release import BOTH
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
 
 
-class Shown:
+class NodeApi:
     """One node of a story as the API sees it (`subord.api.node_api.Shown`, without `ask`)."""
 
     def __init__(self, world: World, position: Position) -> None:
@@ -83,7 +83,7 @@ class World(SmallWorld):
     def tree(self) -> dict[str, Any]:
         """What `/v1/tree?form=rows` of the root answers."""
         (root,) = self.roots()
-        shown = Shown(self, root)
+        shown = NodeApi(self, root)
         document = trees.tree(nodes.roster(SETTINGS, shown.roster()), complete=True, note=None)
         answer: dict[str, Any] = json.loads(msgspec.json.encode(document))
         return answer
@@ -203,14 +203,14 @@ def paper_without_2() -> World:
     return world
 
 
-class Measuring(Shown):
+class Measuring(NodeApi):
     """It shows, besides, what nodes measure where others than addresses rank."""
 
     def snapshot(self) -> Snapshot:
         return msgspec.structs.replace(super().snapshot(), ranking=Ranking(mapping="latency"))
 
 
-def scraped() -> Shown:
+def scraped() -> NodeApi:
     """A node that has something of everything to show to Prometheus."""
     shown = Measuring(paper(), 4)
     counters = shown.counters
@@ -239,7 +239,7 @@ def tree_healed() -> str:
 
 
 def status() -> str:
-    document = msgspec.to_builtins(nodes.status(Shown(paper(), 4)))
+    document = msgspec.to_builtins(nodes.status(NodeApi(paper(), 4)))
     return _screen("subord status", status_command.text(document))
 
 

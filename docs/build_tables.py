@@ -17,7 +17,7 @@ from subord.api.handlers.metrics import node_registry
 from subord.client import exit_codes as codes
 from subord.config.docs import docstrings_of
 from subord.core import messages as said
-from subord.core.state.phases import NEXT, Cue, mermaid
+from subord.core.state.phases import NEXT, Trigger, mermaid
 from subord.core.state.settings import PRESETS, Timing
 
 COMMENT = re.compile(r"^    (\w+)\b.*?  # (.*)$", re.MULTILINE)
@@ -106,9 +106,9 @@ def phases() -> str:
 def phase_table() -> str:
     """The same as a table: a row a phase, a column a cue."""
     return table(
-        ("phase", *(cue.value for cue in Cue)),
+        ("phase", *(cue.value for cue in Trigger)),
         (
-            (f"`{phase.value}`", *(f"`{row[cue].value}`" if cue in row else "" for cue in Cue))
+            (f"`{phase.value}`", *(f"`{row[cue].value}`" if cue in row else "" for cue in Trigger))
             for phase, row in NEXT.items()
         ),
     )

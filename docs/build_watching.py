@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 import trio
-from build_stories import SETTINGS, Shown, World, _screen
+from build_stories import SETTINGS, NodeApi, World, _screen
 from trio.testing import MockClock
 
 from subord.api.handlers import changes, members, problems
@@ -31,8 +31,8 @@ from subord.core.messages import Propose, Terms, Wish
 from subord.core.state.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.log.notices import of_loss
-from subord.runtime.log.problems import Lately
-from subord.runtime.state.history import Register
+from subord.runtime.log.problems import RecentProblems
+from subord.runtime.state.history import History
 
 BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins
 STRANGERS = (12, 13, 14)
@@ -43,14 +43,14 @@ class Attending:
 
     def __init__(self, world: World, position: Position) -> None:
         self._world, self._node = world, world.nodes[position]
-        self.register = Register()
+        self.register = History()
 
     def look(self) -> None:
         now = self._world.now
-        self.register.look(snapshots.roster(self._node, now), self._node.following.path, now, BEGAN + now)
+        self.register.look(snapshots.roster(self._node, now), self._node.uplink.path, now, BEGAN + now)
 
 
-class Asking(Shown):
+class Asking(NodeApi):
     """It can ask the other nodes of its world."""
 
     def __init__(self, world: World, position: Position, attendance: Attending | None = None) -> None:
@@ -66,9 +66,9 @@ class Asking(Shown):
         await trio.lowlevel.checkpoint()
         return await peer_answers.answer(Asking(self._world, position), question)
 
-    def _lately(self, position: Position) -> Lately:
+    def _lately(self, position: Position) -> RecentProblems:
         at = self._world.now
-        lately = Lately(lambda: at)
+        lately = RecentProblems(lambda: at)
         for at, whose, notice in self._world.notices:  # noqa: B007 - the clock above
             if whose == position and isinstance(notice, LeaderLost) and notice.cause in FAILURES:
                 lately.note("lost", of_loss(SETTINGS.network.address_text_of(notice.leader), notice.cause))

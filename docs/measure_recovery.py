@@ -204,7 +204,7 @@ def sites(_seeds: int) -> Iterator[Row]:
             row[f"{name}_crossing_per_s"] = round(crossed[0] / seconds, DIGITS)
         leaders = {p: world.leader_of(p) for p in world.nodes}
         row["edges_between_sites"] = sum(bool(up) and site_of[p] != site_of[up] for p, up in leaders.items())
-        row["depth"] = max(len(node.following.path) for node in world.nodes.values())
+        row["depth"] = max(len(node.uplink.path) for node in world.nodes.values())
         yield row
 
 

@@ -24,7 +24,7 @@ from trio.testing import MockClock
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY / each) for each in ("docs", "tests/helpers", "netns-lab", ".")]
 
-from build_stories import Shown  # noqa: E402 - found by the line above
+from build_stories import NodeApi  # noqa: E402 - found by the line above
 from netlab import measure, results  # noqa: E402
 from small_world import SmallWorld  # noqa: E402
 
@@ -34,14 +34,14 @@ from subord.api.http import scrape  # noqa: E402
 from subord.api.http.server import Response  # noqa: E402
 from subord.core.address.network import Network  # noqa: E402
 from subord.core.state.settings import Settings  # noqa: E402
-from subord.runtime.state.tracker import Attendance  # noqa: E402
+from subord.runtime.state.tracker import Tracker  # noqa: E402
 
 ROOT = 1
 SETTLED_S = 60.0
 SHARE_DEAD = 100  # every hundredth has vanished, and is remembered
 
 
-class Root(Shown):
+class Root(NodeApi):
     """The root of a pretended cluster, as its web address sees it."""
 
     def __init__(self, world: SmallWorld) -> None:
@@ -49,7 +49,7 @@ class Root(Shown):
         self.settings = world.settings
         self.address = world.settings.network.address_text_of(ROOT)
         self.web_port = 9717
-        self.attendance = Attendance(world.nodes[ROOT], now=lambda: world.now)
+        self.attendance = Tracker(world.nodes[ROOT], now=lambda: world.now)
 
 
 def main(words: list[str]) -> int:
@@ -84,7 +84,7 @@ async def _of_cluster(clock: MockClock, nodes: int, fanout: int, times: int) -> 
     world.run(SETTLED_S)
     root = Root(world)
     root.attendance.look()
-    leaves = [position for position in range(nodes, 0, -1) if not world.nodes[position].leading.led]
+    leaves = [position for position in range(nodes, 0, -1) if not world.nodes[position].downlink.led]
     for position in leaves[: nodes // SHARE_DEAD]:
         world.crash(position)
     world.run(SETTLED_S / 2)

@@ -56,16 +56,16 @@ from subord.runtime.driver import Driver
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
-from subord.runtime.log.notices import Teller
+from subord.runtime.log.notices import Notices
 from subord.runtime.net import multicast, udp
 from subord.runtime.net.edge import Edge
 from subord.runtime.net.interfaces import InterfaceError, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
-from subord.runtime.net.transport import Mail
-from subord.runtime.security.credentials import Guard, GuardError, dump_no_core, say_unraisable_seldom
+from subord.runtime.net.transport import Transport
+from subord.runtime.security.credentials import Credentials, CredentialsError, dump_no_core, log_unraisable_seldom
 from subord.runtime.state.store import SAVE_S_MAX, Store
-from subord.runtime.state.tracker import Attendance
+from subord.runtime.state.tracker import Tracker
 from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
@@ -92,7 +92,7 @@ def main(given: Config) -> int:
     with Log() as log:
         log.open(given.node.log_format)
         log.choose(given)
-        say_unraisable_seldom()
+        log_unraisable_seldom()
         if given.key_file:
             dump_no_core()
         try:
@@ -173,8 +173,8 @@ class Daemon:
         except (InterfaceError, udp.BindError, BindError) as error:
             raise StartError(str(error)) from None
         try:
-            self.guard = Guard(given, self.address)
-        except GuardError as error:
+            self.guard = Credentials(given, self.address)
+        except CredentialsError as error:
             raise StartError(str(error), CONFIGURATION) from None
         self.keeping = self.guard.keeping
         self.position = network.position_of(self.address) or 0
@@ -199,14 +199,14 @@ class Daemon:
         chance = Random(SystemRandom().getrandbits(64))
         node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
         sealer = self.guard.sealer(self.port, self._incarnation)
-        mail = Mail(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
+        mail = Transport(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, mail, self.counters, self._observe)
-        self.attendance = Attendance(node)
+        self.attendance = Tracker(node)
         self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._streams_beside(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
-        self._teller = Teller(node, self.events, self._systemd, self.counters)
+        self._teller = Notices(node, self.events, self._systemd, self.counters)
         self._remember = trio.Event()
         self._left_behind: Neighbourhood | None = None  # what held when we were told to leave
         self._reload_asked = trio.Event()
@@ -394,13 +394,13 @@ class Daemon:
         self._driver.feed(Performance(jobs_per_hour))
 
     def _has_leader(self) -> bool:
-        return self._driver.node.following.leader is not None
+        return self._driver.node.uplink.leader is not None
 
     def _is_ours(self, address: str) -> bool:
         return self.settings.network.position_of(address) is not None
 
     def _leader_address(self) -> str | None:
-        leader = self._driver.node.following.leader
+        leader = self._driver.node.uplink.leader
         return self.settings.network.address_text_of(leader.position) if leader else None
 
     # -- tasks --------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ PASSES = 4  # hello, hello and papers, papers, done
 
 def seal() -> None:
     """Leaves nothing behind but warm libraries."""
-    from subord.runtime.security.tls import Tls, papers_of
+    from subord.runtime.security.tls import Tls, certificates_of
     from subord.sealing.keys import keyring_of, new_key
     from subord.sealing.sealer import Sealer
 
@@ -22,7 +22,7 @@ def seal() -> None:
     ends = ("127.0.0.1", 1), ("127.0.0.2", 1)
     sealers = [Sealer(ring, end, 1, bytes(32), 0.0) for end in ends]
     sealers[1].open(sealers[0].seal(bytes(32), ends[1]), ends[0], 0.0)
-    _shake_hands(Tls(lambda: papers_of(ring, "127.0.0.1")))
+    _shake_hands(Tls(lambda: certificates_of(ring, "127.0.0.1")))
 
 
 def _shake_hands(tls: object) -> None:

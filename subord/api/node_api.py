@@ -15,23 +15,23 @@ from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.net.peer_query import AskFailure, Question
-from subord.runtime.security.key_ring import Keeping
-from subord.runtime.state.history import Register
+from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.state.history import History
 
-__all__ = ["AskFailure", "Question", "Shown"]
+__all__ = ["AskFailure", "NodeApi", "Question"]
 
 
-class Attends(Protocol):
+class Tracks(Protocol):
     """Who keeps the register of those below us (runtime/state/tracker.py)."""
 
     @property
-    def register(self) -> Register: ...
+    def register(self) -> History: ...
 
     def look(self) -> None:
         """Bring the register up to date."""
 
 
-class Shown(Protocol):
+class NodeApi(Protocol):
     """A running node as the API sees it. All of it is cheap and changes nothing, except `ask`."""
 
     @property
@@ -64,7 +64,7 @@ class Shown(Protocol):
     def why(self) -> Why: ...
 
     @property
-    def keeping(self) -> Keeping | None:
+    def keeping(self) -> RunningKeyRing | None:
         """Our key ring; None: nothing is sealed."""
 
     @property
@@ -74,7 +74,7 @@ class Shown(Protocol):
     def performance(self) -> PerformanceMeter: ...
 
     @property
-    def attendance(self) -> Attends:
+    def attendance(self) -> Tracks:
         """Who came and went below us."""
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:

@@ -35,7 +35,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--standing",
         metavar="WORD,WORD...",
-        type=_standings,
+        type=_rank_classes,
         default=STANDINGS,
         help=f"only these: {', '.join(STANDINGS)}",
     )
@@ -89,7 +89,7 @@ def _cells(each: Document) -> tuple[str, ...]:
     return each["address"], each["standing"], since, each["place"] or "-", each["leader"] or "-"
 
 
-def _standings(text: str) -> tuple[str, ...]:
+def _rank_classes(text: str) -> tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(","))
     unknown = [word for word in words if word not in STANDINGS]
     if unknown:

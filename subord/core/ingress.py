@@ -25,7 +25,7 @@ from subord.core.state.refusals import Refusals
 from subord.core.state.view import Position
 
 
-class Gate:
+class Ingress:
     """The porter of one node. `admits_stranger` says whether one more answer may be given this second."""
 
     def __init__(self, context: Context, refusals: Refusals, admits_stranger: Callable[[], bool]) -> None:
@@ -56,7 +56,7 @@ class Gate:
         context = self._context
         context.heard_at = context.now
         if context.mapping.by_performance:
-            learn(context.mapping.standings, source, message)
+            learn(context.mapping.rank_classes, source, message)
         if not self._met:
             self._met = True
             context.note(FirstContact(source))
@@ -86,7 +86,7 @@ def reason_to_drop(context: Context, event: Received) -> str | None:
     return None
 
 
-def _may_run_for(context: Context, runner: Position, ask: Ask) -> bool:
+def _may_run_for(context: Context, delegate: Position, ask: Ask) -> bool:
     """A root ranks below all whom it may send; and it never sends anybody to itself."""
     mapping = context.mapping
-    return ask.asker != context.position and mapping.rank(ask.asker, ask.standing) < mapping.rank(runner)
+    return ask.asker != context.position and mapping.rank(ask.asker, ask.standing) < mapping.rank(delegate)

@@ -264,7 +264,7 @@ class Errand(msgspec.Struct, frozen=True, array_like=True, tag=14):
 
     incarnation: Number
     exchange: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]  # of the first door; the others' follow
-    doors: Hints
+    targets: Hints
     standing: Class = UNKNOWN
 
 
@@ -329,7 +329,7 @@ def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one r
         case Ask():
             return iter((message.asker,))
         case Errand():
-            return iter(message.doors)
+            return iter(message.targets)
         case Meet():
             return iter((message.root,))
         case _:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from random import Random
 from typing import assert_never
 
-from subord.core.discovery.announcer import Herald
+from subord.core.discovery.announcer import Announcer
 from subord.core.discovery.scan import Scan
 from subord.core.downlink.listing import Listing
 from subord.core.downlink.own_row import own_row
-from subord.core.downlink.subordinates import Leading
+from subord.core.downlink.subordinates import Downlink
 from subord.core.events import (
     FAILURES,
     Action,
@@ -41,7 +41,7 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.ingress import Gate
+from subord.core.ingress import Ingress
 from subord.core.messages import (
     Accept,
     Advice,
@@ -65,18 +65,18 @@ from subord.core.messages import (
     Versions,
     Why,
 )
-from subord.core.placement.optimizer import Bettering
-from subord.core.placement.remeasuring import Ranks
+from subord.core.placement.optimizer import Optimizer
+from subord.core.placement.remeasuring import Remeasuring
 from subord.core.state.context import Context
-from subord.core.state.phases import SETTLED, Cue, Phase, follow
+from subord.core.state.phases import SETTLED, Phase, Trigger, follow
 from subord.core.state.refusals import Refusals
 from subord.core.state.roster import OWN, Roster
 from subord.core.state.settings import Settings
 from subord.core.state.view import Incarnation, Place, Position
-from subord.core.timers import Alarm
+from subord.core.timers import Timer
 from subord.core.uplink.joining import Joining
-from subord.core.uplink.leader import Following
-from subord.core.uplink.leaving import Parting
+from subord.core.uplink.leader import Uplink
+from subord.core.uplink.leaving import Leaving
 from subord.core.uplink.requests import Aim
 from subord.core.uplink.search import Ends
 
@@ -93,20 +93,20 @@ class Node:
         assert 0 < position <= settings.network.size < 1 << SHARED_POSITION_BITS
         self.context = Context(settings, position, incarnation, chance, now)
         self.roster = Roster(position)
-        self.context.mapping.standings.rows = self.roster.rows
-        self.following = Following(self.context, self.roster)
-        self.leading = Leading(self.context, self.roster, self.following)
-        self.bettering = Bettering(self.context, self.following, self.leading.slots)
+        self.context.mapping.rank_classes.rows = self.roster.rows
+        self.uplink = Uplink(self.context, self.roster)
+        self.downlink = Downlink(self.context, self.roster, self.uplink)
+        self.optimizer = Optimizer(self.context, self.uplink, self.downlink.slots)
         self.joining = Joining(
-            self.context, self.roster, self.following, self.bettering, Ends(self._attach, self._be_root)
+            self.context, self.roster, self.uplink, self.optimizer, Ends(self._attach, self._be_root)
         )
-        self.ranks = Ranks(self.context, self.following, self.leading, self.joining, self._state_own_row)
-        self.parting = Parting(self.context, self.following, self.leading)
+        self.remeasuring = Remeasuring(self.context, self.uplink, self.downlink, self.joining, self._state_own_row)
+        self.leaving = Leaving(self.context, self.uplink, self.downlink)
         self.scan = Scan(self.context, self.joining.start_first)
-        self.herald = Herald(self.context)
-        self.listing = Listing(self.context, self.roster, self.following)
+        self.announcer = Announcer(self.context)
+        self.listing = Listing(self.context, self.roster, self.uplink)
         self.refusals = Refusals(self.context)
-        self.gate = Gate(self.context, self.refusals, self.leading.admits)
+        self.ingress = Ingress(self.context, self.refusals, self.downlink.admits)
         self.phase = Phase.SEEKING
         self.place: Place | None = None
         self.placed_at = now
@@ -120,7 +120,7 @@ class Node:
     @property
     def deadline(self) -> float:
         """When the driver must deliver the next Wakeup; infinity: never. Read after each `handle`."""
-        return self.context.agenda.next_at
+        return self.context.timers.next_at
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take one event; return what is to be done, in order."""
@@ -129,10 +129,10 @@ class Node:
         slept = now - min(self.deadline, now) > context.timing.own_sleep_s
         context.now = now
         if slept and self.phase is not Phase.GONE:
-            self._suspect_myself()
+            self._on_own_sleep()
         self._dispatch(event)
         self.joining.plan()
-        self._answer_alarms()
+        self._run_timers()
         self._after()
         assert self.deadline > now, "a due alarm was not answered: we would spin"
         actions, context.actions = context.actions, []
@@ -151,23 +151,23 @@ class Node:
             case Unreachable():
                 self.scan.on_unreachable(event.position)
                 self.joining.on_unreachable(event.position)
-                self.following.on_cut(event.position, "refused")
-                self.leading.on_cut(event.position)
+                self.uplink.on_cut(event.position, "refused")
+                self.downlink.on_cut(event.position)
             case EdgeClosed():
-                self.following.on_cut(event.position, "closed")
-                self.leading.on_cut(event.position)
+                self.uplink.on_cut(event.position, "closed")
+                self.downlink.on_cut(event.position)
             case Known():
-                self.ranks.remember(event.standing)
+                self.remeasuring.remember(event.standing)
                 self.joining.peers.remember(event)
             case Seeds():
                 self.joining.on_seeds(event.positions)
             case Performance():
-                self.ranks.on_performance(event.jobs)
+                self.remeasuring.on_performance(event.jobs)
             case Measured():
-                self.leading.reports.proving.on_measured(event.position, event.number)
-                self.bettering.nearness.on_measured(event.position, event.number, event.seconds, event.performance)
+                self.downlink.reports.verification.on_measured(event.position, event.number)
+                self.optimizer.latencies.on_measured(event.position, event.number, event.seconds, event.performance)
             case Start():
-                self.herald.alone()
+                self.announcer.alone()
                 self.scan.begin() if event.full_scan else self.joining.start_first()
             case Leave():
                 self._leave(event.grace_s)
@@ -176,10 +176,10 @@ class Node:
 
     def _after(self) -> None:
         """What follows from any event: those whose home came are told, and changes are reported."""
-        self.leading.follow_roster()
+        self.downlink.follow_roster()
         if self.phase is not Phase.GONE:
-            self.ranks.follow(self.phase)
-            self.following.report_soon()
+            self.remeasuring.follow(self.phase)
+            self.uplink.report_soon()
         self.joining.plan()
         shown = (self.roster.live, self.roster.not_home)
         if shown != self._shown:
@@ -190,7 +190,7 @@ class Node:
 
     def _on_received(self, event: Received) -> None:
         message = event.message
-        if not self.gate.admits(event) or event.source is None:
+        if not self.ingress.admits(event) or event.source is None:
             return
         if not (isinstance(message, Refuse) and message.no is No.TERMS):  # another cluster's: no news of ours
             self.joining.on_heard(event.source)
@@ -203,15 +203,15 @@ class Node:
             case Ask(listing=times) if times:
                 self.listing.answer(source, message, is_root=self.phase is Phase.ROOT)
             case Ask(suspect=leader) if leader:
-                self.following.on_suspect(leader)
+                self.uplink.on_suspect(leader)
             case Ask():
                 self.scan.on_asked(source)
                 source = message.asker or source
-                lowest = self.joining.hearsay.lowest
-                self.leading.on_ask(source, message, lowest, settled=self.phase in SETTLED)
+                lowest = self.joining.lowest_seen.lowest
+                self.downlink.on_ask(source, message, lowest, settled=self.phase in SETTLED)
                 self.joining.on_asked(source)
             case Beat():
-                self.leading.on_beat(source, message)
+                self.downlink.on_beat(source, message)
             case Accept():
                 self._on_accept(source, message)
             case Refuse():
@@ -223,22 +223,22 @@ class Node:
             case Back():
                 self._on_back(message)
             case Echo():
-                is_answer = self.following.awaits(source, message)
-                self._on_guided(self.following.on_echo(source, message))
+                is_answer = self.uplink.awaits(source, message)
+                self._on_guided(self.uplink.on_echo(source, message))
                 if is_answer:
-                    self.ranks.on_echo()
+                    self.remeasuring.on_echo()
             case Guide():
-                self._on_guided(self.following.on_guidance(source, message.incarnation, message.guidance))
+                self._on_guided(self.uplink.on_guidance(source, message.incarnation, message.guidance))
             case Stranger():
                 self._on_stranger(source, message)
             case Goodbye():
                 self._on_goodbye(source, message)
             case Errand():
-                self.joining.errands.run(source, message, self.following)
+                self.joining.delegation.run(source, message, self.uplink)
             case Meet(root=root):
-                self.joining.introductions.on_meet(root)
+                self.joining.referral.on_meet(root)
             case Announce():
-                self.herald.on_announce(source)
+                self.announcer.on_announce(source)
                 self.joining.on_announce(source)
             case Versions() | Probe() | Pong():
                 pass  # the driver has seen to these
@@ -248,7 +248,7 @@ class Node:
     def _on_propose(self, source: Position, propose: Propose) -> None:
         if source not in self.roster.rows:
             self.joining.look_soon(Aim.LOWER)  # there is a crowd, of which we may not be the lowest
-        self.leading.on_propose(source, propose)
+        self.downlink.on_propose(source, propose)
         self.joining.on_asked(source)
 
     def _on_accept(self, source: Position, accept: Accept) -> None:
@@ -265,7 +265,7 @@ class Node:
             return
         if refuse.no is No.TERMS:
             self.refusals.note(address, "them", refuse.text)
-        leader = self.following.leader
+        leader = self.uplink.leader
         if leader is not None and leader.position == source and refuse.no is not No.BUSY and not leader.leaving:
             self._lose_leader("unwelcome", refuse.hints)
 
@@ -274,7 +274,7 @@ class Node:
             self.joining.told_home()
 
     def _on_guided(self, changed: bool) -> None:
-        leader = self.following.leader
+        leader = self.uplink.leader
         if not changed or leader is None:
             return
         if self.context.position in leader.guidance.path:
@@ -286,29 +286,29 @@ class Node:
 
     def _on_path(self) -> None:
         """A new way to the root is told to those below before their next beat."""
-        old, self._path = self._path, self.following.path
+        old, self._path = self._path, self.uplink.path
         if len(self._path) > len(old) and not self.context.mapping.by_latency:
             self.joining.look_soon(Aim.BETTER)  # we stand deeper, but no farther from our leader
         if self._path != old:
-            self.leading.forget(self._path)
+            self.downlink.forget(self._path)
             self.listing.on_path(self._path)
-            self.leading.tell_soon()
+            self.downlink.tell_soon()
 
     def _on_stranger(self, source: Position, stranger: Stranger) -> None:
-        leader = self.following.leader
+        leader = self.uplink.leader
         if leader is None or leader.position != source or stranger.number not in leader.calls:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
-            if self.following.on_stranger(stranger.incarnation):
+            if self.uplink.on_stranger(stranger.incarnation):
                 self.joining.rejoin()
             else:
                 self._lose_leader("unwelcome", ())
 
     def _on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
-        leader = self.following.leader
+        leader = self.uplink.leader
         if leader is None or source != leader.position:
-            self.leading.on_goodbye(source, goodbye)
-            if self.phase is Phase.LEAVING and not self.leading.slots.taken:
+            self.downlink.on_goodbye(source, goodbye)
+            if self.phase is Phase.LEAVING and not self.downlink.slots.taken:
                 self._go_on_leaving()
         elif goodbye.incarnation != leader.incarnation:
             self.context.note(Dropped("older_incarnation"))
@@ -316,45 +316,45 @@ class Node:
             self._lose_leader("displaced", goodbye.alternates)
         elif goodbye.why is Why.LEAVING and not leader.leaving and self.phase is Phase.ATTACHED:
             leader.leaving = True
-            self.joining.start_next((*goodbye.alternates, *self._alternates()), source, self.following.path)
+            self.joining.start_next((*goodbye.alternates, *self._alternates()), source, self.uplink.path)
 
     # -- time -------------------------------------------------------------------------------------------------
 
-    def _answer_alarms(self) -> None:
+    def _run_timers(self) -> None:
         """Also after a datagram that came in just before the alarm rang."""
-        for alarm in self.context.agenda.take_due(self.context.now):
-            match alarm:
-                case Alarm.BEAT:
-                    cause = self.following.on_beat_due()
+        for timer in self.context.timers.take_due(self.context.now):
+            match timer:
+                case Timer.BEAT:
+                    cause = self.uplink.on_beat_due()
                     if cause is not None:
                         self._lose_leader(cause, ())
-                case Alarm.VIGIL | Alarm.EXPIRY:
-                    self.leading.lose_overdue()
-                case Alarm.SEARCH:
-                    self.joining.on_alarm()
-                case Alarm.SCAN:
-                    self.scan.on_alarm()
-                case Alarm.GUIDE:
-                    self.leading.tell_subordinates()
-                case Alarm.ANNOUNCE:
-                    self.herald.on_alarm(silent=self.joining.hearsay.knows_lower)
-                case Alarm.MEASURE:
-                    self.bettering.nearness.on_alarm()
+                case Timer.LIVENESS | Timer.EXPIRY:
+                    self.downlink.lose_overdue()
+                case Timer.SEARCH:
+                    self.joining.on_timer()
+                case Timer.SCAN:
+                    self.scan.on_timer()
+                case Timer.GUIDE:
+                    self.downlink.tell_subordinates()
+                case Timer.ANNOUNCE:
+                    self.announcer.on_timer(silent=self.joining.lowest_seen.knows_lower)
+                case Timer.MEASURE:
+                    self.optimizer.latencies.on_timer()
                     self.joining.on_measured()
-                case Alarm.SINK:
-                    self.ranks.on_alarm()
-                case Alarm.LISTING:
-                    self.listing.on_alarm()
-                case Alarm.LEAVE:
+                case Timer.RANK_CHANGE:
+                    self.remeasuring.on_timer()
+                case Timer.LISTING:
+                    self.listing.on_timer()
+                case Timer.LEAVE:
                     self._go_on_leaving()
                 case _:
-                    assert_never(alarm)
+                    assert_never(timer)
 
-    def _suspect_myself(self) -> None:
+    def _on_own_sleep(self) -> None:
         """Our own alarm rings late: judge nobody by the time that we slept (flux-framework/flux-core#638)."""
         self.joining.on_own_sleep()
-        self.following.on_own_sleep()
-        self.leading.on_own_sleep()
+        self.uplink.on_own_sleep()
+        self.downlink.on_own_sleep()
 
     # -- places -------------------------------------------------------------------------------------------------
 
@@ -362,26 +362,26 @@ class Node:
         home = self.context.mapping.home_of(self.context.position)
         place = Place.HOME if leader == home else Place.GUEST
         reasons = {Place.HOME: "its computed leader", Place.GUEST: "the nearest with a free guest slot"}
-        left = self.following.leader
+        left = self.uplink.leader
         if left is not None and left.leaving and left.position == home:
-            self.joining.homecoming.damping.lost(self.context.now, left.since)
-        self.following.attach(leader, incarnation, guidance)
-        self.herald.led()
+            self.joining.return_home.damping.lost(self.context.now, left.since)
+        self.uplink.attach(leader, incarnation, guidance)
+        self.announcer.led()
         self._on_path()
-        self._settle_in(place, leader, Cue.ACCEPTED, reasons[place])
+        self._settle_in(place, leader, Trigger.ACCEPTED, reasons[place])
         self.joining.settle(home=place is Place.HOME)
 
     def _be_root(self) -> None:
-        leader = self.following.leader
+        leader = self.uplink.leader
         if leader is not None:
             self.context.send(leader.position, Goodbye(self.context.incarnation, Why.MOVED))
-            self.following.detach()
-            self.herald.alone()
+            self.uplink.detach()
+            self.announcer.alone()
         if self.place is None:
             self.joining.call_home()
-        self._settle_in(Place.ROOT, None, Cue.ALONE, "no lower position answers")
+        self._settle_in(Place.ROOT, None, Trigger.ALONE, "no lower position answers")
 
-    def _settle_in(self, place: Place, leader: Position | None, cue: Cue, reason: str) -> None:
+    def _settle_in(self, place: Place, leader: Position | None, cue: Trigger, reason: str) -> None:
         old = self._old_leader
         self._old_leader = leader
         self.phase = follow(self.phase, cue)
@@ -397,34 +397,34 @@ class Node:
         if self._lost_at is not None:
             self.context.note(Healed(self.context.now - self._lost_at))
             self._lost_at = None
-        if self.leading.adrift:
-            self.leading.adrift = False
-            self.leading.tell_subordinates()
+        if self.downlink.adrift:
+            self.downlink.adrift = False
+            self.downlink.tell_subordinates()
 
     def _lose_leader(self, cause: LostCause, hints: tuple[Position, ...]) -> None:
-        leader = self.following.leader
+        leader = self.uplink.leader
         assert leader is not None
-        alternates, path = self._alternates(), self.following.path
-        self.following.detach()
-        self.phase = follow(self.phase, Cue.LOST)
+        alternates, path = self._alternates(), self.uplink.path
+        self.uplink.detach()
+        self.phase = follow(self.phase, Trigger.LOST)
         self.context.note(LeaderLost(leader.position, cause, self.context.now - leader.heard_at))
         if self.phase is Phase.LEAVING:
             return
         if self.place is Place.HOME and cause in FAILURES:
-            self.joining.homecoming.damping.lost(self.context.now, leader.since)
+            self.joining.return_home.damping.lost(self.context.now, leader.since)
         self._lost_at = self.context.now
-        self.herald.alone()
-        self.leading.adrift = True
-        self.leading.tell_subordinates()
+        self.announcer.alone()
+        self.downlink.adrift = True
+        self.downlink.tell_subordinates()
         self.joining.start_next((*hints, *alternates), avoid=leader.position, path=path)
 
     def _alternates(self) -> tuple[Position, ...]:
-        guidance = self.following.leader.guidance if self.following.leader else None
+        guidance = self.uplink.leader.guidance if self.uplink.leader else None
         known = (*guidance.alternates, *guidance.siblings) if guidance else ()
-        return tuple(self.bettering.nearness.in_order((*known, *self.joining.peers)))
+        return tuple(self.optimizer.latencies.in_order((*known, *self.joining.peers)))
 
     def _state_own_row(self) -> None:
-        leader, moves, at, trip = self.following.leader, self.leader_changes, self.placed_at, self.ranks.round_trip
+        leader, moves, at, trip = self.uplink.leader, self.leader_changes, self.placed_at, self.remeasuring.round_trip
         row = own_row(self.context, leader, self.place, moves=moves, placed_at=at, round_trip=trip)
         self.roster.state(OWN, row, self.context.now)
 
@@ -434,15 +434,15 @@ class Node:
         """Subordinates first get their alternates, then the leader hears the goodbye (section 4)."""
         if self.phase is Phase.LEAVING:
             return
-        self.phase = follow(self.phase, Cue.LEAVE)
+        self.phase = follow(self.phase, Trigger.LEAVE)
         self.scan.stop()
         self.joining.stop()
-        self.parting.begin(grace_s)
+        self.leaving.begin(grace_s)
         self._go_on_leaving()
 
     def _go_on_leaving(self) -> None:
-        if self.parting.is_done():
-            self.phase = follow(self.phase, Cue.DONE)
-            self.following.detach()
-            self.context.agenda.clear()
+        if self.leaving.is_done():
+            self.phase = follow(self.phase, Trigger.DONE)
+            self.uplink.detach()
+            self.context.timers.clear()
             self.context.note(Gone())

@@ -33,7 +33,7 @@ PLACES = (Place.ROOT, Place.HOME, Place.GUEST)
 
 def snapshot(node: Node, now: float) -> Snapshot:
     """The state of one node as one value."""
-    context, leader = node.context, node.following.leader
+    context, leader = node.context, node.uplink.leader
     level, offset = context.settings.numbering.level_and_offset(context.position)
     seeking = node.phase in (Phase.SEEKING, Phase.ORPHAN)
     return Snapshot(
@@ -47,10 +47,10 @@ def snapshot(node: Node, now: float) -> Snapshot:
         since_s=now - node.placed_at,
         home=context.mapping.home_of(context.position),
         root=root_of(node),
-        path=node.following.path,
+        path=node.uplink.path,
         alternates=leader.guidance.alternates if leader else (),
         adrift=is_held(node),
-        subordinates=tuple(_edge(node, each, now) for _, each in sorted(node.leading.slots.taken.items())),
+        subordinates=tuple(_edge(node, each, now) for _, each in sorted(node.downlink.slots.taken.items())),
         subtree_nodes=node.roster.live,
         subtree_not_home=node.roster.not_home,
         leader_changes=node.leader_changes,
@@ -71,14 +71,14 @@ def _disputed(node: Node, now: float) -> tuple[Position, ...]:
 
 def root_of(node: Node) -> Position | None:
     """The root of our tree, as far as we know."""
-    if node.following.path:
-        return node.following.path[0]
+    if node.uplink.path:
+        return node.uplink.path[0]
     return node.context.position if node.phase is Phase.ROOT else None
 
 
 def is_held(node: Node) -> bool:
     """Somebody at or above us has lost its leader."""
-    leader = node.following.leader
+    leader = node.uplink.leader
     return node.phase is Phase.ORPHAN or (leader is not None and leader.guidance.adrift)
 
 
@@ -100,14 +100,14 @@ def _is_silent(node: Node, each: Subordinate, now: float) -> bool:
 
 def roster(node: Node, now: float) -> RosterView:
     """The whole subtree, the owner first."""
-    silent = {p for p, each in node.leading.slots.taken.items() if _is_silent(node, each, now)}
+    silent = {p for p, each in node.downlink.slots.taken.items() if _is_silent(node, each, now)}
     held = is_held(node)
     rows = [
         _row(position, claim, _standing(claim.change, via in silent, held), now)
         for position, (via, claim) in sorted(node.roster.rows.items())
     ]
     rows.sort(key=lambda row: row.position != node.context.position)
-    leader = node.following.leader
+    leader = node.uplink.leader
     return RosterView(
         owner=node.context.position,
         is_root=node.phase is Phase.ROOT,
@@ -143,27 +143,27 @@ def _row(position: Position, claim: Claim, standing: Standing, now: float) -> Ro
 
 def ranking(node: Node, now: float) -> Ranking:
     """What the node measures, and what follows from it."""
-    context, bettering = node.context, node.bettering
+    context, optimizer = node.context, node.optimizer
     return Ranking(
         mapping=context.settings.mapping,
-        performance=bettering.rising.jobs,
+        performance=optimizer.rank_change.jobs,
         performance_class=context.performance,
-        standing_class=context.mapping.standings.own,
-        wanted_level=bettering.rising.wanted,
-        level=len(node.following.path),
+        standing_class=context.mapping.rank_classes.own,
+        wanted_level=optimizer.rank_change.wanted,
+        level=len(node.uplink.path),
         near=tuple(_near(node, now)),
-        moves=bettering.budget.moves,
-        moves_held=bettering.budget.held,
+        moves=optimizer.budget.moves,
+        moves_held=optimizer.budget.held,
     )
 
 
 def _near(node: Node, now: float) -> list[Near]:
     """Nearest first; the leader among them, by its echoes if it was not measured otherwise."""
-    known, leader = dict(node.bettering.nearness.known), node.following.leader
+    known, leader = dict(node.optimizer.latencies.known), node.uplink.leader
     if node.context.mapping.has_homes:
         return []
-    if leader is not None and leader.position not in known and node.following.round_trip_s:
-        known[leader.position] = Reading(node.following.round_trip_s, UNKNOWN, leader.heard_at)
+    if leader is not None and leader.position not in known and node.uplink.round_trip_s:
+        known[leader.position] = Reading(node.uplink.round_trip_s, UNKNOWN, leader.heard_at)
     return [
         Near(position=p, round_trip_s=each.seconds, performance=quantity_of(each.performance), ago_s=now - each.at)
         for p, each in sorted(known.items(), key=lambda pair: pair[1].seconds)
@@ -172,7 +172,7 @@ def _near(node: Node, now: float) -> list[Near]:
 
 def why(node: Node, now: float) -> Why:
     """The ranked candidates, what they answered, and the reason for the present place."""
-    context, leader = node.context, node.following.leader
+    context, leader = node.context, node.uplink.leader
     return Why(
         position=context.position,
         place=node.place,
@@ -196,18 +196,18 @@ def _reason(node: Node) -> str:
 
 def neighbourhood(node: Node) -> Neighbourhood | None:
     """What to remember for the next start. None: we have no place just now, and what was remembered is better."""
-    leader, is_root = node.following.leader, node.phase is Phase.ROOT
+    leader, is_root = node.uplink.leader, node.phase is Phase.ROOT
     if leader is None and not is_root:
         return None
     # A root remembers also those who have just gone, as when a whole cluster stops, or have not come back yet.
-    peers, led = node.joining.peers, node.leading.led
+    peers, led = node.joining.peers, node.downlink.led
     kept = dict.fromkeys((*reversed(led), *peers.remembered.led)) if is_root else ()
     return Neighbourhood(
         node.context.incarnation,
         leader.position if leader else None,
         tuple(peers),
         tuple(islice(kept, LED_MAX)),
-        node.context.mapping.standings.own,
+        node.context.mapping.rank_classes.own,
     )
 
 
@@ -218,17 +218,17 @@ def is_memorable(node: Node, notice: Notice) -> bool:
 
 def table_sizes(node: Node) -> dict[str, int]:
     """How full every table is that could grow (docs/protocol.md, S5)."""
-    leader = node.following.leader
+    leader = node.uplink.leader
     return {
-        "subordinates": len(node.leading.slots.taken),
-        "former": len(node.leading.slots.former),
+        "subordinates": len(node.downlink.slots.taken),
+        "former": len(node.downlink.slots.former),
         **node.joining.sizes(),
-        "distances": len(node.bettering.nearness),
-        "standings": len(node.context.mapping.standings),
+        "distances": len(node.optimizer.latencies),
+        "standings": len(node.context.mapping.rank_classes),
         "vain_beats": len(leader.calls) if leader else 0,
         "refusals": len(node.refusals),
         "hidden": len(node.listing),
-        "row_probes": len(node.leading.reports.proving),
+        "row_probes": len(node.downlink.reports.verification),
         "rows": len(node.roster.rows),
         "claims": sum(map(len, node.roster.claims.values())),
         "unreported": node.roster.unreported,

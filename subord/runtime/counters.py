@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from subord.runtime.log.problems import Lately
+from subord.runtime.log.problems import RecentProblems
 
 
 class Histogram:
@@ -46,5 +46,5 @@ class Counters:
         self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # how late our own alarm rang
         self.jobs_done = 0.0  # reported, by weight
         self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
-        self.lately = Lately()
+        self.lately = RecentProblems()
         self.tables: Callable[[], Mapping[str, int]] = dict  # how full those outside the core are

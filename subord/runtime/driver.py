@@ -36,11 +36,11 @@ from subord.core.events import (
 )
 from subord.core.messages import Announce, Pong, Probe, Versions
 from subord.core.node import Node
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
 from subord.runtime.net.multicast import Group
 from subord.runtime.net.probing import Probing
-from subord.runtime.net.transport import Mail, kind_of, told
+from subord.runtime.net.transport import Transport, kind_of, told
 from subord.runtime.net.udp import Datagram
 from subord.wire.codec import Fault
 
@@ -53,15 +53,15 @@ MISFITS_PER_S = 5.0  # of unknown versions that people are told of
 class Driver:
     """Runs one node on its mail. `observe` is told every notice that is not merely counted."""
 
-    def __init__(self, node: Node, mail: Mail, counters: Counters, observe: Callable[[Notice], None]) -> None:
+    def __init__(self, node: Node, mail: Transport, counters: Counters, observe: Callable[[Notice], None]) -> None:
         self.node = node
         self._mail = mail
         self._counters = counters
         self._observe = observe
         self._network = node.context.settings.network
         self._alarm = trio.CancelScope(deadline=inf)
-        self._version_answers = Admission(VERSION_ANSWERS_PER_S, trio.current_time())
-        self._misfits = Admission(MISFITS_PER_S, trio.current_time())
+        self._version_answers = TokenBucket(VERSION_ANSWERS_PER_S, trio.current_time())
+        self._misfits = TokenBucket(MISFITS_PER_S, trio.current_time())
         self._probing = Probing(node.context, mail, counters)
         if node.context.settings.mapping == "latency":
             mail.sock.stamp_arrivals()

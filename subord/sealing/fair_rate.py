@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from typing import Final
 
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 
 LADLES: Final = 256
 
@@ -19,8 +19,8 @@ class Shares:
 
     def __init__(self, secret: bytes, per_s: float, of_one_per_s: float, now: float) -> None:
         self._secret = secret
-        self._all = Admission(per_s, now)
-        self._ladles = [Admission(of_one_per_s, now) for _ in range(LADLES)]
+        self._all = TokenBucket(per_s, now)
+        self._ladles = [TokenBucket(of_one_per_s, now) for _ in range(LADLES)]
 
     def admit(self, who: bytes, now: float) -> bool:
         """Take a share; False when there is none."""

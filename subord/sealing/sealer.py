@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.sealing.fair_rate import Shares
 from subord.sealing.header import (
     HEADER_BYTES,
@@ -145,7 +145,7 @@ class Sealer:
         self._listeners: OrderedDict[End, _Listener] = OrderedDict()
         self._rings: OrderedDict[tuple[bytes, bytes, int], AESGCM] = OrderedDict()
         self._challenges = Shares(secret, CHALLENGES_PER_S, CHALLENGES_OF_ONE_PER_S, now)
-        self._cuts = Admission(CUTS_PER_S, now)
+        self._cuts = TokenBucket(CUTS_PER_S, now)
 
     def take(self, keyring: Keyring) -> None:
         """Another ring, of which some keys are perhaps the same."""

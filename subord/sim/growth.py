@@ -108,7 +108,7 @@ def measure(start: Start, steps: Steps | None = None) -> Growth:
     _run_until_whole(world, start.nodes)
     whole_s, tree_s, sent, whole = world.now, world.moved_at, dict(world.sent), counting.mark()
     world.run(max(LASTS_S_MIN - REST_S - world.now, SETTLING_S))
-    while any(node.joining.is_brisk for node in world.nodes.values()):
+    while any(node.joining.is_fast for node in world.nodes.values()):
         world.run(SETTLING_S)  # a lone root still walks from door to door; bounded by `walk_fast_max`
     before = counting.mark()
     world.run(REST_S)
@@ -122,7 +122,7 @@ def measure(start: Start, steps: Steps | None = None) -> Growth:
         bytes_per_node=whole.bytes / nodes,
         sent=sent,
         depth=depth(world),
-        subordinates_max=max(len(node.leading.slots.taken) for node in world.nodes.values()),
+        subordinates_max=max(len(node.downlink.slots.taken) for node in world.nodes.values()),
         root_datagrams_per_s_max=counting.root_max,
         rest_datagrams_per_node_s=(after.datagrams - before.datagrams) / nodes / REST_S,
         rest_bytes_per_node_s=(after.bytes - before.bytes) / nodes / REST_S,

@@ -21,20 +21,20 @@ from subord.core.state.view import Position
 from subord.sim.checkers import oracle, tight
 from subord.sim.checkers.checker import Violation
 from subord.sim.checkers.liveness import Healed, complaint, demand_healing, demand_wholeness
-from subord.sim.checkers.metrics import Seen, Seer
-from subord.sim.checkers.safety import Referees
+from subord.sim.checkers.metrics import MoveMetrics, Seen
+from subord.sim.checkers.safety import Checkers
 from subord.sim.scenario import definition, lasting
 from subord.sim.scenario.definition import Scenario, Step
 from subord.sim.scenario.lasting import Lasting
 from subord.sim.world.bad_input import datagram
 from subord.sim.world.later_release import BOTH
 from subord.sim.world.lies import wire_of
-from subord.sim.world.links import Roadblock
+from subord.sim.world.links import Block
 from subord.sim.world.sealed import Seals
 from subord.sim.world.twins import Twins
 from subord.sim.world.world import World
 from subord.wire.codec import WIRE, Wire
-from subord.wire.versions import Dialects
+from subord.wire.versions import PeerVersions
 
 LOOK_EVERY_S = 0.01
 QUIET_S = 1.0  # nobody moves for so long, or it was not whole yet
@@ -86,11 +86,11 @@ class Play:
         if script.cluster.sealed:
             self.world.seals = Seals(self.world, script.seed)
         if checked:
-            self.world.watcher = Referees(self.settings)
+            self.world.watcher = Checkers(self.settings)
         self.say = say
         self._chance = Random(f"{script.seed}/play")
         self._watch = tight.Watch(self.world)
-        self._seer = Seer(self.world)
+        self._seer = MoveMetrics(self.world)
         self._seen: list[Seen] = []
         self.cast = definition.positions_of(script.cluster)
         self._faulty_until = 0.0
@@ -304,7 +304,7 @@ class Play:
     def _speak(self, position: Position, wire: Wire) -> None:
         """From now on; a node that runs may have agreed on versions that this wire does not have."""
         self.world.wires[position] = wire
-        self.world.dialects[position] = Dialects(wire.spoken)
+        self.world.dialects[position] = PeerVersions(wire.spoken)
 
     def _refit(self, step: lasting.Refit) -> None:
         wanted = {"fanout": step.fanout, "guest_slots": step.guest_slots, "timing_name": step.timing}
@@ -330,7 +330,7 @@ class Play:
 
     def _block(self, step: definition.Block) -> None:
         self.world.weather.block(
-            Roadblock(
+            Block(
                 sources=frozenset(self._named(step.source)),
                 targets=frozenset(self._named(step.target)),
                 datagrams=step.protocol in ("all", "udp"),

@@ -24,7 +24,7 @@ class _Peer:
         self.tell_at = tell_at
 
 
-class Dialects:
+class PeerVersions:
     """The versions of one node's peers. `spoken`: what we speak, ascending. A table of one version stays empty."""
 
     def __init__(self, spoken: tuple[int, ...]) -> None:

@@ -29,8 +29,8 @@ from subord.core.state.view import (
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
-from subord.runtime.security.key_ring import Keeping
-from subord.runtime.state.history import Register
+from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.state.history import History
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 
@@ -56,12 +56,12 @@ MEASURED = Ranking(
 """What one whose leader is 2 may have measured."""
 
 
-def keeping_of(top: Path, ring: Keyring, directory: str = "") -> Keeping:
+def keeping_of(top: Path, ring: Keyring, directory: str = "") -> RunningKeyRing:
     """Of an operator's file below `top`; in `directory` what comes by rotation is kept."""
     file = top / fingerprint(ring)
     file.touch(mode=0o600)
     file.write_text(text_of(ring))
-    return Keeping(str(file), directory)
+    return RunningKeyRing(str(file), directory)
 
 
 class World:
@@ -81,7 +81,7 @@ class World:
         self.ranking = Ranking(mapping="ip")  # of every node
         self.numbers: dict[int, tuple[float | None, float | None]] = {}  # round trip to the leader, performance
         self.given = NodeConfig()
-        self.keepings: dict[int, Keeping] = {}  # of the others nothing is sealed
+        self.keepings: dict[int, RunningKeyRing] = {}  # of the others nothing is sealed
         self.since_s = 60.0  # everybody in its place
         self.known: dict[int, FakeShown] = {}  # nodes that are asked as they are; others are made anew each time
 
@@ -113,7 +113,7 @@ class FakeAttendance:
     """Looks whenever it is asked."""
 
     def __init__(self, shown: FakeShown) -> None:
-        self.register = Register()
+        self.register = History()
         self._shown = shown
 
     def look(self) -> None:

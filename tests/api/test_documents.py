@@ -9,7 +9,7 @@ import pytest
 
 from subord.api.models import fields, nodes
 from subord.api.models.ranking import NEAR_SHOWN, ranking
-from subord.api.node_api import Question, Shown
+from subord.api.node_api import NodeApi, Question
 from subord.api.query import peer_answers
 from subord.core.address.network import Network
 from subord.core.state.settings import Settings
@@ -22,7 +22,7 @@ from tests.api.fake_shown import MEASURED, SETTINGS, World, keeping_of
 def test_status_speaks_in_addresses() -> None:
     world = World()
     world.refusals = (Refusal(address="10.0.0.9", by="them", reason="fan-out 8, we use 4", ago_s=2.0, times=3),)
-    shown: Shown = world.node(5)
+    shown: NodeApi = world.node(5)
     status = nodes.status(shown)
     assert (status.address, status.leader, status.root, status.home) == (
         "10.0.0.5",

@@ -14,7 +14,7 @@ from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
 from subord.api.node_api import AskFailure, Question
 from subord.core.state.view import Refusal, Standing
-from subord.runtime.log.problems import LATELY_S, LINES_MAX, Lately
+from subord.runtime.log.problems import LATELY_S, LINES_MAX, RecentProblems
 from subord.runtime.net.peer_query import understood
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_shown import FakeShown, World, keeping_of
@@ -169,7 +169,7 @@ def test_a_report_is_bounded() -> None:
 
 def test_spoofed_datagrams_displace_no_other_trouble() -> None:
     now = 0.0
-    lately = Lately(lambda: now)
+    lately = RecentProblems(lambda: now)
     lately.note("lost", "lost its leader 10.0.0.2: closed")
     lately.note("performance", "its jobs cannot be counted: missing")
     lately.note("dropped", "malformed", "10.0.0.7")
@@ -198,7 +198,7 @@ def test_many_troubles_of_one_kind_leave_room_for_the_others() -> None:
 
 def test_the_notebook_has_few_lines_and_forgets() -> None:
     now = 0.0
-    lately = Lately(lambda: now)
+    lately = RecentProblems(lambda: now)
     for number in range(2 * LINES_MAX):
         lately.note("dropped", "no_key", f"10.0.0.{number}")
     lately.note("dropped", "no_key", f"10.0.0.{2 * LINES_MAX - 1}")

@@ -168,7 +168,7 @@ def numbered() -> Handler:
 
 
 @contextmanager
-def following(path: str, *words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def uplink(path: str, *words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     command = [*SUBORD, "events", "--follow", "--json", "--socket", path, *words]
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, **options) as child:
         try:
@@ -179,7 +179,7 @@ def following(path: str, *words: str, **options: Any) -> Iterator[subprocess.Pop
 
 def test_ctrl_c_ends_it_quietly() -> None:
     daemon = fake_daemon(World().node(1), {"/v1/changes": numbered()})
-    with daemon as path, following(path, stdout=subprocess.PIPE) as child:
+    with daemon as path, uplink(path, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert [json.loads(child.stdout.readline())["number"] for _ in range(2)] == [1, 2]
         child.send_signal(signal.SIGINT)
@@ -190,7 +190,7 @@ def test_ctrl_c_ends_it_quietly() -> None:
 def test_a_reader_that_went_away_ends_it_although_nothing_happens() -> None:
     with telling(answer(SOME)) as path:
         reader, writer = os.pipe()
-        with following(path, stdout=writer) as child:
+        with uplink(path, stdout=writer) as child:
             os.close(writer)
             assert os.read(reader, 1)
             os.close(reader)

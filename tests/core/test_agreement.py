@@ -58,14 +58,14 @@ def said(change: Change) -> tuple[Any, ...]:
 def agree(world: SmallWorld) -> bool:
     """Does every leader list what its subordinates list, and does every node hold what its leader says?"""
     for position, node in world.nodes.items():
-        leader = node.following.leader
+        leader = node.uplink.leader
         if leader is None:
             continue
         above = world.nodes[leader.position]
         theirs = {said(row) for row in (claim.change for claim in above.roster.claims.get(position, {}).values())}
         if theirs != {said(claim.change) for _, claim in node.roster.rows.values()}:
             return False
-        if leader.guidance != above.leading.guidance():
+        if leader.guidance != above.downlink.guidance():
             return False
     return world.whole()
 
@@ -161,7 +161,7 @@ GUIDANCE_FLIPS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("fields", GUIDANCE_FLIPS, ids=str)
 def test_flipped_guidance_of_an_echo_is_mended(fields: dict[str, Any]) -> None:
     world = settled()
-    leader = world.nodes[7].following.leader
+    leader = world.nodes[7].uplink.leader
     assert leader is not None
     leader.guidance = NO_GUIDANCE  # so 7 asks for it
 
@@ -179,7 +179,7 @@ def test_flipped_guidance_of_an_echo_is_mended(fields: dict[str, Any]) -> None:
 def test_flipped_guidance_that_is_told_is_mended(fields: dict[str, Any]) -> None:
     world = settled()
     three = world.nodes[3]
-    guidance = three.leading.guidance()
+    guidance = three.downlink.guidance()
     told = replaced(guidance, **({"version": guidance.version + 1} | fields))
     world.tell(3, 7, Guide(three.context.incarnation, told))
     assert not agree(world)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX, Budget
+from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX, MoveBudget
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX, Budget
     ],
 )
 def test_so_many_moves_in_any_hour(spent_at: list[float], now: float, allowed: bool) -> None:
-    budget = Budget()
+    budget = MoveBudget()
     for at in spent_at:
         assert budget.allows(at)
         budget.spend(at)
@@ -29,13 +29,13 @@ def test_so_many_moves_in_any_hour(spent_at: list[float], now: float, allowed: b
 
 
 def test_looking_costs_nothing() -> None:
-    budget = Budget()
+    budget = MoveBudget()
     assert all(budget.allows(float(second)) for second in range(1000))
     assert (budget.moves, budget.held) == (0, 0)
 
 
 def test_it_remembers_no_more_than_it_needs() -> None:
-    budget = Budget()
+    budget = MoveBudget()
     for second in range(10 * MOVES_PER_HOUR_MAX):
         budget.spend(float(second))
     assert (budget.moves, len(budget._at)) == (10 * MOVES_PER_HOUR_MAX, MOVES_PER_HOUR_MAX)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from subord.wire.versions import PEERS_MAX, TELL_S, Dialects
+from subord.wire.versions import PEERS_MAX, TELL_S, PeerVersions
 
 Move = tuple[str, object, bool]
 """(what happened, in which version or versions, what it returns); at each move a second passes."""
@@ -43,7 +43,7 @@ TABLE: list[tuple[str, tuple[int, ...], Sequence[Move], int]] = [
 
 @pytest.mark.parametrize(("spoken", "moves", "version"), [pytest.param(*row[1:], id=row[0]) for row in TABLE])
 def test_moves(spoken: tuple[int, ...], moves: Sequence[Move], version: int) -> None:
-    dialects = Dialects(spoken)
+    dialects = PeerVersions(spoken)
     for now, (what, said, returns) in enumerate(moves):
         assert getattr(dialects, what)("b", said, float(now)) is returns, (what, said)
     assert dialects.version_for("b") == version
@@ -51,13 +51,13 @@ def test_moves(spoken: tuple[int, ...], moves: Sequence[Move], version: int) -> 
 
 
 def test_who_is_not_believed_to_speak_better_is_told_again_after_a_while() -> None:
-    dialects = Dialects((1, 3))
+    dialects = PeerVersions((1, 3))
     told = [now for now in range(35) if dialects.heard("b", 1, float(now))]
     assert told == [0, TELL_S, 2 * TELL_S, 3 * TELL_S]
 
 
 def test_where_one_version_is_spoken_nothing_is_remembered() -> None:
-    dialects = Dialects((1,))
+    dialects = PeerVersions((1,))
     for peer in range(100):
         dialects.heard(peer, 1, 0.0)
         dialects.told(peer, (1, 3), 0.0)
@@ -65,7 +65,7 @@ def test_where_one_version_is_spoken_nothing_is_remembered() -> None:
 
 
 def test_the_table_is_bounded_and_who_is_forgotten_is_a_stranger() -> None:
-    dialects = Dialects((1, 3))
+    dialects = PeerVersions((1, 3))
     for peer in range(PEERS_MAX + 10):
         dialects.heard(peer, 3, 0.0)
     assert len(dialects) == PEERS_MAX
@@ -77,7 +77,7 @@ class _End:
 
     def __init__(self, spoken: tuple[int, ...]) -> None:
         self.spoken = spoken
-        self.dialects = Dialects(spoken)
+        self.dialects = PeerVersions(spoken)
 
 
 def _speak(one: _End, other: _End, now: float, *, lost: bool = False) -> bool:
@@ -114,7 +114,7 @@ def test_two_find_their_best_whatever_was_lost_forged_or_restarted(
             if chance.random() < 0.3:  # somebody lies about the other
                 hearer.dialects.told("peer", chance.sample(range(6), chance.randrange(4)), now)
             if chance.random() < 0.1:
-                speaker.dialects = Dialects(speaker.spoken)  # a new life
+                speaker.dialects = PeerVersions(speaker.spoken)  # a new life
         vain = 0
         for _ in range(int(TELL_S) + 2):
             now += 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subord.core.address.network import Network
-from subord.core.discovery.probe_order import NEAR_MAX, all_doors, common_doors, likely_doors, near_doors
+from subord.core.discovery.probe_order import NEAR_MAX, all_targets, common_targets, likely_targets, near_targets
 from subord.core.placement.mapping import Mapping
 from subord.core.state.settings import Settings
 
@@ -29,7 +29,7 @@ def mapping(size: int, fanout: int = 2, **options: object) -> Mapping:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_everybody_is_on_the_common_list_once(size: int) -> None:
-    assert sorted(common_doors(size)) == list(range(1, size + 1))
+    assert sorted(common_targets(size)) == list(range(1, size + 1))
 
 
 @pytest.mark.parametrize(
@@ -37,20 +37,20 @@ def test_everybody_is_on_the_common_list_once(size: int) -> None:
     [(1, [1]), (2, [1, 2]), (4, [1, 3, 2, 4]), (5, [1, 5, 3, 2, 4]), (8, [1, 5, 3, 7, 2, 6, 4, 8])],
 )
 def test_the_common_list_halves_every_gap(size: int, order: list[int]) -> None:
-    assert list(common_doors(size)) == order
+    assert list(common_targets(size)) == order
 
 
 @pytest.mark.parametrize("size", [100, 254, 256, 257, 1000, 65534])
 def test_a_run_of_neighbours_is_hit_soon(size: int) -> None:
     """After k doors no run of neighbours longer than 2 size / k was left out."""
     for k in (1, 2, 3, 5, 8, 13, 16, 17, 31, 32, 33, 50, 64, 90, 100, 200, 512):
-        doors = sorted(islice(common_doors(size), k))
-        longest = max(after - before - 1 for before, after in pairwise([0, *doors, size + 1]))
+        targets = sorted(islice(common_targets(size), k))
+        longest = max(after - before - 1 for before, after in pairwise([0, *targets, size + 1]))
         assert longest <= 2 * size / k, k
 
 
 def test_the_common_list_of_a_huge_network_is_lazy() -> None:
-    assert list(islice(common_doors(2**64), 4)) == [1, 2**63 + 1, 2**62 + 1, 2**63 + 2**62 + 1]
+    assert list(islice(common_targets(2**64), 4)) == [1, 2**63 + 1, 2**62 + 1, 2**63 + 2**62 + 1]
 
 
 # -- doors near us ----------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_the_common_list_of_a_huge_network_is_lazy() -> None:
     ],
 )
 def test_near_doors_take_turns(node: int, expected: list[int]) -> None:
-    assert near_doors(node, mapping(254)) == expected
+    assert near_targets(node, mapping(254)) == expected
 
 
 @given(
@@ -78,12 +78,12 @@ def test_near_doors_take_turns(node: int, expected: list[int]) -> None:
 )
 def test_near_doors_are_few_and_others(size: int, fanout: int, numbering: str, data: st.DataObject) -> None:
     node = data.draw(st.integers(1, size))
-    doors = near_doors(node, mapping(size, fanout, numbering_name=numbering))
-    assert len(doors) <= NEAR_MAX
-    assert len(doors) == len(set(doors))
-    assert node not in doors
-    assert all(1 <= door <= size for door in doors)
-    assert {node - 2, node - 1, node + 1, node + 2} & set(range(1, size + 1)) <= set(doors)
+    targets = near_targets(node, mapping(size, fanout, numbering_name=numbering))
+    assert len(targets) <= NEAR_MAX
+    assert len(targets) == len(set(targets))
+    assert node not in targets
+    assert all(1 <= target <= size for target in targets)
+    assert {node - 2, node - 1, node + 1, node + 2} & set(range(1, size + 1)) <= set(targets)
 
 
 # -- all doors, for ever ----------------------------------------------------------------------------------------
@@ -93,34 +93,34 @@ def test_near_doors_are_few_and_others(size: int, fanout: int, numbering: str, d
 @pytest.mark.parametrize("fanout", [2, 8])
 def test_every_lower_position_is_reached_again_and_again(size: int, fanout: int) -> None:
     for node in {1, 2, size // 2 + 1, size - 1, size}:
-        doors = list(islice(all_doors(node, mapping(size, fanout), size), 8 * size))
-        assert node not in doors
-        assert set(doors) == set(range(1, size + 1)) - {node} or node == 1
-        for half in (doors[: 4 * size], doors[4 * size :]):
+        targets = list(islice(all_targets(node, mapping(size, fanout), size), 8 * size))
+        assert node not in targets
+        assert set(targets) == set(range(1, size + 1)) - {node} or node == 1
+        for half in (targets[: 4 * size], targets[4 * size :]):
             assert set(range(1, node)) <= set(half)
 
 
 def test_the_lowest_position_looks_at_the_common_list_only() -> None:
-    doors = list(islice(all_doors(1, mapping(8), 8), 14))
-    assert doors == [5, 3, 7, 2, 6, 4, 8] * 2
+    targets = list(islice(all_targets(1, mapping(8), 8), 14))
+    assert targets == [5, 3, 7, 2, 6, 4, 8] * 2
 
 
 @pytest.mark.parametrize("node", [50, 99, 254])
 def test_half_of_the_doors_are_the_same_for_everybody(node: int) -> None:
-    doors = list(islice(all_doors(node, mapping(254), 254), 60))
-    assert doors[::2] == list(islice(mapping(254).candidates(node), 30))
-    assert doors[1::2] == list(islice(common_doors(254), 30))
+    targets = list(islice(all_targets(node, mapping(254), 254), 60))
+    assert targets[::2] == list(islice(mapping(254).candidates(node), 30))
+    assert targets[1::2] == list(islice(common_targets(254), 30))
 
 
 # -- doors where a root looks again and again -----------------------------------------------------------------------
 
 
 def test_a_root_asks_its_home_and_two_lower_neighbours() -> None:
-    assert likely_doors(20, mapping(254), lambda _position: False) == [10, 19, 18]
+    assert likely_targets(20, mapping(254), lambda _position: False) == [10, 19, 18]
 
 
 def test_by_performance_a_root_asks_the_nearest_neighbours_of_other_trees() -> None:
     """Its nearest neighbours were below it, and the other root was found after 28 s (seed 20337, performance)."""
     below = {7, 9, 6}
-    assert likely_doors(8, mapping(254, mapping="performance"), below.__contains__) == [10, 5, 11]
-    assert likely_doors(8, mapping(254, mapping="performance"), lambda _position: True) == []
+    assert likely_targets(8, mapping(254, mapping="performance"), below.__contains__) == [10, 5, 11]
+    assert likely_targets(8, mapping(254, mapping="performance"), lambda _position: True) == []

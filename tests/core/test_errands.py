@@ -7,8 +7,8 @@ from math import inf
 import pytest
 from small_world import SmallWorld
 
-from subord.core.discovery.delegation import RUNNERS_MAX, STRANGERS_MAX
-from subord.core.discovery.probe_order import common_doors
+from subord.core.discovery.delegation import DELEGATES_MAX, STRANGERS_MAX
+from subord.core.discovery.probe_order import common_targets
 from subord.core.discovery.prober import EARLY, ROW
 from subord.core.events import Dropped
 from subord.core.messages import Advice, Ask, Errand, Message
@@ -17,7 +17,7 @@ from subord.wire.codec import decode, encode
 
 BLOCK = tuple(range(48_000, 48_020))
 OTHER = tuple(range(59_000, 59_020))
-FIRST_DOOR = next(number for number, door in enumerate(common_doors(65_534)) if door in BLOCK + OTHER)
+FIRST_DOOR = next(number for number, target in enumerate(common_targets(65_534)) if target in BLOCK + OTHER)
 ALONE_S = FIRST_DOOR * LAN.knock_s
 Said = list[tuple[float, int, int, Message]]
 
@@ -44,43 +44,45 @@ def test_two_villages_meet_long_before_a_single_walker_would_reach_either() -> N
 def test_an_errand_is_a_question_in_the_name_of_the_root_and_answered_to_it() -> None:
     world, said = village(BLOCK)
     world.run(60)  # it has walked its list to the end
-    root, runner = BLOCK[0], BLOCK[-1]
+    root, delegate = BLOCK[0], BLOCK[-1]
     said.clear()
     world.start(OTHER[0])
-    exchange = world.nodes[root].joining._questions.expect((OTHER[0],))
-    world.tell(root, runner, Errand(world.nodes[root].context.incarnation, exchange, (OTHER[0],)))
+    exchange = world.nodes[root].joining._requests.expect((OTHER[0],))
+    world.tell(root, delegate, Errand(world.nodes[root].context.incarnation, exchange, (OTHER[0],)))
     world.run(0.05)
     terms = world.nodes[root].context.terms
     asked = Ask(world.nodes[root].context.incarnation, exchange, terms, asker=root)
-    assert [(s, t) for _, s, t, message in said if message == asked] == [(runner, OTHER[0])]
+    assert [(s, t) for _, s, t, message in said if message == asked] == [(delegate, OTHER[0])]
     assert [t for _, s, t, message in said if s == OTHER[0] and isinstance(message, Advice)] == [root]
 
 
 def test_nobody_runs_more_often_than_it_would_walk() -> None:
     world, said = village(BLOCK)
     world.run(60)  # it has walked its list to the end
-    root, runner = BLOCK[0], BLOCK[-1]
+    root, delegate = BLOCK[0], BLOCK[-1]
     said.clear()
     for number in range(20):
-        doors = tuple(range(1_000 + ROW * number, 1_000 + ROW * (number + 1)))
-        world.tell(root, runner, Errand(world.nodes[root].context.incarnation, 10_000 * number, doors + doors[:2]))
+        targets = tuple(range(1_000 + ROW * number, 1_000 + ROW * (number + 1)))
+        world.tell(
+            root, delegate, Errand(world.nodes[root].context.incarnation, 10_000 * number, targets + targets[:2])
+        )
         world.run(0.1)
-    assert world.nodes[runner].joining._walk.next_at == inf
-    knocked = [at for at, source, target, _ in said if source == runner and target < 2_000]
+    assert world.nodes[delegate].joining._prober.next_at == inf
+    knocked = [at for at, source, target, _ in said if source == delegate and target < 2_000]
     assert knocked
     almost_two_rows_s = (2 - EARLY) * ROW * LAN.knock_s - 1e-6
     in_two_rows = [sum(0 <= later - at < almost_two_rows_s for later in knocked) for at in knocked]
     assert max(in_two_rows) == 2 * ROW
 
 
-@pytest.mark.parametrize("doors", [(2_000,) * 8, tuple(range(2_000, 2_008))])
-def test_one_errand_is_a_row_at_most_and_no_door_twice(doors: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("targets", [(2_000,) * 8, tuple(range(2_000, 2_008))])
+def test_one_errand_is_a_row_at_most_and_no_door_twice(targets: tuple[int, ...]) -> None:
     world, said = village(BLOCK)
     world.run(60)
     said.clear()
-    world.tell(BLOCK[0], BLOCK[-1], Errand(world.nodes[BLOCK[0]].context.incarnation, 1, doors))
+    world.tell(BLOCK[0], BLOCK[-1], Errand(world.nodes[BLOCK[0]].context.incarnation, 1, targets))
     asked = [target for _, source, target, _ in said if source == BLOCK[-1]]
-    assert asked == list(dict.fromkeys(doors[:ROW]))
+    assert asked == list(dict.fromkeys(targets[:ROW]))
 
 
 def test_nobody_is_sent_to_its_own_door() -> None:
@@ -116,7 +118,7 @@ def test_a_row_goes_to_eight_at_most_and_to_few_who_are_no_subordinates() -> Non
     own = {position for position in BLOCK if world.leader_of(position) == root}
     whole = [runners for at, runners in rows.items() if at > 5]  # then nobody moves any more
     assert whole
-    assert all(len(runners) <= RUNNERS_MAX and len(runners - own) <= STRANGERS_MAX for runners in whole)
+    assert all(len(runners) <= DELEGATES_MAX and len(runners - own) <= STRANGERS_MAX for runners in whole)
     assert max(map(len, whole)) == len(own) + STRANGERS_MAX
 
 
@@ -159,7 +161,7 @@ def test_questions_in_the_name_of_others_promise_no_places_and_are_not_echoed_wi
     answered = sum(source == BLOCK[1] for _, source, _, _ in said)
     assert 0 < answered <= LAN.admissions_per_s
     assert reasons(world, BLOCK[1]).count("errand_busy") == 2_000 - answered
-    assert world.nodes[BLOCK[1]].leading.openings._promises == {}
+    assert world.nodes[BLOCK[1]].downlink.vacancies._promises == {}
 
 
 def test_who_leads_nobody_sends_nobody() -> None:

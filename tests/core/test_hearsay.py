@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from subord.core.address.network import Network
-from subord.core.discovery.lowest_seen import Hearsay
+from subord.core.discovery.lowest_seen import LowestSeen
 from subord.core.state.context import Context
 from subord.core.state.settings import LAN, Settings
 
@@ -15,16 +15,16 @@ OWN = 50
 SILENCE_S = LAN.leader_silence_s
 
 
-def heard(*voices: tuple[float, int], now: float) -> Hearsay:
+def heard(*voices: tuple[float, int], now: float) -> LowestSeen:
     """Voices by time, and the hour at which we are asked."""
     settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
     context = Context(settings, OWN, 1000, Random(1), now=0.0)
-    hearsay = Hearsay(context)
+    lowest_seen = LowestSeen(context)
     for at, source in voices:
         context.now = at
-        hearsay.heard(source)
+        lowest_seen.heard(source)
     context.now = now
-    return hearsay
+    return lowest_seen
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def heard(*voices: tuple[float, int], now: float) -> Hearsay:
     ],
 )
 def test_the_lowest_whom_we_have_heard_lately(voices: list[tuple[float, int]], now: float, lowest: int) -> None:
-    hearsay = heard(*voices, now=now)
-    assert hearsay.lowest == lowest
-    assert hearsay.knows_lower is (lowest != OWN)
+    lowest_seen = heard(*voices, now=now)
+    assert lowest_seen.lowest == lowest
+    assert lowest_seen.knows_lower is (lowest != OWN)
 
 
 def test_what_was_heard_can_be_forgotten() -> None:
-    hearsay = heard((0.0, 40), now=1.0)
-    hearsay.forget()
-    assert (hearsay.lowest, hearsay.knows_lower) == (OWN, False)
-    hearsay.heard(45)
-    assert hearsay.lowest == 45
+    lowest_seen = heard((0.0, 40), now=1.0)
+    lowest_seen.forget()
+    assert (lowest_seen.lowest, lowest_seen.knows_lower) == (OWN, False)
+    lowest_seen.heard(45)
+    assert lowest_seen.lowest == 45

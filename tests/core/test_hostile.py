@@ -85,8 +85,8 @@ def test_false_words_break_nothing(words: list[tuple[int, Message, float]]) -> N
         world.tell(source, TARGET, message)
         world.run(pause_s)
         assert all(1 <= target <= SIZE for target in spoken), spoken
-        assert node.following.leader is None or node.following.leader.position < TARGET
-        assert len(node.leading.slots.taken) <= 2 + 2
+        assert node.uplink.leader is None or node.uplink.leader.position < TARGET
+        assert len(node.downlink.slots.taken) <= 2 + 2
         assert node.deadline > world.now - 1e-9
     assert not world.faults, "only what the wire lets through is of interest here"
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from subord.core.address.network import Network
-from subord.core.downlink.branch_index import STEPS_MAX, Index
-from subord.core.downlink.vacancies import PLAN_S, Openings
+from subord.core.downlink.branch_index import STEPS_MAX, BranchIndex
+from subord.core.downlink.vacancies import PLAN_S, Vacancies
 from subord.core.messages import Change
 from subord.core.state.context import Context
 from subord.core.state.roster import GUEST, OWN, Roster
@@ -56,7 +56,7 @@ def walked(roster: Roster) -> tuple[dict[int, int], dict[int, int], dict[int, in
 def test_the_index_agrees_with_a_walk_over_all_rows(seed: int) -> None:
     """Nodes come, move with their branches, are missing and go, in any order."""
     chance, office = Random(seed), Office()
-    index = Index(office.context, office.roster, lambda _node, _leader: None)
+    index = BranchIndex(office.context, office.roster, lambda _node, _leader: None)
     for _ in range(400):
         node = chance.randrange(2, 60)
         if chance.random() < 0.25:
@@ -82,7 +82,7 @@ def test_the_index_agrees_with_a_walk_over_all_rows(seed: int) -> None:
 
 def test_rows_that_went_leave_no_entry() -> None:
     office = Office()
-    index = Index(office.context, office.roster, lambda _node, _leader: None)
+    index = BranchIndex(office.context, office.roster, lambda _node, _leader: None)
     for node in range(2, 200):
         office.comes(node, node - 1)
         index.catch_up()
@@ -96,7 +96,7 @@ def test_rows_that_went_leave_no_entry() -> None:
 
 def test_an_event_does_a_bounded_number_of_steps() -> None:
     office = Office()
-    index = Index(office.context, office.roster, lambda _node, _leader: None)
+    index = BranchIndex(office.context, office.roster, lambda _node, _leader: None)
     for node in range(2, 3 * STEPS_MAX):
         office.comes(node, OWNER)
     index.catch_up()
@@ -127,15 +127,15 @@ def instructions(act: Callable[[], object]) -> int:
 
 def asked_after_a_change(nodes: int) -> int:
     office = Office()
-    openings = Openings(office.context, office.roster)
+    vacancies = Vacancies(office.context, office.roster)
     for node in range(2, nodes + 1):
         office.comes(node, node // 2, place=1)
-        openings.suggest(60_000, 0, 6) if node % 100 == 0 else None
+        vacancies.suggest(60_000, 0, 6) if node % 100 == 0 else None
     office.context.now += PLAN_S
-    openings.suggest(60_000, 0, 6)
+    vacancies.suggest(60_000, 0, 6)
     office.context.now += PLAN_S
     office.comes(nodes + 1, (nodes + 1) // 2, place=1)
-    return instructions(lambda: openings.suggest(60_001, 0, 6))
+    return instructions(lambda: vacancies.suggest(60_001, 0, 6))
 
 
 def test_a_question_after_a_change_costs_the_same_in_a_large_tree() -> None:

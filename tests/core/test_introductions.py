@@ -148,4 +148,4 @@ def test_a_leader_that_names_no_way_to_the_root_does_no_harm() -> None:
     world.start_all((41_000,), known=(20_000,))
     world.run_until(lambda: world.leader_of(41_000) == 20_000, within_s=5)
     world.tell(20_000, 41_000, Guide(world.nodes[20_000].context.incarnation, nameless))
-    assert world.nodes[41_000].joining.introductions.introduce(5) is False
+    assert world.nodes[41_000].joining.referral.introduce(5) is False

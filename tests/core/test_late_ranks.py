@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from measured_world import REST_S, demand_order, falling, losses, moved, performing, performs, standings
+from measured_world import REST_S, demand_order, falling, losses, moved, performing, performs, rank_classes
 from small_world import SmallWorld
 
 from subord.core.events import Neighbourhood
@@ -41,28 +41,28 @@ def world() -> SmallWorld:
 
 def test_a_leader_that_comes_back_as_somebody_else_is_not_followed_before_it_has_accepted(world: SmallWorld) -> None:
     """It has forgotten its badge: those who followed its former life outrank it now."""
-    led = set(world.nodes[2].leading.slots.taken)
+    led = set(world.nodes[2].downlink.slots.taken)
     world.jobs.pop(2)
     world.crash(2)
     world.start(2)
     world.run(0.3)
     incarnation = world.nodes[2].context.incarnation
     for position in led:
-        leader = world.nodes[position].following.leader
+        leader = world.nodes[position].uplink.leader
         assert leader is None or (leader.position, leader.incarnation) != (2, incarnation)
     world.run(REST_S)
     assert world.whole()
-    assert not set(world.nodes[2].leading.slots.taken) & led
+    assert not set(world.nodes[2].downlink.slots.taken) & led
 
 
 def test_a_leader_that_remembers_its_badge_is_followed_again(world: SmallWorld) -> None:
-    led, before = set(world.nodes[2].leading.slots.taken), world.moves()
+    led, before = set(world.nodes[2].downlink.slots.taken), world.moves()
     remembered = neighbourhood(world.nodes[2])
     assert remembered is not None
     world.disks._of[2] = remembered
     world.crash(2)
     world.start(2)
-    world.run_until(lambda: set(world.nodes[2].leading.slots.taken) == led, within_s=SOON_S)
+    world.run_until(lambda: set(world.nodes[2].downlink.slots.taken) == led, within_s=SOON_S)
     world.run(REST_S)
     assert not led & set(moved(world, before))
     assert losses(world) == 0
@@ -83,12 +83,12 @@ def test_who_proposed_by_an_older_badge_withdraws(world: SmallWorld) -> None:
     world.run_until(lambda: bool(late), within_s=SOON_S)
     leader = world.leaders()[15]
     performs(world, 15, 1e-3)
-    assert standings(world)[15] == class_of(1e-3)
+    assert rank_classes(world)[15] == class_of(1e-3)
     world.lossy = lambda *_: False
     world.tell(*late[0])
     world.run(0.05)
-    assert (world.leaders()[15], standings(world)[15]) == (leader, class_of(1e-3))
-    assert 15 not in world.nodes[late[0][0]].leading.slots.taken
+    assert (world.leaders()[15], rank_classes(world)[15]) == (leader, class_of(1e-3))
+    assert 15 not in world.nodes[late[0][0]].downlink.slots.taken
     world.run(REST_S)
     assert world.whole()
 
@@ -98,11 +98,11 @@ def test_whoever_has_sunk_needs_not_be_sent_away() -> None:
     world = performing({1: 1e9})
     leader, terms = world.nodes[1], Terms.of(world.settings)
     world.tell(15, 1, Propose(5, 10, terms, Wish.GUEST, standing=140))
-    assert leader.leading.slots.outranking(120) == [15]
+    assert leader.downlink.slots.outranking(120) == [15]
     for number, standing in ((11, 140), (12, 100)):
         row = Change(15, 1, 2, 5, 0, 0, standing=standing)
         world.tell(15, 1, Beat(5, leader.context.incarnation, number, 1000, 0, (row,)))
-    assert leader.leading.slots.outranking(120) == []
+    assert leader.downlink.slots.outranking(120) == []
 
 
 def test_a_beat_from_before_the_rise_does_not_take_the_new_badge_away() -> None:
@@ -119,7 +119,7 @@ def test_a_beat_from_before_the_rise_does_not_take_the_new_badge_away() -> None:
     world.tell(15, 1, Propose(5, 20, terms, Wish.GUEST, standing=high))
     world.tell(15, 1, Beat(5, life, 21, 1000, 0, row(low)))
     world.tell(15, 1, Beat(5, life, 22, 1000, 0, row(high)))
-    assert leader.leading.slots.outranking(120) == [15], "we would sink below one who follows us"
+    assert leader.downlink.slots.outranking(120) == [15], "we would sink below one who follows us"
 
 
 def test_a_refused_rise_costs_nobody_its_leader() -> None:
@@ -147,7 +147,7 @@ def test_what_a_node_refuses_it_says_with_places_for_that_badge() -> None:
     world = performing({1: 1e12, 2: 1e9, 3: 1e8})
     root, outranked = world.nodes[1], class_of(1e3)
     for position in (11, 12):
-        root.leading.on_propose(position, Propose(1, 1, Terms.of(world.settings), Wish.GUEST, standing=outranked))
+        root.downlink.on_propose(position, Propose(1, 1, Terms.of(world.settings), Wish.GUEST, standing=outranked))
     root.context.actions.clear()
     heard: list[Refuse] = []
 
@@ -174,15 +174,15 @@ def test_a_class_beyond_bounds_is_never_sent() -> None:
 def test_those_who_are_left_behind_hear_of_the_places_beside_ours(world: SmallWorld) -> None:
     """2 stands too high: it goes alone, and those below it may ask who stands beside it and has room."""
     node = world.nodes[2]
-    leader = node.following.leader
+    leader = node.uplink.leader
     assert leader is not None
     assert leader.guidance.siblings == (3,)
     goodbyes: list[tuple[int, Message]] = []
     world.on_message = lambda source, target, message, _copies: goodbyes.extend(
         [(target, message)] if source == 2 and isinstance(message, Goodbye) else []
     )
-    led = sorted(node.leading.slots.taken)
-    node.bettering.choose(Advice(1, 1, False, 1, (5,), 0, (3,), wanted=4))
+    led = sorted(node.downlink.slots.taken)
+    node.optimizer.choose(Advice(1, 1, False, 1, (5,), 0, (3,), wanted=4))
     world.run(1.2)  # to its next beat
     assert sorted({target for target, _ in goodbyes}) == led != []
     assert all(isinstance(each, Goodbye) and each.alternates == (3,) for _, each in goodbyes)
@@ -193,7 +193,7 @@ def test_those_who_are_left_behind_hear_of_the_places_beside_ours(world: SmallWo
 def test_who_stands_above_us_by_what_we_know_is_not_taken_in_yet(world: SmallWorld, above: int, older: int) -> None:
     """It would drop an acceptance that names it as one of those above us. Or an earlier life of it proposed."""
     node = world.nodes[4]
-    assert above in node.following.path
+    assert above in node.uplink.path
     propose = Propose(
         world.nodes[above].context.incarnation - older, 1 << 32, Terms.of(world.settings), Wish.GUEST, standing=1
     )
@@ -203,17 +203,17 @@ def test_who_stands_above_us_by_what_we_know_is_not_taken_in_yet(world: SmallWor
     refusals = [each for each in heard if isinstance(each, Refuse)]
     assert [each.no for each in refusals] == [No.BUSY]
     assert refusals[0].retry_ms > 0
-    assert above not in node.leading.slots.taken
+    assert above not in node.downlink.slots.taken
 
 
 def test_an_echo_that_answers_no_beat_of_ours_changes_nothing(world: SmallWorld) -> None:
     """It named a round trip that was never measured (seed 666, performance)."""
     node = world.nodes[4]
-    leader = node.following.leader
+    leader = node.uplink.leader
     assert leader is not None
     row = node.roster.rows[4][1].change
     assert row.round_trip
-    node.following._round_trips.clear()  # as of a new leader
+    node.uplink._round_trips.clear()  # as of a new leader
     world.tell(leader.position, 4, Echo(leader.incarnation, 1, None))
     assert node.roster.rows[4][1].change == row
 
@@ -222,13 +222,13 @@ def test_an_echo_that_answers_no_beat_of_ours_changes_nothing(world: SmallWorld)
 def test_a_node_takes_nobody_in_while_its_leader_may_follow_another(world: SmallWorld, doubt: str) -> None:
     """The leader may have sunk, and follow just the node that proposes: a circle (seed 1018, performance)."""
     node, proposer = world.nodes[4], 15
-    leader = node.following.leader
+    leader = node.uplink.leader
     assert leader is not None
-    assert proposer not in node.leading.slots.taken
+    assert proposer not in node.downlink.slots.taken
     if doubt == "slept":
-        node.following.on_own_sleep()
+        node.uplink.on_own_sleep()
     else:
-        node.following.on_stranger(leader.incarnation)
+        node.uplink.on_stranger(leader.incarnation)
     refused = asked_for_a_place(world, proposer, 4, 1 << 32)
     assert isinstance(refused, Refuse)
     assert refused.no is No.BUSY
@@ -239,19 +239,19 @@ def test_a_node_takes_nobody_in_while_its_leader_may_follow_another(world: Small
 def test_a_leader_that_does_not_know_us_for_long_is_given_up(world: SmallWorld) -> None:
     """It puts our proposals off, because we stand above it by what it knows: so did three nodes (seed 20224)."""
     node = world.nodes[4]
-    leader = node.following.leader
+    leader = node.uplink.leader
     assert leader is not None
-    assert node.following.on_stranger(leader.incarnation)
+    assert node.uplink.on_stranger(leader.incarnation)
     node.context.now += world.settings.timing.host_patience_s
-    assert node.following.on_stranger(leader.incarnation)
+    assert node.uplink.on_stranger(leader.incarnation)
     node.context.now += 0.1
-    assert not node.following.on_stranger(leader.incarnation)
+    assert not node.uplink.on_stranger(leader.incarnation)
 
 
 def test_a_node_that_may_not_follow_is_refused_while_the_leader_is_in_doubt(world: SmallWorld) -> None:
     """Put off, it would go on following a leader below itself."""
     node = world.nodes[4]
-    node.following.on_own_sleep()
+    node.uplink.on_own_sleep()
     heard: list[Message] = []
     world.on_message = lambda sender, _target, message, _copies: heard.append(message) if sender == 4 else None
     own = world.nodes[15].context.incarnation

@@ -148,8 +148,8 @@ def test_a_leader_that_stands_below_us_by_its_own_word_is_not_followed() -> None
     world.lossy = lambda _source, _target, _message: True
     world.start(4)
     node = world.nodes[4]
-    (question, *_) = node.joining._questions
-    guidance = Guidance(1, (1, 4, question.position), (), (), adrift=False)
-    world.tell(question.position, 4, Accept(1000, question.exchange, guidance))
-    assert node.following.leader is None
+    (request, *_) = node.joining._requests
+    guidance = Guidance(1, (1, 4, request.position), (), (), adrift=False)
+    world.tell(request.position, 4, Accept(1000, request.exchange, guidance))
+    assert node.uplink.leader is None
     assert Dropped("loop") in world.noticed(Dropped, 4)

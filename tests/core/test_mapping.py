@@ -25,8 +25,8 @@ def mapping_of(
         Settings(network=network, fanout=2, guest_slots=2, mapping=name, numbering_name=numbering), owner
     )
     for position, standing in CLASSES.items():
-        mapping.standings.heard(position, standing)
-    mapping.standings.own = own if name == "performance" else UNKNOWN
+        mapping.rank_classes.heard(position, standing)
+    mapping.rank_classes.own = own if name == "performance" else UNKNOWN
     return mapping
 
 
@@ -80,7 +80,7 @@ def test_a_standing_that_is_given_goes_before_what_was_heard() -> None:
 @pytest.mark.parametrize(("sinks_to", "as_leader"), [(255, 130), (120, 120), (140, 130), (UNKNOWN, UNKNOWN)], ids=str)
 def test_towards_those_below_the_worse_one_counts(sinks_to: int, as_leader: int) -> None:
     mapping = mapping_of("performance")
-    mapping.standings.sinks_to = sinks_to
+    mapping.rank_classes.sinks_to = sinks_to
     assert mapping.leading_rank() == (-as_leader, OWNER)
 
 
@@ -137,7 +137,7 @@ def test_judge(taken: dict[int, int], node: int, standing: int, wish: Wish, verd
 
 def test_who_sinks_takes_nobody_in_that_would_have_to_go() -> None:
     slots = slots_of({})
-    slots._mapping.standings.sinks_to = 115
+    slots._mapping.rank_classes.sinks_to = 115
     assert slots.judge(11, Wish.GUEST, standing=120) is No.RANK
     assert slots.judge(11, Wish.GUEST, standing=114) == Granted(Place.GUEST)
 

@@ -21,7 +21,7 @@ from subord.core.placement.latency import (
     SAMPLES_MIN,
     TIPS_MAX,
     VAIN_LOOKS_MAX,
-    Nearness,
+    Latencies,
     Reading,
     cost,
     is_nearer,
@@ -31,8 +31,8 @@ from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.state.settings import Settings
 from subord.core.state.view import Position
-from subord.core.timers import Alarm
-from subord.core.uplink.leader import Following
+from subord.core.timers import Timer
+from subord.core.uplink.leader import Uplink
 
 OWN, LEADER, ABOVE, ROOT = 50, 40, 20, 1
 MS = 0.001
@@ -45,16 +45,16 @@ class Looker:
     def __init__(self, siblings: tuple[Position, ...] = ()) -> None:
         settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=4, guest_slots=4, mapping="latency")
         self.context = Context(settings, OWN, 1000, Random(1), now=0.0)
-        self.following = Following(self.context, Roster(OWN))
+        self.uplink = Uplink(self.context, Roster(OWN))
         guidance = Guidance(1, (ROOT, ABOVE, LEADER), (), siblings, adrift=False)
-        self.following.attach(LEADER, 1, guidance)
+        self.uplink.attach(LEADER, 1, guidance)
         self.decided: list[tuple[Position, Wish]] = []
-        self.nearness = Nearness(self.context, self.following, lambda *found: self.decided.append(found))
+        self.latencies = Latencies(self.context, self.uplink, lambda *found: self.decided.append(found))
         self.probes: list[Measure] = []
 
     def looks(self, others: tuple[Position, ...] = (), hints: tuple[Position, ...] = (), wanted: int = 0) -> None:
         levels = tuple(1 for _ in hints)
-        self.nearness.look(Advice(1, 1, False, ROOT, hints, 0, levels, wanted, others=others))
+        self.latencies.look(Advice(1, 1, False, ROOT, hints, 0, levels, wanted, others=others))
         self.collect()
 
     def collect(self) -> list[Measure]:
@@ -73,15 +73,15 @@ class Looker:
             for each in fresh:
                 if each.target in seconds:
                     its = said.get(each.target, UNKNOWN)
-                    self.nearness.on_measured(each.target, each.number, seconds[each.target], its)
-            if self.context.agenda.at(Alarm.MEASURE) == inf:
+                    self.latencies.on_measured(each.target, each.number, seconds[each.target], its)
+            if self.context.timers.at(Timer.MEASURE) == inf:
                 return
-            self.context.now = self.context.agenda.at(Alarm.MEASURE)
-            self.nearness.on_alarm()
+            self.context.now = self.context.timers.at(Timer.MEASURE)
+            self.latencies.on_timer()
             fresh = self.collect()
 
     def full(self, position: Position, highest_guest: Position = 0, hints: tuple[Position, ...] = ()) -> None:
-        self.nearness.was_full(position, highest_guest, hints)
+        self.latencies.was_full(position, highest_guest, hints)
 
 
 # -- what is nearer -------------------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def test_a_look_costs_so_many_probes_at_most() -> None:
     node = Looker(siblings=tuple(range(2, 18)))
     node.full(30, hints=tuple(range(21, 29)))
     node.looks(others=tuple(range(31, 39)), hints=tuple(range(9, 17)))
-    while node.context.agenda.at(Alarm.MEASURE) < inf:
-        node.context.now = node.context.agenda.at(Alarm.MEASURE)
-        node.nearness.on_alarm()
+    while node.context.timers.at(Timer.MEASURE) < inf:
+        node.context.now = node.context.timers.at(Timer.MEASURE)
+        node.latencies.on_timer()
         node.collect()
     assert len({each.target for each in node.probes}) == CANDIDATES_MAX
     assert len(node.probes) == CANDIDATES_MAX * SAMPLES
@@ -193,7 +193,7 @@ def test_nobody_looks_twice_at_once() -> None:
 
 def test_whoever_has_no_leader_does_not_look() -> None:
     node = Looker()
-    node.following.detach()
+    node.uplink.detach()
     node.looks(others=(2,))
     assert node.probes == []
 
@@ -206,7 +206,7 @@ def test_beside_a_near_leader_only_a_higher_place_is_measured() -> None:
     node.looks(others=(2, 3), hints=(5,), wanted=1)
     assert {each.target for each in node.probes} == {LEADER, ROOT}
     node.probes = []
-    node.nearness.stop()
+    node.latencies.stop()
     node.looks(others=(2, 3), hints=(5,), wanted=3)
     assert {each.target for each in node.probes} == {LEADER}, "it does not stand too deep"
 
@@ -218,7 +218,7 @@ def test_a_node_that_stands_too_deep_climbs_to_the_leader_two_levels_above_its_o
     node.answer({LEADER: 0.3 * MS, ROOT: 0.4 * MS, 5: FAR_S})
     assert node.decided == [(ROOT, Wish.GUEST)]
     node.full(ROOT)
-    node.nearness.settle()
+    node.latencies.settle()
     node.full(ROOT)
     node.looks(hints=(5,), wanted=1)
     node.answer({LEADER: 0.3 * MS, ROOT: 0.4 * MS, 5: FAR_S})
@@ -230,10 +230,10 @@ def test_a_look_goes_on_with_the_leader_and_four_of_the_nearest() -> None:
     others = tuple(range(2, 12))
     node.looks(others=others)
     for each in list(node.probes):
-        node.nearness.on_measured(each.target, each.number, FAR_S if each.target == LEADER else NEAR_S, UNKNOWN)
+        node.latencies.on_measured(each.target, each.number, FAR_S if each.target == LEADER else NEAR_S, UNKNOWN)
     node.probes = []
-    node.context.now = node.context.agenda.at(Alarm.MEASURE)
-    node.nearness.on_alarm()
+    node.context.now = node.context.timers.at(Timer.MEASURE)
+    node.latencies.on_timer()
     assert {each.target for each in node.collect()} == {LEADER, 2, 3, 4, 5}
 
 
@@ -245,12 +245,12 @@ def test_the_least_of_all_answers_counts() -> None:
     node.looks(others=(2,))
     for seconds in (FAR_S, NEAR_S, 3 * FAR_S, 2 * FAR_S):
         (probe,) = [each for each in node.probes if each.target == 2]
-        node.nearness.on_measured(2, probe.number, seconds, UNKNOWN)
+        node.latencies.on_measured(2, probe.number, seconds, UNKNOWN)
         node.probes = []
-        node.context.now = node.context.agenda.at(Alarm.MEASURE)
-        node.nearness.on_alarm()
+        node.context.now = node.context.timers.at(Timer.MEASURE)
+        node.latencies.on_timer()
         node.collect()
-    assert node.nearness.of(2) == NEAR_S
+    assert node.latencies.of(2) == NEAR_S
 
 
 def test_one_answer_is_none() -> None:
@@ -258,11 +258,11 @@ def test_one_answer_is_none() -> None:
     node = Looker()
     node.looks(others=(2,))
     (only,) = [each for each in node.probes if each.target == 2]
-    node.nearness.on_measured(2, only.number, NEAR_S, UNKNOWN)
+    node.latencies.on_measured(2, only.number, NEAR_S, UNKNOWN)
     node.probes = [each for each in node.probes if each.target == LEADER]
     node.answer({LEADER: FAR_S})
     assert SAMPLES_MIN == 2
-    assert (node.nearness.of(2), node.decided) == (None, [])
+    assert (node.latencies.of(2), node.decided) == (None, [])
 
 
 @pytest.mark.parametrize("what", ["number", "position", "twice", "late"])
@@ -273,39 +273,39 @@ def test_what_was_not_asked_changes_nothing(what: str) -> None:
     if what == "late":
         node.answer({LEADER: FAR_S})
     if what == "twice":
-        node.nearness.on_measured(2, probe.number, FAR_S, UNKNOWN)
+        node.latencies.on_measured(2, probe.number, FAR_S, UNKNOWN)
     position, number = (
         (3, probe.number) if what == "position" else (2, probe.number + (9999 if what == "number" else 0))
     )
     for _ in range(SAMPLES):
-        node.nearness.on_measured(position, number, NEAR_S, CLASS_MAX)
+        node.latencies.on_measured(position, number, NEAR_S, CLASS_MAX)
     if what != "late":
         node.answer({LEADER: FAR_S})
     assert node.decided == []
-    assert set(node.nearness.known) == {LEADER}
-    assert node.nearness.of(2) is None
+    assert set(node.latencies.known) == {LEADER}
+    assert node.latencies.of(2) is None
 
 
 def test_what_it_knows_is_bounded_and_the_oldest_is_forgotten() -> None:
     node = Looker()
-    node.following.attach(LEADER, 1, Guidance(2, (LEADER,), (), (), adrift=False))
+    node.uplink.attach(LEADER, 1, Guidance(2, (LEADER,), (), (), adrift=False))
     for first in range(2, 38, 8):
         for position in range(first, first + 8):
-            node.nearness.known[position + 1000] = Reading(NEAR_S, UNKNOWN, 0.0)
-            node.nearness.known[position + 2000] = Reading(NEAR_S, UNKNOWN, 0.0)
-    assert len(node.nearness.known) > KNOWN_MAX
+            node.latencies.known[position + 1000] = Reading(NEAR_S, UNKNOWN, 0.0)
+            node.latencies.known[position + 2000] = Reading(NEAR_S, UNKNOWN, 0.0)
+    assert len(node.latencies.known) > KNOWN_MAX
     node.looks(others=(2,))
     node.answer({2: NEAR_S, LEADER: NEAR_S})
-    assert len(node.nearness.known) == KNOWN_MAX
-    assert {2, LEADER} <= set(node.nearness.known)
-    assert 1002 not in node.nearness.known
+    assert len(node.latencies.known) == KNOWN_MAX
+    assert {2, LEADER} <= set(node.latencies.known)
+    assert 1002 not in node.latencies.known
 
 
 def test_those_who_were_measured_come_first_in_need() -> None:
     node = Looker()
     node.looks(others=(2, 3))
     node.answer({2: FAR_S, 3: NEAR_S, LEADER: NEAR_S})
-    assert node.nearness.in_order((9, 2, 8, 3)) == [3, 2, 9, 8]
+    assert node.latencies.in_order((9, 2, 8, 3)) == [3, 2, 9, 8]
 
 
 # -- whom it chooses ------------------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ def test_a_near_one_gives_its_highest_guest_away_to_who_ranks_below_it(highest_g
 def test_with_a_new_leader_all_are_asked_anew() -> None:
     node = Looker()
     node.full(2)
-    node.nearness.settle()
+    node.latencies.settle()
     node.looks(others=(2,))
     node.answer({LEADER: FAR_S, 2: NEAR_S})
     assert node.decided == [(2, Wish.GUEST)]
@@ -389,8 +389,8 @@ def test_friends_and_the_full_are_bounded() -> None:
     node = Looker()
     for position in range(2, 2 + 3 * KNOWN_MAX):
         node.full(position, hints=tuple(range(position, position + 8)))
-        assert len(node.nearness._full) <= KNOWN_MAX
-        assert len(node.nearness._tips) <= TIPS_MAX
+        assert len(node.latencies._full) <= KNOWN_MAX
+        assert len(node.latencies._tips) <= TIPS_MAX
 
 
 # -- height ---------------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def test_friends_and_the_full_are_bounded() -> None:
 def test_who_stands_too_deep_climbs_to_one_who_is_not_farther(seconds: dict[Position, float], climbs: bool) -> None:
     node = Looker()
     long_path = (ROOT, 2, 3, 4, ABOVE, LEADER)
-    node.following.attach(LEADER, 1, Guidance(1, long_path, (), (), adrift=False))
+    node.uplink.attach(LEADER, 1, Guidance(1, long_path, (), (), adrift=False))
     node.looks(hints=(9,), wanted=2)
     node.answer(seconds)
     assert node.decided == ([(9, Wish.GUEST)] if climbs else [])

@@ -8,7 +8,7 @@ from subord.core.events import Received, Wakeup
 from subord.core.messages import Accept, Beat, Change, Goodbye, No, Propose, Refuse, Terms, Why, Wish
 from subord.core.state.phases import Phase
 from subord.core.state.view import Place
-from subord.core.timers import Alarm
+from subord.core.timers import Timer
 
 
 def settled(size: int) -> SmallWorld:
@@ -43,7 +43,7 @@ def test_busy_lower_ranks_do_not_make_us_root() -> None:
     world.run(5)
     busy_until = world.now + 3.0
     for node in world.nodes.values():
-        node.leading.admits = lambda: world.now > busy_until  # type: ignore[method-assign]
+        node.downlink.admits = lambda: world.now > busy_until  # type: ignore[method-assign]
     world.start(40)
     world.run(8)
     assert world.nodes[40].leader_changes == 0
@@ -53,10 +53,10 @@ def test_busy_lower_ranks_do_not_make_us_root() -> None:
 def test_an_older_proposal_that_comes_late_changes_nothing() -> None:
     world = settled(7)
     leader, own = world.nodes[1], world.nodes[2]
-    taken = leader.leading.slots.taken[2]
+    taken = leader.downlink.slots.taken[2]
     late = Propose(own.context.incarnation, taken.exchange - 1, Terms.of(world.settings), Wish.HOME)
     hear(world, 1, 2, late)
-    assert leader.leading.slots.taken[2] is taken
+    assert leader.downlink.slots.taken[2] is taken
     world.run(10)
     assert world.whole()
 
@@ -65,19 +65,19 @@ def test_a_proposal_of_a_former_subordinate_that_is_repeated_minutes_later_chang
     """By performance it may rank otherwise since then: it would follow a node that ranks above it no more."""
     world = settled(7)
     leader, own = world.nodes[1], world.nodes[2]
-    accepted = leader.leading.slots.taken[2]
+    accepted = leader.downlink.slots.taken[2]
     late = Propose(own.context.incarnation, accepted.exchange, Terms.of(world.settings), Wish.HOME)
     world.vanish(2)
     world.run(30)
-    assert 2 not in leader.leading.slots.taken
+    assert 2 not in leader.downlink.slots.taken
     hear(world, 1, 2, late)
-    assert 2 not in leader.leading.slots.taken
+    assert 2 not in leader.downlink.slots.taken
 
 
 def test_a_beat_from_before_the_proposal_is_not_believed() -> None:
     world = settled(3)
     leader, own = world.nodes[1], world.nodes[2]
-    last = leader.leading.slots.taken[2].number
+    last = leader.downlink.slots.taken[2].number
     hear(world, 1, 2, Propose(own.context.incarnation, last + 9, Terms.of(world.settings), Wish.HOME))
     ghost = Change(5, 2, 1, 1000, 0, 0)
     hear(world, 1, 2, Beat(own.context.incarnation, leader.context.incarnation, last + 1, 1000, 0, (ghost,)))
@@ -86,7 +86,7 @@ def test_a_beat_from_before_the_proposal_is_not_believed() -> None:
 
 def test_a_branch_is_reported_again_when_the_leader_forgot_it_and_its_acceptances_are_lost() -> None:
     world = settled(7)
-    world.nodes[1].leading.lose(2, "silence")
+    world.nodes[1].downlink.lose(2, "silence")
     lost: list[object] = []
     world.lossy = lambda source, target, message: bool(
         (source, target) == (1, 2) and isinstance(message, Accept) and len(lost) < 2 and not lost.append(message)
@@ -105,7 +105,7 @@ def test_a_late_acceptance_is_not_given_back_while_we_ask_the_same_leader() -> N
     node = world.nodes[2]
     stale = Accept(1000, 1, world_guidance())
     assert not [a for a in hear(world, 2, 1, stale) if "Goodbye" in repr(a)]
-    assert node.following.leader is None
+    assert node.uplink.leader is None
 
 
 def world_guidance() -> object:
@@ -146,14 +146,14 @@ def test_a_search_goes_on_after_a_busy_leader_has_refused_for_good() -> None:
     world = settled(3)
     node, leader, other = world.nodes[3], world.nodes[1].context.incarnation, world.nodes[2].context.incarnation
     hear(world, 3, 1, Goodbye(leader, Why.LEAVING, (2,)))
-    (question,) = node.joining._questions.about(2)
-    hear(world, 3, 2, Refuse(other, question.exchange, No.BUSY, "busy", 500, (), 0))
-    world.now = node.context.agenda.at(Alarm.SEARCH)
+    (request,) = node.joining._requests.about(2)
+    hear(world, 3, 2, Refuse(other, request.exchange, No.BUSY, "busy", 500, (), 0))
+    world.now = node.context.timers.at(Timer.SEARCH)
     node.handle(Wakeup(), world.now)
-    (question,) = node.joining._questions.about(2)
-    node.joining._walk.stop()  # in a small network every address has been asked by now
-    hear(world, 3, 2, Refuse(other, question.exchange, No.RANK, "rank", 0, (), 0))
-    assert node.context.agenda.at(Alarm.SEARCH) < world.now + world.settings.timing.patience_s
+    (request,) = node.joining._requests.about(2)
+    node.joining._prober.stop()  # in a small network every address has been asked by now
+    hear(world, 3, 2, Refuse(other, request.exchange, No.RANK, "rank", 0, (), 0))
+    assert node.context.timers.at(Timer.SEARCH) < world.now + world.settings.timing.patience_s
 
 
 def test_a_search_goes_on_while_the_last_address_asked_may_still_answer() -> None:
@@ -161,9 +161,9 @@ def test_a_search_goes_on_while_the_last_address_asked_may_still_answer() -> Non
     world = settled(3)
     node, leader, other = world.nodes[3], world.nodes[1].context.incarnation, world.nodes[2].context.incarnation
     hear(world, 3, 1, Goodbye(leader, Why.LEAVING, (2,)))
-    (question,) = node.joining._questions.about(2)
-    node.joining._walk.add((20,), world.now)
-    assert node.joining._walk.step(known_only=True) == (20,)
-    node.joining._walk.stop()
-    hear(world, 3, 2, Refuse(other, question.exchange, No.RANK, "rank", 0, (), 0))
-    assert node.context.agenda.at(Alarm.SEARCH) < world.now + world.settings.timing.patience_s
+    (request,) = node.joining._requests.about(2)
+    node.joining._prober.add((20,), world.now)
+    assert node.joining._prober.step(known_only=True) == (20,)
+    node.joining._prober.stop()
+    hear(world, 3, 2, Refuse(other, request.exchange, No.RANK, "rank", 0, (), 0))
+    assert node.context.timers.at(Timer.SEARCH) < world.now + world.settings.timing.patience_s

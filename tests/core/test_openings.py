@@ -9,7 +9,7 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.address.network import Network
-from subord.core.downlink.vacancies import PLAN_S, PROMISE_ANSWERS, Openings, Places
+from subord.core.downlink.vacancies import PLAN_S, PROMISE_ANSWERS, Places, Vacancies
 from subord.core.messages import Change
 from subord.core.state.context import Context
 from subord.core.state.roster import OWN, Roster
@@ -33,7 +33,7 @@ class Office:
         settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=fanout, guest_slots=2)
         self.context = Context(settings, 10, 1000, Random(1), now=0.0)
         self.roster = Roster(10)
-        self.openings = Openings(self.context, self.roster)
+        self.vacancies = Vacancies(self.context, self.roster)
         self.roster.state(OWN, Change(10, 0, 0, 1000, 0, 0), 0.0)
         for node, leader in guests.items():
             self.comes(node, leader)
@@ -47,7 +47,7 @@ class Office:
         self.context.now += seconds
 
     def suggests(self, node: int, top: int = 0, limit: int = 6) -> Places:
-        return self.openings.suggest(node, top, limit)
+        return self.vacancies.suggest(node, top, limit)
 
 
 def test_nobody_is_sent_to_a_branch_whose_leader_is_just_moving() -> None:
@@ -57,7 +57,7 @@ def test_nobody_is_sent_to_a_branch_whose_leader_is_just_moving() -> None:
     office.waits(PLAN_S)
     office.comes(33, 10)
     office.suggests(100)
-    assert [office.openings.level_of(node) for node in (48, 33, 34, 40)] == [1, 1, 2, 3]
+    assert [office.vacancies.level_of(node) for node in (48, 33, 34, 40)] == [1, 1, 2, 3]
 
 
 # -- newcomers ----------------------------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ def test_a_gain_is_two_levels(node: int, level: int, expected: bool) -> None:
 def test_levels_are_those_of_the_real_tree(top: int) -> None:
     office = Office(DEEP)
     assert office.suggests(41, top).levels == (2 + top, 2 + top, 3 + top)
-    found = {p: office.openings.level_of(p) for p in (10, 33, 48, 35, 36)}
+    found = {p: office.vacancies.level_of(p) for p in (10, 33, 48, 35, 36)}
     assert found == {10: top, 33: top + 1, 48: top + 1, 35: top + 2, 36: top + 3}
-    assert office.openings.level_of(99) == 0
+    assert office.vacancies.level_of(99) == 0
 
 
 def test_the_plan_is_drawn_anew_when_the_register_has_changed() -> None:
@@ -256,13 +256,13 @@ PARTY: Tree = {15: 10, 40: 10, 16: 15, 17: 15, 30: 16, 31: 30, 32: 30, 33: 31, 4
 def test_swap(tree: Tree, node: int, level: int, leader: int) -> None:
     office = Office(tree)
     office.suggests(node)  # which draws the plan
-    assert office.openings.swap(node, level) == leader
+    assert office.vacancies.swap(node, level) == leader
 
 
 def test_who_is_at_home_gives_way_to_nobody() -> None:
     office = Office({15: 10, 16: 10, 30: 16, 31: 30, 32: 31}, homes={20: 10})
     office.suggests(30)
-    assert office.openings.swap(30, 1) == 0
+    assert office.vacancies.swap(30, 1) == 0
 
 
 def test_a_resident_that_would_gain_nothing_keeps_no_place_from_others() -> None:
@@ -276,9 +276,9 @@ def test_a_node_that_is_refused_hears_last_of_the_root_and_of_our_leader_only_wh
     world = SmallWorld.dense(31, 2)
     world.run(30)
     node = world.nodes[8]
-    assert node.following.path == (1, 2, 4)
-    assert node.leading.hints(200) == (17, 16, 1)
-    leader = node.following.leader
+    assert node.uplink.path == (1, 2, 4)
+    assert node.downlink.hints(200) == (17, 16, 1)
+    leader = node.uplink.leader
     assert leader is not None
     leader.guidance = msgspec.structs.replace(leader.guidance, adrift=True)
-    assert node.leading.hints(200) == (17, 16, 1, 4)
+    assert node.downlink.hints(200) == (17, 16, 1, 4)

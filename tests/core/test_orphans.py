@@ -119,7 +119,7 @@ def test_a_suspicion_makes_one_beat_and_only_where_the_leader_was_not_just_heard
     sent.clear()
     world.tell(5, 4, Ask(ask.incarnation, 100, ask.terms, suspect=3))
     assert sent == [], "another leader than its own"
-    assert node.following.leader is not None
+    assert node.uplink.leader is not None
 
 
 @pytest.mark.slow

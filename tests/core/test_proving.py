@@ -130,7 +130,7 @@ def test_fifteen_hundred_nodes_that_start_at_once() -> None:
     world = SmallWorld.dense(1500, 3)
     world.run_until(world.whole, 60)
     assert limited(world) == {}
-    assert len(world.nodes[1].leading.reports.proving) == 0
+    assert len(world.nodes[1].downlink.reports.verification) == 0
     world.crash(1)  # 2 becomes root and is told the branches of its siblings at once
     world.run_until(world.whole, 60)
     for position in range(600, 1200):

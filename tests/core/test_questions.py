@@ -8,62 +8,62 @@ from random import Random
 import pytest
 
 from subord.core.address.network import Network
-from subord.core.discovery.prober import ARP_S, Walk
+from subord.core.discovery.prober import ARP_S, Prober
 from subord.core.messages import Propose, Wish
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.state.settings import Settings
-from subord.core.uplink.requests import LOUD_PROPOSALS_MAX, PROPOSALS_MAX, Questions
+from subord.core.uplink.requests import ARP_PROPOSALS_MAX, PROPOSALS_MAX, Requests
 from subord.sim.world.world import World
 
 NODE = 40_000
 
 
-def new() -> tuple[Context, Questions]:
+def new() -> tuple[Context, Requests]:
     settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
     context = Context(settings, NODE, 1000, Random(1), now=100.0)
-    return context, Questions(context, Roster(NODE))
+    return context, Requests(context, Roster(NODE))
 
 
-@pytest.mark.parametrize(("is_loud", "limit"), [(True, LOUD_PROPOSALS_MAX), (False, PROPOSALS_MAX)])
-def test_so_many_proposals_in_a_second_and_then_it_rests(is_loud: bool, limit: int) -> None:
-    context, questions = new()
+@pytest.mark.parametrize(("has_arp_pending", "limit"), [(True, ARP_PROPOSALS_MAX), (False, PROPOSALS_MAX)])
+def test_so_many_proposals_in_a_second_and_then_it_rests(has_arp_pending: bool, limit: int) -> None:
+    context, requests = new()
     for target in range(1, limit + 1):
-        assert questions.may_propose(is_loud=is_loud)
-        questions.propose(target, Wish.GUEST)
+        assert requests.may_propose(has_arp_pending=has_arp_pending)
+        requests.propose(target, Wish.GUEST)
         context.now += 0.01
-    assert not questions.may_propose(is_loud=is_loud)
-    questions.clear()
-    assert questions.next_at(is_loud=is_loud) == 101.0  # a second after the first of them
+    assert not requests.may_propose(has_arp_pending=has_arp_pending)
+    requests.clear()
+    assert requests.next_at(has_arp_pending=has_arp_pending) == 101.0  # a second after the first of them
     context.now = 101.0
-    assert questions.may_propose(is_loud=is_loud)
-    assert questions.next_at(is_loud=is_loud) == inf
+    assert requests.may_propose(has_arp_pending=has_arp_pending)
+    assert requests.next_at(has_arp_pending=has_arp_pending) == inf
 
 
 def test_the_same_news_in_a_shower_is_one_proposal() -> None:
     """It is repeated as often as the last word allows; only what was asked in vain to the end is asked anew."""
-    context, questions = new()
-    assert not questions.prolong(7, 2)
-    questions.propose(7, Wish.HOME, tries=1)
-    assert questions.prolong(7, 2)
-    assert [question.tries for question in questions] == [2]
-    assert questions.prolong(7, 1)
-    (question,) = questions
-    assert question.tries == 2
-    question.tries = 0
-    assert not questions.prolong(7, 2)
+    context, requests = new()
+    assert not requests.prolong(7, 2)
+    requests.propose(7, Wish.HOME, tries=1)
+    assert requests.prolong(7, 2)
+    assert [request.tries for request in requests] == [2]
+    assert requests.prolong(7, 1)
+    (request,) = requests
+    assert request.tries == 2
+    request.tries = 0
+    assert not requests.prolong(7, 2)
     assert len(context.actions) == 1
 
 
 def test_a_walk_is_loud_as_long_as_its_requests_may_be_repeated() -> None:
     context, _ = new()
-    walk = Walk(context)
-    assert not walk.is_loud
-    walk.begin((7,), context.now)
-    walk.step(known_only=True)
-    assert walk.is_loud
+    prober = Prober(context)
+    assert not prober.has_arp_pending
+    prober.begin((7,), context.now)
+    prober.step(known_only=True)
+    assert prober.has_arp_pending
     context.now += ARP_S
-    assert not walk.is_loud
+    assert not prober.has_arp_pending
 
 
 def test_in_a_crowd_of_walkers_nobody_proposes_to_more_than_that_in_a_second() -> None:
@@ -73,7 +73,7 @@ def test_in_a_crowd_of_walkers_nobody_proposes_to_more_than_that_in_a_second() -
     times: dict[int, list[float]] = {}
 
     def note(source: int, _target: int, message: object, _copies: int) -> None:
-        if type(message) is Propose and world.nodes[source].joining._walk.is_loud:
+        if type(message) is Propose and world.nodes[source].joining._prober.has_arp_pending:
             times.setdefault(source, []).append(world.now)
 
     world.on_message = note
@@ -83,5 +83,5 @@ def test_in_a_crowd_of_walkers_nobody_proposes_to_more_than_that_in_a_second() -
     world.run(25)
     in_a_second = [sum(0 <= later - at < 1 for later in each) for each in times.values() for at in each]
     assert (
-        LOUD_PROPOSALS_MAX <= max(in_a_second) <= LOUD_PROPOSALS_MAX + 1
+        ARP_PROPOSALS_MAX <= max(in_a_second) <= ARP_PROPOSALS_MAX + 1
     )  # and the first, to its home, which is repeated

@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from measured_world import REST_S, demand_order, falling, losses, moved, performing, performs, standings
+from measured_world import REST_S, demand_order, falling, losses, moved, performing, performs, rank_classes
 from small_world import SmallWorld
 
 from subord.core.events import PlaceChanged
@@ -34,13 +34,13 @@ def world() -> SmallWorld:
     """Fifteen, the lowest position the best, at rest."""
     world = performing(JOBS)
     world.after_each = lambda _world: demand_order(world)
-    assert standings(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
+    assert rank_classes(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
     assert all(world.leaders()[position] < position for position in JOBS)
     return world
 
 
 def level_of(world: SmallWorld, position: int) -> int:
-    return len(world.nodes[position].following.path)
+    return len(world.nodes[position].uplink.path)
 
 
 # -- at rest ------------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def test_thirty_per_cent_of_noise_move_nobody(world: SmallWorld) -> None:
         world.run(1)
     world.run(REST_S)
     assert moved(world, before) == {}
-    assert standings(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
+    assert rank_classes(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
 
 
 def test_where_nobody_measures_anything_positions_rank() -> None:
@@ -101,7 +101,7 @@ def test_where_nobody_measures_anything_positions_rank() -> None:
     world.run(REST_S)
     assert world.whole()
     assert world.roots() == [1]
-    assert set(standings(world).values()) == {0}
+    assert set(rank_classes(world).values()) == {0}
     assert all(leader < position for position, leader in world.leaders().items())
 
 
@@ -120,7 +120,7 @@ def test_a_source_that_falls_silent_changes_nothing(world: SmallWorld) -> None:
         performs(world, position, 0.0)
     world.run(REST_S)
     assert moved(world, before) == {}
-    assert standings(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
+    assert rank_classes(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
 
 
 # -- upwards ------------------------------------------------------------------------------------------------------
@@ -155,18 +155,18 @@ def test_where_there_is_no_room_somebody_gives_way_who_belongs_further_down() ->
     world.run_until(lambda: world.leaders()[6] == 1, within_s=SOON_S)
     world.run(REST_S)
     assert world.whole()
-    assert len(world.nodes[1].leading.slots.taken) <= 4
+    assert len(world.nodes[1].downlink.slots.taken) <= 4
 
 
 def test_nobody_wears_a_badge_before_it_was_accepted(world: SmallWorld) -> None:
     """All proposals are lost: 15 stays where it is, and what it was."""
     world.lossy = lambda source, _target, message: source == 15 and isinstance(message, Propose)
-    leader, standing = world.leaders()[15], standings(world)[15]
+    leader, standing = world.leaders()[15], rank_classes(world)[15]
     performs(world, 15, 1e8)
     world.run(REST_S)
-    assert (world.leaders()[15], standings(world)[15]) == (leader, standing)
+    assert (world.leaders()[15], rank_classes(world)[15]) == (leader, standing)
     world.lossy = lambda *_: False
-    world.run_until(lambda: standings(world)[15] == class_of(1e8), within_s=REST_S)
+    world.run_until(lambda: rank_classes(world)[15] == class_of(1e8), within_s=REST_S)
     assert losses(world) == 0
 
 
@@ -175,13 +175,13 @@ def test_nobody_wears_a_badge_before_it_was_accepted(world: SmallWorld) -> None:
 
 def test_who_becomes_slower_sends_away_who_outranks_it_and_sinks_alone(world: SmallWorld) -> None:
     """Nobody is without a leader meanwhile."""
-    before, led = world.moves(), set(world.nodes[2].leading.slots.taken)
+    before, led = world.moves(), set(world.nodes[2].downlink.slots.taken)
     said: list[tuple[int, Message]] = []
     world.on_message = lambda source, _target, message, _copies: said.append((source, message))
     assert led
     performs(world, 2, JOBS[15] / 8)
-    world.run_until(lambda: standings(world)[2] == class_of(JOBS[15] / 8), within_s=SOON_S)
-    assert not world.nodes[2].leading.slots.taken
+    world.run_until(lambda: rank_classes(world)[2] == class_of(JOBS[15] / 8), within_s=SOON_S)
+    assert not world.nodes[2].downlink.slots.taken
     world.run_until(lambda: level_of(world, 2) >= 2 and world.whole(), within_s=REST_S)
     world.run(REST_S)
     assert losses(world) == 0
@@ -192,7 +192,7 @@ def test_who_becomes_slower_sends_away_who_outranks_it_and_sinks_alone(world: Sm
 
 
 def test_those_who_rank_below_it_anyway_stay_with_it(world: SmallWorld) -> None:
-    below = world.nodes[4].leading.slots.taken
+    below = world.nodes[4].downlink.slots.taken
     led = set(below)
     assert led
     before = world.moves()
@@ -217,10 +217,10 @@ def test_it_waits_for_those_who_do_not_hear_that_they_should_go(world: SmallWorl
     world.sent.clear()
     performs(world, 2, 1e-3)
     world.run(20)
-    assert standings(world)[2] == class_of(JOBS[2])
+    assert rank_classes(world)[2] == class_of(JOBS[2])
     assert world.sent["Goodbye"] >= 20 / LAN.answer_s / 1.2
     world.lossy = lambda *_: False
-    world.run_until(lambda: standings(world)[2] == class_of(1e-3), within_s=SOON_S)
+    world.run_until(lambda: rank_classes(world)[2] == class_of(1e-3), within_s=SOON_S)
     assert losses(world) == 0
 
 
@@ -233,7 +233,7 @@ def test_a_dip_leaves_no_trace(world: SmallWorld) -> None:
     world.run(1)
     world.lossy = lambda *_: False
     assert world.nodes[2].context.mapping.leading_rank() == (-class_of(JOBS[2]), 2)
-    assert world.nodes[2].leading.slots.judge(99, Wish.GUEST, standing=1) is not No.RANK
+    assert world.nodes[2].downlink.slots.judge(99, Wish.GUEST, standing=1) is not No.RANK
 
 
 @pytest.mark.parametrize("factor", [8.0, 0.125])
@@ -242,7 +242,7 @@ def test_all_change_at_once_and_stay_in_order(world: SmallWorld, factor: float) 
         performs(world, position, jobs * factor)
     world.run(REST_S)
     assert world.whole()
-    assert standings(world) == {position: class_of(jobs * factor) for position, jobs in JOBS.items()}
+    assert rank_classes(world) == {position: class_of(jobs * factor) for position, jobs in JOBS.items()}
     assert world.roots() == [1]
 
 
@@ -252,7 +252,7 @@ def test_the_whole_order_is_turned_round(world: SmallWorld) -> None:
     world.run(3 * REST_S)
     assert world.whole()
     assert world.roots() == [15]
-    assert standings(world) == {position: class_of(JOBS[16 - position]) for position in JOBS}
+    assert rank_classes(world) == {position: class_of(JOBS[16 - position]) for position in JOBS}
 
 
 # -- bounds ---------------------------------------------------------------------------------------------------------
@@ -272,16 +272,16 @@ def by_turns(world: SmallWorld, position: int, jobs: float) -> None:
 @pytest.mark.slow
 def test_moves_by_choice_are_counted_and_bounded() -> None:
     world = performing({1: 1e9, 2: 1e6, 3: 1e5, 4: 1e4, 5: 1e4, 6: 1e4, 7: 1.0})
-    budget = world.nodes[7].bettering.budget
+    budget = world.nodes[7].optimizer.budget
     before = budget.moves
     by_turns(world, 7, 1e7)
     assert before < budget.moves <= MOVES_PER_HOUR_MAX
     assert budget.held > 0
     assert world.whole()
-    assert standings(world)[7] == class_of(1.0), "it may not rise, and has sunk"
+    assert rank_classes(world)[7] == class_of(1.0), "it may not rise, and has sunk"
     world.run(HOUR_S)
     performs(world, 7, 1e7)
-    world.run_until(lambda: standings(world)[7] == class_of(1e7), within_s=2 * REST_S)
+    world.run_until(lambda: rank_classes(world)[7] == class_of(1e7), within_s=2 * REST_S)
 
 
 def test_to_become_root_is_a_move_as_well() -> None:
@@ -293,16 +293,16 @@ def test_to_become_root_is_a_move_as_well() -> None:
 
 def test_to_follow_the_same_leader_again_is_no_move(world: SmallWorld) -> None:
     """A lost session is begun anew: nobody has chosen that."""
-    before = [node.bettering.budget.moves for node in world.nodes.values()]
+    before = [node.optimizer.budget.moves for node in world.nodes.values()]
     for position in (4, 5, 6, 7):
-        leader = world.nodes[position].following.leader
+        leader = world.nodes[position].uplink.leader
         assert leader is not None
-        world.nodes[leader.position].leading.slots.taken.pop(position)
+        world.nodes[leader.position].downlink.slots.taken.pop(position)
         world.nodes[leader.position].roster.drop(position, world.now)
     world.run(REST_S)
     assert world.sent["Stranger"] > 0
     assert world.whole()
-    assert [node.bettering.budget.moves for node in world.nodes.values()] == before
+    assert [node.optimizer.budget.moves for node in world.nodes.values()] == before
 
 
 def test_whoever_may_not_move_sends_nobody_away(world: SmallWorld) -> None:
@@ -311,17 +311,17 @@ def test_whoever_may_not_move_sends_nobody_away(world: SmallWorld) -> None:
     fast = world.leaders()[deepest]
     node = world.nodes[fast]
     for _ in range(MOVES_PER_HOUR_MAX):
-        node.bettering.budget.spend(world.now)
+        node.optimizer.budget.spend(world.now)
     sent: list[Goodbye] = []
 
     def note(source: int, _target: int, message: Message, _copies: int) -> None:
         sent.extend([message] if source == fast and isinstance(message, Goodbye) else [])
 
     world.on_message = note
-    node.bettering.rising._off_min = 1  # one level is far, in so small a world
+    node.optimizer.rank_change._off_min = 1  # one level is far, in so small a world
     performs(world, fast, JOBS[2] * 1.1)
     world.run(REST_S)
-    assert (node.bettering.budget.held > 0, sent) == (True, [])
+    assert (node.optimizer.budget.held > 0, sent) == (True, [])
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -69,7 +69,7 @@ def test_rows_may_be_missing_for_want_of_room_of_either_kind(
     assert (len(roster.rows), len(roster.claims[2])) == (7, 3)
     monkeypatch.setattr(reports, "ROWS_MAX", rows_max)
     monkeypatch.setattr(reports, "ROWS_OF_ONE_MAX", rows_of_one_max)
-    assert world.nodes[1].leading.reports._is_full(2) is full
+    assert world.nodes[1].downlink.reports._is_full(2) is full
 
 
 def test_a_node_that_two_subordinates_claim_is_marked() -> None:

@@ -17,10 +17,10 @@ from subord.core.downlink.slots import Slots
 from subord.core.events import Send
 from subord.core.messages import Advice, Goodbye, Why, Wish
 from subord.core.placement.quantize import CLASS_MAX, UNKNOWN, class_of
-from subord.core.placement.rank_change import HASTE_MAX, SURE_LOOKS, Move, Rising
+from subord.core.placement.rank_change import HASTE_MAX, SURE_LOOKS, Move, RankChange
 from subord.core.state.context import Context
 from subord.core.state.settings import Settings
-from subord.core.timers import Alarm
+from subord.core.timers import Timer
 
 OWN = 20
 SIBLINGS = (31, 32)
@@ -33,12 +33,12 @@ class Adviser:
     def __init__(self, standing: int, performance: int, led: dict[int, int] | None = None, fanout: int = 8) -> None:
         settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=fanout, mapping="performance")
         self.context = Context(settings, OWN, 1000, Random(1), now=0.0)
-        self.standings = self.context.mapping.standings
+        self.rank_classes = self.context.mapping.rank_classes
         self.slots = Slots(OWN, self.context.mapping, settings.guest_places)
         for node, its in (led or {}).items():
             self.slots.taken[node] = listed(node, its)
-        self.rising = Rising(self.context, self.slots)
-        self.standings.own, self.context.performance = standing, performance
+        self.rank_change = RankChange(self.context, self.slots)
+        self.rank_classes.own, self.context.performance = standing, performance
 
     def chooses(
         self, level: int, wanted: int, hints: dict[int, int] | None = None, *, swap: int = 0, best: bool = False
@@ -47,7 +47,7 @@ class Adviser:
         places = hints or {}
         named = (OWN,) if best else tuple(places)
         told = msgspec.structs.replace(ADVICE, hints=named, levels=tuple(places.values()), wanted=wanted, swap=swap)
-        return self.rising.choose(told, level, SIBLINGS, lambda: True)
+        return self.rank_change.choose(told, level, SIBLINGS, lambda: True)
 
     def sent(self) -> dict[int, Why]:
         """Goodbyes, by receiver."""
@@ -74,9 +74,9 @@ class Adviser:
     ],
 )
 def test_only_another_class_is_news(jobs: float, then: float, changed: bool) -> None:
-    rising = Adviser(UNKNOWN, UNKNOWN).rising
-    assert rising.measured(jobs) is (jobs > 0)
-    assert rising.measured(then) is changed
+    rank_change = Adviser(UNKNOWN, UNKNOWN).rank_change
+    assert rank_change.measured(jobs) is (jobs > 0)
+    assert rank_change.measured(then) is changed
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_only_another_class_is_news(jobs: float, then: float, changed: bool) -> 
     ],
 )
 def test_where_it_goes(standing: int, performance: int, target: int, may_rise: bool, must_sink: bool) -> None:
-    rising = Adviser(standing, performance).rising
-    assert (rising.target, rising.may_rise, rising.must_sink) == (target, may_rise, must_sink)
+    rank_change = Adviser(standing, performance).rank_change
+    assert (rank_change.target, rank_change.may_rise, rank_change.must_sink) == (target, may_rise, must_sink)
 
 
 def test_a_source_that_falls_silent_or_mad_takes_nobody_s_badge() -> None:
     node = Adviser(130, 130)
-    node.rising.measured(0.0)
-    assert (node.context.performance, node.rising.target, node.rising.must_sink) == (UNKNOWN, 130, False)
-    node.rising.measured(100.0)
+    node.rank_change.measured(0.0)
+    assert (node.context.performance, node.rank_change.target, node.rank_change.must_sink) == (UNKNOWN, 130, False)
+    node.rank_change.measured(100.0)
     assert node.context.performance == class_of(100.0)
 
 
@@ -113,28 +113,28 @@ LED = {11: 125, 21: 120, 12: 110}
 )
 def test_those_who_outrank_it_are_sent_away_and_nobody_else(performance: int, proud: list[int]) -> None:
     node = Adviser(130, performance, LED)
-    assert node.rising.sink(()) is (not proud)
+    assert node.rank_change.sink(()) is (not proud)
     assert node.sent() == dict.fromkeys(proud, Why.LEAVING)
-    assert node.standings.own == (130 if proud else performance)
+    assert node.rank_classes.own == (130 if proud else performance)
 
 
 def test_it_takes_nobody_in_meanwhile_that_would_have_to_go() -> None:
     node = Adviser(130, 115, LED)
-    node.rising.sink(())
+    node.rank_change.sink(())
     assert node.context.mapping.leading_rank() == (-115, OWN)
-    assert 0 < node.context.agenda.at(Alarm.SINK) <= node.context.timing.answer_s
+    assert 0 < node.context.timers.at(Timer.RANK_CHANGE) <= node.context.timing.answer_s
     node.slots.taken.clear()
-    assert node.rising.sink(())
-    assert (node.standings.own, node.standings.sinks_to) == (115, CLASS_MAX)
-    assert node.context.agenda.at(Alarm.SINK) == inf
+    assert node.rank_change.sink(())
+    assert (node.rank_classes.own, node.rank_classes.sinks_to) == (115, CLASS_MAX)
+    assert node.context.timers.at(Timer.RANK_CHANGE) == inf
 
 
 def test_whoever_need_not_sink_any_more_takes_others_in_again() -> None:
     node = Adviser(130, 115, LED)
-    node.rising.sink(())
+    node.rank_change.sink(())
     node.context.performance = 130
-    assert not node.rising.must_sink
-    node.rising.stay()
+    assert not node.rank_change.must_sink
+    node.rank_change.stay()
     assert node.context.mapping.leading_rank() == (-130, OWN)
 
 
@@ -177,7 +177,7 @@ def test_choose(  # noqa: PLR0917 - a table
 ) -> None:
     node = Adviser(standing, performance)
     assert node.chooses(level, wanted, hints, swap=swap) == move
-    assert node.standings.own == standing, "nothing is worn before somebody accepts it"
+    assert node.rank_classes.own == standing, "nothing is worn before somebody accepts it"
 
 
 @pytest.mark.parametrize(("fanout", "moves"), [(2, False), (3, False), (4, True), (8, True)])
@@ -201,22 +201,22 @@ def test_another_class_begins_the_haste_anew() -> None:
     node = Adviser(120, 130)
     for _ in range(HASTE_MAX):
         node.chooses(4, 2, ON_3)
-    assert node.rising.measured(2.0**20)
-    assert node.rising.looks == 0
+    assert node.rank_change.measured(2.0**20)
+    assert node.rank_change.looks == 0
 
 
 def test_a_new_badge_is_on_its_way_until_it_was_found_right_often_enough() -> None:
     """Also who came down looks for its level, of which one off is too much now."""
     node = Adviser(130, 120)
-    node.rising.stand(120)
+    node.rank_change.stand(120)
     for _ in range(SURE_LOOKS - 1):
         assert node.chooses(2, 2) is None
-        assert node.rising.is_due
+        assert node.rank_change.is_due
     assert node.chooses(2, 3, ON_2) == guest(8, 120)  # the level that is right can change meanwhile
     for _ in range(SURE_LOOKS):
-        assert node.rising.is_due
+        assert node.rank_change.is_due
         assert node.chooses(3, 3) is None
-    assert not node.rising.is_due
+    assert not node.rank_change.is_due
     assert node.chooses(2, 3, ON_2) is None
 
 
@@ -225,7 +225,7 @@ def test_from_afar_it_goes_alone() -> None:
     node = Adviser(120, 130, LED)
     assert node.chooses(4, 2, ON_1) is None
     assert node.sent() == dict.fromkeys(LED, Why.LEAVING)
-    assert node.context.agenda.at(Alarm.SINK) < inf
+    assert node.context.timers.at(Timer.RANK_CHANGE) < inf
     assert not node.slots.has_room_for(50, 100)
     node.slots.taken.clear()
     assert node.chooses(4, 2, ON_1) == guest(7, 130)
@@ -242,4 +242,4 @@ def test_who_does_not_know_where_we_belong_moves_nobody() -> None:
     node = Adviser(130, 130, LED)
     assert node.chooses(4, 0, ON_1) is None
     assert node.sent() == {}
-    assert node.rising.wanted is None
+    assert node.rank_change.wanted is None

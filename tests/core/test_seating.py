@@ -8,7 +8,7 @@ import pytest
 
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
-from subord.core.downlink.vacancies import Openings, Places
+from subord.core.downlink.vacancies import Places, Vacancies
 from subord.core.messages import Change
 from subord.core.placement import rank_places
 from subord.core.state.context import Context
@@ -37,9 +37,9 @@ class Office:
         )
         self.context = Context(settings, ROOT, 1000, Random(1), now=0.0)
         self.roster = Roster(ROOT)
-        self.context.mapping.standings.rows = self.roster.rows
-        self.context.mapping.standings.own = ROOT_CLASS
-        self.openings = Openings(self.context, self.roster)
+        self.context.mapping.rank_classes.rows = self.roster.rows
+        self.context.mapping.rank_classes.own = ROOT_CLASS
+        self.vacancies = Vacancies(self.context, self.roster)
         self.roster.state(
             OWN, Change(ROOT, 0, 0, 1000, 0, 0, standing=ROOT_CLASS, performance=ROOT_CLASS), self.context.now
         )
@@ -53,7 +53,7 @@ class Office:
 
     def tells(self, node: int, standing: int, performance: int | None = None, limit: int = 6) -> Places:
         measured = standing if performance is None else performance
-        return self.openings.suggest(node, 0, limit, promise=False, standing=standing, performance=measured)
+        return self.vacancies.suggest(node, 0, limit, promise=False, standing=standing, performance=measured)
 
 
 # -- the level ----------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_the_slowest_is_looked_at_first(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(rank_places, "LOOKED_AT_MAX", 1)
     office = Office(CROWDED)
     office.tells(50, 145)
-    assert office.openings._seating._too_high(1) == [24]
+    assert office.vacancies._rank_places._too_high(1) == [24]
 
 
 # -- a crowd ------------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_a_place_whose_promise_has_ended_is_named_again() -> None:
     """Also while no row changes (seed 121, performance)."""
     office = Office(THREE)
     for node, standing in ((41, 146), (42, 145)):
-        assert office.openings.suggest(node, 0, 1, standing=standing).hints == (ROOT,)
+        assert office.vacancies.suggest(node, 0, 1, standing=standing).hints == (ROOT,)
     office.context.now += 0.2
     office.comes(60, 21, 110)  # the plan is drawn anew while both places of the root are promised
     assert ROOT not in office.tells(43, 144).hints
@@ -262,6 +262,6 @@ def test_no_place_is_kept_for_a_node_that_stands_there() -> None:
     """Each question of such a node would cross out another place for a while (seed 1796, performance)."""
     office = Office(THREE)
     for _ in range(2):
-        assert office.openings.suggest(21, 0, 1, standing=140).hints == (ROOT,)
-        assert office.openings.suggest(22, 0, 1, standing=138).hints == (ROOT,)
+        assert office.vacancies.suggest(21, 0, 1, standing=140).hints == (ROOT,)
+        assert office.vacancies.suggest(22, 0, 1, standing=138).hints == (ROOT,)
     assert office.tells(43, 144).hints[:1] == (ROOT,)

@@ -20,21 +20,21 @@ def measuring(mapping: str = "latency") -> SmallWorld:
 def test_the_leader_is_among_the_near_by_its_echoes_when_it_was_not_measured() -> None:
     world = measuring()
     node = world.nodes[2]
-    node.bettering.nearness.known.clear()
-    leader, trip_s = node.following.leader, node.following.round_trip_s
+    node.optimizer.latencies.known.clear()
+    leader, trip_s = node.uplink.leader, node.uplink.round_trip_s
     assert leader is not None
     assert trip_s > 0
     heard = Near(position=1, round_trip_s=trip_s, performance=None, ago_s=world.now - leader.heard_at)
     assert world.shown(2).ranking.near == (heard,)
-    assert node.bettering.nearness.known == {}, "reading changes nothing"
-    node.following._round_trips.clear()
+    assert node.optimizer.latencies.known == {}, "reading changes nothing"
+    node.uplink._round_trips.clear()
     assert world.shown(2).ranking.near == (), "no echo yet"
 
 
 def test_the_near_are_shown_by_distance_and_as_they_were_measured() -> None:
     world = measuring()
     fast = class_of(200.0)
-    world.nodes[2].bettering.nearness.known = {
+    world.nodes[2].optimizer.latencies.known = {
         1: Reading(0.5, UNKNOWN, world.now - 3),
         3: Reading(0.25, fast, world.now - 2),
     }
@@ -50,7 +50,7 @@ def test_where_nodes_have_homes_distances_are_not_shown() -> None:
 
 def test_moves_made_and_moves_held_back_are_shown_apart() -> None:
     world = measuring()
-    budget = world.nodes[2].bettering.budget
+    budget = world.nodes[2].optimizer.budget
     budget.moves, budget.held = 3, 2
     shown = world.shown(2).ranking
     assert (shown.mapping, shown.level, shown.moves, shown.moves_held) == ("latency", 1, 3, 2)

@@ -20,7 +20,7 @@ from subord.core.state.settings import LAN
 from subord.core.state.view import Position
 from subord.core.uplink.leader import ROUND_TRIPS
 from subord.sim.checkers.fingerprints import Print
-from subord.sim.checkers.safety import Referees
+from subord.sim.checkers.safety import Checkers
 
 pytestmark = pytest.mark.slow
 
@@ -112,7 +112,7 @@ def test_a_near_but_full_leader_gives_its_highest_guest_away() -> None:
     world.weather.site_of |= {6: 1, 3: 1}
     world.start_all((6,))
     world.run(2 * RARE_S)
-    assert set(world.nodes[2].leading.slots.taken) == {4, 5, 6}
+    assert set(world.nodes[2].downlink.slots.taken) == {4, 5, 6}
     world.start_all((3,))
     world.run(2 * RARE_S)
     assert world.whole()
@@ -143,7 +143,7 @@ def test_nobody_moves_more_often_than_allowed() -> None:
         world.weather.site_of[12] = turn % 2
         world.run(HOUR_S / turns - 10)
     assert (
-        node.bettering.budget.moves <= MOVES_PER_HOUR_MAX < node.bettering.budget.moves + node.bettering.budget.held
+        node.optimizer.budget.moves <= MOVES_PER_HOUR_MAX < node.optimizer.budget.moves + node.optimizer.budget.held
     )
     world.run(HOUR_S)
     assert world.whole()
@@ -158,11 +158,11 @@ def test_an_answer_that_nobody_asked_for_changes_nothing(seconds: float) -> None
     world = dwelling(interleaved(8))
     world.run(4 * REST_S)
     node = world.nodes[8]
-    before = Print.of(node), dict(node.bettering.nearness.known), world.leaders()
+    before = Print.of(node), dict(node.optimizer.latencies.known), world.leaders()
     for number in (0, 1, 2**63):
         for position in (1, 3, 5, 8, 200):
             world.feed(8, Measured(position, number, seconds, CLASS_MAX))
-    assert (Print.of(node), dict(node.bettering.nearness.known), world.leaders()) == before
+    assert (Print.of(node), dict(node.optimizer.latencies.known), world.leaders()) == before
 
 
 def test_without_any_answer_nobody_moves_and_nobody_waits() -> None:
@@ -174,13 +174,13 @@ def test_without_any_answer_nobody_moves_and_nobody_waits() -> None:
     world.start_all(range(1, 9))
     world.run(2 * RARE_S)
     assert world.whole()
-    assert all(not node.bettering.nearness.known for node in world.nodes.values())
+    assert all(not node.optimizer.latencies.known for node in world.nodes.values())
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_in_any_weather_lower_positions_lead(seed: int) -> None:
     world = SmallWorld.empty(3, "10.0.0.0/24", seed=seed, mapping="latency")
-    world.watcher = Referees(world.settings)
+    world.watcher = Checkers(world.settings)
     world.fate = lambda source, target, _message: world.weather.fate(source, target)
     world.weather.site_of = interleaved(12, 3)
     world.start_all(range(1, 13))

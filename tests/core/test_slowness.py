@@ -10,7 +10,7 @@ from small_world import SmallWorld
 from subord.core.events import Dropped, SlowAnswers
 from subord.core.messages import Propose, Wish
 from subord.core.state.settings import LAN, TimingName, preset_for
-from subord.core.uplink.answer_timeout import ANSWERS_MAX, ASKED_MAX, LATE_MIN, Slowness
+from subord.core.uplink.answer_timeout import ANSWERS_MAX, ASKED_MAX, LATE_MIN, AnswerTimeout
 
 WITHIN_S = 60.0
 
@@ -43,14 +43,14 @@ def test_the_answer_time_returns_when_the_delay_ends() -> None:
     world.run(30.0)
     assert world.whole()
     for position, node in world.nodes.items():
-        if node.following.leader is not None:
-            assert node.context.slowness.answer_s == pytest.approx(LAN.answer_s, rel=0.01), position
+        if node.uplink.leader is not None:
+            assert node.context.answer_timeout.answer_s == pytest.approx(LAN.answer_s, rel=0.01), position
 
 
 def test_a_quick_network_waits_as_the_preset_says() -> None:
     world = slow_world(1, 0.0002)
     world.run_until(world.whole, WITHIN_S)
-    assert {node.context.slowness.answer_s for node in world.nodes.values()} == {LAN.answer_s}
+    assert {node.context.answer_timeout.answer_s for node in world.nodes.values()} == {LAN.answer_s}
     assert not world.noticed(SlowAnswers)
 
 
@@ -67,49 +67,49 @@ def test_a_quick_network_waits_as_the_preset_says() -> None:
     ],
 )
 def test_answer_time(seconds: list[float], answer_s: float) -> None:
-    slowness = Slowness(LAN)
+    answer_timeout = AnswerTimeout(LAN)
     for each in seconds:
-        slowness.took(each, 0.0)
-    assert slowness.answer_s == pytest.approx(answer_s)
+        answer_timeout.took(each, 0.0)
+    assert answer_timeout.answer_s == pytest.approx(answer_s)
 
 
 def test_a_late_answer_is_counted_and_measured_once() -> None:
-    slowness = Slowness(LAN)
-    slowness.asked(7, 1, 0.0)
-    assert slowness.answered(8, 1, 0.1, is_open=False) == [], "of somebody else"
-    slowness.asked(7, 2, 0.0)
-    assert slowness.answered(7, 2, 1.0, is_open=False) == [Dropped("late_answer")]
-    assert slowness.answered(7, 2, 2.0, is_open=False) == []
-    assert slowness.answer_s == pytest.approx(1.5)
+    answer_timeout = AnswerTimeout(LAN)
+    answer_timeout.asked(7, 1, 0.0)
+    assert answer_timeout.answered(8, 1, 0.1, is_open=False) == [], "of somebody else"
+    answer_timeout.asked(7, 2, 0.0)
+    assert answer_timeout.answered(7, 2, 1.0, is_open=False) == [Dropped("late_answer")]
+    assert answer_timeout.answered(7, 2, 2.0, is_open=False) == []
+    assert answer_timeout.answer_s == pytest.approx(1.5)
 
 
 def test_the_answer_to_a_repeated_question_is_not_measured() -> None:
-    slowness = Slowness(LAN)
-    slowness.asked(7, 1, 0.0)
-    slowness.asked(7, 1, 1.0)
-    slowness.asked(7, 1, 2.0)
-    assert slowness.answered(7, 1, 2.9, is_open=True) == []
-    assert slowness.answer_s == LAN.answer_s
+    answer_timeout = AnswerTimeout(LAN)
+    answer_timeout.asked(7, 1, 0.0)
+    answer_timeout.asked(7, 1, 1.0)
+    answer_timeout.asked(7, 1, 2.0)
+    assert answer_timeout.answered(7, 1, 2.9, is_open=True) == []
+    assert answer_timeout.answer_s == LAN.answer_s
 
 
 def test_a_stopped_process_measures_nothing_of_what_waited_for_it() -> None:
-    slowness = Slowness(LAN)
-    slowness.asked(7, 1, 0.0)
-    slowness.forget()
-    assert slowness.answered(7, 1, 60.0, is_open=False) == []
+    answer_timeout = AnswerTimeout(LAN)
+    answer_timeout.asked(7, 1, 0.0)
+    answer_timeout.forget()
+    assert answer_timeout.answered(7, 1, 60.0, is_open=False) == []
 
 
 def test_several_slow_answers_in_a_row_are_told_and_not_again_at_once() -> None:
-    slowness = Slowness(LAN)
-    told = [slowness.took(0.9, float(now)) for now in range(2 * LATE_MIN)]
+    answer_timeout = AnswerTimeout(LAN)
+    told = [answer_timeout.took(0.9, float(now)) for now in range(2 * LATE_MIN)]
     assert told == [[]] * (LATE_MIN - 1) + [[SlowAnswers(0.9, 0.4, "wan")]] + [[]] * LATE_MIN
 
 
 def test_what_is_remembered_of_questions_is_bounded() -> None:
-    slowness = Slowness(LAN)
+    answer_timeout = AnswerTimeout(LAN)
     for exchange in range(2 * ASKED_MAX):
-        slowness.asked(7, exchange, 0.0)
-    assert len(slowness) == ASKED_MAX
+        answer_timeout.asked(7, exchange, 0.0)
+    assert len(answer_timeout) == ASKED_MAX
 
 
 @pytest.mark.parametrize(("seconds", "preset"), [(0.3, "lan"), (0.5, "wan"), (9.0, "wan")])
@@ -122,9 +122,9 @@ def test_who_is_taken_in_and_never_speaks_is_given_up_after_one_silence() -> Non
     world = SmallWorld.dense(3, 2, "10.0.0.0/24")
     world.run(20.0)
     context = world.nodes[2].context
-    context.slowness.answer_s = ANSWERS_MAX * LAN.answer_s
+    context.answer_timeout.answer_s = ANSWERS_MAX * LAN.answer_s
     world.tell(4, 2, Propose(1000, 1, context.terms, Wish.HOME))
     world.run(ANSWERS_MAX * LAN.answer_s)
-    assert 4 in world.nodes[2].leading.slots.taken
+    assert 4 in world.nodes[2].downlink.slots.taken
     world.run(LAN.leader_silence_s - ANSWERS_MAX * LAN.answer_s + 0.01)
-    assert 4 not in world.nodes[2].leading.slots.taken
+    assert 4 not in world.nodes[2].downlink.slots.taken

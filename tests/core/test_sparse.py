@@ -202,7 +202,7 @@ def test_announcements_of_others_change_nothing(source: int | None, address: str
     node = world.nodes[FAR]
     before = (
         node.deadline,
-        node.joining.hearsay.lowest,
+        node.joining.lowest_seen.lowest,
         [*node.joining.peers],
         node.joining.sizes(),
         world.leaders(),
@@ -211,7 +211,7 @@ def test_announcements_of_others_change_nothing(source: int | None, address: str
     assert node.handle(event, world.now) == [Dropped(reason)]
     assert before == (
         node.deadline,
-        node.joining.hearsay.lowest,
+        node.joining.lowest_seen.lowest,
         node.joining.peers,
         node.joining.sizes(),
         world.leaders(),
@@ -224,7 +224,7 @@ def test_the_refusal_of_another_cluster_is_no_news_of_a_lower_node() -> None:
     world.own_settings[500] = msgspec.structs.replace(world.settings, fanout=3, guest_slots=3)
     world.start_all((500, 1_000))
     world.run(REST_S)
-    assert not world.nodes[1_000].joining.hearsay.knows_lower
+    assert not world.nodes[1_000].joining.lowest_seen.knows_lower
     assert 1_000 in {position for _, position, _ in world.announced}
 
 
@@ -327,25 +327,25 @@ def test_only_a_stranger_who_proposes_makes_a_root_look_around_soon() -> None:
     world.start(FAR)
     world.run(60)
     node, terms = world.nodes[FAR], Terms.of(world.settings)
-    seldom = node.joining._pause.length_s
+    seldom = node.joining._backoff.length_s
     assert seldom == world.settings.timing.search_interval_s_max
     world.tell(60_000, FAR, Propose(1, 1, terms, Wish.GUEST, 1))
     world.run(0.01)
-    assert node.joining._pause.length_s == world.settings.timing.search_interval_s
+    assert node.joining._backoff.length_s == world.settings.timing.search_interval_s
     world.run(40)
     world.tell(60_000, FAR, Propose(1, 2, terms, Wish.GUEST, 1))  # one of ours, or it was until lately
     world.run(0.01)
-    assert node.joining._pause.length_s > world.settings.timing.search_interval_s
+    assert node.joining._backoff.length_s > world.settings.timing.search_interval_s
 
 
 def test_questions_on_the_off_chance_wake_nobody_and_stand_in_nobodys_way() -> None:
     world = empty()
     world.start(FAR)
     world.run(5)
-    questions = world.nodes[FAR].joining._questions
-    assert questions.next_at(is_loud=False) == inf
-    assert len(questions) >= 5
-    assert not any(questions.awaits(each.position) for each in questions)
+    requests = world.nodes[FAR].joining._requests
+    assert requests.next_at(has_arp_pending=False) == inf
+    assert len(requests) >= 5
+    assert not any(requests.awaits(each.position) for each in requests)
 
 
 @pytest.mark.parametrize("rest_s", [0.2, 0.4, 0.6, 0.8, 1.0])
@@ -359,7 +359,7 @@ def test_a_rest_that_ends_while_an_adviser_is_asked_does_not_forget_the_question
     assert node.place is Place.ROOT
     world.lossy = lambda _source, _target, _message: False
     world.delay_of = lambda message: 0.3 if isinstance(message, Advice) else 0.0002
-    node.joining._pause.until, node.joining._pause.length_s = world.now + rest_s, 0.5
+    node.joining._backoff.until, node.joining._backoff.length_s = world.now + rest_s, 0.5
     world.tell(CAMP[1], FAR, Ask(world.nodes[CAMP[1]].context.incarnation, 1, Terms.of(world.settings)))
     world.run_until(lambda: world.leader_of(FAR) > 0, within_s=1.2)
 
@@ -369,12 +369,12 @@ def test_a_guest_does_not_ask_its_root_again_at_once_when_that_has_no_place_yet(
     world = camped()
     guest = next(p for p in sorted(world.nodes) if world.nodes[p].place is Place.GUEST)
     node = world.nodes[guest]
-    root = node.following.path[0]
+    root = node.uplink.path[0]
     world.lossy = lambda _source, _target, message: isinstance(message, Advice)  # the one below comes in its place
-    world.run_until(lambda: any(each.wish is None for each in node.joining._questions), within_s=60)
-    (question,) = node.joining._questions
+    world.run_until(lambda: any(each.wish is None for each in node.joining._requests), within_s=60)
+    (request,) = node.joining._requests
     said = world.listen()
     world.lossy = lambda _source, _target, _message: False
-    world.tell(root, guest, Advice(world.nodes[root].context.incarnation, question.exchange, False, root, (), 0))
+    world.tell(root, guest, Advice(world.nodes[root].context.incarnation, request.exchange, False, root, (), 0))
     world.run(0.05)
     assert [message for _, source, _, message in said if source == guest and isinstance(message, Ask)] == []

@@ -25,7 +25,7 @@ from subord.core.messages import (
     Wish,
 )
 from subord.core.placement.quantize import CLASS_MAX, UNKNOWN
-from subord.core.placement.rank_classes import HEARD_MAX, Standings, learn
+from subord.core.placement.rank_classes import HEARD_MAX, RankClasses, learn
 from subord.core.state.roster import OWN, Roster
 from subord.core.state.settings import Settings
 
@@ -38,8 +38,8 @@ def advice(root: int, standing: int, root_standing: int) -> Advice:
     return Advice(1, 1, True, root, (), 0, standing=standing, root_standing=root_standing)
 
 
-def heard(standings: Standings) -> dict[int, int]:
-    return {position: standings.of(position) for position in range(1, 20) if standings.knows(position)}
+def heard(rank_classes: RankClasses) -> dict[int, int]:
+    return {position: rank_classes.of(position) for position in range(1, 20) if rank_classes.knows(position)}
 
 
 @pytest.mark.parametrize(
@@ -65,67 +65,67 @@ def heard(standings: Standings) -> dict[int, int]:
     ],
 )
 def test_what_is_learned(message: Message, learned: dict[int, int]) -> None:
-    standings = Standings(OWNER)
-    learn(standings, SOURCE, message)
-    assert heard(standings) == {OWNER: UNKNOWN, **learned}
+    rank_classes = RankClasses(OWNER)
+    learn(rank_classes, SOURCE, message)
+    assert heard(rank_classes) == {OWNER: UNKNOWN, **learned}
 
 
 @pytest.mark.parametrize("message", [Meet(1, OTHER, UNKNOWN), advice(OTHER, 135, UNKNOWN)])
 def test_that_somebody_else_does_not_know_is_no_news(message: Message) -> None:
-    standings = Standings(OWNER)
-    learn(standings, SOURCE, message)
-    assert not standings.knows(OTHER)
-    standings.heard(OTHER, 140)
-    learn(standings, SOURCE, message)
-    assert standings.of(OTHER) == 140
+    rank_classes = RankClasses(OWNER)
+    learn(rank_classes, SOURCE, message)
+    assert not rank_classes.knows(OTHER)
+    rank_classes.heard(OTHER, 140)
+    learn(rank_classes, SOURCE, message)
+    assert rank_classes.of(OTHER) == 140
 
 
 def test_the_last_word_counts() -> None:
-    standings = Standings(OWNER)
-    standings.heard(OTHER, 140)
-    standings.heard(OTHER, 120)
-    assert standings.of(OTHER) == 120
+    rank_classes = RankClasses(OWNER)
+    rank_classes.heard(OTHER, 140)
+    rank_classes.heard(OTHER, 120)
+    assert rank_classes.of(OTHER) == 120
 
 
 def test_of_ourselves_nobody_tells_us() -> None:
-    standings = Standings(OWNER)
-    standings.own = 130
-    standings.heard(OWNER, CLASS_MAX)
-    assert standings.of(OWNER) == 130
+    rank_classes = RankClasses(OWNER)
+    rank_classes.own = 130
+    rank_classes.heard(OWNER, CLASS_MAX)
+    assert rank_classes.of(OWNER) == 130
 
 
 def test_our_own_roster_goes_before_hearsay() -> None:
-    roster, standings = Roster(OWNER), Standings(OWNER)
-    standings.rows = roster.rows
-    standings.heard(OTHER, 140)
+    roster, rank_classes = Roster(OWNER), RankClasses(OWNER)
+    rank_classes.rows = roster.rows
+    rank_classes.heard(OTHER, 140)
     roster.state(OWN, Change(OTHER, OWNER, 2, 1, 0, 0, standing=120), 0.0)
-    assert standings.of(OTHER) == 120
+    assert rank_classes.of(OTHER) == 120
     roster.retract(OWN, OTHER, 0.0)
-    assert standings.of(OTHER) == 140
+    assert rank_classes.of(OTHER) == 140
 
 
 def test_the_row_of_a_missing_node_goes_after_hearsay() -> None:
     """It is back, and says by which class it stands; the row is that of a former place (seed 1835, performance)."""
-    roster, standings = Roster(OWNER), Standings(OWNER)
-    standings.rows = roster.rows
+    roster, rank_classes = Roster(OWNER), RankClasses(OWNER)
+    rank_classes.rows = roster.rows
     roster.state(OWN, Change(OTHER, OWNER, 2, 1, 0, 0, missing=True), 0.0)
-    standings.heard(OTHER, 140)
-    assert standings.of(OTHER) == 140
+    rank_classes.heard(OTHER, 140)
+    assert rank_classes.of(OTHER) == 140
 
 
 def test_who_is_new_in_the_roster_is_known() -> None:
-    roster, standings = Roster(OWNER), Standings(OWNER)
-    standings.rows = roster.rows
+    roster, rank_classes = Roster(OWNER), RankClasses(OWNER)
+    rank_classes.rows = roster.rows
     roster.state(OWN, Change(OTHER, OWNER, 2, 1, 0, 0, standing=120), 0.0)
-    assert (standings.knows(OTHER), len(standings)) == (True, 0)
+    assert (rank_classes.knows(OTHER), len(rank_classes)) == (True, 0)
 
 
 def test_the_book_is_bounded_and_forgets_whom_it_has_not_heard_for_longest() -> None:
-    standings = Standings(OWNER)
+    rank_classes = RankClasses(OWNER)
     for position in range(10, 10 + HEARD_MAX):
-        standings.heard(position, 120)
-    standings.heard(10, 121)
-    standings.heard(9, 120)
-    assert len(standings) == HEARD_MAX
-    assert (standings.knows(10), standings.knows(11), standings.knows(9)) == (True, False, True)
-    assert standings.of(11) == UNKNOWN
+        rank_classes.heard(position, 120)
+    rank_classes.heard(10, 121)
+    rank_classes.heard(9, 120)
+    assert len(rank_classes) == HEARD_MAX
+    assert (rank_classes.knows(10), rank_classes.knows(11), rank_classes.knows(9)) == (True, False, True)
+    assert rank_classes.of(11) == UNKNOWN

@@ -38,7 +38,7 @@ from subord.core.messages import (
     Why,
     Wish,
 )
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.snapshots import roster
 from subord.core.state.settings import LAN
 from subord.core.state.view import Place, RosterRow, Standing
@@ -71,9 +71,9 @@ def assert_at_rest(world: SmallWorld) -> None:
     assert world.whole()
     assert movers(world, before) == {}
     for node in world.nodes.values():
-        homes = [e for e in node.leading.slots.taken.values() if e.place is Place.HOME]
+        homes = [e for e in node.downlink.slots.taken.values() if e.place is Place.HOME]
         assert len(homes) <= world.settings.fanout
-        assert len(node.leading.slots.taken) - len(homes) <= world.settings.guest_slots
+        assert len(node.downlink.slots.taken) - len(homes) <= world.settings.guest_slots
 
 
 def deaf(*positions: int) -> Callable[[int, int, Message], bool]:
@@ -259,7 +259,7 @@ def test_nobody_is_ever_without_a_leader_while_its_leader_leaves() -> None:
     bare: set[int] = set()
 
     def watch(world: SmallWorld) -> None:
-        bare.update(p for p in (6, 7) if world.nodes[p].following.leader is None)
+        bare.update(p for p in (6, 7) if world.nodes[p].uplink.leader is None)
 
     world.after_each = watch
     world.leave(3)
@@ -296,8 +296,8 @@ def test_a_restart_within_the_grace_orphans_nobody(how: str) -> None:
     assert world.leaders() == leaders
     assert movers(world, before) == {}
     assert world.noticed(LeaderLost) == []
-    assert world.nodes[6].following.leader is not None
-    assert world.nodes[6].following.leader.incarnation == 2000
+    assert world.nodes[6].uplink.leader is not None
+    assert world.nodes[6].uplink.leader.incarnation == 2000
     assert_at_rest(world)
 
 
@@ -415,9 +415,9 @@ def test_s4_messages_of_older_incarnations_change_nothing(
         message = msgspec.structs.replace(message, incarnation=1000)
     node = world.nodes[target]
     if isinstance(message, Echo):  # it must name a beat that waits for its answer
-        assert node.following.leader is not None
+        assert node.uplink.leader is not None
         world.lossy = deaf(source)
-        calls = node.following.leader.calls
+        calls = node.uplink.leader.calls
         world.run_until(lambda: len(calls) == 1, within_s=3)
         message = msgspec.structs.replace(message, number=next(iter(calls)))
     before = deep(node)
@@ -439,7 +439,7 @@ UNCOUNTED = {"now", "heard_at", "actions", "_context", "_roster", "_following", 
 
 def deep(value: object) -> object:  # noqa: PLR0911 - one return a kind reads best
     """All that a node remembers, as plain values; but not its question tickets."""
-    if isinstance(value, Admission | types.MethodType | types.FunctionType):
+    if isinstance(value, TokenBucket | types.MethodType | types.FunctionType):
         return None
     if isinstance(value, Random):
         return value.getstate()
@@ -483,7 +483,7 @@ def test_fan_out_is_never_more_than_home_and_guest_slots() -> None:
     def watch(world: SmallWorld) -> None:
         nonlocal most
         if world.last in world.nodes:
-            most = max(most, len(world.nodes[world.last].leading.slots.taken))
+            most = max(most, len(world.nodes[world.last].downlink.slots.taken))
 
     world.after_each = watch
     world.start_all(positions, known=(min(positions),))
@@ -625,7 +625,7 @@ def test_rest_costs_a_constant_per_node(size: int, fanout: int) -> None:
     world = SmallWorld.dense(size, fanout)
     world.run(60)
     assert all(
-        node.following.leader is None or node.following.leader.interval_s == LAN.beat_interval_s
+        node.uplink.leader is None or node.uplink.leader.interval_s == LAN.beat_interval_s
         for node in world.nodes.values()
     )
     world.sent.clear()

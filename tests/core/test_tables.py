@@ -11,40 +11,40 @@ from subord.core.address.network import Network
 from subord.core.downlink.slots import Granted, Slots, Subordinate, Verdict
 from subord.core.events import Refused
 from subord.core.messages import No, Wish
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.placement.mapping import Mapping
 from subord.core.state.context import Context
-from subord.core.state.phases import NEXT, Cue, Phase, follow, mermaid
+from subord.core.state.phases import NEXT, Phase, Trigger, follow, mermaid
 from subord.core.state.refusals import REFUSALS_MAX, Refusals
 from subord.core.state.settings import Settings
 from subord.core.state.view import Place
-from subord.core.timers import Agenda, Alarm
+from subord.core.timers import Timer, Timers
 
 # -- agenda ------------------------------------------------------------------------------------------------
 
 
 def test_an_agenda_gives_what_is_due_earliest_first() -> None:
-    agenda = Agenda()
-    assert (agenda.next_at, agenda.take_due(10**9)) == (inf, [])
-    agenda.plan(Alarm.LEAVE, 1.0)
-    agenda.plan(Alarm.SEARCH, 3.0)
-    agenda.plan(Alarm.BEAT, 3.0)
-    agenda.plan(Alarm.VIGIL, 3.5)
-    assert agenda.next_at == 1.0
-    assert agenda.take_due(0.999) == []
-    assert agenda.take_due(3.0) == [Alarm.LEAVE, Alarm.BEAT, Alarm.SEARCH]  # of the same time: in order of Alarm
-    assert agenda.take_due(3.0) == []  # due once
-    assert agenda.next_at == 3.5
+    timers = Timers()
+    assert (timers.next_at, timers.take_due(10**9)) == (inf, [])
+    timers.plan(Timer.LEAVE, 1.0)
+    timers.plan(Timer.SEARCH, 3.0)
+    timers.plan(Timer.BEAT, 3.0)
+    timers.plan(Timer.LIVENESS, 3.5)
+    assert timers.next_at == 1.0
+    assert timers.take_due(0.999) == []
+    assert timers.take_due(3.0) == [Timer.LEAVE, Timer.BEAT, Timer.SEARCH]  # of the same time: in order of Alarm
+    assert timers.take_due(3.0) == []  # due once
+    assert timers.next_at == 3.5
 
 
 def test_planning_again_moves_an_alarm_and_infinity_takes_it_off() -> None:
-    agenda = Agenda()
-    agenda.plan(Alarm.BEAT, 1.0)
-    agenda.plan(Alarm.BEAT, 5.0)
-    assert (agenda.next_at, agenda.take_due(4.0)) == (5.0, [])
-    agenda.plan(Alarm.BEAT, inf)
-    agenda.plan(Alarm.VIGIL, inf)  # it was not planned
-    assert agenda.next_at == inf
+    timers = Timers()
+    timers.plan(Timer.BEAT, 1.0)
+    timers.plan(Timer.BEAT, 5.0)
+    assert (timers.next_at, timers.take_due(4.0)) == (5.0, [])
+    timers.plan(Timer.BEAT, inf)
+    timers.plan(Timer.LIVENESS, inf)  # it was not planned
+    assert timers.next_at == inf
 
 
 # -- admission ---------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def test_planning_again_moves_an_alarm_and_infinity_takes_it_off() -> None:
     ],
 )
 def test_admission(per_s: float, at: list[float], admitted: list[bool]) -> None:
-    tickets = Admission(per_s, 0.0)
+    tickets = TokenBucket(per_s, 0.0)
     assert [tickets.admit(now) for now in at] == admitted
 
 
@@ -161,26 +161,26 @@ def test_every_verdict_is_in_the_table() -> None:
 # -- phases ------------------------------------------------------------------------------------------------
 
 TABLE = {
-    (Phase.SEEKING, Cue.ACCEPTED): Phase.ATTACHED,
-    (Phase.SEEKING, Cue.ALONE): Phase.ROOT,
-    (Phase.SEEKING, Cue.LEAVE): Phase.LEAVING,
-    (Phase.ROOT, Cue.ACCEPTED): Phase.ATTACHED,
-    (Phase.ROOT, Cue.LEAVE): Phase.LEAVING,
-    (Phase.ATTACHED, Cue.ACCEPTED): Phase.ATTACHED,
-    (Phase.ATTACHED, Cue.LOST): Phase.ORPHAN,
-    (Phase.ATTACHED, Cue.ALONE): Phase.ROOT,
-    (Phase.ATTACHED, Cue.LEAVE): Phase.LEAVING,
-    (Phase.ORPHAN, Cue.ACCEPTED): Phase.ATTACHED,
-    (Phase.ORPHAN, Cue.ALONE): Phase.ROOT,
-    (Phase.ORPHAN, Cue.LEAVE): Phase.LEAVING,
-    (Phase.LEAVING, Cue.LOST): Phase.LEAVING,
-    (Phase.LEAVING, Cue.DONE): Phase.GONE,
+    (Phase.SEEKING, Trigger.ACCEPTED): Phase.ATTACHED,
+    (Phase.SEEKING, Trigger.ALONE): Phase.ROOT,
+    (Phase.SEEKING, Trigger.LEAVE): Phase.LEAVING,
+    (Phase.ROOT, Trigger.ACCEPTED): Phase.ATTACHED,
+    (Phase.ROOT, Trigger.LEAVE): Phase.LEAVING,
+    (Phase.ATTACHED, Trigger.ACCEPTED): Phase.ATTACHED,
+    (Phase.ATTACHED, Trigger.LOST): Phase.ORPHAN,
+    (Phase.ATTACHED, Trigger.ALONE): Phase.ROOT,
+    (Phase.ATTACHED, Trigger.LEAVE): Phase.LEAVING,
+    (Phase.ORPHAN, Trigger.ACCEPTED): Phase.ATTACHED,
+    (Phase.ORPHAN, Trigger.ALONE): Phase.ROOT,
+    (Phase.ORPHAN, Trigger.LEAVE): Phase.LEAVING,
+    (Phase.LEAVING, Trigger.LOST): Phase.LEAVING,
+    (Phase.LEAVING, Trigger.DONE): Phase.GONE,
 }
 
 
 @pytest.mark.parametrize("phase", Phase)
-@pytest.mark.parametrize("cue", Cue)
-def test_every_phase_and_cue(phase: Phase, cue: Cue) -> None:
+@pytest.mark.parametrize("cue", Trigger)
+def test_every_phase_and_cue(phase: Phase, cue: Trigger) -> None:
     if (phase, cue) in TABLE:
         assert follow(phase, cue) is TABLE[phase, cue]
     else:

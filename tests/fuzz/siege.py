@@ -22,7 +22,7 @@ from small_world import SmallWorld
 from subord.core.address.network import Network
 from subord.core.discovery.peer_cache import OTHERS_MAX, PEERS_MAX
 from subord.core.discovery.probe_order import NEAR_MAX
-from subord.core.discovery.prober import CALLS_MAX, DOORS_MAX, ROW
+from subord.core.discovery.prober import CALLS_MAX, ROW, TARGETS_MAX
 from subord.core.downlink.listing import HIDDEN_MAX
 from subord.core.downlink.vacancies import PROMISES_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
@@ -208,7 +208,7 @@ BOUNDS = {
     "subordinates": 2 * FANOUT,
     "vain beats": VAIN_BEATS_MAX,
     "questions": IN_FLIGHT_MAX,
-    "candidates": DOORS_MAX + NEAR_MAX + CALLS_MAX + 2 * POSITIONS,
+    "candidates": TARGETS_MAX + NEAR_MAX + CALLS_MAX + 2 * POSITIONS,
     "advisers": ADVISERS_MAX,
     "promises": 2 * PROMISES_MAX,
     "peers": PEERS_MAX + OTHERS_MAX,
@@ -223,22 +223,22 @@ BOUNDS = {
 
 def tables(node: Node) -> dict[str, int]:
     """Everything in a node that has a length."""
-    joining, roster, leader = node.joining, node.roster, node.following.leader
+    joining, roster, leader = node.joining, node.roster, node.uplink.leader
     return {
         "rows of the roster": len(roster.rows),
         "claims": sum(map(len, roster.claims.values())),
         "changes to report": len(roster._dirty),
         "leaders of guests": len(roster.guests),
-        "subordinates": len(node.leading.slots.taken),
+        "subordinates": len(node.downlink.slots.taken),
         "vain beats": len(leader.calls) if leader else 0,
         "questions": len(joining._questions),
-        "candidates": len(joining._round) + len(joining._walk),
+        "candidates": len(joining._round) + len(joining._prober),
         "advisers": len(joining._round.advisers),
-        "promises": len(node.leading.openings._promises) + len(node.leading.openings._promised),
+        "promises": len(node.downlink.vacancies._promises) + len(node.downlink.vacancies._promised),
         "peers": len(joining.peers),
         "answers of candidates": len(joining.answers),
         "refusals": len(node.refusals._lines),
-        "alarms": len(node.context.agenda._at),
+        "alarms": len(node.context.timers._at),
         "hidden nodes": len(node.listing),
         "actions not taken": len(node.context.actions),
         "news not told": len(roster.news),

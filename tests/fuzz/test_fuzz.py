@@ -128,7 +128,7 @@ def test_a_fault_that_changes_the_node_is_noticed() -> None:
     def meddling(data: bytes) -> Message | Fault:
         read = decode(data)
         if read is Fault.OVERSIZED:
-            siege.node.leading.slots.taken[60].heard_at += 1e-6
+            siege.node.downlink.slots.taken[60].heard_at += 1e-6
         return read
 
     siege = Siege(SEED, meddling)

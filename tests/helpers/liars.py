@@ -42,7 +42,7 @@ def accused(world: SmallWorld) -> Counter[Position]:
 def says_rows(world: SmallWorld, liar: Position, rows: Sequence[Change], gone: Sequence[Position] = ()) -> None:
     """The liar reports these besides, at once, in as many beats as they need; its own beats come after them."""
     node = world.nodes[liar]
-    leader = node.following.leader
+    leader = node.uplink.leader
     assert leader is not None
     for first in range(0, max(len(rows), len(gone)), CHANGES_MAX):
         some = slice(first, first + CHANGES_MAX)

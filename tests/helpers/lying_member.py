@@ -31,7 +31,7 @@ from subord.core.messages import CHANGES_MAX, Beat, Change, Message
 from subord.runtime.driver import Driver
 from subord.runtime.net.peer_query import Question
 from subord.runtime.net.streams import Streams
-from subord.runtime.net.transport import Mail
+from subord.runtime.net.transport import Transport
 from subord.sealing.header import What
 from subord.sealing.incarnation import LEAP_MS_MAX, LIFE_MAX
 from subord.sealing.sealer import CHANCE_BITS, NUMBER_BYTES
@@ -82,13 +82,13 @@ class Liar:
 
     async def lie_forever(self, driver: Driver) -> None:
         """What is said besides."""
-        mail: Mail = driver._mail
+        mail: Transport = driver._mail
         self._node = driver.node
         while True:
             match self.words:
                 case ["phantoms"]:
                     for beat in self._beats(driver):
-                        mail.send(beat, driver._network.address_text_of(driver.node.following.leader.position))
+                        mail.send(beat, driver._network.address_text_of(driver.node.uplink.leader.position))
                         await trio.sleep(0.005)
                 case ["newer", target]:
                     await storm(mail, (target, mail._port))
@@ -104,7 +104,7 @@ class Liar:
         own = node.context.position
         tree = [own, *PHANTOMS]
         for first in range(1, len(tree), CHANGES_MAX):
-            if (leader := node.following.leader) is None or self.words != ["phantoms"]:
+            if (leader := node.uplink.leader) is None or self.words != ["phantoms"]:
                 return
             rows = tuple(
                 Change(tree[index], tree[(index - 1) // 2], 2, 1 << 40, 1, 0)
@@ -126,7 +126,7 @@ class Liar:
                 await trio.sleep(0.01)
 
 
-async def storm(mail: Mail, target: tuple[str, int]) -> None:
+async def storm(mail: Transport, target: tuple[str, int]) -> None:
     """NEWER, with the ticket that the target has given to us."""
     sealer: Any = mail.sealer
     peer = sealer._peers.get(target)
@@ -144,7 +144,7 @@ async def storm(mail: Mail, target: tuple[str, int]) -> None:
 def main(argv: list[str]) -> int | None:
     """As the daemon's, `run --config FILE`."""
     liar = Liar(Path(argv[-1]).parent / "lie")
-    send, run, serve, answer = Mail.send, Driver.run, Streams.serve, peer_answers.answer
+    send, run, serve, answer = Transport.send, Driver.run, Streams.serve, peer_answers.answer
 
     async def beside(one: Any, *words: Any, other: Any) -> None:
         async with trio.open_nursery() as nursery:
@@ -156,7 +156,7 @@ def main(argv: list[str]) -> int | None:
             await trio.sleep_forever()
         return await answer(shown, question)
 
-    patched: Any = Mail
+    patched: Any = Transport
     patched.send = lambda mail, message, *rest: send(mail, liar.altered(message), *rest)
     patched = Driver
     patched.run = lambda driver: beside(run, driver, other=liar.lie_forever)

@@ -8,7 +8,7 @@ from small_world import SmallWorld
 
 from subord.core.events import LeaderLost, LostCause, Performance
 from subord.core.state.view import Position
-from subord.sim.checkers.safety import Referees
+from subord.sim.checkers.safety import Checkers
 
 REST_S = 100.0  # longer than every rest of a search
 
@@ -19,7 +19,7 @@ def performing(
     """By performance, and at rest; `watched`: by all referees, from the beginning."""
     world = SmallWorld.empty(fanout, "10.0.0.0/24", mapping="performance", **options)
     if watched:
-        world.watcher = Referees(world.settings)
+        world.watcher = Checkers(world.settings)
     world.jobs = dict(jobs)
     world.start_all(jobs)
     world.run(REST_S)
@@ -53,8 +53,8 @@ def wide_edges(world: SmallWorld) -> list[tuple[Position, Position]]:
     return [(p, leader) for p, leader in world.leaders().items() if leader and site_of[p] != site_of[leader]]
 
 
-def standings(world: SmallWorld) -> dict[Position, int]:
-    return {position: node.context.mapping.standings.own for position, node in sorted(world.nodes.items())}
+def rank_classes(world: SmallWorld) -> dict[Position, int]:
+    return {position: node.context.mapping.rank_classes.own for position, node in sorted(world.nodes.items())}
 
 
 def moved(world: SmallWorld, before: Mapping[Position, int]) -> dict[Position, int]:
@@ -70,10 +70,10 @@ def losses(world: SmallWorld, *, but: LostCause | None = None) -> int:
 def demand_order(world: SmallWorld) -> None:
     """S1, for `after_each`: by their own badges a leader ranks before all who follow it."""
     node = world.nodes.get(world.last)
-    leader = None if node is None else node.following.leader
+    leader = None if node is None else node.uplink.leader
     if node is None or leader is None or leader.position not in world.nodes:
         return
     above, below = world.nodes[leader.position].context, node.context
     if above.incarnation == leader.incarnation:
-        ranks = [(-each.mapping.standings.own, each.position) for each in (above, below)]
+        ranks = [(-each.mapping.rank_classes.own, each.position) for each in (above, below)]
         assert ranks[0] < ranks[1], f"{below.position} follows {above.position} at {world.now}: {ranks}"

@@ -21,7 +21,7 @@ from subord.core.node import Node
 from subord.core.state.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import VERSION_ANSWERS_PER_S, Driver
-from subord.runtime.net.transport import Mail
+from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import UdpSocket
 from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, MAGIC, VERSIONS_DATAGRAM, decode, encode
 
@@ -41,7 +41,7 @@ class Running:
         self.notices: list[Notice] = []
         self.node = Node(SETTINGS, position, 1000, Random(position), trio.current_time())
         self.socket = UdpSocket(self.address, port, self.counters)
-        mail = Mail(self.socket, port, self.counters)
+        mail = Transport(self.socket, port, self.counters)
         self.driver = Driver(self.node, mail, self.counters, self.notices.append)
 
     def state(self) -> bytes:

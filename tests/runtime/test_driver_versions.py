@@ -22,7 +22,7 @@ from subord.core.node import Node
 from subord.core.state.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import MISFITS_PER_S, VERSION_ANSWERS_PER_S, Driver
-from subord.runtime.net.transport import Mail
+from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import Datagram, UdpSocket
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Sealer
@@ -45,7 +45,7 @@ class Running:
         self.socket = UdpSocket(ADDRESSES[position], port, self.counters)
         now, end = trio.current_time(), (ADDRESSES[position], port)
         sealer = Sealer(RING, end, 1, bytes([position] * 32), now) if sealed else None
-        self.mail = Mail(self.socket, port, self.counters, sealer, wire=wire)
+        self.mail = Transport(self.socket, port, self.counters, sealer, wire=wire)
         self.driver = Driver(self.node, self.mail, self.counters, lambda _: None)
 
     def version_for(self, position: int) -> int:
@@ -70,7 +70,7 @@ async def test_old_and_new_stand_in_one_tree_and_the_new_speak_their_best(sealed
     wires = {position: WIRE if position in (1, 5, 6) else BOTH for position in range(1, 8)}
     async with cluster(wires, sealed=sealed) as nodes:
         await until(lambda: len(nodes[1].node.roster.rows) == 7, "all are in the root's roster")
-        leaders = {position: each.node.following.leader for position, each in nodes.items()}
+        leaders = {position: each.node.uplink.leader for position, each in nodes.items()}
         assert {p: leader.position for p, leader in leaders.items() if leader} == {2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3}
         for one, other in ((2, 4), (3, 7)):
             await until(

@@ -8,7 +8,7 @@ import pytest
 import trio
 from conditions import until
 
-from subord.runtime.security.key_ring import FILE_NAME, Keeping
+from subord.runtime.security.key_ring import FILE_NAME, RunningKeyRing
 from subord.sealing import keyfile
 from subord.sealing.keyfile import Kept
 from subord.sealing.keys import Key, Keyring, KeyringError, key_of, keyring_of, text_of
@@ -36,8 +36,8 @@ class Cabinet:
         self.file.touch(mode=0o600)
         self.file.write_text(text_of(given))
 
-    def keeping(self) -> Keeping:
-        return Keeping(str(self.file), str(self.state))
+    def keeping(self) -> RunningKeyRing:
+        return RunningKeyRing(str(self.file), str(self.state))
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def cabinet(tmp_path: Path) -> Cabinet:
     return Cabinet(tmp_path, ring(ONE))
 
 
-async def saved(keeping: Keeping) -> None:
+async def saved(keeping: RunningKeyRing) -> None:
     """What `save_forever` does until all is written down."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keeping.save_forever)
@@ -133,13 +133,13 @@ async def test_the_operators_ring_is_never_written(cabinet: Cabinet) -> None:
 
 
 async def test_without_a_directory_nothing_is_saved_and_that_is_said(cabinet: Cabinet) -> None:
-    keeping = Keeping(str(cabinet.file), "")
+    keeping = RunningKeyRing(str(cabinet.file), "")
     assert keeping.is_saved, "a restart would begin with the same"
     keeping.take(ring(TWO, revision=1))
     await keeping.save()
     assert not keeping.is_saved
     assert list(cabinet.state.iterdir()) == []
-    assert Keeping(str(cabinet.file), "").ring == ring(ONE)
+    assert RunningKeyRing(str(cabinet.file), "").ring == ring(ONE)
 
 
 async def test_a_disk_that_does_not_take_it_is_said(cabinet: Cabinet, warnings: list[str]) -> None:
@@ -184,7 +184,7 @@ def test_without_the_operators_file_there_is_no_start(cabinet: Cabinet) -> None:
 # -- the operator's hand --------------------------------------------------------------------------------------------
 
 
-def read_again(keeping: Keeping) -> None:
+def read_again(keeping: RunningKeyRing) -> None:
     """What SIGHUP does."""
     keeping.obey(keeping.read_again())
 

@@ -21,7 +21,7 @@ from full_pipe import full_pipe
 from subord.config import schema
 from subord.runtime.log import formats, journal, writer
 from subord.runtime.log.logger import ASKED, Log
-from subord.runtime.log.writer import TRAY_BYTES_MAX, Scribe
+from subord.runtime.log.writer import TRAY_BYTES_MAX, LogWriter
 
 logger = logging.getLogger("subord")
 HEAD = ["time", "level", "node", "event", "message"]
@@ -374,7 +374,7 @@ def test_a_closed_standard_error_is_not_the_next_file_that_is_opened(tmp_path: P
 
 def test_the_scribe_has_nothing_left_when_he_is_sent_home() -> None:
     found: list[bytes] = []
-    writer = Scribe()
+    writer = LogWriter()
     for number in range(100):
         assert writer.put(found.append, b"%d" % number)
     assert writer.close(20.0)

@@ -17,7 +17,7 @@ from subord.runtime.net import duplicates, multicast
 from subord.runtime.net import transport as module
 from subord.runtime.net.interfaces import Chosen
 from subord.runtime.net.multicast import GROUP_V4, Group
-from subord.runtime.net.transport import Mail
+from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import Datagram, UdpSocket
 from subord.sealing import sealer as sealing
 from subord.sealing.header import NO_TICKET, OVERHEAD_BYTES, SEALED_BYTES_MAX, TICKET_BYTES, What
@@ -48,7 +48,7 @@ class Office:
         """A life begins. `ring` None: nothing is sealed."""
         self.counters = Counters()
         self.sealer = None if ring is None else sealer_of(self.end, ring, boot)
-        self.mail = Mail(self.sock, self.end[1], self.counters, self.sealer, self.group)
+        self.mail = Transport(self.sock, self.end[1], self.counters, self.sealer, self.group)
         return self
 
     def seal(self, message: Message, target: Office) -> bytes:

@@ -30,7 +30,7 @@ from subord.runtime.driver import Driver
 from subord.runtime.net import multicast
 from subord.runtime.net.interfaces import Chosen
 from subord.runtime.net.multicast import GROUP_V4, Group
-from subord.runtime.net.transport import Mail
+from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import RECEIVED_AT_ONCE_MAX, UdpSocket
 from subord.wire.codec import HEADER, MAGIC, encode
 
@@ -134,7 +134,7 @@ class Listening:
         sock, group = opened(doors, 1, port)
         self.neighbour, self.ear = opened(doors, 100, port)  # nobody whom a root calls
         node = Node(SETTINGS, 1, 1000, Random(1), trio.current_time())
-        mail = Mail(sock, port, self.counters, group=group)
+        mail = Transport(sock, port, self.counters, group=group)
         self.driver = Driver(node, mail, self.counters, self.notices.append)
 
     def to_all(self, data: bytes) -> None:
@@ -220,7 +220,7 @@ async def test_without_a_group_nothing_is_published(doors: ExitStack, port: int)
     sock, counters = UdpSocket("127.0.0.1", port, Counters()), Counters()
     doors.callback(sock.close)
     node = Node(SETTINGS, 1, 1000, Random(1), trio.current_time())
-    driver = Driver(node, Mail(sock, port, counters), counters, lambda _: None)
+    driver = Driver(node, Transport(sock, port, counters), counters, lambda _: None)
     driver._carry_out(Publish(Announce(1000, TERMS)), None)
     assert not counters.messages_sent
 

@@ -20,9 +20,9 @@ from cryptography.x509.oid import NameOID
 from subord.config.schema import NO_KEY, load
 from subord.runtime.security import certificates as module
 from subord.runtime.security import proof
-from subord.runtime.security.certificates import PapersError, SitePapers
-from subord.runtime.security.credentials import Guard, GuardError
-from subord.runtime.security.tls import Papers, Secure, Tls, TlsError
+from subord.runtime.security.certificates import CertificatesError, SiteCertificates
+from subord.runtime.security.credentials import Credentials, CredentialsError
+from subord.runtime.security.tls import Certificates, Secure, Tls, TlsError
 from subord.sealing.keys import Keyring, keyring_of, new_key, text_of
 
 HERE = "127.0.0.1"
@@ -98,35 +98,35 @@ async def shake(server: Tls, client: Tls) -> list[str]:
 
 
 async def test_two_with_papers_of_one_authority_understand_each_other(office: Office) -> None:
-    one, two = (Tls(SitePapers(office.stamp(name), office.trusted).issue) for name in ("one", "two"))
+    one, two = (Tls(SiteCertificates(office.stamp(name), office.trusted).issue) for name in ("one", "two"))
     assert await shake(one, two) == ["", ""]
 
 
 async def test_papers_for_another_address_are_refused_by_both_sides(office: Office) -> None:
-    good = Tls(SitePapers(office.stamp("good"), office.trusted).issue)
-    bad = Tls(SitePapers(office.stamp("bad", "127.0.0.9"), office.trusted).issue)
+    good = Tls(SiteCertificates(office.stamp("good"), office.trusted).issue)
+    bad = Tls(SiteCertificates(office.stamp("bad", "127.0.0.9"), office.trusted).issue)
     assert (await shake(good, bad))[0] == "tls_wrong_address"
     assert (await shake(bad, good))[1] == "tls_wrong_address"
 
 
-def read(ours: str, trusted: str) -> Papers:
+def read(ours: str, trusted: str) -> Certificates:
     """Whatever they are worth."""
-    return Papers(Path(ours).read_bytes(), Path(trusted).read_text())
+    return Certificates(Path(ours).read_bytes(), Path(trusted).read_text())
 
 
 async def test_papers_that_have_expired_are_refused(office: Office) -> None:
-    good = Tls(SitePapers(office.stamp("good"), office.trusted).issue)
+    good = Tls(SiteCertificates(office.stamp("good"), office.trusted).issue)
     late = office.stamp("late", days=-1)
     papers = read(late, office.trusted)
     assert (await shake(good, Tls(lambda: {module.SITE: papers})))[0]
     assert (await shake(Tls(lambda: {module.SITE: papers}), good))[1]
-    with pytest.raises(PapersError, match=r"good from .* only"):
-        SitePapers(late, office.trusted)
+    with pytest.raises(CertificatesError, match=r"good from .* only"):
+        SiteCertificates(late, office.trusted)
 
 
 def test_papers_for_somebody_else_are_not_taken(office: Office) -> None:
-    with pytest.raises(PapersError, match=r"does not name the address 10\.0\.0\.1"):
-        SitePapers(office.stamp("papers"), office.trusted, "10.0.0.1")
+    with pytest.raises(CertificatesError, match=r"does not name the address 10\.0\.0\.1"):
+        SiteCertificates(office.stamp("papers"), office.trusted, "10.0.0.1")
 
 
 async def test_papers_alone_open_no_door_where_the_key_is_asked_for(office: Office) -> None:
@@ -137,11 +137,11 @@ async def test_papers_alone_open_no_door_where_the_key_is_asked_for(office: Offi
         async def prove(stream: Secure, peer: str, calling: bool) -> bool:
             return await proof.shown(stream, ring, HERE, HERE, calling=calling)
 
-        return Tls(SitePapers(office.stamp(name), office.trusted).issue, prove)
+        return Tls(SiteCertificates(office.stamp(name), office.trusted).issue, prove)
 
     assert await shake(node("a", rings["one"]), node("b", rings["one"])) == ["", ""]
     assert await shake(node("a", rings["one"]), node("b", rings["other"])) == ["tls_without_key", "tls_without_key"]
-    without = Tls(SitePapers(office.stamp("c"), office.trusted).issue)
+    without = Tls(SiteCertificates(office.stamp("c"), office.trusted).issue)
     assert (await shake(node("a", rings["one"]), without))[0] in ("tls_without_key", "tls_broken", "tls_too_slow")
 
 
@@ -167,8 +167,8 @@ def test_papers_that_cannot_be_used_say_why(office: Office, text: str | None, mo
     else:
         path.write_text(path.read_text() if text is None else text)
         path.chmod(mode)
-    with pytest.raises(PapersError, match=complaint) as raised:
-        SitePapers(str(path), office.trusted)
+    with pytest.raises(CertificatesError, match=complaint) as raised:
+        SiteCertificates(str(path), office.trusted)
     assert str(raised.value).startswith(f"node.certificate: {path}: ")
     assert "key generate" not in str(raised.value), "that is about the key ring"
     assert "PRIVATE" not in str(raised.value)
@@ -183,7 +183,7 @@ async def test_new_papers_are_shown_without_a_restart_and_bad_ones_are_left(
     office: Office, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = office.stamp("papers")
-    papers = SitePapers(path, office.trusted)
+    papers = SiteCertificates(path, office.trusted)
     tls = Tls(papers.issue)
     tls.renew()
     caplog.set_level(logging.INFO, "subord")
@@ -208,12 +208,12 @@ async def test_new_papers_are_shown_without_a_restart_and_bad_ones_are_left(
 # -- the guard room -------------------------------------------------------------------------------------------------
 
 
-def guard(tmp_path: Path, address: str, *assignments: str) -> Guard:
-    return Guard(load(None, ["cluster.network=10.0.0.0/8", *assignments]), address)
+def guard(tmp_path: Path, address: str, *assignments: str) -> Credentials:
+    return Credentials(load(None, ["cluster.network=10.0.0.0/8", *assignments]), address)
 
 
 async def test_nobody_runs_in_the_open_unless_told_to(tmp_path: Path) -> None:
-    with pytest.raises(GuardError) as raised:
+    with pytest.raises(CredentialsError) as raised:
         guard(tmp_path, "10.0.0.1")
     assert str(raised.value) == NO_KEY
     assert guard(tmp_path, "10.0.0.1", "cluster.insecure=true").keeping is None
@@ -229,13 +229,13 @@ async def test_what_is_wrong_with_keys_or_papers_is_said_at_once(tmp_path: Path,
     assert guard(tmp_path, "10.0.0.1", key).tls is not None
     papers = f"node.certificate={office.stamp('papers', '10.0.0.1')}"
     assert guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={office.trusted}").expires_at is not None
-    with pytest.raises(GuardError, match=f"^node.authorities: {ring}: there is no certificate in it"):
+    with pytest.raises(CredentialsError, match=f"^node.authorities: {ring}: there is no certificate in it"):
         guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={ring}")
     metrics = "node.metrics=127.0.0.1:9717", f"node.metrics_certificate={tmp_path}/none"
-    with pytest.raises(GuardError, match=f"^node.metrics_certificate: {tmp_path}/none: there is no such file"):
+    with pytest.raises(CredentialsError, match=f"^node.metrics_certificate: {tmp_path}/none: there is no such file"):
         guard(tmp_path, "10.0.0.1", key, *metrics)
     ring.write_text("nonsense")
-    with pytest.raises(GuardError, match="line 1"):
+    with pytest.raises(CredentialsError, match="line 1"):
         guard(tmp_path, "10.0.0.1", key)
 
 

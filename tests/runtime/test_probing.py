@@ -23,7 +23,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.net import probing as module
 from subord.runtime.net.probing import OUT_MAX, ROUND_TRIP_NS_MAX, Probing, round_trip_s, was_set
-from subord.runtime.net.transport import Mail
+from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import SO_TIMESTAMPNS, TIMESPEC, Datagram, UdpSocket, stamp_of
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Sealer
@@ -63,7 +63,7 @@ class Side:
         now = trio.current_time()
         self.node = Asking(settings, position, 1000, Random(position), now)
         sealer = Sealer(RING, (address, port), 1000, bytes([position]) * 32, now) if sealed else None
-        self.mail = Mail(self.socket, port, self.counters, sealer)
+        self.mail = Transport(self.socket, port, self.counters, sealer)
         self.driver = Driver(self.node, self.mail, self.counters, lambda _: None)
 
     def measure(self, target: int = 2, number: int = NUMBER) -> None:

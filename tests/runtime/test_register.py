@@ -8,7 +8,7 @@ import pytest
 
 from subord.core.state.view import Place, RosterRow, RosterView, Standing
 from subord.runtime.state import history as module
-from subord.runtime.state.history import FRESH_S, HAPPENINGS_MAX, LOST_ABOVE_MAX, REMEMBER_S, SETTLE_S, Register
+from subord.runtime.state.history import FRESH_S, HAPPENINGS_MAX, LOST_ABOVE_MAX, REMEMBER_S, SETTLE_S, History
 
 WALL = 1_000_000.0
 TREE = {1: None, 2: 1, 3: 1, 4: 2, 5: 2}
@@ -16,7 +16,7 @@ TREE = {1: None, 2: 1, 3: 1, 4: 2, 5: 2}
 
 
 def look(
-    register: Register,
+    register: History,
     now: float,
     leaders: Mapping[int, int | None],
     *,
@@ -54,8 +54,8 @@ def look(
     return [(each.kind, each.position, each.leader, each.old) for each in register.happenings if each.number > before]
 
 
-def started() -> Register:
-    register = Register()
+def started() -> History:
+    register = History()
     look(register, 0.0, TREE)
     return register
 
@@ -64,18 +64,18 @@ def without(*positions: int) -> dict[int, int | None]:
     return {position: leader for position, leader in TREE.items() if position not in positions}
 
 
-def missed(register: Register, now: float) -> list[int]:
+def missed(register: History, now: float) -> list[int]:
     return [each.position for each in register.missed(now)]
 
 
 def test_everybody_joins_once() -> None:
-    register = Register()
+    register = History()
     assert look(register, 0.0, TREE) == [("joined", position, leader, None) for position, leader in TREE.items()]
     assert look(register, 1.0, TREE) == []
 
 
 def test_who_was_there_before_us_is_found() -> None:
-    register = Register()
+    register = History()
     assert look(register, 0.0, {1: None, 2: 1}, since_s=FRESH_S + 1) == [
         ("found", 1, None, None),
         ("found", 2, 1, None),
@@ -133,7 +133,7 @@ def test_a_leader_may_be_reported_missing_after_its_branch_is_gone() -> None:
 
 
 def test_a_leader_lost_long_ago_is_no_news_of_a_new_root() -> None:
-    register = Register()
+    register = History()
     register.lost_above(2, 0.0)
     look(register, 1.0, {5: 3}, path=(1, 3))
     look(register, 2.0 + SETTLE_S, {5: 3}, path=(1, 3))
@@ -142,7 +142,7 @@ def test_a_leader_lost_long_ago_is_no_news_of_a_new_root() -> None:
 
 
 def test_a_root_that_said_goodbye_is_not_missed() -> None:
-    register = Register()
+    register = History()
     look(register, 0.0, {2: 1}, path=(1,))
     register.parted_above(1, 1.0)
     look(register, 2.0, {2: None})
@@ -153,7 +153,7 @@ def test_a_root_that_said_goodbye_is_not_missed() -> None:
 
 
 def test_a_root_that_said_goodbye_has_left_and_one_that_is_back_has_not() -> None:
-    register = Register()
+    register = History()
     look(register, 0.0, {2: 1}, path=(1,))
     register.parted_above(1, 1.0)
     assert look(register, 1.0, {2: None}) == [("root", 2, None, 1)]
@@ -170,7 +170,7 @@ def test_a_root_that_said_goodbye_has_left_and_one_that_is_back_has_not() -> Non
 
 
 def test_a_root_that_came_back_may_leave_or_die_again() -> None:
-    register = Register()
+    register = History()
     look(register, 0.0, {2: 1}, path=(1,))
     for died_at in (1.0, 20.0):
         register.lost_above(1, died_at)
@@ -193,7 +193,7 @@ def test_a_whole_branch_that_says_goodbye_has_left() -> None:
 
 
 def test_who_changes_from_guest_to_home_under_one_leader_has_moved() -> None:
-    register = Register()
+    register = History()
     look(register, 0.0, TREE, guests=(5,))
     assert look(register, 1.0, TREE) == [("moved", 5, 2, 2)]
 
@@ -204,7 +204,7 @@ def test_a_restart_that_nobody_noticed_is_told() -> None:
 
 
 def test_the_new_root_remembers_the_old_one() -> None:
-    register = Register()
+    register = History()
     below = {2: 1, 4: 2, 5: 2}
     look(register, 0.0, below, path=(1,))
     register.lost_above(1, 1.0)
@@ -216,7 +216,7 @@ def test_the_new_root_remembers_the_old_one() -> None:
 
 @pytest.mark.parametrize(("path", "rows"), [((1,), {3: 1, 5: 3}), ((), {1: None, 3: 1})], ids=["above", "below"])
 def test_a_lost_leader_that_is_there_again_is_not_missed(path: tuple[int, ...], rows: dict[int, int | None]) -> None:
-    register = Register()
+    register = History()
     register.lost_above(1, 0.0)
     look(register, 1.0, rows, path=path)
     look(register, 2.0, {3: None, 5: 3})
@@ -224,7 +224,7 @@ def test_a_lost_leader_that_is_there_again_is_not_missed(path: tuple[int, ...], 
 
 
 def test_who_is_not_root_does_not_miss_those_above() -> None:
-    register = Register()
+    register = History()
     look(register, 0.0, {5: 2}, path=(1, 2))
     register.lost_above(2, 1.0)
     assert look(register, 1.5, {5: 3}, path=(1, 3)) == [("moved", 5, 3, 2)]
@@ -233,7 +233,7 @@ def test_who_is_not_root_does_not_miss_those_above() -> None:
 
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MISSED_MAX", 3)
-    register = Register()
+    register = History()
     everybody = {position: 1 if position > 1 else None for position in range(1, HAPPENINGS_MAX + 10)}
     look(register, 0.0, everybody)
     assert len(register.happenings) == HAPPENINGS_MAX
@@ -247,7 +247,7 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_circle_in_what_is_remembered_ends() -> None:
-    register = Register()
+    register = History()
     look(register, 0.0, {1: None, 2: 3, 3: 2})
     look(register, 1.0, {1: None})
     assert look(register, 1.0 + SETTLE_S, {1: None}) == [("left", 2, None, 3), ("left", 3, None, 2)]

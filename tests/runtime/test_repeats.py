@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from subord.runtime.log.dedup import ALIKE_MAX, DEBUG_MAX, REPEAT_S, SUBJECTS_MAX, Repeats
+from subord.runtime.log.dedup import ALIKE_MAX, DEBUG_MAX, REPEAT_S, SUBJECTS_MAX, Dedup
 
 LOST = "lost the subordinate %s (%s)"
 
@@ -20,7 +20,7 @@ class Said:
     """A log with a clock of its own."""
 
     def __init__(self) -> None:
-        self.repeats = Repeats()
+        self.repeats = Dedup()
         self.now = 100.0
         self.lines: list[str] = []
 
@@ -65,13 +65,13 @@ def test_the_same_is_said_at_once_and_then_counted() -> None:
 def test_what_counts_as_the_same(
     one: tuple[Mapping[str, str]], other: tuple[Mapping[str, str]], is_same: bool
 ) -> None:
-    repeats = Repeats()
+    repeats = Dedup()
     assert not repeats.hold(record("%s", *one), 0.0)
     assert repeats.hold(record("%s", *other), 0.0) is is_same
 
 
 def test_a_subject_of_its_own() -> None:
-    repeats = Repeats()
+    repeats = Dedup()
     assert not repeats.hold(record("now %s", "here", subject=1), 0.0)
     assert not repeats.hold(record("now %s", "here", subject=2), 0.0), "the same place, but another move"
     assert repeats.hold(record("now %s", "there", subject=2), 0.0)

@@ -19,8 +19,8 @@ from subord.runtime.net.frames import Frames, frame
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.net.streams import Opening, Streams
 from subord.runtime.security import tls as papers
-from subord.runtime.security.key_ring import Keeping
-from subord.runtime.security.tls import Tls, papers_of
+from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.security.tls import Tls, certificates_of
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of, text_of
 from subord.sealing.rotation import install, remove, use
 
@@ -48,8 +48,8 @@ class Node:
             file = top / address
             file.touch(mode=0o600)
             file.write_text(text_of(given))
-            self.keeping = keeping = Keeping(str(file), "")
-            self.tls = tls = Tls(lambda: papers_of(keeping.ring, papers_for))
+            self.keeping = keeping = RunningKeyRing(str(file), "")
+            self.tls = tls = Tls(lambda: certificates_of(keeping.ring, papers_for))
             keeping.taken.append(lambda _: tls.renew())
         self.streams = Streams(
             address,
@@ -148,7 +148,7 @@ async def known(node: Node, source: str, given: Keyring) -> AsyncIterator[papers
     with calling(node, [source]) as (sock,):
         sock.setblocking(False)
         raw = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        yield await Tls(lambda: papers_of(given, source)).as_client(raw, node.address, given.primary.name)
+        yield await Tls(lambda: certificates_of(given, source)).as_client(raw, node.address, given.primary.name)
 
 
 # -- questions ------------------------------------------------------------------------------------------------------

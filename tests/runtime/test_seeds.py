@@ -36,7 +36,7 @@ class Book:
         return tuple(each for each in answer if (":" in each) == (version == 6))
 
 
-class Keeping:
+class RunningKeyRing:
     """A list being kept for the node 10.0.0.9."""
 
     def __init__(self, book: Book, network: str = "10.0.0.0/24") -> None:
@@ -58,8 +58,8 @@ class Keeping:
 
 
 @asynccontextmanager
-async def keeping(book: Book, *seeds: str, network: str = "10.0.0.0/24") -> AsyncIterator[Keeping]:
-    kept = Keeping(book, network)
+async def keeping(book: Book, *seeds: str, network: str = "10.0.0.0/24") -> AsyncIterator[RunningKeyRing]:
+    kept = RunningKeyRing(book, network)
     async with trio.open_nursery() as nursery:
         kept.seeds.replace(seeds)
         nursery.start_soon(kept.seeds.keep_forever)

@@ -489,11 +489,11 @@ async def holding(topics: set[str], **options: Any) -> AsyncIterator[tuple[Serve
 async def test_a_peer_that_asks_for_much_holds_one_place(topic: str) -> None:
     """On the old code it holds all eight, for as long as it says: the roster is unknown to all others."""
     async with holding(set()) as (served, began):
-        gate = trio.Event()
+        ingress = trio.Event()
 
         async def answer(question: Question) -> bytes:
             began.append(question.topic)
-            await gate.wait()
+            await ingress.wait()
             return b"{}"
 
         served.streams._answer = answer
@@ -503,7 +503,7 @@ async def test_a_peer_that_asks_for_much_holds_one_place(topic: str) -> None:
         with asking(served.port, topic, 0.0, "127.0.0.3"):
             await until(lambda: len(began) == 2, "that of another peer is begun")
             assert began == [topic] * 2
-            gate.set()
+            ingress.set()
         for each in held:
             each.close()
 

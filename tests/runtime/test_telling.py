@@ -18,9 +18,9 @@ from subord.core.state.phases import Phase
 from subord.core.state.settings import Settings
 from subord.core.state.view import Place
 from subord.runtime.counters import Counters
-from subord.runtime.log.dedup import Repeats
+from subord.runtime.log.dedup import Dedup
 from subord.runtime.log.event_log import EventLog
-from subord.runtime.log.notices import Teller
+from subord.runtime.log.notices import Notices
 from subord.runtime.systemd import Systemd
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
@@ -42,7 +42,7 @@ class Told:
         roster = SimpleNamespace(live=1, not_home=0)
         node: Any = SimpleNamespace(context=SimpleNamespace(settings=SETTINGS), phase=Phase.GONE, roster=roster)
         events = EventLog(str(self._path), "10.0.0.4")
-        teller = Teller(node, events, Systemd({}), Counters())
+        teller = Notices(node, events, Systemd({}), Counters())
         for notice in notices:
             teller.tell(notice)
             await trio.sleep(0.1)
@@ -146,7 +146,7 @@ async def test_a_loss_is_told_with_one_change_only(told: Told, autojump_clock: M
 
 async def test_to_and_fro_is_news_each_time(told: Told, autojump_clock: MockClock) -> None:
     await told.hears(*[HOME, GUEST] * 5)
-    repeats = Repeats()
+    repeats = Dedup()
     assert [repeats.hold(each, 0.0) for each in told.records] == [False] * 10
 
 

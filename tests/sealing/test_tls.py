@@ -7,7 +7,7 @@ import socket
 import pytest
 import trio
 
-from subord.runtime.security.tls import Papers, Tls, TlsError, papers_of
+from subord.runtime.security.tls import Certificates, Tls, TlsError, certificates_of
 from subord.sealing.authority import authority_of
 from subord.sealing.keys import Keyring, key_of, keyring_of
 
@@ -56,7 +56,7 @@ def ring_of(*keys: int) -> Keyring:
 
 
 def tls(*keys: int, address: str = HERE) -> Tls:
-    return Tls(lambda: papers_of(ring_of(*keys), address))
+    return Tls(lambda: certificates_of(ring_of(*keys), address))
 
 
 async def test_two_with_the_same_key_understand_each_other() -> None:
@@ -95,8 +95,8 @@ async def test_who_has_a_new_primary_tries_the_old_key_next() -> None:
 
 async def test_a_ring_is_replaced_while_it_is_used() -> None:
     rings = {"server": ring_of(1), "client": ring_of(1)}
-    server = Tls(lambda: papers_of(rings["server"], HERE))
-    client = Tls(lambda: papers_of(rings["client"], HERE))
+    server = Tls(lambda: certificates_of(rings["server"], HERE))
+    client = Tls(lambda: certificates_of(rings["client"], HERE))
     assert await shake(server, client) == ["", ""]
     rings["server"] = ring_of(2)
     assert await shake(server, client) == ["", ""], "nobody was told yet"
@@ -108,10 +108,10 @@ async def test_a_ring_is_replaced_while_it_is_used() -> None:
 
 
 async def test_papers_that_cannot_be_made_leave_the_old_ones() -> None:
-    papers = [papers_of(ring_of(1), HERE)]
+    papers = [certificates_of(ring_of(1), HERE)]
     server, client = Tls(lambda: papers[0]), tls(1)
     assert await shake(server, client) == ["", ""]
-    papers[0] = {"site": Papers(b"no papers", authority_of(ONE).pem)}
+    papers[0] = {"site": Certificates(b"no papers", authority_of(ONE).pem)}
     with pytest.raises(OSError, match="PEM"):
         server.renew()
     assert await shake(server, client) == ["", ""]

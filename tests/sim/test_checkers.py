@@ -13,10 +13,10 @@ from subord import sim
 from subord.core.address.network import Network
 from subord.core.downlink.reports import Reports
 from subord.core.downlink.slots import Subordinate
-from subord.core.downlink.subordinates import Leading
+from subord.core.downlink.subordinates import Downlink
 from subord.core.events import Wakeup
 from subord.core.messages import AGE_S_MAX, Beat, Change, Guidance
-from subord.core.placement.rank_change import Rising
+from subord.core.placement.rank_change import RankChange
 from subord.core.state.settings import LAN, Settings
 from subord.core.uplink.joining import Joining
 from subord.sim import campaign
@@ -26,7 +26,7 @@ from subord.sim.checkers.fingerprints import Print
 from subord.sim.checkers.liveness import demand_healing
 from subord.sim.checkers.order import LowerRanksLead
 from subord.sim.checkers.passing_on import is_readable
-from subord.sim.checkers.safety import Referees
+from subord.sim.checkers.safety import Checkers
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Scenario, read
 from subord.sim.world.world import World
@@ -74,10 +74,10 @@ def test_the_script_passes_without_a_fault() -> None:
 
 
 def test_s2_a_leader_that_waits_for_another_half_silence_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    give_up_at = Leading._give_up_at
+    give_up_at = Downlink._give_up_at
     half_s = 0.5 * limits.silence_s(Settings(network=Network.parse("10.0.0.0/24"))) + 1.0
-    monkeypatch.setattr(Leading, "_give_up_at", lambda self, each: give_up_at(self, each) + half_s)
-    monkeypatch.setattr(Leading, "on_cut", lambda *_: None)
+    monkeypatch.setattr(Downlink, "_give_up_at", lambda self, each: give_up_at(self, each) + half_s)
+    monkeypatch.setattr(Downlink, "on_cut", lambda *_: None)
     assert campaign.try_script(script(), 1).broken == "S2"
 
 
@@ -106,8 +106,8 @@ def test_s11_a_branch_that_vanishes_from_the_roster_for_a_moment_is_found(monkey
 
 def test_s1_a_node_that_stands_by_another_performance_than_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own word agrees with itself, at every instant and in the end."""
-    measured = Rising.measured
-    monkeypatch.setattr(Rising, "measured", lambda self, jobs: measured(self, 1000 * jobs))
+    measured = RankChange.measured
+    monkeypatch.setattr(RankChange, "measured", lambda self, jobs: measured(self, 1000 * jobs))
     assert campaign.try_seed(4, "performance").broken == "S1"
 
 
@@ -118,7 +118,7 @@ def test_s1_a_circle_that_one_end_believes_in_stands_for_a_silence_at_most() -> 
         world.start(position)
     world.run(10)
     checker, top = LowerRanksLead(settings), world.nodes[1]
-    top.following.attach(2, world.nodes[2].context.incarnation, Guidance(1, (), (), (), adrift=False))
+    top.uplink.attach(2, world.nodes[2].context.incarnation, Guidance(1, (), (), (), adrift=False))
     checker.after(world, 1, Wakeup(), (), None)
     world.now += limits.silence_s(settings)
     world.paused[1] = []
@@ -138,8 +138,8 @@ def test_s1_a_circle_that_both_ends_hold_is_found_at_once(monkeypatch: pytest.Mo
         world.start(position)
     world.run(10)
     checker, top, other = LowerRanksLead(settings), world.nodes[1], world.nodes[2]
-    top.following.attach(2, other.context.incarnation, Guidance(1, (), (), (), adrift=False))
-    other.leading.slots.taken[1] = msgspec.structs.replace(top.leading.slots.taken[2], position=1)
+    top.uplink.attach(2, other.context.incarnation, Guidance(1, (), (), (), adrift=False))
+    other.downlink.slots.taken[1] = msgspec.structs.replace(top.downlink.slots.taken[2], position=1)
     monkeypatch.setattr(checker, "_demand_order", lambda *_: None)  # which would complain as well
     with pytest.raises(Violation, match=r"S1 at .* a circle: \[1, 2\]"):
         checker.after(world, 1, Wakeup(), (), None)
@@ -149,7 +149,7 @@ def test_l5_a_walk_that_stays_brisk_is_found(monkeypatch: pytest.MonkeyPatch) ->
     world = World(Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2, timing_name="lab"), seed=1)
     for position in (1, 2, 3):
         world.start(position)
-    monkeypatch.setattr(Joining, "is_brisk", True)
+    monkeypatch.setattr(Joining, "is_fast", True)
     with pytest.raises(Violation, match=r"L5 at .* still walk"):
         demand_healing(world)
 
@@ -183,7 +183,7 @@ def told_of_an_old_row() -> None:
     """4 tells its leader 2 of a subordinate with the highest age that can be said, and 2 tells 1."""
     settings = Settings(network=Network.parse("10.0.0.0/27"), fanout=2, guest_slots=2, timing_name="lab")
     world = World(settings, seed=1)
-    world.watcher = Referees(settings)
+    world.watcher = Checkers(settings)
     for position in (1, 2, 3, 4):
         world.start(position)
     world.run(10)

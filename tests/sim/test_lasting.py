@@ -110,4 +110,4 @@ def test_what_is_no_datagram_waits_for_a_stopped_process_however_full_its_socket
     world.feed(2, Performance(100.0))
     assert world.overflowed == 1
     world.resume(2)
-    assert world.nodes[2].bettering.rising.jobs == 100.0
+    assert world.nodes[2].optimizer.rank_change.jobs == 100.0

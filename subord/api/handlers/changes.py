@@ -13,7 +13,7 @@ import trio
 
 from subord.api.http.server import News, Query, Response, Send, failure
 from subord.api.models.fields import ChangeDocument, ChangesDocument
-from subord.api.node_api import AskFailure, Question, Shown
+from subord.api.node_api import AskFailure, NodeApi, Question
 from subord.core.state.view import Place, Position
 from subord.runtime.state.history import Happening
 from subord.wire.codec import UNREADABLE
@@ -49,7 +49,7 @@ class Bookmark(msgspec.Struct, frozen=True):
         return cls(life, number, wall_ms)
 
 
-def own(shown: Shown, token: str | None = None) -> ChangesDocument:
+def own(shown: NodeApi, token: str | None = None) -> ChangesDocument:
     """Of our subtree; at the root that is the cluster. Without a token: the last ones."""
     attendance = shown.attendance
     attendance.look()
@@ -74,7 +74,7 @@ def own(shown: Shown, token: str | None = None) -> ChangesDocument:
     )
 
 
-def _of_another_life(shown: Shown, bookmark: Bookmark) -> tuple[list[Happening], bool]:
+def _of_another_life(shown: NodeApi, bookmark: Bookmark) -> tuple[list[Happening], bool]:
     """What happened after it, and whether some is surely missing.
 
     By time, for want of anything better. Clocks differ, so all that a young root has told since it became one is
@@ -95,7 +95,7 @@ def _of_another_life(shown: Shown, bookmark: Bookmark) -> tuple[list[Happening],
     return found, missed or has_forgotten
 
 
-async def of_cluster(shown: Shown, token: str | None) -> ChangesDocument:
+async def of_cluster(shown: NodeApi, token: str | None) -> ChangesDocument:
     """As the root saw them; if it does not answer, none, and a note. Without a token then: those below us."""
     root = shown.snapshot().root
     address = None if root is None else shown.settings.network.address_text_of(root)
@@ -109,7 +109,7 @@ async def of_cluster(shown: Shown, token: str | None) -> ChangesDocument:
     return ChangesDocument(source=shown.address, token=token, missed=False, changes=(), note=found)
 
 
-async def changes(shown: Shown, query: Query) -> Response:
+async def changes(shown: NodeApi, query: Query) -> Response:
     """`/v1/changes`."""
     token = query.get("since")
     if token is not None and Bookmark.of(token) is None:
@@ -117,7 +117,7 @@ async def changes(shown: Shown, query: Query) -> Response:
     return Response(msgspec.json.encode(await of_cluster(shown, token)))
 
 
-async def events(shown: Shown, query: Query) -> Response | News:
+async def events(shown: NodeApi, query: Query) -> Response | News:
     """`/v1/events`: the same as server-sent events (HTML, section 9.2)."""
     token = query.get("since")
     if token is not None and Bookmark.of(token) is None:
@@ -129,7 +129,7 @@ async def events(shown: Shown, query: Query) -> Response | News:
     return News(tell)
 
 
-async def _tell(shown: Shown, token: str | None, send: Send) -> None:
+async def _tell(shown: NodeApi, token: str | None, send: Send) -> None:
     said_at, noted = trio.current_time(), None
     await send(b"retry: 1000\n\n")
     while True:
@@ -153,7 +153,7 @@ async def _tell(shown: Shown, token: str | None, send: Send) -> None:
         await trio.sleep(POLL_S if len(told) < CHANGES_MAX else PAUSE_S)
 
 
-async def _asked(shown: Shown, address: str, token: str | None) -> ChangesDocument | str:
+async def _asked(shown: NodeApi, address: str, token: str | None) -> ChangesDocument | str:
     with trio.move_on_after(ASK_S_MAX):
         question = Question("changes", () if token is None else (token,))
         answer = await shown.ask(address, question, ASK_S_MAX)
@@ -166,7 +166,7 @@ async def _asked(shown: Shown, address: str, token: str | None) -> ChangesDocume
     return f"{address} (root) does not answer"
 
 
-def _change(shown: Shown, each: Happening) -> ChangeDocument:
+def _change(shown: NodeApi, each: Happening) -> ChangeDocument:
     def address(position: Position | None) -> str | None:
         return None if position is None else shown.settings.network.address_text_of(position)
 

@@ -17,7 +17,7 @@ from subord.api.handlers.targets import targets
 from subord.api.http.server import App, News, Query, Response, failure
 from subord.api.models import nodes, trees
 from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, RotatedDocument, WhyDocument
-from subord.api.node_api import AskFailure, Question, Shown
+from subord.api.node_api import AskFailure, NodeApi, Question
 from subord.api.query import peer_answers
 from subord.api.query.root_query import find_roster
 from subord.runtime.log.logger import LEVELS
@@ -34,7 +34,7 @@ NOT_NOW = 503
 """Nothing was changed, and the same may be asked again; after 504 nobody knows."""
 
 
-def control_app(shown: Shown) -> App:
+def control_app(shown: NodeApi) -> App:
     """The handlers of the control socket.
 
     - `/v1/status`, `/v1/counters`: this node.
@@ -93,7 +93,7 @@ def control_app(shown: Shown) -> App:
     }
 
 
-def _asked_of_all(shown: Shown) -> App:
+def _asked_of_all(shown: NodeApi) -> App:
     """What every node is asked for, along the tree; and what all are called."""
 
     async def all_keys(query: Query) -> Response:
@@ -108,7 +108,7 @@ def _asked_of_all(shown: Shown) -> App:
     return {"/v1/names": names, "/v1/errors": errors, "/v1/keys": all_keys if shown.keeping is not None else _no_keys}
 
 
-def control_changes(shown: Shown) -> App:
+def control_changes(shown: NodeApi) -> App:
     """The handlers of what changes something, which not everybody may ask who may ask at all.
 
     - `/v1/job-done[?weight=W]`: a job was completed on this node.
@@ -152,11 +152,11 @@ def _budget_s(text: str | None) -> float:
     return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else ASK_S_MAX
 
 
-async def _log_level(shown: Shown, _: Query) -> Response:
+async def _log_level(shown: NodeApi, _: Query) -> Response:
     return Response(msgspec.json.encode(LogDocument(log_level=shown.log.log_level, source=shown.log.source)))
 
 
-async def _take_log_level(shown: Shown, query: Query) -> Response:
+async def _take_log_level(shown: NodeApi, query: Query) -> Response:
     level = next((each for each in LEVELS if each == query.get("level")), None)
     if level is None:
         return failure(400, f"the level must be one of {', '.join(LEVELS)}: nothing was changed")
@@ -164,7 +164,7 @@ async def _take_log_level(shown: Shown, query: Query) -> Response:
     return await _log_level(shown, query)
 
 
-def _job_done(shown: Shown, weight: str) -> Response:
+def _job_done(shown: NodeApi, weight: str) -> Response:
     try:
         jobs = float(weight[:32])
     except ValueError:
@@ -193,7 +193,7 @@ def _passed_on(answer: bytes | AskFailure) -> Response:
     return Response(msgspec.json.encode(found))
 
 
-async def _why(shown: Shown, address: str) -> Response:
+async def _why(shown: NodeApi, address: str) -> Response:
     network = shown.settings.network
     position = network.position_of(address)
     if position is None:

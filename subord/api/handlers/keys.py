@@ -15,7 +15,7 @@ import msgspec
 
 from subord.api.models import nodes
 from subord.api.models.fields import AllKeysDocument, CountedRing, KeysDocument, RotatedDocument, SealDocument
-from subord.api.node_api import AskFailure, Shown
+from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
 from subord.core.state.view import Place, Standing
 from subord.sealing import rotation
@@ -26,18 +26,18 @@ BUDGET_S_MAX = 30.0
 NO_KEYS = "nothing is sealed here: there is no cluster.key_file"
 
 
-async def find(shown: Shown, budget_s: float) -> AllKeysDocument:
+async def find(shown: NodeApi, budget_s: float) -> AllKeysDocument:
     """Of the whole cluster, or of the largest part that answers within `budget_s`."""
 
     async def own(left_s: float) -> KeysDocument:
-        return await (coverage if nodes.path(shown) else roll_call)(shown, left_s)
+        return await (coverage if nodes.path(shown) else all_keys)(shown, left_s)
 
     found = await aggregate.widest(shown, "keys", KeysDocument, budget_s, own)
     fields = msgspec.structs.asdict(found.report)
     return AllKeysDocument(asked=found.asked, complete=found.note is None, note=found.note, **fields)
 
 
-async def coverage(shown: Shown, budget_s: float) -> KeysDocument:
+async def coverage(shown: NodeApi, budget_s: float) -> KeysDocument:
     """Our subtree, within `budget_s`."""
     found = [_of_one(shown.address, nodes.seal(shown))]
     for each in await aggregate.below(shown, "keys", KeysDocument, budget_s):
@@ -46,7 +46,7 @@ async def coverage(shown: Shown, budget_s: float) -> KeysDocument:
     return fold(found)
 
 
-async def roll_call(shown: Shown, budget_s: float) -> KeysDocument:
+async def all_keys(shown: NodeApi, budget_s: float) -> KeysDocument:
     """Of the whole tree, at its root: besides our subtree those who are missing, and may come back."""
     missing = [row.position for row in shown.roster().rows if row.standing is Standing.MISSING]
     away = tuple(map(shown.settings.network.address_text_of, missing))
@@ -88,7 +88,7 @@ def _sum(one: CountedRing, other: CountedRing) -> CountedRing:
     )
 
 
-async def rotate(shown: Shown, words: tuple[str, ...], budget_s: float) -> RotatedDocument:
+async def rotate(shown: NodeApi, words: tuple[str, ...], budget_s: float) -> RotatedDocument:
     """`install`, `use KEY`, `remove KEY` or `remove KEY force`; only the root does it."""
     if shown.keeping is None:
         return RotatedDocument(error=NO_KEYS)
@@ -119,9 +119,9 @@ def _changed(ring: Keyring, words: tuple[str, ...]) -> tuple[Keyring, str]:
     raise KeyringError("a change of keys is install, use KEY or remove KEY")
 
 
-async def _check_nobody_needs_it(shown: Shown, ring: Keyring, budget_s: float) -> None:
+async def _check_nobody_needs_it(shown: NodeApi, ring: Keyring, budget_s: float) -> None:
     """Raises KeyringError: who may still depend on the old ring is named."""
-    found = await roll_call(shown, min(budget_s, BUDGET_S_MAX))
+    found = await all_keys(shown, min(budget_s, BUDGET_S_MAX))
     behind = [each for each in found.rings if each.revision != ring.revision]
     behind += [each for each in found.rings if each.revision == ring.revision and each is not found.rings[0]]
     names = [address for each in behind for address in each.addresses] + list(found.silent)

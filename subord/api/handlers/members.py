@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from subord.api.models.fields import MemberDocument, MembersDocument
-from subord.api.node_api import AskFailure, Question, Shown
+from subord.api.node_api import AskFailure, NodeApi, Question
 from subord.core.state.view import Position, RosterRow
 from subord.runtime.state.history import REMEMBER_S, SETTLE_S, Missed
 from subord.wire.codec import UNREADABLE
@@ -23,7 +23,7 @@ REIGN_S_OFF = 2.0
 """Two measurements of when a reign began differ by less."""
 
 
-def own(shown: Shown) -> MembersDocument:
+def own(shown: NodeApi) -> MembersDocument:
     """Our subtree; at the root that is the cluster."""
     shown.attendance.look()
     view, now = shown.roster(), trio.current_time()
@@ -49,7 +49,7 @@ class Cluster:
     dead nor, always, the old one, whoever stood on the old root's list and is not on the new one's is `gone`.
     """
 
-    def __init__(self, shown: Shown, now: Callable[[], float] = trio.current_time) -> None:
+    def __init__(self, shown: NodeApi, now: Callable[[], float] = trio.current_time) -> None:
         self._shown = shown
         self._now = now
         self._last: MembersDocument | None = None
@@ -123,7 +123,7 @@ class Cluster:
         return f"{address} (root) does not answer"
 
 
-def _read(shown: Shown, answer: bytes) -> MembersDocument | str:
+def _read(shown: NodeApi, answer: bytes) -> MembersDocument | str:
     """What a peer says is checked before anybody counts on it."""
     try:
         found = msgspec.json.decode(answer, type=MembersDocument)
@@ -140,7 +140,7 @@ def _reigns_s(found: MembersDocument) -> float:
     return next((each.since_s for each in found.members if each.address == found.asked), 0.0)
 
 
-def _present(shown: Shown, row: RosterRow) -> MemberDocument:
+def _present(shown: NodeApi, row: RosterRow) -> MemberDocument:
     return MemberDocument(
         address=_address(shown, row.position),
         position=row.position,
@@ -152,7 +152,7 @@ def _present(shown: Shown, row: RosterRow) -> MemberDocument:
     )
 
 
-def _away(shown: Shown, each: Missed, now: float, standing: Literal["stale", "gone"]) -> MemberDocument:
+def _away(shown: NodeApi, each: Missed, now: float, standing: Literal["stale", "gone"]) -> MemberDocument:
     return MemberDocument(
         address=_address(shown, each.position),
         position=each.position,
@@ -164,9 +164,9 @@ def _away(shown: Shown, each: Missed, now: float, standing: Literal["stale", "go
     )
 
 
-def _address(shown: Shown, position: Position) -> str:
+def _address(shown: NodeApi, position: Position) -> str:
     return shown.settings.network.address_text_of(position)
 
 
-def _level(shown: Shown, position: Position) -> int:
+def _level(shown: NodeApi, position: Position) -> int:
     return shown.settings.numbering.level_and_offset(position)[0]

@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 
 from subord import __version__
 from subord.api.models.ranking import leader_round_trip_s, measures
-from subord.api.node_api import Shown
+from subord.api.node_api import NodeApi
 from subord.core.state.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
 
@@ -35,7 +35,7 @@ REFUSED_LATELY_S = 300.0
 """A refusal that was not repeated for so long is over; two that do not fit meet again within a minute or two."""
 
 
-def node_registry(shown: Shown) -> CollectorRegistry:
+def node_registry(shown: NodeApi) -> CollectorRegistry:
     """A registry of this node alone, so that several nodes in one process (tests) do not meet."""
     registry = CollectorRegistry()
     registry.register(_Node(shown))
@@ -51,7 +51,7 @@ def page(registry: CollectorRegistry) -> bytes:
 class _Node(Collector):
     """Reads the node at the moment of the scrape."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: NodeApi) -> None:
         self._shown = shown
 
     def describe(self) -> Iterable[Metric]:
@@ -122,7 +122,7 @@ def _refusals(view: Snapshot) -> Metric:
     return family
 
 
-def _seal(shown: Shown) -> Iterator[Metric]:
+def _seal(shown: NodeApi) -> Iterator[Metric]:
     ring = None if shown.keeping is None else shown.keeping.ring
     yield _gauge(
         "sealed", "1 if datagrams are sealed and streams are TLS, 0 if anybody can take part", ring is not None
@@ -160,7 +160,7 @@ def _ranking(view: Snapshot) -> Iterator[Metric]:
     yield _count("ranking_moves_held", "Such moves not made: too many in an hour", view.ranking.moves_held)
 
 
-def _performance(shown: Shown) -> Iterator[Metric]:
+def _performance(shown: NodeApi) -> Iterator[Metric]:
     jobs_per_hour = shown.performance.jobs_per_hour
     text = "Smoothed performance of this node in jobs an hour; absent while it is unknown"
     yield GaugeMetricFamily("subord_performance_jobs_per_hour", text, value=jobs_per_hour)

@@ -19,7 +19,7 @@ from subord import __version__
 from subord.api.handlers import members
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
-from subord.api.node_api import AskFailure, Shown
+from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
 from subord.core.state.view import Snapshot
 from subord.runtime.log.problems import LATELY_S
@@ -67,7 +67,7 @@ KINDS: Final = (
 """Worst first; others come last."""
 
 
-async def find(shown: Shown, budget_s: float) -> ErrorsDocument:
+async def find(shown: NodeApi, budget_s: float) -> ErrorsDocument:
     """Of the whole cluster, or of the largest part that answers within `budget_s`."""
 
     async def own(left_s: float) -> ProblemsDocument:
@@ -101,7 +101,7 @@ def _without(problem: ProblemDocument, silent: tuple[str, ...]) -> ProblemDocume
     return msgspec.structs.replace(problem, addresses=rest, nodes=nodes)
 
 
-async def of_tree(shown: Shown, budget_s: float) -> ProblemsDocument:
+async def of_tree(shown: NodeApi, budget_s: float) -> ProblemsDocument:
     """At the root: besides what our subtree says those who vanished, lately or before."""
     everybody = members.own(shown).members
     away: list[ProblemDocument] = []
@@ -115,7 +115,7 @@ async def of_tree(shown: Shown, budget_s: float) -> ProblemsDocument:
     return msgspec.structs.replace(found, is_whole=shown.roster().is_root, listed=listed)
 
 
-def _difference(shown: Shown, below: ProblemsDocument, *listed: int) -> tuple[ProblemDocument, ...]:
+def _difference(shown: NodeApi, below: ProblemsDocument, *listed: int) -> tuple[ProblemDocument, ...]:
     """Whether as many have answered, or are known to be silent, as the root lists; whatever others have stated."""
     told = _told(below)
     if min(listed) <= told <= max(listed) or shown.roster().quiet_s < COUNT_QUIET_S:
@@ -128,7 +128,7 @@ def _told(report: ProblemsDocument) -> int:
     return report.nodes + report.silent_nodes + report.older_nodes
 
 
-def _branch(shown: Shown, heard: aggregate.Heard[ProblemsDocument], report: ProblemsDocument) -> ProblemsDocument:
+def _branch(shown: NodeApi, heard: aggregate.Heard[ProblemsDocument], report: ProblemsDocument) -> ProblemsDocument:
     """What a subordinate says of its branch: by a difference that no leader below has stated yet it is named."""
     more = _told(report) - report.uncounted - heard.nodes
     now = {each.position: each.below for each in shown.snapshot().subordinates}
@@ -140,7 +140,7 @@ def _branch(shown: Shown, heard: aggregate.Heard[ProblemsDocument], report: Prob
     return msgspec.structs.replace(report, problems=problems, uncounted=report.uncounted + more)
 
 
-async def of_subtree(shown: Shown, budget_s: float) -> ProblemsDocument:
+async def of_subtree(shown: NodeApi, budget_s: float) -> ProblemsDocument:
     """We, and everybody below us, within `budget_s`."""
     until = trio.current_time() + budget_s
     heard = await aggregate.below(shown, "problems", ProblemsDocument, budget_s * SHARE_BELOW)
@@ -160,13 +160,13 @@ async def of_subtree(shown: Shown, budget_s: float) -> ProblemsDocument:
     return folded(reports)
 
 
-def of_one(shown: Shown) -> ProblemsDocument:
+def of_one(shown: NodeApi) -> ProblemsDocument:
     """What this node knows by itself."""
     view = shown.snapshot()
     return ProblemsDocument(nodes=1, problems=tuple(_joined([*_about_others(shown, view), *_about_us(shown, view)])))
 
 
-def _about_others(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
+def _about_others(shown: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for each in view.refusals:
         if each.ago_s <= LATELY_S:
             # The reason names their setting first, then ours, whoever refuses: it is about them.
@@ -177,7 +177,7 @@ def _about_others(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
             yield _problem("silent", "silent: overdue, and not yet given up", address)
 
 
-def _about_us(shown: Shown, view: Snapshot) -> Iterator[ProblemDocument]:
+def _about_us(shown: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for position in view.disputed:
         text = f"two subordinates of {shown.address} report it as below themselves"
         yield _problem("disputed", text, shown.settings.network.address_text_of(position))

@@ -16,7 +16,7 @@ import msgspec
 from subord.api.handlers.members import Cluster, own
 from subord.api.http.server import Query, Response, failure
 from subord.api.models.fields import MemberDocument, MembersDocument
-from subord.api.node_api import Shown
+from subord.api.node_api import NodeApi
 from subord.runtime.state.history import SETTLE_S
 
 PORT_DEFAULT = 9717
@@ -30,7 +30,7 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
-async def targets(shown: Shown, cluster: Cluster, query: Query) -> Response:
+async def targets(shown: NodeApi, cluster: Cluster, query: Query) -> Response:
     """Of this node's subtree; with `?of=cluster` of the whole tree. `?port=N` gives another port than ours."""
     if unknown := sorted(set(query) - set(WORDS)):
         return failure(400, f"{unknown[0]} is not known here, but {' and '.join(WORDS)} are")
@@ -46,7 +46,7 @@ async def targets(shown: Shown, cluster: Cluster, query: Query) -> Response:
     return Response(msgspec.json.encode([_group(shown, each, port) for each in members.members]))
 
 
-def _settled(shown: Shown) -> MembersDocument | str:
+def _settled(shown: NodeApi) -> MembersDocument | str:
     """Those below us; or why they are not known: who has just come to its place does not know them yet."""
     view = shown.snapshot()
     if view.place is None:
@@ -56,7 +56,7 @@ def _settled(shown: Shown) -> MembersDocument | str:
     return own(shown)
 
 
-def _group(shown: Shown, member: MemberDocument, port: str) -> TargetGroup:
+def _group(shown: NodeApi, member: MemberDocument, port: str) -> TargetGroup:
     host = f"[{member.address}]" if ":" in member.address else member.address
     level, offset = shown.settings.numbering.level_and_offset(member.position)
     return TargetGroup(

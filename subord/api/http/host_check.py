@@ -12,13 +12,13 @@ import socket
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from subord.api.node_api import Shown
+from subord.api.node_api import NodeApi
 
 LOCALHOST = "localhost"
 SENTENCE = "this node does not go by this name: ask by address, or set node.web_names"
 
 
-def host_check(shown: Shown, web_names: tuple[str, ...] = ()) -> Callable[[str], bool]:
+def host_check(shown: NodeApi, web_names: tuple[str, ...] = ()) -> Callable[[str], bool]:
     """Whether a `Host` is an address, localhost, the name of this machine or in the host list, or of `web_names`.
 
     Counts those that are not.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from subord.api.http.server import App, Query, Response
-from subord.api.node_api import Shown
+from subord.api.node_api import NodeApi
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_app(shown: Shown) -> App:
+def metrics_app(shown: NodeApi) -> App:
     """The handlers of the metrics address."""
     registry: CollectorRegistry | None = None
 

@@ -24,7 +24,7 @@ from subord.api.models.fields import (
     WhyDocument,
 )
 from subord.api.models.ranking import ranking
-from subord.api.node_api import Shown
+from subord.api.node_api import NodeApi
 from subord.core.state.settings import Settings
 from subord.core.state.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
@@ -43,7 +43,7 @@ def settings(shared: Settings) -> SettingsDocument:
     )
 
 
-def status(shown: Shown) -> StatusDocument:
+def status(shown: NodeApi) -> StatusDocument:
     """What `subord status` shows."""
     view, shared = shown.snapshot(), shown.settings
     return StatusDocument(
@@ -77,7 +77,7 @@ def status(shown: Shown) -> StatusDocument:
     )
 
 
-def seal(shown: Shown) -> SealDocument | None:
+def seal(shown: NodeApi) -> SealDocument | None:
     """None: nothing is sealed."""
     if shown.keeping is None:
         return None
@@ -147,7 +147,7 @@ def roster(shared: Settings, view: RosterView) -> RosterDocument:
     )
 
 
-def counters(shown: Shown) -> CountersDocument:
+def counters(shown: NodeApi) -> CountersDocument:
     """What the daemon counted, for the lab and for `/v1/counters`."""
     counted: Counters = shown.counters
     view: Snapshot = shown.snapshot()
@@ -170,7 +170,7 @@ def counters(shown: Shown) -> CountersDocument:
     )
 
 
-def path(shown: Shown) -> tuple[str, ...]:
+def path(shown: NodeApi) -> tuple[str, ...]:
     """The addresses from the root down to our leader."""
     return _addresses(shown.settings, shown.snapshot().path)
 
@@ -180,7 +180,7 @@ def _three_digits(quantity: float | None) -> float | None:
     return None if quantity is None else float(f"{quantity:.3g}")
 
 
-def _up_s(shown: Shown) -> float:
+def _up_s(shown: NodeApi) -> float:
     return time.monotonic() - shown.started_mono
 
 

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from subord.api.models import nodes
-from subord.api.node_api import AskFailure, Question, Shown
+from subord.api.node_api import AskFailure, NodeApi, Question
 from subord.core.state.view import Edge
 from subord.runtime.net.peer_query import BROKE_OFF, RUNS, Topic
 from subord.wire.codec import UNREADABLE
@@ -33,7 +33,7 @@ class Heard(msgspec.Struct, Generic[Report], frozen=True):
     report: Report | AskFailure
 
 
-async def below(shown: Shown, topic: Topic, form: type[Report], budget_s: float) -> list[Heard[Report]]:
+async def below(shown: NodeApi, topic: Topic, form: type[Report], budget_s: float) -> list[Heard[Report]]:
     """One entry for each subordinate, within `budget_s`."""
     heard: list[Heard[Report]] = []
     room = trio.Semaphore(ASKED_AT_ONCE_MAX)
@@ -67,7 +67,7 @@ class Widest(msgspec.Struct, Generic[Report], frozen=True):
 
 
 async def widest(
-    shown: Shown, topic: Topic, form: type[Report], budget_s: float, own: Callable[[float], Awaitable[Report]]
+    shown: NodeApi, topic: Topic, form: type[Report], budget_s: float, own: Callable[[float], Awaitable[Report]]
 ) -> Widest[Report]:
     """What the root says of everybody; if it does not answer, who stands highest above us that does; else `own`,
     which is given the seconds that are left. The root is told that everybody is meant."""
@@ -91,7 +91,7 @@ async def widest(
 
 
 async def _asked(
-    shown: Shown, address: str, question: Question, form: type[Report], timeout_s: float
+    shown: NodeApi, address: str, question: Question, form: type[Report], timeout_s: float
 ) -> Report | AskFailure:
     question = msgspec.structs.replace(question, budget_s=timeout_s * SHARE)
     # `ask` keeps to its time by contract; a bug there must not make the command hang.
@@ -114,7 +114,7 @@ def read(answer: bytes | AskFailure, form: type[Report]) -> Report | AskFailure:
         return AskFailure("answers something else than was asked")
 
 
-async def is_older(shown: Shown, address: str, failure: AskFailure, timeout_s: float) -> bool:
+async def is_older(shown: NodeApi, address: str, failure: AskFailure, timeout_s: float) -> bool:
     """Whether it did not know the question: it says so, or it breaks off and answers one that was always there."""
     if failure.reason.startswith(RUNS):
         return True

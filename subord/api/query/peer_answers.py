@@ -10,16 +10,16 @@ import msgspec
 
 from subord.api.handlers import changes, keys, members, problems
 from subord.api.models import nodes
-from subord.api.node_api import AskFailure, Question, Shown
+from subord.api.node_api import AskFailure, NodeApi, Question
 from subord.api.query import aggregate
 
 
-async def answer(shown: Shown, question: Question) -> bytes:
+async def answer(shown: NodeApi, question: Question) -> bytes:
     """The JSON document."""
     return msgspec.json.encode(await _document(shown, question))
 
 
-async def _document(shown: Shown, question: Question) -> msgspec.Struct:
+async def _document(shown: NodeApi, question: Question) -> msgspec.Struct:
     document: msgspec.Struct
     match question.topic:
         case "status":
@@ -33,7 +33,7 @@ async def _document(shown: Shown, question: Question) -> msgspec.Struct:
         case "changes":
             document = changes.own(shown, question.words[0] if question.words else None)
         case "keys":
-            ask = keys.roll_call if question.words == aggregate.EVERYBODY else keys.coverage
+            ask = keys.all_keys if question.words == aggregate.EVERYBODY else keys.coverage
             document = await ask(shown, question.budget_s)
         case "problems":
             look = problems.of_tree if question.words == aggregate.EVERYBODY else problems.of_subtree
@@ -43,7 +43,7 @@ async def _document(shown: Shown, question: Question) -> msgspec.Struct:
     return document
 
 
-async def of_root(shown: Shown, question: Question) -> bytes | AskFailure:
+async def of_root(shown: NodeApi, question: Question) -> bytes | AskFailure:
     """What the root of our tree says; it may be us. Takes a second more than the question's budget."""
     root = shown.snapshot().root
     if root is None:

@@ -15,7 +15,7 @@ import trio
 
 from subord.api.models import nodes
 from subord.api.models.fields import RosterDocument
-from subord.api.node_api import AskFailure, Question, Shown
+from subord.api.node_api import AskFailure, NodeApi, Question
 from subord.wire.codec import UNREADABLE
 
 HOPS_MAX = 16
@@ -36,7 +36,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None
 
 
-async def find_roster(shown: Shown) -> Found:
+async def find_roster(shown: NodeApi) -> Found:
     """The root's roster, or the largest one that could be had. Takes at most `SEARCH_S_MAX`."""
     own = nodes.roster(shown.settings, shown.roster())
     if own.is_root:
@@ -50,7 +50,7 @@ async def find_roster(shown: Shown) -> Found:
 class _Search:
     """Who was asked, and the best answer so far."""
 
-    def __init__(self, shown: Shown, own: RosterDocument) -> None:
+    def __init__(self, shown: NodeApi, own: RosterDocument) -> None:
         self._shown = shown
         self._own = own
         self._best = own

@@ -11,12 +11,12 @@ from math import inf
 from subord.core.messages import Announce
 from subord.core.state.context import Context
 from subord.core.state.view import Position
-from subord.core.timers import Alarm
+from subord.core.timers import Timer
 
 FIRST_S = 2.0  # in answers: as long as our home may need to answer
 
 
-class Herald:
+class Announcer:
     """Announces one node while it has no leader. Where multicast is off nobody hears it."""
 
     def __init__(self, context: Context) -> None:
@@ -31,24 +31,24 @@ class Herald:
             self._is_alone = True
             self._rest_s = timing.search_interval_s
             wait_s = timing.answer_s * FIRST_S + context.chance.uniform(0, timing.search_interval_s)
-            context.agenda.plan(Alarm.ANNOUNCE, context.now + wait_s)
+            context.timers.plan(Timer.ANNOUNCE, context.now + wait_s)
 
     def led(self) -> None:
         """We have one."""
         self._is_alone = False
-        self._context.agenda.plan(Alarm.ANNOUNCE, inf)
+        self._context.timers.plan(Timer.ANNOUNCE, inf)
 
     def on_announce(self, source: Position) -> None:
         """One who ranks above us has no leader: let it hear us soon."""
         context = self._context
         soon = context.now + context.chance.uniform(0, context.timing.search_interval_s)
         if self._is_alone and context.mapping.may_lead(context.position, source):
-            context.agenda.plan(Alarm.ANNOUNCE, min(soon, context.agenda.at(Alarm.ANNOUNCE)))
+            context.timers.plan(Timer.ANNOUNCE, min(soon, context.timers.at(Timer.ANNOUNCE)))
 
-    def on_alarm(self, *, silent: bool) -> None:
+    def on_timer(self, *, silent: bool) -> None:
         """Announce, unless a lower one was heard, and rest."""
         context = self._context
         if not silent:
-            context.publish(Announce(context.incarnation, context.terms, context.mapping.standings.own))
-        context.agenda.plan(Alarm.ANNOUNCE, context.now + context.jittered(self._rest_s))
+            context.publish(Announce(context.incarnation, context.terms, context.mapping.rank_classes.own))
+        context.timers.plan(Timer.ANNOUNCE, context.now + context.jittered(self._rest_s))
         self._rest_s = min(2 * self._rest_s, context.timing.home_interval_s_max)

@@ -14,7 +14,7 @@ from subord.core.state.context import Context
 from subord.core.state.view import Position
 
 
-class Hearsay:
+class LowestSeen:
     """The lowest whom we have heard lately."""
 
     def __init__(self, context: Context) -> None:

@@ -15,7 +15,7 @@ PEERS_MAX = 16
 OTHERS_MAX = 8
 
 
-class Peers(list[Position]):
+class PeerCache(list[Position]):
     """At most PEERS_MAX positions that may lead us, latest first.
 
     `others` may not, but know their root, which may: who is root asks them, too. At most OTHERS_MAX.

@@ -27,15 +27,15 @@ LOWEST: Position = 1  # where a root may well live; the first of the common list
 NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS + 1
 
 
-def near_doors(node: Position, mapping: Mapping) -> list[Position]:
+def near_targets(node: Position, mapping: Mapping) -> list[Position]:
     """At most NEAR_MAX positions: by turns neighbours, the best candidates, the line from home to the top; LOWEST."""
     candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # home, the first, is asked anyway
     turns = zip_longest(islice(mapping.neighbours(node), NEIGHBOURS), candidates, _ancestors(node, mapping))
-    doors = dict.fromkeys((*chain.from_iterable(turns), LOWEST))
-    return [p for p in doors if p is not None and p != node]
+    targets = dict.fromkeys((*chain.from_iterable(turns), LOWEST))
+    return [p for p in targets if p is not None and p != node]
 
 
-def likely_doors(node: Position, mapping: Mapping, is_below: Callable[[Position], bool]) -> list[Position]:
+def likely_targets(node: Position, mapping: Mapping, is_below: Callable[[Position], bool]) -> list[Position]:
     """At most 1 + LIKELY positions that may lead us and start later than we: our home, our lower neighbours.
 
     By performance any neighbour may, or know which node does, unless it `is_below` us already.
@@ -48,7 +48,7 @@ def likely_doors(node: Position, mapping: Mapping, is_below: Callable[[Position]
     return list(dict.fromkeys((*(() if home is None else (home,)), *islice(lower, LIKELY))))
 
 
-def common_doors(size: int) -> Iterator[Position]:
+def common_targets(size: int) -> Iterator[Position]:
     """Every position of a network once, in the order that everybody shares."""
     bits = (size - 1).bit_length()
     for number in range(1 << bits):
@@ -57,13 +57,15 @@ def common_doors(size: int) -> Iterator[Position]:
             yield position
 
 
-def all_doors(node: Position, mapping: Mapping, size: int) -> Iterator[Position]:
+def all_targets(node: Position, mapping: Mapping, size: int) -> Iterator[Position]:
     """For ever, by turns: a candidate in ranked order, and one from the common list; never ourselves.
 
     Whoever ranks below us is reached by both, which is what makes two trees one in the end.
     """
     for candidate, common in zip(
-        _again_and_again(lambda: mapping.candidates(node)), _again_and_again(lambda: common_doors(size)), strict=True
+        _again_and_again(lambda: mapping.candidates(node)),
+        _again_and_again(lambda: common_targets(size)),
+        strict=True,
     ):
         if candidate is not None:
             yield candidate
@@ -71,10 +73,10 @@ def all_doors(node: Position, mapping: Mapping, size: int) -> Iterator[Position]
             yield common
 
 
-def _again_and_again(doors: Callable[[], Iterator[Position]]) -> Iterator[Position | None]:
+def _again_and_again(targets: Callable[[], Iterator[Position]]) -> Iterator[Position | None]:
     """For ever; None, when there is no door."""
     while True:
-        yield from chain((next(first := doors(), None),), first)
+        yield from chain((next(first := targets(), None),), first)
 
 
 def _ancestors(node: Position, mapping: Mapping) -> Iterator[Position]:

@@ -16,7 +16,7 @@ from math import inf
 from subord.core.messages import Advice, Ask
 from subord.core.state.context import Context
 from subord.core.state.view import Position
-from subord.core.timers import Alarm
+from subord.core.timers import Timer
 
 SCAN_MAX = 4096  # positions of a network that can be scanned
 REPEAT_S_MAX = 0.5
@@ -67,7 +67,7 @@ class Scan:
         if position in self._asked:
             self._until = self._host_until
 
-    def on_alarm(self) -> None:
+    def on_timer(self) -> None:
         if self._context.now >= self._until:
             self._end()
         else:
@@ -76,15 +76,15 @@ class Scan:
 
     def stop(self) -> None:
         self._asked = {}
-        self._context.agenda.plan(Alarm.SCAN, inf)
+        self._context.timers.plan(Timer.SCAN, inf)
 
     def _ask(self) -> None:
         context = self._context
         for position, exchange in self._asked.items():
             context.send(
-                position, Ask(context.incarnation, exchange, context.terms, 0, context.mapping.standings.own)
+                position, Ask(context.incarnation, exchange, context.terms, 0, context.mapping.rank_classes.own)
             )
-        context.agenda.plan(Alarm.SCAN, min(self._until, context.now + context.jittered(self._wait_s)))
+        context.timers.plan(Timer.SCAN, min(self._until, context.now + context.jittered(self._wait_s)))
 
     def _end(self) -> None:
         self.stop()

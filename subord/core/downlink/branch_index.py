@@ -37,7 +37,7 @@ class _Entry(msgspec.Struct):
     below: dict[Position, None] = {}
 
 
-class Index:
+class BranchIndex:
     """The branch of one node. It holds as many entries as the roster has rows, and their leaders."""
 
     def __init__(self, context: Context, roster: Roster, on_placed: Callable[[Position, Position], None]) -> None:

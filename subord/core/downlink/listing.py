@@ -13,12 +13,12 @@ from math import inf
 
 from subord.core.events import Dropped
 from subord.core.messages import Advice, Ask
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.state.view import Position
-from subord.core.timers import Alarm
-from subord.core.uplink.leader import Following
+from subord.core.timers import Timer
+from subord.core.uplink.leader import Uplink
 
 INTERVAL_S = 600.0  # with 100,000 nodes 167 questions a second
 AGAIN_S = 10.0
@@ -33,11 +33,11 @@ GOLDEN = 0.618033988749895  # its multiples modulo 1 lie evenly, however many th
 class Listing:
     """Both ends of the question: the node that asks, and the root that answers."""
 
-    def __init__(self, context: Context, roster: Roster, following: Following) -> None:
+    def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
         self._roster = roster
-        self._following = following
-        self._answers = Admission(ANSWERS_PER_S, context.now)
+        self._uplink = uplink
+        self._answers = TokenBucket(ANSWERS_PER_S, context.now)
         self._path: tuple[Position, ...] = ()
         self._turn = 0
         self._exchange = 0
@@ -50,17 +50,17 @@ class Listing:
     def on_path(self, path: tuple[Position, ...]) -> None:
         """There is another way to the root: what it did not list before it may list by that way."""
         self._path, self._vain, self._exchange = path, 0, 0
-        agenda = self._context.agenda
+        timers = self._context.timers
         if len(path) < 2:  # the root is our leader, which counts our rows
-            agenda.plan(Alarm.LISTING, inf)
-        elif agenda.at(Alarm.LISTING) == inf:
+            timers.plan(Timer.LISTING, inf)
+        elif timers.at(Timer.LISTING) == inf:
             self._plan(INTERVAL_S * (0.5 + self._fraction()))
 
-    def on_alarm(self) -> None:
+    def on_timer(self) -> None:
         context = self._context
         if self._is_led:
             self._exchange = context.next_number()
-            ask = Ask(context.incarnation, self._exchange, context.terms, standing=context.mapping.standings.own)
+            ask = Ask(context.incarnation, self._exchange, context.terms, standing=context.mapping.rank_classes.own)
             context.send(self._path[0], ask.about_listing(self._vain + 1))
         self._plan(INTERVAL_S * (0.5 + self._fraction()))
 
@@ -108,10 +108,10 @@ class Listing:
     @property
     def _is_led(self) -> bool:
         """By the way that we last heard of."""
-        return self._path == self._following.path
+        return self._path == self._uplink.path
 
     def _plan(self, seconds: float) -> None:
-        self._context.agenda.plan(Alarm.LISTING, self._context.now + seconds)
+        self._context.timers.plan(Timer.LISTING, self._context.now + seconds)
 
     def _fraction(self) -> float:
         self._turn += 1

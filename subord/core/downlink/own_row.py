@@ -23,6 +23,6 @@ def own_row(
         int(context.now - placed_at),
         False,
         context.performance,
-        context.mapping.standings.own,
+        context.mapping.rank_classes.own,
         round_trip,
     )

@@ -14,13 +14,13 @@ from collections.abc import Container
 
 from subord.core.downlink import agreement
 from subord.core.downlink.slots import Subordinate
-from subord.core.downlink.verification import ROWS_ABSENT, Proving
+from subord.core.downlink.verification import ROWS_ABSENT, Verification
 from subord.core.events import Dropped
 from subord.core.messages import Beat, Change
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.state.view import Position
-from subord.core.uplink.leader import Following
+from subord.core.uplink.leader import Uplink
 
 ROWS_MAX = 1 << 20  # nodes of a subtree: more is a mistake, or malice
 ROWS_OF_ONE_MAX = 1 << 17  # of one subordinate; clusters of 100,000 nodes are the aim
@@ -32,11 +32,11 @@ FALSE_REPORTS = (ROW_NOT_BELOW, ROWS_OF_ONE, ROWS_ABSENT)
 class Reports:
     """What the subordinates of one node report."""
 
-    def __init__(self, context: Context, roster: Roster, following: Following) -> None:
+    def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
         self._roster = roster
-        self._following = following
-        self.proving = Proving(context, roster, following)
+        self._uplink = uplink
+        self.verification = Verification(context, roster, uplink)
 
     def take(self, known: Subordinate, beat: Beat) -> None:
         """The rows of a beat that is in order."""
@@ -45,14 +45,14 @@ class Reports:
             if (reason := self._reason_to_drop(via, change)) is not None:
                 self._context.note(Dropped(reason))
                 continue
-            if not change.missing and self.proving.is_kept_back(via, change.position):
+            if not change.missing and self.verification.is_kept_back(via, change.position):
                 self._roster.keep(via, change.position)
             self._roster.state(via, change, now)
             if change.position == via:
                 known.report(change.standing)
         for position in beat.gone:
             self._roster.retract(via, position, now)
-        self.proving.follow(via)
+        self.verification.follow(via)
         # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
         settled = known.is_settled(now, self._context.timing.answer_s) and not beat.more
         repeated = self._is_full(via) or not agreement.counts_differ(known, beat, self._roster)
@@ -70,11 +70,11 @@ class Reports:
         roster = self._roster
         if len(roster.rows) >= ROWS_MAX or len(roster.claims.get(via, ())) >= ROWS_OF_ONE_MAX:
             return True
-        return self.proving.withholds(via)
+        return self.verification.withholds(via)
 
     def _reason_to_drop(self, via: Position, change: Change) -> str | None:
         """None: this row is taken. Of a node that lived the claim ends when no further missing one is taken."""
-        position, mapping, path = change.position, self._context.mapping, self._following.path
+        position, mapping, path = change.position, self._context.mapping, self._uplink.path
         if mapping.by_performance:  # what is reported of ranks may be a moment old
             if position == self._roster.owner or position in path:
                 return "row_of_path"
@@ -83,7 +83,7 @@ class Reports:
         claims = self._roster.claims[via]
         if (reason := _full(self._roster, claims, position, len(claims))) is not None:
             return reason
-        reason = self.proving.reason_to_drop(via, position, missing=change.missing)
+        reason = self.verification.reason_to_drop(via, position, missing=change.missing)
         if reason is not None and change.missing:
             self._roster.retract(via, position, self._context.now)
         return reason

@@ -101,8 +101,8 @@ class Slots:
 
     def _last_rank_of(self, each: Subordinate) -> Rank:
         """By what is reported of it, if that is worse: to ask somebody to give way is no matter of safety."""
-        standings = self._mapping.standings
-        reported = standings.of(each.position) if each.position in standings.rows else each.standing
+        rank_classes = self._mapping.rank_classes
+        reported = rank_classes.of(each.position) if each.position in rank_classes.rows else each.standing
         return self._mapping.rank(each.position, min(each.standing, reported))
 
     def outranking(self, standing: int) -> list[Position]:

@@ -16,7 +16,7 @@ import msgspec
 from subord.core.downlink import agreement
 from subord.core.downlink.reports import Reports
 from subord.core.downlink.slots import Granted, Slots, Subordinate
-from subord.core.downlink.vacancies import Openings
+from subord.core.downlink.vacancies import Vacancies
 from subord.core.events import Dropped, LostCause, SubordinateLost
 from subord.core.messages import (
     ALTERNATES_MAX,
@@ -39,14 +39,14 @@ from subord.core.messages import (
     Stranger,
     Why,
 )
-from subord.core.pacing.coalescer import Bulletin
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.coalescer import Coalescer
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.placement.depth_rule import GAIN_MIN
 from subord.core.state.context import Context
 from subord.core.state.roster import GUEST, OWN, Roster
 from subord.core.state.view import Place, Position
-from subord.core.timers import Alarm
-from subord.core.uplink.leader import NO_GUIDANCE, Following
+from subord.core.timers import Timer
+from subord.core.uplink.leader import NO_GUIDANCE, Uplink
 
 LED_MAX = 8  # remembered for the next start
 WORDS = {
@@ -58,26 +58,26 @@ WORDS = {
 }
 
 
-class Leading:
+class Downlink:
     """The downward edges of one node."""
 
-    def __init__(self, context: Context, roster: Roster, following: Following) -> None:
+    def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
         self._roster = roster
-        self._following = following
+        self._uplink = uplink
         self.slots = Slots(context.position, context.mapping, context.settings.guest_places)
-        self.openings = Openings(context, roster)
-        self.reports = Reports(context, roster, following)
+        self.vacancies = Vacancies(context, roster)
+        self.reports = Reports(context, roster, uplink)
         self.led: deque[Position] = deque(maxlen=LED_MAX)  # whom we accepted, the last ones; also those who left
         self.adrift = False  # we have lost our leader, or somebody above has
         self.leaving = False
         self._guidance = NO_GUIDANCE
-        self._bulletin = Bulletin(context)
-        self._admission = Admission(context.timing.admissions_per_s, context.now)
+        self._coalescer = Coalescer(context)
+        self._bucket = TokenBucket(context.timing.admissions_per_s, context.now)
 
     def admits(self) -> bool:
         """May one more question be answered this second?"""
-        return self._admission.admit(self._context.now)
+        return self._bucket.admit(self._context.now)
 
     # -- questions --------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class Leading:
     def _might_close_a_circle(self, source: Position) -> bool:
         """By performance a node that stands above us, by what we know, or our leader may have sunk meanwhile."""
         is_new = source not in self.slots.taken and self._context.mapping.by_performance
-        return source in self._following.path or (is_new and self._following.is_in_doubt)
+        return source in self._uplink.path or (is_new and self._uplink.is_in_doubt)
 
     def _take(self, source: Position, propose: Propose, place: Place) -> None:
         context = self._context
@@ -124,7 +124,7 @@ class Leading:
             if source not in self.led:
                 self.led.append(source)
             self._roster.doubt(source)
-            self.reports.proving.begin(source)
+            self.reports.verification.begin(source)
             self._roster.retract(OWN, source, context.now)  # it is missing no longer
             self.slots.taken[source] = Subordinate(
                 position=source,
@@ -135,7 +135,7 @@ class Leading:
                 session_at=context.now,
                 advanced_at=context.now,
                 heard_at=context.now,
-                due_at=context.now + min(context.slowness.answer_s, context.timing.beat_interval_s),
+                due_at=context.now + min(context.answer_timeout.answer_s, context.timing.beat_interval_s),
                 number=propose.exchange,  # beats from before the proposal are of the old session
                 standing=propose.standing,
             )
@@ -159,7 +159,7 @@ class Leading:
                 retry_ms,
                 () if no is No.BUSY else self.hints(source, standing),
                 self.slots.highest_guest,
-                context.mapping.standings.own,
+                context.mapping.rank_classes.own,
             ),
         )
 
@@ -172,24 +172,24 @@ class Leading:
 
         Who has no place yet offers none: if all did who have just started, each would follow its neighbour in a row.
         """
-        context, above = self._context, self._following.path
+        context, above = self._context, self._uplink.path
         root = above[0] if above else lowest
         if ask.asker and not self.admits():
             context.note(Dropped("errand_busy"))  # nobody may use us as an echo
             return
         if not settled:
-            standings = context.mapping.standings
+            rank_classes = context.mapping.rank_classes
             unsettled = Advice(context.incarnation, ask.exchange, room=False, root=root, hints=(), highest_guest=0)
             context.send(
                 source,
-                msgspec.structs.replace(unsettled, standing=standings.own, root_standing=standings.of(root)),
+                msgspec.structs.replace(unsettled, standing=rank_classes.own, root_standing=rank_classes.of(root)),
             )
             return
         if not ask.asker and not self.admits():
             self._refuse(source, ask.exchange, No.BUSY, self._later_ms())
             return
         mapping = context.mapping
-        places = self.openings.suggest(
+        places = self.vacancies.suggest(
             source,
             len(above),
             HINTS_MAX - 2,
@@ -199,10 +199,10 @@ class Leading:
         )
         # Only who has nobody above knows how many rank below the asker, and so where it belongs.
         wanted = 0 if above else places.wanted
-        level = self.openings.level_of(source)
+        level = self.vacancies.level_of(source)
         swap = places.swap
         if not (mapping.by_performance or places.is_gain(level) or above):
-            swap = self.openings.swap(source, level - GAIN_MIN)
+            swap = self.vacancies.swap(source, level - GAIN_MIN)
         context.send(
             source,
             Advice(
@@ -215,29 +215,29 @@ class Leading:
                 places.levels,
                 wanted,
                 swap,
-                self.openings.level_of(swap) if swap else 0,
-                mapping.standings.own,
-                mapping.standings.of(root),
-                self.openings.some_for(source) if mapping.by_latency and not above else (),
+                self.vacancies.level_of(swap) if swap else 0,
+                mapping.rank_classes.own,
+                mapping.rank_classes.of(root),
+                self.vacancies.some_for(source) if mapping.by_latency and not above else (),
             ),
         )
 
     def hints(self, node: Position, standing: int = 0) -> tuple[Position, ...]:
         """Live positions other than us that may have room for `node`, best first; our root among them."""
-        places = self.openings.suggest(node, len(self._following.path), HINTS_MAX - 2, standing=standing)
+        places = self.vacancies.suggest(node, len(self._uplink.path), HINTS_MAX - 2, standing=standing)
         others = [p for p in places.hints if p != self._context.position]
         return self._with_path(others or self._giving_way(node))
 
     def _with_path(self, hints: Iterable[Position]) -> tuple[Position, ...]:
         """The root knows all places. Our leader is named only while no root is known to live: each leader of a full
         branch would name its own, and an asker would visit them one by one."""
-        path, leader = self._following.path, self._following.leader
+        path, leader = self._uplink.path, self._uplink.leader
         is_cut_off = leader is not None and leader.guidance.adrift
         return tuple(dict.fromkeys((*hints, *path[:1], *(path[-1:] if is_cut_off else ()))))
 
     def _giving_way(self, node: Position) -> tuple[Position, ...]:
         """No room anywhere below us: who must make room."""
-        leader = self.openings.giving_way(node)
+        leader = self.vacancies.giving_way(node)
         return (leader,) if leader else ()
 
     # -- beats --------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class Leading:
 
     def _release(self, position: Position) -> None:
         self.slots.release(position, self._context.now)
-        self.reports.proving.forget(position)
+        self.reports.verification.forget(position)
         self._roster.drop(position, self._context.now)
 
     def _evict(self, guest: Position, displacer: Position) -> None:
@@ -317,7 +317,7 @@ class Leading:
                 each.due_at = now + timing.beat_interval_s
                 continue
             self.lose(each.position, "closed" if each.cut else "silence")
-        self._context.agenda.plan(Alarm.EXPIRY, self._roster.expire_missing(now, timing.missing_keep_s) or inf)
+        self._context.timers.plan(Timer.EXPIRY, self._roster.expire_missing(now, timing.missing_keep_s) or inf)
         self._watch()
 
     def lose(self, position: Position, cause: LostCause) -> None:
@@ -333,7 +333,7 @@ class Leading:
             Change(position, context.position, place, known.incarnation, 0, 0, missing=True),
             context.now,
         )
-        context.agenda.plan(Alarm.EXPIRY, context.now + context.timing.missing_keep_s)
+        context.timers.plan(Timer.EXPIRY, context.now + context.timing.missing_keep_s)
 
     def on_cut(self, position: Position) -> None:
         """The stream of a subordinate closed: allow for a restart, not for the whole silence."""
@@ -363,17 +363,17 @@ class Leading:
 
     def _watch(self) -> None:
         ends = (self._give_up_at(each) for each in self.slots.taken.values())
-        self._context.agenda.plan(Alarm.VIGIL, min(ends, default=inf))
+        self._context.timers.plan(Timer.LIVENESS, min(ends, default=inf))
 
     # -- what subordinates are told ---------------------------------------------------------------------------
 
     def guidance(self) -> Guidance:
         """Our word to all subordinates; its version goes up when the content changes."""
-        context, leader = self._context, self._following.leader
-        path = (*self._following.path, context.position)
+        context, leader = self._context, self._uplink.leader
+        path = (*self._uplink.path, context.position)
         above = leader.guidance if leader is not None else NO_GUIDANCE
         spare = [p for p in above.siblings if p != context.position]
-        alternates = dict.fromkeys((*spare, *reversed(self._following.path)))
+        alternates = dict.fromkeys((*spare, *reversed(self._uplink.path)))
         room = (p for p in sorted(self.slots.taken) if self._roster.guests[p] < context.settings.guest_places)
         fresh = Guidance(
             self._guidance.version,
@@ -390,21 +390,21 @@ class Leading:
     def tell_soon(self) -> None:
         """The way to the root changed: tell it together with what else changes in a moment."""
         if self.slots.taken:
-            agenda = self._context.agenda
-            if agenda.at(Alarm.GUIDE) == inf:
-                agenda.plan(Alarm.GUIDE, self._bulletin.next_at)
+            timers = self._context.timers
+            if timers.at(Timer.GUIDE) == inf:
+                timers.plan(Timer.GUIDE, self._coalescer.next_at)
 
     def tell_subordinates(self) -> None:
         """Push the guidance at once: we lost our leader, found one again, or got another way to the root."""
-        self._context.agenda.plan(Alarm.GUIDE, inf)
-        self._bulletin.sent()
+        self._context.timers.plan(Timer.GUIDE, inf)
+        self._coalescer.sent()
         guidance = self.guidance()
         for position in self.slots.taken:
             self._context.send(position, Guide(self._context.incarnation, guidance))
 
     def follow_roster(self) -> None:
         """After any event: what changed in the roster becomes known to the index, and to guests away from home."""
-        self.openings.catch_up()
+        self.vacancies.catch_up()
         if self._roster.news:
             self._bring_home()
 

@@ -19,10 +19,10 @@ from itertools import islice
 import msgspec
 from sortedcontainers import SortedSet
 
-from subord.core.downlink.branch_index import Index
+from subord.core.downlink.branch_index import BranchIndex
 from subord.core.messages import HINTS_MAX
 from subord.core.placement.depth_rule import GAIN_MIN, is_light
-from subord.core.placement.rank_places import Seating
+from subord.core.placement.rank_places import RankPlaces
 from subord.core.state.context import Context
 from subord.core.state.roster import GUEST, Roster
 from subord.core.state.view import Position
@@ -50,7 +50,7 @@ class Places(msgspec.Struct, frozen=True):
         return bool(self.levels) and level - (self.levels[0] + 1) >= GAIN_MIN
 
 
-class Openings:
+class Vacancies:
     """The vacant places in the subtree of one node, its owner included."""
 
     def __init__(self, context: Context, roster: Roster) -> None:
@@ -59,10 +59,10 @@ class Openings:
         self._drawn_at = -1.0
         self._revision = -1
         self._top = 0  # our own level in the real tree
-        self._index = Index(context, roster, self._end_kept_promise)
+        self._index = BranchIndex(context, roster, self._end_kept_promise)
         self._promises: dict[Position, tuple[Position, float]] = {}  # node -> place, until when
         self._promised: Counter[Position] = Counter()
-        self._seating = Seating(context, self._index.free, self._promised.__getitem__)
+        self._rank_places = RankPlaces(context, self._index.free, self._promised.__getitem__)
 
     def suggest(
         self, node: Position, top: int, limit: int, *, promise: bool = True, standing: int = 0, performance: int = 0
@@ -87,16 +87,16 @@ class Openings:
 
     def _seat(self, node: Position, standing: int, limit: int, *, promise: bool) -> Places:
         """By performance; `standing`: the class by which the node wants to stand."""
-        if self._seating.is_best(node, standing):
+        if self._rank_places.is_best(node, standing):
             return Places((node,), (0,), 0)
-        wanted = max(1, self._seating.wanted(node, standing))
-        chosen = tuple(islice(self._seating.places(node, standing, wanted), limit))
+        wanted = max(1, self._rank_places.wanted(node, standing))
+        chosen = tuple(islice(self._rank_places.places(node, standing, wanted), limit))
         levels = tuple(self.level_of(p) for p in chosen)
         exact = bool(chosen) and levels[0] + 1 == wanted
         row = self._roster.rows.get(node)
         if promise and exact and (row is None or row[1].change.leader != chosen[0]):  # else it stands there already
             self._promise(node, chosen[0])
-        swap = 0 if exact else self._seating.giving_way(node, standing, wanted)
+        swap = 0 if exact else self._rank_places.giving_way(node, standing, wanted)
         return Places(chosen, levels, wanted, swap)
 
     def some_for(self, node: Position) -> tuple[Position, ...]:
@@ -194,7 +194,7 @@ class Openings:
         is_fresh = self._drawn_at >= 0 and (self._revision == roster.revision or now - self._drawn_at < PLAN_S)
         if not is_fresh:
             rows = {p: claim.change for p, (_, claim) in roster.rows.items() if not claim.change.missing}
-            self._seating.draw(rows, self._index.levels())
+            self._rank_places.draw(rows, self._index.levels())
             self._drawn_at, self._revision = now, roster.revision
 
     # -- promises -------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from subord.core.events import Dropped
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.state.view import Position
-from subord.core.uplink.leader import Following
+from subord.core.uplink.leader import Uplink
 
 UNTRIED_MAX = 512
 UNTRIED_MIN = 2
@@ -55,13 +55,13 @@ class Trial(msgspec.Struct):
         self.began_at, self.asked, self.refused, self.refused_missing = inf, {}, False, False
 
 
-class Proving:
+class Verification:
     """One per node, for its subordinates."""
 
-    def __init__(self, context: Context, roster: Roster, following: Following) -> None:
+    def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
         self._roster = roster
-        self._following = following
+        self._uplink = uplink
         self._trials: dict[Position, Trial] = {}
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Proving:
 
     def allowance(self, via: Position) -> int:
         """How many living rows of this subordinate are listed without another trial."""
-        level = min(len(self._following.path), UNTRIED_MAX.bit_length())
+        level = min(len(self._uplink.path), UNTRIED_MAX.bit_length())
         return max(UNTRIED_MIN, UNTRIED_MAX >> level, self._trials[via].passed)
 
     def reason_to_drop(self, via: Position, position: Position, *, missing: bool) -> str | None:
@@ -93,7 +93,7 @@ class Proving:
             return None
         allowance = self.allowance(via)
         if missing:
-            level = min(len(self._following.path), MISSING_MAX.bit_length())
+            level = min(len(self._uplink.path), MISSING_MAX.bit_length())
             trial.refused_missing = (
                 self._roster.missing_of[via] >= max(MISSING_MIN, MISSING_MAX >> level) + 2 * allowance
             ) or trial.refused_missing
@@ -153,7 +153,7 @@ class Proving:
         for number, position in trial.asked.items():
             context.measure(position, number)
         trial.rests = min(2 * trial.rests, RESTS_MAX) if self._has_failed(trial) else 1
-        trial.next_at = context.now + context.timing.attempts * context.slowness.answer_s * trial.rests
+        trial.next_at = context.now + context.timing.attempts * context.answer_timeout.answer_s * trial.rests
 
     def _has_failed(self, trial: Trial) -> bool:
         return self._context.now - trial.began_at > 2 * self._context.timing.leader_silence_s

@@ -10,7 +10,7 @@ from math import inf
 from subord.core.state.context import Context
 
 
-class Pause:
+class Backoff:
     """The rest between two looks of one node. `until` is a time of our clock; infinity: we do not rest."""
 
     def __init__(self, context: Context) -> None:

@@ -11,7 +11,7 @@ from math import inf
 from subord.core.state.context import Context
 
 
-class Bulletin:
+class Coalescer:
     """The pace of the news to one listener, or to all below us at once."""
 
     def __init__(self, context: Context) -> None:

@@ -7,7 +7,7 @@ in stock for a rush; who gets none is told when to come again.
 from __future__ import annotations
 
 
-class Admission:
+class TokenBucket:
     """A token bucket that holds one second's worth of tickets."""
 
     __slots__ = ("_at", "_per_s", "_tickets")

@@ -21,8 +21,8 @@ from subord.core.placement.depth_rule import GAIN_MIN, better_place, is_too_deep
 from subord.core.placement.quantize import quantity_of
 from subord.core.state.context import Context
 from subord.core.state.view import Position
-from subord.core.timers import Alarm
-from subord.core.uplink.leader import Following, Leader
+from subord.core.timers import Timer
+from subord.core.uplink.leader import Leader, Uplink
 
 CANDIDATES_MAX = 16  # of one look, our leader among them
 SAMPLES = 4
@@ -50,12 +50,12 @@ class Reading(msgspec.Struct):
     samples: int = 1
 
 
-class Nearness:
+class Latencies:
     """What one node knows of distances. `decided` is told whom to propose to."""
 
-    def __init__(self, context: Context, following: Following, decided: Decided) -> None:
+    def __init__(self, context: Context, uplink: Uplink, decided: Decided) -> None:
         self._context = context
-        self._following = following
+        self._uplink = uplink
         self._decided = decided
         self.known: dict[Position, Reading] = {}  # at most KNOWN_MAX, the oldest out
         self._fresh: dict[Position, Reading] = {}  # of the look that is under way
@@ -77,19 +77,19 @@ class Nearness:
 
     def look(self, advice: Advice) -> None:
         """Measure those who come into question. The root has just given this advice."""
-        leader = self._following.leader
+        leader = self._uplink.leader
         if leader is None or self._samples_left:
             return
         self._to_ask = (leader.position, *self._candidates(advice, leader))
         self._looked_at = set(self._to_ask)
         self._tips, self._fresh, self._asked = [], {}, {}
         self._advice, self._samples_left = advice, SAMPLES_MIN if self.is_leader_near else SAMPLES
-        self._round_trip_s = self._following.round_trip_s
+        self._round_trip_s = self._uplink.round_trip_s
         self._ask()
 
     def _candidates(self, advice: Advice, leader: Leader) -> list[Position]:
         """Besides our leader; beside a near one only a higher place counts."""
-        path, may_lead, own = self._following.path, self._context.mapping.may_lead, self._context.position
+        path, may_lead, own = self._uplink.path, self._context.mapping.may_lead, self._context.position
         higher = [position for position, _ in self._higher_places(advice)]
         if self.is_leader_near:
             return higher
@@ -111,7 +111,7 @@ class Nearness:
 
     def stop(self) -> None:
         self._samples_left, self._asked, self._to_ask = 0, {}, ()
-        self._context.agenda.plan(Alarm.MEASURE, inf)
+        self._context.timers.plan(Timer.MEASURE, inf)
 
     def _ask(self) -> None:
         context = self._context
@@ -122,7 +122,7 @@ class Nearness:
         self._samples_left -= 1
         pause = FIRST_ANSWERS if not self._fresh else PAUSE_ANSWERS
         wait_s = context.timing.answer_s * (pause if self._samples_left else 1.0)
-        context.agenda.plan(Alarm.MEASURE, context.now + context.jittered(wait_s))
+        context.timers.plan(Timer.MEASURE, context.now + context.jittered(wait_s))
 
     def on_measured(self, position: Position, number: int, seconds: float, performance: int) -> None:
         """One answer."""
@@ -136,7 +136,7 @@ class Nearness:
             reading.performance = performance
             reading.samples += 1
 
-    def on_alarm(self) -> None:
+    def on_timer(self) -> None:
         """Ask once more, or decide."""
         if self._samples_left:
             self._drop_the_far()
@@ -170,7 +170,7 @@ class Nearness:
     # -- the choice ---------------------------------------------------------------------------------------------
 
     def _best(self, readings: dict[Position, Reading]) -> tuple[Position, Wish] | None:
-        leader = self._following.leader
+        leader = self._uplink.leader
         if leader is None or leader.position not in readings:
             return None
         here = readings[leader.position]
@@ -190,7 +190,7 @@ class Nearness:
 
     def _higher_places(self, advice: Advice) -> list[tuple[Position, Wish]]:
         """The one that the root names; and, for a node that stands too deep, the leader two levels above its own."""
-        path = self._following.path
+        path = self._uplink.path
         named = better_place(advice, len(path))
         above = path[-1 - GAIN_MIN : -GAIN_MIN] if is_too_deep(advice, len(path)) else ()
         return [*([] if named is None else [named]), *((p, Wish.GUEST) for p in above if p not in self._full)]
@@ -212,16 +212,16 @@ class Nearness:
     @property
     def is_leader_near(self) -> bool:
         """By latency: is our leader so near that no other can be worth a move?"""
-        leader = self._following.leader
+        leader = self._uplink.leader
         if leader is None or not self._context.mapping.by_latency:
             return False
-        return 0 < (self.of(leader.position) or self._following.round_trip_s) < GAIN_S_MIN
+        return 0 < (self.of(leader.position) or self._uplink.round_trip_s) < GAIN_S_MIN
 
     @property
     def is_leader_farther(self) -> bool:
         """Do our leader's echoes take much longer than when we last looked around?"""
         before_s = self._round_trip_s
-        return before_s > 0 and is_nearer(before_s, self._following.round_trip_s)
+        return before_s > 0 and is_nearer(before_s, self._uplink.round_trip_s)
 
     def of(self, position: Position) -> float | None:
         """The last round trip to somebody, in seconds."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from subord.core.address.order import in_rank_order, ranked
 from subord.core.placement.quantize import UNKNOWN
-from subord.core.placement.rank_classes import Standings
+from subord.core.placement.rank_classes import RankClasses
 from subord.core.state.settings import Settings
 from subord.core.state.view import Position
 
@@ -35,7 +35,7 @@ class Mapping:
         self.has_homes = settings.has_homes
         self.by_performance = settings.mapping == "performance"
         self.by_latency = settings.mapping == "latency"
-        self.standings = Standings(owner)
+        self.rank_classes = RankClasses(owner)
 
     # -- rank ---------------------------------------------------------------------------------------------
 
@@ -43,11 +43,11 @@ class Mapping:
         """Lower leads; by the standing that is given, or the last one that we know of."""
         if not self.by_performance:
             return UNKNOWN, node
-        return -(self.standings.of(node) if standing is None else standing), node
+        return -(self.rank_classes.of(node) if standing is None else standing), node
 
     def leading_rank(self) -> Rank:
         """Our own towards those below: while we sink it is the worse one already."""
-        return self.rank(self._owner, min(self.standings.own, self.standings.sinks_to))
+        return self.rank(self._owner, min(self.rank_classes.own, self.rank_classes.sinks_to))
 
     def may_lead(self, candidate: Position, node: Position) -> bool:
         """Rule 1: lower ranks only, as far as we know."""
@@ -55,7 +55,7 @@ class Mapping:
 
     def might_lead(self, candidate: Position) -> bool:
         """Is it worth asking whether `candidate` leads us? Also who is not known to rank above us."""
-        if self.by_performance and candidate > 0 and not self.standings.knows(candidate):
+        if self.by_performance and candidate > 0 and not self.rank_classes.knows(candidate):
             return True
         return self.may_lead(candidate, self._owner)
 

@@ -12,7 +12,7 @@ MOVES_PER_HOUR_MAX = 24
 HOUR_S = 3600.0
 
 
-class Budget:
+class MoveBudget:
     """Moves of one node by choice. Times are seconds of its clock."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from subord.core.placement.quantize import CLASS_MAX, UNKNOWN, steady_class
 from subord.core.placement.rank_classes import NOBODY
 from subord.core.state.context import Context
 from subord.core.state.view import Position
-from subord.core.timers import Alarm
+from subord.core.timers import Timer
 
 SURE_LOOKS = 3  # that find us on the right level, while others are still moving
 HASTE_MAX = 16  # looks in a row for a place that is not there yet; then they become rarer
@@ -37,12 +37,12 @@ class Move(msgspec.Struct, frozen=True):
     standing: int
 
 
-class Rising:
+class RankChange:
     """Performance and standing of one node."""
 
     def __init__(self, context: Context, slots: Slots) -> None:
         self._context = context
-        self._standings = context.mapping.standings
+        self._rank_classes = context.mapping.rank_classes
         self._slots = slots
         self.jobs: float | None = None  # in a unit of time, as last given
         self._is_new = False  # our standing or our leader has changed, and we have not found our level yet
@@ -64,7 +64,7 @@ class Rising:
     @property
     def target(self) -> int:
         """The class by which we should stand."""
-        return self._context.performance if self._context.performance != UNKNOWN else self._standings.own
+        return self._context.performance if self._context.performance != UNKNOWN else self._rank_classes.own
 
     @property
     def is_due(self) -> bool:
@@ -73,21 +73,21 @@ class Rising:
 
     @property
     def may_rise(self) -> bool:
-        return self._context.mapping.by_performance and self.target > self._standings.own
+        return self._context.mapping.by_performance and self.target > self._rank_classes.own
 
     @property
     def must_sink(self) -> bool:
-        return self._context.mapping.by_performance and self.target < self._standings.own
+        return self._context.mapping.by_performance and self.target < self._rank_classes.own
 
     # -- downwards ----------------------------------------------------------------------------------------
 
     def sink(self, hints: tuple[Position, ...]) -> bool:
         """Send those away who would outrank us; True when nobody does any more, and we stand lower."""
         target = self.target
-        self._standings.sinks_to = target
-        proud = self._slots.outranking(target)
-        if proud:
-            self._send_away(proud, hints)
+        self._rank_classes.sinks_to = target
+        outranking = self._slots.outranking(target)
+        if outranking:
+            self._send_away(outranking, hints)
             return False
         self.stand(target)
         return True
@@ -97,7 +97,7 @@ class Rising:
         context = self._context
         for position in whom:
             context.send(position, Goodbye(context.incarnation, Why.LEAVING, hints))
-        context.agenda.plan(Alarm.SINK, context.now + context.timing.answer_s)
+        context.timers.plan(Timer.RANK_CHANGE, context.now + context.timing.answer_s)
 
     def unsettle(self) -> None:
         """We lost our leader: the next one may stand on another level."""
@@ -105,15 +105,15 @@ class Rising:
 
     def stand(self, standing: int) -> None:
         """From now on by that class."""
-        self._is_new = self._is_new or self._standings.own != standing
+        self._is_new = self._is_new or self._rank_classes.own != standing
         self._right_looks = 0
-        self._standings.own = standing
-        self._standings.sinks_to = CLASS_MAX
-        self._context.agenda.plan(Alarm.SINK, inf)
+        self._rank_classes.own = standing
+        self._rank_classes.sinks_to = CLASS_MAX
+        self._context.timers.plan(Timer.RANK_CHANGE, inf)
 
     def stay(self) -> None:
         """We take others in again."""
-        self._standings.sinks_to = CLASS_MAX
+        self._rank_classes.sinks_to = CLASS_MAX
 
     # -- up, or to the right level -------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Rising:
         self, advice: Advice, level: int, hints: tuple[Position, ...], may_move: Callable[[], bool]
     ) -> Move | None:
         """What the root's advice means for us on `level`; None: stay. `hints` are for those whom we leave behind."""
-        standing = max(self.target, self._standings.own)
+        standing = max(self.target, self._rank_classes.own)
         if advice.hints[:1] == (self._context.position,):
             return Move(0, Wish.GUEST, standing) if may_move() else None
         off = abs(level - advice.wanted)
@@ -132,9 +132,9 @@ class Rising:
             self.looks += 1
         elif not may_move():
             return None
-        elif off >= self._off_min and self._standings.own != UNKNOWN and self._slots.taken:
+        elif off >= self._off_min and self._rank_classes.own != UNKNOWN and self._slots.taken:
             # Those below us stand where they belong: we go alone, and they find another leader first.
-            self._standings.sinks_to = NOBODY
+            self._rank_classes.sinks_to = NOBODY
             self._send_away(self._slots.taken, hints)
             return None
         return found
@@ -154,6 +154,6 @@ class Rising:
                 return Move(hint, Wish.GUEST, standing)
         if advice.swap and self.is_due:
             return Move(advice.swap, Wish.DISPLACE, standing)
-        if advice.hints and not is_patient and standing > self._standings.own:
+        if advice.hints and not is_patient and standing > self._rank_classes.own:
             return Move(advice.hints[0], Wish.GUEST, standing)
         return None

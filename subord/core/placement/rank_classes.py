@@ -23,7 +23,7 @@ HEARD_MAX = 1024
 NOBODY = -1  # below every class: whoever leads by it leads nobody
 
 
-class Standings:
+class RankClasses:
     """Classes by position: our own, those of our subtree, and those of others who said so, the oldest out."""
 
     def __init__(self, owner: Position) -> None:
@@ -61,20 +61,20 @@ class Standings:
         return len(self._heard)
 
 
-def learn(standings: Standings, source: Position, message: Message) -> None:
+def learn(rank_classes: RankClasses, source: Position, message: Message) -> None:
     """What a message says of classes."""
     match message:
         case Propose() | Refuse() | Announce():
-            standings.heard(source, message.standing)
+            rank_classes.heard(source, message.standing)
         case Ask():
-            standings.heard(source, message.standing) if not message.asker else standings.told(
+            rank_classes.heard(source, message.standing) if not message.asker else rank_classes.told(
                 message.asker, message.standing
             )
         case Advice():
-            standings.heard(source, message.standing)
+            rank_classes.heard(source, message.standing)
             if message.root not in (0, source):
-                standings.told(message.root, message.root_standing)
+                rank_classes.told(message.root, message.root_standing)
         case Meet():
-            standings.told(message.root, message.standing)
+            rank_classes.told(message.root, message.standing)
         case _:
             pass

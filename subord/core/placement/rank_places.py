@@ -24,7 +24,7 @@ LOOKED_AT_MAX = 256  # places of one level
 CHOICE = 8
 
 
-class Seating:
+class RankPlaces:
     """The advice of a root. Drawn anew with the plan of vacant places (downlink/vacancies.py)."""
 
     def __init__(

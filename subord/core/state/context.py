@@ -10,8 +10,8 @@ from subord.core.placement.mapping import Mapping
 from subord.core.placement.quantize import UNKNOWN
 from subord.core.state.settings import Settings
 from subord.core.state.view import Incarnation, Position
-from subord.core.timers import Agenda
-from subord.core.uplink.answer_timeout import Slowness
+from subord.core.timers import Timers
+from subord.core.uplink.answer_timeout import AnswerTimeout
 
 
 class Context:
@@ -29,9 +29,9 @@ class Context:
         self.chance = chance
         self.now = now
         self.performance = UNKNOWN  # class of our own, as measured here
-        self.slowness = Slowness(self.timing)
+        self.answer_timeout = AnswerTimeout(self.timing)
         self.heard_at = now  # when anybody of our network last spoke to us
-        self.agenda = Agenda()
+        self.timers = Timers()
         self.actions: list[Action] = []
         self._number = chance.randrange(1, 1 << 16)
 
@@ -52,7 +52,7 @@ class Context:
 
     def took(self, seconds: float) -> None:
         """A round trip took so long."""
-        for notice in self.slowness.took(seconds, self.now):
+        for notice in self.answer_timeout.took(seconds, self.now):
             self.note(notice)
 
     def next_number(self) -> int:

@@ -24,7 +24,7 @@ SETTLED = (Phase.ROOT, Phase.ATTACHED)
 """Has a place, and may offer one to others."""
 
 
-class Cue(enum.Enum):
+class Trigger(enum.Enum):
     """What moves a node from one phase to the next."""
 
     ACCEPTED = "accepted by a leader"
@@ -34,22 +34,22 @@ class Cue(enum.Enum):
     DONE = "goodbyes said"
 
 
-NEXT: dict[Phase, dict[Cue, Phase]] = {
-    Phase.SEEKING: {Cue.ACCEPTED: Phase.ATTACHED, Cue.ALONE: Phase.ROOT, Cue.LEAVE: Phase.LEAVING},
-    Phase.ROOT: {Cue.ACCEPTED: Phase.ATTACHED, Cue.LEAVE: Phase.LEAVING},
+NEXT: dict[Phase, dict[Trigger, Phase]] = {
+    Phase.SEEKING: {Trigger.ACCEPTED: Phase.ATTACHED, Trigger.ALONE: Phase.ROOT, Trigger.LEAVE: Phase.LEAVING},
+    Phase.ROOT: {Trigger.ACCEPTED: Phase.ATTACHED, Trigger.LEAVE: Phase.LEAVING},
     Phase.ATTACHED: {
-        Cue.ACCEPTED: Phase.ATTACHED,
-        Cue.LOST: Phase.ORPHAN,
-        Cue.ALONE: Phase.ROOT,
-        Cue.LEAVE: Phase.LEAVING,
+        Trigger.ACCEPTED: Phase.ATTACHED,
+        Trigger.LOST: Phase.ORPHAN,
+        Trigger.ALONE: Phase.ROOT,
+        Trigger.LEAVE: Phase.LEAVING,
     },
-    Phase.ORPHAN: {Cue.ACCEPTED: Phase.ATTACHED, Cue.ALONE: Phase.ROOT, Cue.LEAVE: Phase.LEAVING},
-    Phase.LEAVING: {Cue.LOST: Phase.LEAVING, Cue.DONE: Phase.GONE},
+    Phase.ORPHAN: {Trigger.ACCEPTED: Phase.ATTACHED, Trigger.ALONE: Phase.ROOT, Trigger.LEAVE: Phase.LEAVING},
+    Phase.LEAVING: {Trigger.LOST: Phase.LEAVING, Trigger.DONE: Phase.GONE},
     Phase.GONE: {},
 }
 
 
-def follow(phase: Phase, cue: Cue) -> Phase:
+def follow(phase: Phase, cue: Trigger) -> Phase:
     """The phase after `cue`. A pair that is not in the table is a bug of ours: KeyError."""
     return NEXT[phase][cue]
 

@@ -23,7 +23,7 @@ LATE_MIN: Final = 3  # slow answers in a row before a warning: a single one may 
 WARN_AGAIN_S: Final = 600.0
 
 
-class Slowness:
+class AnswerTimeout:
     """The answer time of one node, in seconds of its clock."""
 
     def __init__(self, timing: Timing) -> None:

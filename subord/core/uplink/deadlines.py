@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import inf
 
-from subord.core.discovery.peer_cache import Peers
+from subord.core.discovery.peer_cache import PeerCache
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 
@@ -17,7 +17,7 @@ HOME_RETRY_S_MAX = 0.5
 HOME_TRIES = 10  # repetitions to a home that is said to be alive: two seconds in a lan, longer than ARP needs
 
 
-class Patience:
+class Deadlines:
     """Both times of one search, of our clock."""
 
     def __init__(self, context: Context) -> None:
@@ -27,7 +27,7 @@ class Patience:
         self.leader: Position | None = None  # in our last life, if it was not our home
         self._hopes = False  # have we asked it?
 
-    def begin(self, peers: Peers, home: Position) -> None:
+    def begin(self, peers: PeerCache, home: Position) -> None:
         """At first start. Who remembers where it stood needs less, and little when that was not at home."""
         now, timing, leader = self._context.now, self._context.timing, peers.remembered.leader
         # Who was root, but knows of lower ones, may have to follow them now.
@@ -47,7 +47,7 @@ class Patience:
 
     def take_leader(self) -> Position | None:
         """Our old leader, once, when others than our home will do: to be asked as patiently as home."""
-        if not self.guest_will_do:
+        if not self.takes_guest_place:
             return None
         leader, self.leader = self.leader, None
         self._hopes = self._hopes or leader is not None
@@ -56,7 +56,7 @@ class Patience:
     @property
     def may_displace(self) -> bool:
         """Not while our old leader may still come: somebody would have to move in vain."""
-        return not self._hopes or self.nobody_will_do
+        return not self._hopes or self.gives_up
 
     def host_is_up(self) -> None:
         """The host of our home answers that no daemon listens."""
@@ -73,11 +73,11 @@ class Patience:
         return not self.was_root
 
     @property
-    def guest_will_do(self) -> bool:
+    def takes_guest_place(self) -> bool:
         return self._context.now >= self._guest_from
 
     @property
-    def nobody_will_do(self) -> bool:
+    def gives_up(self) -> bool:
         return self._context.now >= self._alone_from
 
     @property

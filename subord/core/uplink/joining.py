@@ -27,25 +27,29 @@ class Joining(Search):
         """We have just started; these are `known` to live, nearest first."""
         self.peers.know(known)
         self._begin_search(Aim.FIRST, self.peers)
-        self._walk.begin(self.seeds, self._context.now + self._context.timing.answer_s * (0.25 if self.seeds else 2))
-        if self.homecoming.first is None:
+        self._prober.begin(
+            self.seeds, self._context.now + self._context.timing.answer_s * (0.25 if self.seeds else 2)
+        )
+        if self.return_home.first is None:
             self._end_alone()
             return
-        self._patience.begin(self.peers, self.homecoming.first)
-        self._questions.propose(self.homecoming.first, self.homecoming.wish_for(self.homecoming.first), patient=True)
+        self._deadlines.begin(self.peers, self.return_home.first)
+        self._requests.propose(
+            self.return_home.first, self.return_home.wish_for(self.return_home.first), patient=True
+        )
 
     def start_next(self, alternates: Iterable[Position], avoid: Position, path: tuple[Position, ...]) -> None:
         """Our leader is lost or leaving; the root, where `path` begins, knows where else there is room."""
-        self._patience.end()
+        self._deadlines.end()
         if len(path) > 1:  # else it was the root: whoever follows it stands on our level
-            self.bettering.rising.unsettle()
-        self.hearsay.forget()  # it came from the tree that we lost
+            self.optimizer.rank_change.unsettle()
+        self.lowest_seen.forget()  # it came from the tree that we lost
         self._begin_search(Aim.NEXT, alternates)
         self._round.root = next((root for root in path[:1] if root != avoid), self._context.position)
         self._round.visited.add(avoid)
-        if self._following.leader is not None:  # it has said goodbye, and answers only for a while
+        if self._uplink.leader is not None:  # it has said goodbye, and answers only for a while
             self._departures.note(avoid)
-        self._walk.begin_again(avoid)
+        self._prober.begin_again(avoid)
         self._advance()
 
     def rejoin(self) -> None:
@@ -53,100 +57,100 @@ class Joining(Search):
 
         If it says so after each proposal, not at once: the answer to the next beat will be the same.
         """
-        leader = self._following.leader
-        if leader is not None and not self._questions.about(leader.position) and self._may_propose:
+        leader = self._uplink.leader
+        if leader is not None and not self._requests.about(leader.position) and self._may_propose:
             self._propose(leader.position)
 
     def on_own_sleep(self) -> None:
         """We slept: the answers may lie in our own letterbox."""
-        self._context.slowness.forget()
-        soon = self._context.now + self._context.slowness.answer_s
-        self._questions.put_off(soon)
-        self._patience.put_off(soon)
+        self._context.answer_timeout.forget()
+        soon = self._context.now + self._context.answer_timeout.answer_s
+        self._requests.put_off(soon)
+        self._deadlines.put_off(soon)
 
     def stop(self) -> None:
         self.aim = Aim.NOTHING
-        self._questions.clear()
-        self._walk.stop()
-        self._pause.end()
+        self._requests.clear()
+        self._prober.stop()
+        self._backoff.end()
 
     def settle(self, *, home: bool) -> None:
         """We have a place; a guest looks for a better one now and then."""
-        self._questions.clear()
-        self._walk.stop(greet=self.aim is Aim.FIRST and not home)
-        self.bettering.settle()
+        self._requests.clear()
+        self._prober.stop(greet=self.aim is Aim.FIRST and not home)
+        self.optimizer.settle()
         self._round = Round(self._context)
         self.aim = Aim.NOTHING if home else Aim.BETTER
-        self._pause.end()
+        self._backoff.end()
         if not home:
-            self._pause.shorten(self.bettering.first_rest_s)
+            self._backoff.shorten(self.optimizer.first_rest_s)
 
     def look_now(self) -> None:
         """What a better place waited for may have happened."""
-        if self.aim is Aim.BETTER and not self._questions:
+        if self.aim is Aim.BETTER and not self._requests:
             self._look_again()
 
     def withdraw(self) -> None:
         """Whoever accepts us now would take in somebody else than we are."""
-        for question in self._questions:
-            if question.wish is not None:
-                self._questions.close(question)
-                self._round.visited.discard(question.position)
+        for request in self._requests:
+            if request.wish is not None:
+                self._requests.close(request)
+                self._round.visited.discard(request.position)
 
     def told_home(self) -> None:
         """Our home is said to be alive: what we asked it in vain before, we ask anew, and more patiently."""
-        home = self.homecoming.elsewhere
+        home = self.return_home.elsewhere
         if home is None or not self._may_move_home(home):
             return
         # Whoever has no leader has others to ask as well, one after the other.
         tries = HOME_TRIES if self.aim in (Aim.BETTER, Aim.LOWER) else 2
-        if not self._questions.prolong(home, tries):
-            self._questions.close_about(home)
+        if not self._requests.prolong(home, tries):
+            self._requests.close_about(home)
             self._propose(home, tries=tries)
 
     def on_heard(self, source: Position) -> None:
         """Anybody spoke to us."""
-        if self._following.leader is None:
-            self.hearsay.heard(source)
+        if self._uplink.leader is None:
+            self.lowest_seen.heard(source)
 
     def on_seeds(self, positions: tuple[Position, ...]) -> None:
         """Named by the operator, and asked at once while we look for a place."""
         self.seeds = positions[:SEEDS_MAX]
         if self.aim in (Aim.FIRST, Aim.LOWER):
-            self._walk.add(self.seeds, self._context.now + self._context.timing.knock_s)
+            self._prober.add(self.seeds, self._context.now + self._context.timing.knock_s)
 
     def on_asked(self, source: Position) -> None:
         """Anybody asked us something: who ranks below us may know where we belong."""
-        if self._context.mapping.may_lead(source, self._context.position) and not self._questions.awaits(source):
+        if self._context.mapping.may_lead(source, self._context.position) and not self._requests.awaits(source):
             self._ask_soon(source)
 
     def call_home(self) -> None:
         """We came up, and nobody above us could tell those below; one by one, as absent ones cost ARP requests."""
         below = self._context.mapping.at_home_below(self._context.position)
-        self._walk.call(p for p in below if not self._roster.is_live(p))
+        self._prober.call(p for p in below if not self._roster.is_live(p))
 
     def on_announce(self, source: Position) -> None:
         """A root is there; if it ranks above us it hears our own announcement."""
-        self._walk.calm_down()
-        if source == self.hearsay.lowest:
+        self._prober.slow_down()
+        if source == self.lowest_seen.lowest:
             # Everybody hears it at the same moment: each asks it in a moment of its own.
             self._ask_later(source, self._context.chance.uniform(0, self._context.timing.answer_s))
 
     def _weigh(self, source: Position, advice: Advice) -> None:
         """A guest hears where else it could stand."""
-        home, may_lead = self.homecoming.elsewhere, self._context.mapping.may_lead
+        home, may_lead = self.return_home.elsewhere, self._context.mapping.may_lead
         if home is not None and (home in advice.hints or (source == home and advice.room)):
             self.told_home()
-        elif source in self._following.path[:1] and not advice.wanted and may_lead(advice.root, source):
-            self._questions.ask(advice.root)  # our root is none any more
-        elif self._walk.is_beside(source) and self.introductions.introduce(advice.root):
+        elif source in self._uplink.path[:1] and not advice.wanted and may_lead(advice.root, source):
+            self._requests.ask(advice.root)  # our root is none any more
+        elif self._prober.is_beside(source) and self.referral.introduce(advice.root):
             pass
-        elif self._context.mapping.has_homes or source in self._following.path[:1]:
-            move = self.bettering.choose(advice)
+        elif self._context.mapping.has_homes or source in self._uplink.path[:1]:
+            move = self.optimizer.choose(advice)
             if move is not None:
                 self._move(move)
-            elif self.bettering.is_in_haste(advice):
-                self._pause.length_s = self._context.timing.search_interval_s
+            elif self.optimizer.is_in_haste(advice):
+                self._backoff.length_s = self._context.timing.search_interval_s
         self._advance()
 
     def _move(self, move: Move) -> None:
@@ -154,15 +158,15 @@ class Joining(Search):
         if move.leader:
             self._propose(move.leader, move.wish, standing=move.standing)
             return
-        root = self._following.path[0]
-        self.bettering.budget.spend(self._context.now)
-        self.bettering.rising.stand(move.standing)
-        self._questions.clear()
+        root = self._uplink.path[0]
+        self.optimizer.budget.spend(self._context.now)
+        self.optimizer.rank_change.stand(move.standing)
+        self._requests.clear()
         self._end_alone()
         self._ask_soon(root)
 
     def on_measured(self) -> None:
         """The measuring of distances may have found somebody nearer."""
-        move = self.bettering.take_chosen()
-        if move is not None and self.aim is Aim.BETTER and not any(each.wish is not None for each in self._questions):
+        move = self.optimizer.take_chosen()
+        if move is not None and self.aim is Aim.BETTER and not any(each.wish is not None for each in self._requests):
             self._move(move)

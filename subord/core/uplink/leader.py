@@ -18,11 +18,11 @@ import msgspec
 from subord.core.downlink import digests
 from subord.core.events import LostCause, RoundTrip
 from subord.core.messages import CHANGES_MAX, Ask, Beat, Echo, Goodbye, Guidance, Why
-from subord.core.pacing.coalescer import Bulletin
+from subord.core.pacing.coalescer import Coalescer
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.state.view import Incarnation, Position
-from subord.core.timers import Alarm
+from subord.core.timers import Timer
 
 NO_GUIDANCE = Guidance(0, (), (), (), adrift=False)
 GRACE_BEATS = 4  # vain beats during the restart grace
@@ -48,7 +48,7 @@ class Leader(msgspec.Struct, kw_only=True):
     since: float
     heard_at: float
     interval_s: float
-    bulletin: Bulletin
+    coalescer: Coalescer
     guidance: Guidance = NO_GUIDANCE
     beat_at: float = inf
     beat_sent_at: float = -inf
@@ -62,7 +62,7 @@ class Leader(msgspec.Struct, kw_only=True):
     in_doubt: bool = False  # until it answers: we slept, or it does not know us, so it may follow another node
 
 
-class Following:
+class Uplink:
     """The upward edge of one node."""
 
     def __init__(self, context: Context, roster: Roster) -> None:
@@ -99,7 +99,7 @@ class Following:
             since=old.since if old is not None and same else context.now,
             heard_at=context.now,
             interval_s=context.timing.beat_interval_s_min,
-            bulletin=Bulletin(context),
+            coalescer=Coalescer(context),
             guidance=guidance,
             calls={},
         )
@@ -108,7 +108,7 @@ class Following:
     def detach(self) -> None:
         self.leader = None
         self._roster.stop_reporting()
-        self._context.agenda.plan(Alarm.BEAT, inf)
+        self._context.timers.plan(Timer.BEAT, inf)
 
     # -- beats --------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class Following:
         if self._roster.unreported >= CHANGES_MAX:
             self._beat(leader)  # a full one has nothing to wait for
             return
-        self._plan(min(leader.beat_at, leader.bulletin.next_at))
+        self._plan(min(leader.beat_at, leader.coalescer.next_at))
 
     def on_beat_due(self) -> LostCause | None:
         """Beat, or give the leader up: then the cause is returned."""
@@ -146,12 +146,12 @@ class Following:
 
     def _is_suspect(self, leader: Leader) -> bool:
         """After the first repetition: where datagrams are lost, a single vain beat is ordinary."""
-        least_s = self._context.slowness.answer_s + self._repeated_s - ROUNDING_S
+        least_s = self._context.answer_timeout.answer_s + self._repeated_s - ROUNDING_S
         return bool(leader.calls) and self._vain_s(leader) >= least_s
 
     def _first_wait_s(self, leader: Leader) -> float:
         """What is left of it."""
-        left_s = self._context.slowness.answer_s - self._vain_s(leader)
+        left_s = self._context.answer_timeout.answer_s - self._vain_s(leader)
         return left_s if left_s > ROUNDING_S else 0.0
 
     @property
@@ -159,7 +159,7 @@ class Following:
         """The first wait allows for slow answers; the repetitions make sure that no datagram was lost."""
         timing = self._context.timing
         repetitions = timing.attempts if self._is_proven else timing.attempts - 1
-        return self._context.slowness.answer_s + repetitions * self._repeated_s - ROUNDING_S
+        return self._context.answer_timeout.answer_s + repetitions * self._repeated_s - ROUNDING_S
 
     @property
     def _repeated_s(self) -> float:
@@ -211,7 +211,7 @@ class Following:
         leader.calls[number] = Call(context.now, revisions, leader.guidance.version)
         leader.beat_sent_at = context.now
         if changes or gone:
-            leader.bulletin.sent()
+            leader.coalescer.sent()
         first_wait_s = self._first_wait_s(
             leader
         )  # it hears from us as often as we promised also where answers are slow
@@ -272,7 +272,7 @@ class Following:
         leader.suspected, leader.in_doubt = False, True
         leader.heard_at = self._context.now
         self._roster.report_everything()  # whatever it confirmed, it has forgotten
-        leader.stranger_until = self._context.now + self._context.slowness.answer_s
+        leader.stranger_until = self._context.now + self._context.answer_timeout.answer_s
         self._plan(leader.stranger_until)
         return True
 
@@ -314,4 +314,4 @@ class Following:
     def _plan(self, at: float) -> None:
         assert self.leader is not None
         self.leader.beat_at = at
-        self._context.agenda.plan(Alarm.BEAT, at)
+        self._context.timers.plan(Timer.BEAT, at)

@@ -6,35 +6,35 @@ not for ever, and then hands in his key.
 
 from __future__ import annotations
 
-from subord.core.downlink.subordinates import Leading
+from subord.core.downlink.subordinates import Downlink
 from subord.core.messages import Goodbye, Why
 from subord.core.state.context import Context
-from subord.core.timers import Alarm
-from subord.core.uplink.leader import Following
+from subord.core.timers import Timer
+from subord.core.uplink.leader import Uplink
 
 
-class Parting:
+class Leaving:
     """The goodbyes of one node."""
 
-    def __init__(self, context: Context, following: Following, leading: Leading) -> None:
+    def __init__(self, context: Context, uplink: Uplink, downlink: Downlink) -> None:
         self._context = context
-        self._following = following
-        self._leading = leading
+        self._uplink = uplink
+        self._downlink = downlink
         self._leave_by = 0.0
 
     def begin(self, grace_s: float) -> None:
         """Subordinates first get their alternates, then the leader hears the goodbye."""
-        self._leading.leaving = True
+        self._downlink.leaving = True
         self._leave_by = self._context.now + grace_s
 
     def is_done(self) -> bool:
         """Say what is to be said now. True: all goodbyes are said, and nobody is above us any more."""
         context = self._context
-        if self._leading.slots.taken and context.now < self._leave_by:
-            self._leading.say_leaving()
-            context.agenda.plan(Alarm.LEAVE, min(self._leave_by, context.now + context.timing.answer_s))
+        if self._downlink.slots.taken and context.now < self._leave_by:
+            self._downlink.say_leaving()
+            context.timers.plan(Timer.LEAVE, min(self._leave_by, context.now + context.timing.answer_s))
             return False
-        leader = self._following.leader
+        leader = self._uplink.leader
         if leader is not None:
             context.send(leader.position, Goodbye(context.incarnation, Why.LEFT))
         return True

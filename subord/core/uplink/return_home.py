@@ -10,15 +10,15 @@ from subord.core.messages import Wish
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.uplink.damping import Damping
-from subord.core.uplink.leader import Following
+from subord.core.uplink.leader import Uplink
 
 
-class Homecoming:
+class ReturnHome:
     """The computed leader of one node."""
 
-    def __init__(self, context: Context, following: Following) -> None:
+    def __init__(self, context: Context, uplink: Uplink) -> None:
         self._context = context
-        self._following = following
+        self._uplink = uplink
         self.first = context.mapping.first_of(context.position)
         """Whom we ask first; None: no position is lower than ours."""
         self.damping = Damping(context.timing)
@@ -26,7 +26,7 @@ class Homecoming:
     @property
     def elsewhere(self) -> Position | None:
         """The computed leader, if it keeps a place for us and we do not follow it already."""
-        home, leader = self._context.mapping.home_of(self._context.position), self._following.leader
+        home, leader = self._context.mapping.home_of(self._context.position), self._uplink.leader
         return None if leader is not None and leader.position == home else home
 
     def wish_for(self, position: Position) -> Wish:

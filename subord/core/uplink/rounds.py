@@ -64,7 +64,7 @@ class Round:
         below = standing[-1] if standing else self._context.position
         is_new = root not in self.advisers and len(self.advisers) < ADVISERS_MAX
         mapping = self._context.mapping
-        is_unknown = mapping.by_performance and root > 0 and not mapping.standings.knows(root)
+        is_unknown = mapping.by_performance and root > 0 and not mapping.rank_classes.knows(root)
         return is_new and (is_unknown or mapping.may_lead(root, below))
 
     def may_greet(self, root: Position) -> bool:

@@ -20,7 +20,7 @@ DEBUG_MAX = 3000
 SUBJECTS_MAX = 256
 
 
-class Repeats:
+class Dedup:
     """One per log. Times are of one clock that never goes back, in seconds."""
 
     def __init__(self) -> None:

@@ -18,8 +18,8 @@ import trio
 
 from subord.config.schema import Config, LogFormat, LogLevel
 from subord.runtime.log import formats, journal
-from subord.runtime.log.dedup import Repeats
-from subord.runtime.log.writer import STDERR, Carry, Scribe, fill_standard_streams, to_stderr
+from subord.runtime.log.dedup import Dedup
+from subord.runtime.log.writer import STDERR, Carry, LogWriter, fill_standard_streams, to_stderr
 
 logger = logging.getLogger("subord")
 
@@ -42,10 +42,10 @@ class Log(logging.Handler):
         self.source: Source = "node.log_level"
         """What chose the level last."""
         self._before_debug: LogLevel = "info"
-        self._repeats = Repeats()
+        self._repeats = Dedup()
         self._repeated = 0
         self._lost_told = 0
-        self._scribe: Scribe | None = None
+        self._scribe: LogWriter | None = None
         self._journal: journal.Journal | None = None
         self._before: tuple[list[logging.Handler], bool] = [], True
         self._render: formats.Render = formats.as_json
@@ -106,7 +106,7 @@ class Log(logging.Handler):
             with suppress(OSError):
                 self._journal = journal.Journal()
                 self._render, self._carry = formats.for_journal, self._journal.carry
-        self._scribe = Scribe()
+        self._scribe = LogWriter()
         self._before = [*logger.handlers], logger.propagate
         logger.handlers[:] = [self]
         logger.propagate = False

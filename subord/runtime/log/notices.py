@@ -32,7 +32,7 @@ from subord.core.events import (
     SubordinateLost,
 )
 from subord.core.node import Node
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.state.phases import Phase
 from subord.core.state.settings import PRESETS
 from subord.core.state.view import Place
@@ -53,7 +53,7 @@ def of_loss(leader: str | None, cause: LostCause) -> str:
     return f"lost its leader {leader}: {LOST_BY.get(cause, cause)}"
 
 
-class Teller:
+class Notices:
     """One per daemon. `tell` takes every notice that is not merely counted."""
 
     def __init__(self, node: Node, events: EventLog, systemd: Systemd, counters: Counters) -> None:
@@ -62,7 +62,7 @@ class Teller:
         self._events = events
         self._systemd = systemd
         self._counters = counters
-        self._refusals_told = Admission(REFUSALS_TOLD_PER_S, trio.current_time())
+        self._refusals_told = TokenBucket(REFUSALS_TOLD_PER_S, trio.current_time())
         self._ready = False
         self._lost: LeaderLost | None = None  # and no line has said so yet
         self._lost_at = 0.0
@@ -186,12 +186,12 @@ class Teller:
             self._systemd.tell("READY=1")
             self._events.write("ready")
         below = node.roster.live - 1
-        leader = node.following.leader
+        leader = node.uplink.leader
         if leader is None:
             word = "root" if node.phase is Phase.ROOT else "without a leader, looking for one"
             self._systemd.status(f"{word}, {below} below")
         else:
-            level = len(node.following.path)
+            level = len(node.uplink.path)
             self._systemd.status(f"subordinate of {self._text(leader.position)}, level {level}, {below} below")
 
     def _text(self, position: int | None) -> str | None:

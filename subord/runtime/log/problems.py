@@ -38,7 +38,7 @@ _Line = tuple[str, str, str]  # kind, text, address
 _Room = tuple[str, str]
 
 
-class Lately:
+class RecentProblems:
     """One per node."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -22,7 +22,7 @@ STDERR = 2
 Carry = Callable[[bytes], None]
 
 
-class Scribe:
+class LogWriter:
     """Give him lines with `put`, from any thread."""
 
     def __init__(self) -> None:

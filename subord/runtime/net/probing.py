@@ -29,11 +29,11 @@ import trio
 from subord.core.events import Measured, Received
 from subord.core.ingress import reason_to_drop
 from subord.core.messages import Pong, Probe
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.runtime.counters import Counters
-from subord.runtime.net.transport import Mail
+from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import Datagram
 
 ANSWERS_PER_S = 500.0  # nobody may use us as an echo
@@ -57,12 +57,12 @@ class _Out(NamedTuple):
 class Probing:
     """Asks and answers for one node. Probes that are out are forgotten after ROUND_TRIP_NS_MAX."""
 
-    def __init__(self, context: Context, mail: Mail, counters: Counters) -> None:
+    def __init__(self, context: Context, mail: Transport, counters: Counters) -> None:
         self._context = context
         self._network = context.settings.network
         self._mail = mail
         self._counters = counters
-        self._answers = Admission(ANSWERS_PER_S, trio.current_time())
+        self._answers = TokenBucket(ANSWERS_PER_S, trio.current_time())
         self._chance = SystemRandom()
         self._out: OrderedDict[int, _Out] = OrderedDict()  # by the number on the wire, oldest first
         mail.on_asked_again = self._say_again

@@ -23,12 +23,12 @@ from typing import Annotated, Literal
 import msgspec
 import trio
 
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
 from subord.runtime.net.frames import READ_BYTES, Frames, Stream, frame
-from subord.runtime.net.peer_query import AskFailure, Budget, Question, Words, is_topic, understood, unknown_topic
-from subord.runtime.security.key_ring import Keeping
+from subord.runtime.net.peer_query import AskFailure, MoveBudget, Question, Words, is_topic, understood, unknown_topic
+from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
 from subord.wire.codec import UNREADABLE
@@ -56,10 +56,10 @@ class Opening(msgspec.Struct, frozen=True):
     purpose: Literal["edge", "ask"]
     topic: Annotated[str, msgspec.Meta(max_length=32)] | None = None
     words: Words = ()
-    budget_s: Budget = 0.0
+    budget_s: MoveBudget = 0.0
 
 
-_openings = msgspec.msgpack.Decoder(Opening)
+_vacancies = msgspec.msgpack.Decoder(Opening)
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -77,7 +77,7 @@ class Streams:
         is_ours: Callable[[str], bool],
         edge_closed: Callable[[str], None],
         streams_max: int = STREAMS_MAX,
-        keeping: Keeping | None = None,
+        keeping: RunningKeyRing | None = None,
         tls: Tls | None = None,
         is_known: Callable[[str], bool] = lambda _: False,
         leader_address: Callable[[], str | None] = lambda: None,
@@ -99,7 +99,7 @@ class Streams:
         self._keeping = keeping
         self._tls = tls
         self._is_known = is_known
-        self._greetings = Admission(GREETINGS_PER_S, trio.current_time())
+        self._greetings = TokenBucket(GREETINGS_PER_S, trio.current_time())
         self._complained_at = -inf
         self._open = 0
         self._strangers: Counter[str] = Counter()
@@ -232,7 +232,7 @@ class Streams:
         finally:
             self._told.discard(stream)
 
-    async def _talk(self, stream: Stream, frames: Frames, keeping: Keeping) -> None:
+    async def _talk(self, stream: Stream, frames: Frames, keeping: RunningKeyRing) -> None:
         """Until the other side closes, or says what is no key ring."""
         told = None
         while told is not keeping.ring:  # it may change while we tell it
@@ -249,7 +249,7 @@ class Streams:
     def _on_ring(self, _: Keyring) -> None:
         self._news.set()
 
-    async def _tell_forever(self, keeping: Keeping) -> None:
+    async def _tell_forever(self, keeping: RunningKeyRing) -> None:
         """A new ring goes to all at the other end of an edge; who came in by a key that is gone knocks again.
 
         Only those who called us are hung up on: they notice after we do, so their next beat tells us that they live.
@@ -370,6 +370,6 @@ def streams_allowed() -> int:
 async def _read_opening(frames: Frames) -> Opening | None:
     try:
         said = await frames.next(QUESTION_BYTES_MAX)
-        return None if said is None else _openings.decode(said)
+        return None if said is None else _vacancies.decode(said)
     except (trio.BrokenResourceError, *UNREADABLE):
         return None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import trio
 
 from subord.core.messages import Message, Versions
-from subord.core.pacing.token_bucket import Admission
+from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
 from subord.runtime.net.duplicates import Duplicates
 from subord.runtime.net.multicast import Group
@@ -21,7 +21,7 @@ from subord.runtime.net.udp import Datagram, UdpSocket
 from subord.sealing.policy import seal_message
 from subord.sealing.sealer import Broken, Sealer
 from subord.wire.codec import WIRE, Wire
-from subord.wire.versions import Dialects
+from subord.wire.versions import PeerVersions
 
 logger = logging.getLogger("subord")
 
@@ -31,7 +31,7 @@ CONTENT_CHARS_MAX = 400  # of a message in a debug line
 ORDINARY = (Broken.FIRST_CONTACT, Broken.REPLAY)  # what nodes do to each other after a restart, and what networks do
 
 
-class Mail:
+class Transport:
     """One socket, its multicast group if there is one, and the seal if there is one."""
 
     def __init__(
@@ -50,13 +50,13 @@ class Mail:
         self.group = group
         self.sealer = sealer
         self.wire = wire
-        self.dialects = Dialects(wire.spoken)  # by address
+        self.dialects = PeerVersions(wire.spoken)  # by address
         self.on_asked_again: Callable[[str], None] = lambda _: None
         """Told the address of who did not believe what we said; it believes what we say from now on."""
         self._port = port
         self._counters = counters
         self._is_ours = is_ours
-        self._outsiders = Admission(OUTSIDERS_PER_S, trio.current_time())
+        self._outsiders = TokenBucket(OUTSIDERS_PER_S, trio.current_time())
         self._duplicates = Duplicates()
         self._complaints = 0
         self._complained_at = self._lived_again_at = trio.current_time() - COMPLAINT_S

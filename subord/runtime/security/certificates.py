@@ -16,7 +16,7 @@ from typing import NoReturn
 import trio
 from cryptography import x509
 
-from subord.runtime.security.tls import Papers
+from subord.runtime.security.tls import Certificates
 from subord.sealing import keyfile
 from subord.sealing.keys import KeyringError
 
@@ -32,11 +32,11 @@ PEM = "PEM file"
 WANTED = "it must hold a private key and then its certificate, in PEM"
 
 
-class PapersError(Exception):
+class CertificatesError(Exception):
     """Papers that cannot be used. One sentence for the operator."""
 
 
-class SitePapers:
+class SiteCertificates:
     """`certificate`: PEM file with our private key and our certificate, then those between it and the authority;
     `authorities`: PEM file of whose stamps we trust, "" for none."""
 
@@ -54,7 +54,7 @@ class SitePapers:
         """Seconds since the epoch."""
         self.issue()
 
-    def issue(self) -> dict[str, Papers]:
+    def issue(self) -> dict[str, Certificates]:
         """As the files are now. Raises PapersError."""
         seen = self._stamps()
         try:
@@ -63,16 +63,16 @@ class SitePapers:
             first = x509.load_pem_x509_certificate(ours.encode())
             complaint = _complaint(first, self._address)
         except KeyringError as error:
-            raise PapersError(f"{self._setting}: {error}") from None
+            raise CertificatesError(f"{self._setting}: {error}") from None
         except ValueError:
             raise self._refused(f"there is no certificate in it; {WANTED}") from None
         if complaint:
             raise self._refused(complaint)
         self._seen, self.expires_at = seen, first.not_valid_after_utc.timestamp()
-        return {SITE: Papers(ours.encode(), trusted)}
+        return {SITE: Certificates(ours.encode(), trusted)}
 
-    def _refused(self, complaint: str) -> PapersError:
-        return PapersError(f"{self._setting}: {self._certificate}: {complaint}")
+    def _refused(self, complaint: str) -> CertificatesError:
+        return CertificatesError(f"{self._setting}: {self._certificate}: {complaint}")
 
     def _stamps(self) -> tuple[int, ...]:
         """When the files were changed; 0: not there just now."""
@@ -94,7 +94,7 @@ class SitePapers:
             shown = self.expires_at
             try:
                 renew()
-            except (PapersError, OSError) as error:  # ssl.SSLError is one
+            except (CertificatesError, OSError) as error:  # ssl.SSLError is one
                 self.expires_at = shown
                 logger.error("new papers were not taken, the old ones go on: %s", error)
                 self._seen = stamps  # said once
@@ -124,8 +124,8 @@ def _public(path: str) -> str:
             text = file.read(PEM_BYTES_MAX)
         x509.load_pem_x509_certificates(text.encode())
     except OSError as error:
-        raise PapersError(f"{AUTHORITIES}: {path}: {error.strerror}") from None
+        raise CertificatesError(f"{AUTHORITIES}: {path}: {error.strerror}") from None
     except ValueError:
         wanted = "it must hold the certificates of those whom we trust, in PEM"
-        raise PapersError(f"{AUTHORITIES}: {path}: there is no certificate in it; {wanted}") from None
+        raise CertificatesError(f"{AUTHORITIES}: {path}: there is no certificate in it; {wanted}") from None
     return text

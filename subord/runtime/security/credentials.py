@@ -20,9 +20,9 @@ import trio
 
 from subord.config.schema import NO_KEY, Config
 from subord.runtime.security import proof
-from subord.runtime.security.certificates import METRICS_CERTIFICATE, PapersError, SitePapers
-from subord.runtime.security.key_ring import Keeping
-from subord.runtime.security.tls import Secure, Tls, papers_of, server_context
+from subord.runtime.security.certificates import METRICS_CERTIFICATE, CertificatesError, SiteCertificates
+from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.security.tls import Secure, Tls, certificates_of, server_context
 from subord.sealing.keys import KeyringError
 from subord.sealing.sealer import Sealer, boot_of
 
@@ -33,47 +33,47 @@ PR_SET_DUMPABLE = 4  # <linux/prctl.h>
 UNRAISABLE_S = 60.0
 
 
-class GuardError(Exception):
+class CredentialsError(Exception):
     """The daemon must not run like this. One sentence for the operator."""
 
 
-class Guard:
+class Credentials:
     """One per life of a daemon. `keeping` is None where nothing is sealed."""
 
     def __init__(self, given: Config, address: str) -> None:
         """Raises GuardError."""
         self._address = address
-        self._site: SitePapers | None = None
-        self._metrics: SitePapers | None = None
+        self._site: SiteCertificates | None = None
+        self._metrics: SiteCertificates | None = None
         node = given.node
         if not given.key_file and not given.insecure and not ipaddress.ip_address(address).is_loopback:
-            raise GuardError(NO_KEY)
+            raise CredentialsError(NO_KEY)
         try:
-            self.keeping = Keeping(given.key_file, node.state_directory) if given.key_file else None
+            self.keeping = RunningKeyRing(given.key_file, node.state_directory) if given.key_file else None
             if node.certificate:
-                self._site = SitePapers(node.certificate, node.authorities, address)
+                self._site = SiteCertificates(node.certificate, node.authorities, address)
             if node.metrics_certificate:
-                self._metrics = SitePapers(node.metrics_certificate, setting=METRICS_CERTIFICATE)
+                self._metrics = SiteCertificates(node.metrics_certificate, setting=METRICS_CERTIFICATE)
             self.tls = self._tls(self.keeping)
             self.metrics_context = self._metrics_context()
-        except (KeyringError, PapersError) as error:
-            raise GuardError(str(error)) from None
+        except (KeyringError, CertificatesError) as error:
+            raise CredentialsError(str(error)) from None
         except OSError as error:  # ssl.SSLError is one
             reason = getattr(error, "reason", None) or error.strerror or error
-            raise GuardError(f"the certificates of this node cannot be used: {reason}") from None
+            raise CredentialsError(f"the certificates of this node cannot be used: {reason}") from None
 
-    def _tls(self, keeping: Keeping | None) -> Tls | None:
+    def _tls(self, keeping: RunningKeyRing | None) -> Tls | None:
         if keeping is None:
             return None
         if self._site is not None:
             tls = Tls(self._site.issue, partial(self._prove, keeping))
             tls.renew()  # what is wrong with the files shall be said now
             return tls
-        tls = Tls(lambda: papers_of(keeping.ring, self._address))
+        tls = Tls(lambda: certificates_of(keeping.ring, self._address))
         keeping.taken.append(lambda _: tls.forget())
         return tls
 
-    async def _prove(self, keeping: Keeping, stream: Secure, peer: str, calling: bool) -> bool:
+    async def _prove(self, keeping: RunningKeyRing, stream: Secure, peer: str, calling: bool) -> bool:
         caller, called = (self._address, peer) if calling else (peer, self._address)
         return await proof.shown(stream, keeping.ring, caller, called, calling=calling)
 
@@ -120,7 +120,7 @@ def dump_no_core() -> None:
         logger.warning("other processes of this user can read our memory: the kernel did not take PR_SET_DUMPABLE")
 
 
-def say_unraisable_seldom() -> None:
+def log_unraisable_seldom() -> None:
     """Strangers can cause errors of which Python can only write to standard error, such as a TLS greeting to a name
     that is none: one short line in UNRAISABLE_S."""
     said_at = -inf

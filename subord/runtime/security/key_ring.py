@@ -23,7 +23,7 @@ WRITING = threading.Lock()  # a write that was given up may still be under way
 FILE_NAME = "keyring"
 
 
-class Keeping:
+class RunningKeyRing:
     """One per daemon that has a key. `taken` is told every new ring."""
 
     def __init__(self, file: str, directory: str) -> None:

@@ -40,7 +40,7 @@ class TlsError(Exception):
     """The other side went away without a word, so it may not be its papers."""
 
 
-class Papers(NamedTuple):
+class Certificates(NamedTuple):
     """PEM: our private key and certificates; certificates of whose stamps we trust."""
 
     ours: bytes
@@ -57,17 +57,17 @@ class _Contexts(NamedTuple):
     clients: dict[str, ssl.SSLContext]
 
 
-def papers_of(ring: Keyring, address: str) -> dict[str, Papers]:
+def certificates_of(ring: Keyring, address: str) -> dict[str, Certificates]:
     """Fresh ones for each key, the primary first."""
     authorities = {key.name: authority_of(key) for key in (ring.primary, *ring.keys.values())}
     trusted = "".join(authority.pem for authority in authorities.values())
-    return {name: Papers(passport(authority, address), trusted) for name, authority in authorities.items()}
+    return {name: Certificates(passport(authority, address), trusted) for name, authority in authorities.items()}
 
 
 class Tls:
     """The papers of one node. `issue` makes them anew; it is called at the first connection, and after `renew`."""
 
-    def __init__(self, issue: Callable[[], dict[str, Papers]], prove: Prove | None = None) -> None:
+    def __init__(self, issue: Callable[[], dict[str, Certificates]], prove: Prove | None = None) -> None:
         """`prove` is asked when papers alone do not say that their bearer has the cluster's key."""
         self._issue = issue
         self._prove = prove
@@ -154,7 +154,7 @@ def _addresses(stream: Secure) -> list[str]:
         raise TlsError("tls_malformed") from None
 
 
-def server_context(papers: Papers) -> ssl.SSLContext:
+def server_context(papers: Certificates) -> ssl.SSLContext:
     """For callers who need no papers of their own, such as Prometheus. Raises ssl.SSLError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -168,7 +168,7 @@ def _no_password() -> str:
     return ""
 
 
-def _context(side: int, papers: Papers) -> ssl.SSLContext:
+def _context(side: int, papers: Certificates) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the address is checked instead, on both sides

@@ -64,7 +64,7 @@ class _Present(msgspec.Struct):
     orphaned: bool = False
 
 
-class Register:
+class History:
     """Of one node about its own subtree. Its size is bounded by the subtree and the limits above."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from subord.core import snapshots
 from subord.core.events import FAILURES, LeaderLost, Notice, PlaceChanged, RosterChanged
 from subord.core.node import Node
 from subord.core.state.view import Place
-from subord.runtime.state.history import SETTLE_S, Register
+from subord.runtime.state.history import SETTLE_S, History
 
 LOOKS_S_MIN: Final = 1.0
 """Between two looks that nobody asked for: each costs as much as there are nodes below."""
@@ -25,11 +25,11 @@ READERS_LOOK_S_MIN: Final = 0.25
 """Between two looks, however many ask."""
 
 
-class Attendance:
+class Tracker:
     """Of one daemon. `look` may be called at any time, and is cheap while nothing has changed."""
 
     def __init__(self, node: Node, now: Callable[[], float] = trio.current_time) -> None:
-        self.register = Register()
+        self.register = History()
         self._node = node
         self._now = now
         self._noise = trio.Event()
@@ -52,8 +52,8 @@ class Attendance:
         if is_quiet or now - self._looked_at < READERS_LOOK_S_MIN:
             return
         self._seen_revision, self._looked_at = revision, now
-        following = self._node.following
-        self.register.look(snapshots.roster(self._node, now), following.path, now, time.time())
+        uplink = self._node.uplink
+        self.register.look(snapshots.roster(self._node, now), uplink.path, now, time.time())
 
     async def keep_forever(self) -> None:
         """Look whenever something happened, and once more when those who vanished have had their time."""

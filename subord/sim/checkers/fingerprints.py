@@ -29,7 +29,7 @@ class Print(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, node: Node) -> Print:
-        leader, taken = node.following.leader, node.leading.slots.taken
+        leader, taken = node.uplink.leader, node.downlink.slots.taken
         return cls(
             node.phase.value,
             node.place,

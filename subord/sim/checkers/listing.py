@@ -33,7 +33,7 @@ class ListedAllTheTime(Checker):
 
     def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
         node = world.nodes.get(position)
-        if node is None or node.following.leader is not None:
+        if node is None or node.uplink.leader is not None:
             self._seen.pop(position, None)
             return
         live, before = node.roster.live, self._seen.get(position, 0)
@@ -47,7 +47,7 @@ class ListedAllTheTime(Checker):
         while line:
             above = line.pop()
             since, level = since_of[above]
-            for below in world.nodes[above].leading.slots.taken:
+            for below in world.nodes[above].downlink.slots.taken:
                 at = self._held_since(world, above, below)
                 if at is not None and below not in since_of and below not in world.strange:
                     since_of[below] = max(since, at), level + 1
@@ -67,10 +67,10 @@ class ListedAllTheTime(Checker):
     def _held_since(self, world: World, above: Position, below: Position) -> float | None:
         """By the world's clock; None: not by both ends, in the lives that they know of each other."""
         other, upper = world.nodes.get(below), world.nodes[above]
-        leader = None if other is None else other.following.leader
+        leader = None if other is None else other.uplink.leader
         if other is None or leader is None or leader.position != above or below in world.paused:
             return None
-        listed = upper.leading.slots.taken[below]
+        listed = upper.downlink.slots.taken[below]
         if leader.incarnation != upper.context.incarnation or listed.incarnation != other.context.incarnation:
             return None
         return world.now - min(world.clock(below) - leader.since, world.clock(above) - listed.since)
@@ -89,7 +89,7 @@ class NewcomersBelongByRank(Checker):
         if node is None or not isinstance(event, Received) or not isinstance(event.message, Ask):
             return
         settings = node.context.settings
-        if settings.mapping == "performance" or node.following.leader is not None:
+        if settings.mapping == "performance" or node.uplink.leader is not None:
             return
         asker = event.message.asker or event.source
         if asker is None or asker in node.roster.rows or world.clock(position) - node.roster.changed_at <= PLAN_S:

@@ -44,7 +44,7 @@ def lowest_of(world: World, part: list[Position]) -> Position:
     """By rank."""
     if world.settings.mapping != "performance":
         return part[0]
-    return min(part, key=lambda p: (-world.nodes[p].context.mapping.standings.own, p))
+    return min(part, key=lambda p: (-world.nodes[p].context.mapping.rank_classes.own, p))
 
 
 def all_rank_right(world: World, part: list[Position]) -> Complaint:
@@ -52,8 +52,8 @@ def all_rank_right(world: World, part: list[Position]) -> Complaint:
     wrong = []
     for position in part if world.settings.mapping == "performance" else ():
         node, jobs = world.nodes[position], world.jobs.get(position)
-        standing = node.context.mapping.standings.own
-        if jobs is not None and not limits.is_class_of(standing, jobs) and not node.bettering.budget.held:
+        standing = node.context.mapping.rank_classes.own
+        if jobs is not None and not limits.is_class_of(standing, jobs) and not node.optimizer.budget.held:
             wrong.append((position, jobs, standing))
     return f"(node, jobs of its machine, class by which it stands): {wrong[:8]}" if wrong else None
 
@@ -92,8 +92,8 @@ def right_paths(world: World, part: list[Position]) -> Complaint:
     for position in part:
         if world.leader_of(position) == 0:
             continue
-        leader, path = world.leader_of(position), world.nodes[position].following.path
-        above = (*world.nodes[leader].following.path, leader)
+        leader, path = world.leader_of(position), world.nodes[position].uplink.path
+        above = (*world.nodes[leader].uplink.path, leader)
         if len(above) < limits.PATH and path != above:
             wrong.append((position, path))
     return f"think of another way to the root than the leader: {wrong[:4]}" if wrong else None
@@ -103,10 +103,10 @@ def right_alternates(world: World, part: list[Position]) -> Complaint:
     """L3 as well: the alternates of a node are all that stand above its leader, and living ones only."""
     members, wrong = set(part), []
     for position in part:
-        leader = world.nodes[position].following.leader
+        leader = world.nodes[position].uplink.leader
         if leader is None or leader.position not in members:
             continue
-        alternates, above = leader.guidance.alternates, world.nodes[leader.position].following.path
+        alternates, above = leader.guidance.alternates, world.nodes[leader.position].uplink.path
         full = len(alternates) >= limits.ALTERNATES
         if not members.issuperset(alternates) or not (full or set(alternates).issuperset(above)):
             wrong.append((position, alternates))
@@ -249,7 +249,7 @@ def _demand_rest(world: World, nodes: int, bounds: Bounds) -> None:
     until, calm_s = world.now + bounds.brisk_s, 0.0
     # When a row of its root has changed a walk rests for `patience_s`, which may begin anew once, and goes on.
     while calm_s <= 2 * timing.patience_s:
-        brisk = [p for p, node in world.nodes.items() if node.joining.is_brisk]
+        brisk = [p for p, node in world.nodes.items() if node.joining.is_fast]
         if brisk and world.now > until:
             raise Violation("L5", world.now, f"still walk as those who have just come: {brisk[:8]}")
         world.run(LOOK_EVERY_S)

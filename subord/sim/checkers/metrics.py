@@ -43,7 +43,7 @@ def percentile(times: Sequence[float], share: float) -> float | None:
     return times[min(len(times) - 1, max(0, -int(-share * len(times) // 1) - 1))]
 
 
-class Seer:
+class MoveMetrics:
     """Listens to a world; `strike` and `forgive` are told what is done to it."""
 
     def __init__(self, world: World) -> None:
@@ -57,7 +57,7 @@ class Seer:
 
     def strike(self, leader: Position) -> None:
         """`leader` is about to be struck: its subordinates are orphans from now on."""
-        for position in self._world.nodes[leader].leading.slots.taken:
+        for position in self._world.nodes[leader].downlink.slots.taken:
             if position in self._world.nodes and self._world.leader_of(position) == leader:
                 self._struck.setdefault(position, (leader, self._world.now))
 

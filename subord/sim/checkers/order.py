@@ -35,12 +35,12 @@ class LowerRanksLead(Checker):
         node = world.nodes.get(position)
         if node is None:
             return
-        if position in node.following.path:
-            self.complain(world, f"{position} stands on its own way to the root: {node.following.path}")
+        if position in node.uplink.path:
+            self.complain(world, f"{position} stands on its own way to the root: {node.uplink.path}")
         if node.context.settings.mapping == "performance":
             self._check_standings(world, position, node)
             return
-        leader, taken = node.following.leader, node.leading.slots.taken
+        leader, taken = node.uplink.leader, node.downlink.slots.taken
         if leader is not None and not 0 < leader.position < position:
             self.complain(world, f"{position} follows {leader.position}")
         if taken and min(taken) <= position:
@@ -56,20 +56,20 @@ class LowerRanksLead(Checker):
         for members, since in list(self._circles.items()):
             if world.now - since > self._silence_s:
                 self._demand_open(world, members)
-        state = _standing(node), node.following.leader and node.following.leader.position, *node.leading.slots.taken
+        state = _standing(node), node.uplink.leader and node.uplink.leader.position, *node.downlink.slots.taken
         if state == self._seen.get(position):
             return
         self._seen[position] = state
         self._demand_truth(world, position, node)
-        for below in sorted(node.leading.slots.taken.keys() - world.strange):
+        for below in sorted(node.downlink.slots.taken.keys() - world.strange):
             other = world.nodes.get(below)
             if other is not None and _followed(world, other) == position:
                 self._demand_order(world, position, below)
         above = _followed(world, node)
-        if above and above not in world.strange and position in world.nodes[above].leading.slots.taken:
+        if above and above not in world.strange and position in world.nodes[above].downlink.slots.taken:
             self._demand_order(world, above, position)
         circle = _circle_from(world, position)
-        if circle and all(p in world.nodes[_followed(world, world.nodes[p])].leading.slots.taken for p in circle):
+        if circle and all(p in world.nodes[_followed(world, world.nodes[p])].downlink.slots.taken for p in circle):
             self.complain(world, f"a circle: {circle}")
         elif circle:
             self._circles.setdefault(frozenset(circle), world.now)
@@ -99,7 +99,7 @@ class LowerRanksLead(Checker):
 
 def _followed(world: World, node: Node) -> Position:
     """The living leader in the very life that it is followed in; 0: none."""
-    leader = node.following.leader
+    leader = node.uplink.leader
     there = None if leader is None else world.nodes.get(leader.position)
     return leader.position if leader and there and there.context.incarnation == leader.incarnation else 0
 
@@ -115,4 +115,4 @@ def _circle_from(world: World, position: Position) -> list[Position]:
 
 
 def _standing(node: Node) -> int:
-    return node.context.mapping.standings.own
+    return node.context.mapping.rank_classes.own

@@ -109,9 +109,9 @@ class CountedOnce(Checker):
                 self.complain(world, f"{position} counts {roster.live} nodes, but lists {live}")
 
     def _demand_mutual(self, world: World, position: Position, node: Node) -> None:
-        for listed in node.leading.slots.taken:
+        for listed in node.downlink.slots.taken:
             other = world.nodes.get(listed)
-            leader = None if other is None else other.following.leader
+            leader = None if other is None else other.uplink.leader
             if (leader is not None and leader.position == position) or listed in world.strange:
                 continue
             last = max(self._spoke_at.get((listed, position), -inf), self._woke_at.get(position, -inf))
@@ -133,7 +133,7 @@ class BoundedFanOut(Checker):
         node = world.nodes.get(position)
         if node is None:
             return
-        taken = tuple(node.leading.slots.taken)
+        taken = tuple(node.downlink.slots.taken)
         if taken == self._counted.get(position):
             return
         self._counted[position] = taken
@@ -175,7 +175,7 @@ class LaterLivesOnly(Checker):
 
     def _known(self, node: Node, source: Position, message: Message) -> Incarnation | None:
         """The later life of `source` that the node has dealt with."""
-        leader, listed = node.following.leader, node.leading.slots.taken.get(source)
+        leader, listed = node.uplink.leader, node.downlink.slots.taken.get(source)
         if isinstance(message, Accept | Echo | Guide):
             return leader.incarnation if leader is not None and leader.position == source else None
         if listed is not None:
@@ -299,7 +299,7 @@ class NobodyAsksForEver(Checker):
             self.complain(world, f"{position} asked {whom} {len(times)} times within {world.now - times[0]:.3f} s")
 
 
-class Referees:
+class Checkers:
     """All of them, for one world (see world.Watcher). Each is shown the events that it can judge, and no others.
 
     Members that lie, addresses with two hosts, and nodes with settings of their own are not judged.

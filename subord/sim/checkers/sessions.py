@@ -34,7 +34,7 @@ class OverTakenWords(Checker):
 
     def before(self, world: World, position: Position, event: Event) -> object:
         node = world.nodes[position]
-        self._was_listed = isinstance(event, Received) and event.source in node.leading.slots.taken
+        self._was_listed = isinstance(event, Received) and event.source in node.downlink.slots.taken
         if not isinstance(event, Received) or event.source is None or not self._was_listed:
             return None
         source, message = event.source, event.message
@@ -54,7 +54,7 @@ class OverTakenWords(Checker):
                 before, was_due = token
                 changed = is_changed(before, node, was_due=was_due)
             else:
-                changed = event.source in node.leading.slots.taken and claims_of(node, event.source) != token
+                changed = event.source in node.downlink.slots.taken and claims_of(node, event.source) != token
             if changed:
                 self.complain(world, f"{position} was changed by what was overtaken: {event}")
         said = [each.message for each in actions if isinstance(each, Send) and each.target == event.source]
@@ -96,20 +96,20 @@ class PlacesAreGivenBack(Checker):
         node = world.nodes.get(position)
         if node is None or not isinstance(event, Received) or not isinstance(event.message, Accept):
             return
-        source, leader = event.source, node.following.leader
+        source, leader = event.source, node.uplink.leader
         if max(event.message.guidance.path, default=0) > world.settings.network.size:
             return  # a flipped bit, and counted
         if source in (None, position) or node.phase is Phase.GONE or position in event.message.guidance.path:
             return
         assert source is not None
         if leader is not None and leader.position == source:
-            both = node.leading.slots.taken.keys() & {*leader.guidance.path, source}
+            both = node.downlink.slots.taken.keys() & {*leader.guidance.path, source}
             if both:
                 self.complain(world, f"{position} follows {source}, and lists {sorted(both)} from above itself")
             return
         last = max(self._proposed_at.get((position, source), -1e9), self._woke_at.get(position, -1e9))
         # Where answers take long a question waits longer, and an acceptance of it may come as late.
-        answer_s = min(node.context.slowness.answer_s, limits.SLOW * world.settings.timing.answer_s)
+        answer_s = min(node.context.answer_timeout.answer_s, limits.SLOW * world.settings.timing.answer_s)
         if world.now - last <= PUT_OFF_S_MAX + 2 * max(answer_s, RETRY_S_MAX):
             return
         given_back = (

@@ -136,7 +136,7 @@ class SleeperJudgesNobody(Checker):
         timing, now = world.settings.timing, world.clock(position)
         is_deaf = now - life.heard_at > timing.beat_interval_s
         answered_at = life.answered_at.get(other)
-        if not is_deaf or answered_at is None or not life.node.leading.slots.taken:
+        if not is_deaf or answered_at is None or not life.node.downlink.slots.taken:
             return
         least_s = timing.beat_interval_s + 2 * timing.attempts * timing.answer_s
         if now - answered_at < least_s - ROUNDING_S:

@@ -205,7 +205,7 @@ class Watch:
         if jobs is None:
             return False
         is_new = world.now - world.refitted_at.get(position, -inf) < RANK_POLLS * _poll_s(world.settings)
-        return is_new or not limits.is_class_of(node.context.mapping.standings.own, jobs)
+        return is_new or not limits.is_class_of(node.context.mapping.rank_classes.own, jobs)
 
     def _is_behind(self, position: Position) -> bool:
         """Another life with its address, or a lie, has had a higher boot number."""

@@ -91,7 +91,7 @@ def kinds_of(seed: int) -> tuple[str, ...]:
     return (*USUAL, *sorted(chance.sample(others, chance.randint(1, MORE_MAX)), key=others.index), *apart)
 
 
-class Dealer:
+class KindDraw:
     """Deals steps of some kinds for one cluster."""
 
     def __init__(self, chance: Random, positions: list[Position], cluster: Cluster, kinds: Collection[str]) -> None:

@@ -14,7 +14,7 @@ from subord.core.state.settings import MappingName, NumberingName, TimingName
 from subord.core.state.view import Position
 from subord.sim.draw.aim import ANY, FANOUT_MAX, Aim
 from subord.sim.draw.clusters import shaped, sparse_positions
-from subord.sim.draw.kinds import CLUSTERS, LARGE, USUAL, Dealer, kinds_of
+from subord.sim.draw.kinds import CLUSTERS, LARGE, USUAL, KindDraw, kinds_of
 from subord.sim.draw.measures import measured
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Scenario, folded
@@ -76,7 +76,7 @@ def _drawn(seed: int, aim: Aim) -> Scenario:
     if aim.fanout or aim.guest_slots:
         slots = aim.guest_slots or cluster.guest_slots
         cluster = msgspec.structs.replace(cluster, fanout=aim.fanout or cluster.fanout, guest_slots=slots)
-    steps = Dealer(chance, positions, cluster, kinds).steps()
+    steps = KindDraw(chance, positions, cluster, kinds).steps()
     if cluster.seeds:
         steps.append(definition.Start())  # who is to be met must live in the end
     return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(steps))

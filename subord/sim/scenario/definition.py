@@ -47,7 +47,7 @@ from subord.sim.scenario.lasting import (
     Settle,
     Twin,
 )
-from subord.sim.scenario.selection import NODES_MAX, Cast, ScenarioError, folded, listed
+from subord.sim.scenario.selection import NODES_MAX, ScenarioError, Selection, folded, listed
 from subord.sim.scenario.step_types import LIKE, SELECTOR_MAX, Seconds, Selector, Share, StepBase
 
 # Of other modules, for users of scenarios:
@@ -306,14 +306,14 @@ def positions_of(cluster: Cluster) -> tuple[Position, ...]:
 
 
 @lru_cache(maxsize=2)  # a step asks as often as it happens, and a large cast is dear
-def cast_of(cluster: Cluster) -> Cast:
+def cast_of(cluster: Cluster) -> Selection:
     """The nodes of a cluster, for many questions. Raises ScenarioError."""
     if bool(cluster.nodes) == bool(cluster.positions):
         raise ScenarioError("cluster: give either `nodes` or `positions`")
     if cluster.nodes > NODES_MAX:
         raise ScenarioError(f"cluster.nodes: {cluster.nodes} nodes, a scenario has at most {NODES_MAX}")
     found = range(1, cluster.nodes + 1) if cluster.nodes else listed(cluster.positions)
-    return Cast(found, numbering(cluster.numbering, cluster.fanout))
+    return Selection(found, numbering(cluster.numbering, cluster.fanout))
 
 
 def seeds_of(cluster: Cluster) -> tuple[Position, ...]:
@@ -404,7 +404,7 @@ def check(scenario: Scenario) -> None:
             raise ScenarioError(f"step {number} ({step.__struct_config__.tag}): {reason}") from None
 
 
-def _check_step(step: Step, cast: Cast, started: bool) -> None:
+def _check_step(step: Step, cast: Selection, started: bool) -> None:
     if isinstance(step, Expect | Settle) and not started:
         raise ScenarioError("nobody has been started; `start` comes first")
     for name in ("nodes", "source", "target", "moved"):

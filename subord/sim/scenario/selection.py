@@ -30,7 +30,7 @@ class ScenarioError(Exception):
         super().__init__("".join(each if each.isprintable() else "?" for each in " ".join(text.split())))
 
 
-class Cast:
+class Selection:
     """The positions of a cluster, ascending, and who is meant by a selector."""
 
     def __init__(self, positions: Iterable[Position], rule: Numbering) -> None:

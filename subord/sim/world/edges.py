@@ -45,7 +45,7 @@ class Edges:
 
     def _open(self, position: Position, node: Node, leader: Position) -> None:
         """If it is still the place."""
-        world, at = self._world, node.following.leader
+        world, at = self._world, node.uplink.leader
         if world.nodes.get(position) is not node or at is None or at.position != leader or position in self._leaders:
             return
         if leader in world.nodes and self._reach(position, leader):

@@ -16,7 +16,7 @@ DELAY_S = (0.0001, 0.0003)  # of a quiet local network
 SITE_DELAY_S = 0.01  # more for every site that lies between: they stand in a row
 
 
-class Roadblock(msgspec.Struct, frozen=True):
+class Block(msgspec.Struct, frozen=True):
     """What `sources` send to `targets` is lost."""
 
     sources: frozenset[Position]
@@ -31,7 +31,7 @@ class Weather:
     def __init__(self, chance: Random) -> None:
         self._chance = chance
         self._group_of: dict[Position, int] = {}
-        self._roadblocks: list[Roadblock] = []
+        self._roadblocks: list[Block] = []
         self.cut: set[Position] = set()
         self.site_of: dict[Position, int] = {}  # missing: 0
         self.fair()
@@ -49,7 +49,7 @@ class Weather:
         """Only members of one group reach each other; who is in none is in one more group."""
         self._group_of = {position: number for number, group in enumerate(groups, 1) for position in group}
 
-    def block(self, roadblock: Roadblock) -> None:
+    def block(self, roadblock: Block) -> None:
         """Close a road in one direction."""
         self._roadblocks.append(roadblock)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SAVE_S = 5.0  # as in daemon.py
 
 
-class Disks:
+class Storage:
     """By position; without `are_there` nothing is kept."""
 
     def __init__(self, world: World, *, are_there: bool) -> None:

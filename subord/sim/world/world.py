@@ -47,10 +47,10 @@ from subord.sim.checkers import limits
 from subord.sim.world.edges import KERNEL_S, Edges
 from subord.sim.world.links import Weather
 from subord.sim.world.probes import send_probe
-from subord.sim.world.storage import Disks
+from subord.sim.world.storage import Storage
 from subord.sim.world.transit import Transit
 from subord.wire.codec import WIRE, Fault, Wire
-from subord.wire.versions import Dialects
+from subord.wire.versions import PeerVersions
 
 if TYPE_CHECKING:
     from subord.sim.world.sealed import Seals
@@ -113,8 +113,8 @@ class World:
         self.on_notice: Callable[[Position, Notice], None] = lambda _position, _notice: None
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
-        self.dialects: dict[Position, Dialects] = {}
-        self.disks = Disks(self, are_there=disk)
+        self.dialects: dict[Position, PeerVersions] = {}
+        self.disks = Storage(self, are_there=disk)
         self.edges = Edges(self)
         self.seals: Seals | None = None  # None: nothing is sealed
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -141,7 +141,7 @@ class World:
             self.disks.begin(position, incarnation)
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
         settings, chance = self.own_settings.get(position, self.settings), Random(f"{self._seed}/{position}/{boot}")
-        self.dialects[position] = Dialects(self.wires[position].spoken)
+        self.dialects[position] = PeerVersions(self.wires[position].spoken)
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
         if self.seals is not None:
@@ -426,5 +426,5 @@ class World:
 
     def leader_of(self, position: Position) -> Position:
         """0: nobody."""
-        leader = self.nodes[position].following.leader
+        leader = self.nodes[position].uplink.leader
         return leader.position if leader else 0
