@@ -216,9 +216,9 @@ MUTATIONS = (
     ),
     Mutation(
         "answers-without-end",
-        "The notebook of answers has as many pages as anybody likes.",
-        "core/uplink/answers.py",
-        "if len(self._last) > ASKED_MAX:",
+        "A bounded map grows without end.",
+        "core/tables.py",
+        "if len(self) > self._entries_max:",
         "if False:",
     ),
     Mutation(
@@ -232,8 +232,8 @@ MUTATIONS = (
         "beats-never-rarer",
         "The pause between beats stays the shortest one.",
         "core/uplink/leader.py",
-        "leader.interval_s = min(2 * leader.interval_s, context.timing.beat_interval_s)",
-        "leader.interval_s = context.timing.beat_interval_s_min",
+        "self._plan(context.now + context.jittered(leader.interval.step(context.timing.beat_interval_s)))",
+        "self._plan(context.now + context.jittered(leader.interval.delay_s))",
     ),
     Mutation(
         "asks-for-ever",

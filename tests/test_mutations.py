@@ -67,7 +67,9 @@ def test_a_text_that_is_not_there_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stale = Mutation("stale", "Nothing.", "core/placement/mapping.py", "no such text", "")
-    with pytest.raises(OutOfDateError, match=r"stale is out of date: subord/core/placement/mapping\.py holds .* 0 times"):
+    with pytest.raises(
+        OutOfDateError, match=r"stale is out of date: subord/core/placement/mapping\.py holds .* 0 times"
+    ):
         mutated(stale)
     monkeypatch.setattr(mutations, "MUTATIONS", (stale,))
     assert mutations.main([]) == 2

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 import hmac
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from subord.core.pacing.token_bucket import TokenBucket
+from subord.core.tables import BoundedMap
 from subord.sealing.fair_rate import Shares
 from subord.sealing.header import (
     HEADER_BYTES,
@@ -142,8 +143,8 @@ class Sealer:
         self._lives = 0
         self._life_max = highest(boot >> CHANCE_BITS)
         self._peers: dict[End, _Peer] = {}
-        self._listeners: OrderedDict[End, _Listener] = OrderedDict()
-        self._rings: OrderedDict[tuple[bytes, bytes, int], AESGCM] = OrderedDict()
+        self._listeners: BoundedMap[End, _Listener] = BoundedMap(LISTENERS_MAX)
+        self._rings: BoundedMap[tuple[bytes, bytes, int], AESGCM] = BoundedMap(RINGS_MAX)
         self._challenges = Shares(secret, CHALLENGES_PER_S, CHALLENGES_OF_ONE_PER_S, now)
         self._cuts = TokenBucket(CUTS_PER_S, now)
 
@@ -244,7 +245,7 @@ class Sealer:
         told = self._unseal(data, header, ring, endpoint(*source), target)
         if told is None:
             return Broken.BAD_TAG
-        self._keep((key.id, endpoint(*source), header.boot), ring)  # only now: forgers push out nobody
+        self._rings[key.id, endpoint(*source), header.boot] = ring  # only now: forgers push out nobody
         cut = TICKET_BYTES if header.tells else 0
         return _Letter(header, key, source, told[:cut] or NO_TICKET, told[cut:])
 
@@ -376,10 +377,7 @@ class Sealer:
             listener.said.clear()
 
     def _listener(self, end: End) -> _Listener:
-        listener = self._listeners.setdefault(end, _Listener())
-        self._listeners.move_to_end(end)
-        if len(self._listeners) > LISTENERS_MAX:
-            self._listeners.popitem(last=False)
+        listener = self._listeners[end] = self._listeners.get(end) or _Listener()
         return listener
 
     def _peer(self, end: End) -> _Peer:
@@ -405,14 +403,8 @@ class Sealer:
     def _ring(self, key: Key, end: bytes, boot: int) -> AESGCM:
         name = key.id, end, boot
         ring = self._rings.get(name) or _new_ring(key, end, boot)
-        self._keep(name, ring)
-        return ring
-
-    def _keep(self, name: tuple[bytes, bytes, int], ring: AESGCM) -> None:
         self._rings[name] = ring
-        self._rings.move_to_end(name)
-        if len(self._rings) > RINGS_MAX:
-            self._rings.popitem(last=False)
+        return ring
 
     def has_met(self, end: End) -> bool:
         """Whether its datagrams have shown our ticket, hence the key."""

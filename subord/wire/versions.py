@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 
+from subord.core.tables import BoundedMap
+
 PEERS_MAX = 4096  # who is forgotten is a stranger again, no more
 TELL_S = 10.0
 
@@ -30,7 +32,7 @@ class PeerVersions:
     def __init__(self, spoken: tuple[int, ...]) -> None:
         self._spoken = spoken
         self._lowest, self._best = spoken[0], spoken[-1]
-        self._peers: dict[Hashable, _Peer] = {}
+        self._peers: BoundedMap[Hashable, _Peer] = BoundedMap(PEERS_MAX)
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -62,6 +64,4 @@ class PeerVersions:
         known = self._peers.get(peer)
         if known is None:
             known = self._peers[peer] = _Peer(self._lowest, now)
-            if len(self._peers) > PEERS_MAX:
-                del self._peers[next(iter(self._peers))]  # who was met first
         return known

@@ -625,7 +625,7 @@ def test_rest_costs_a_constant_per_node(size: int, fanout: int) -> None:
     world = SmallWorld.dense(size, fanout)
     world.run(60)
     assert all(
-        node.uplink.leader is None or node.uplink.leader.interval_s == LAN.beat_interval_s
+        node.uplink.leader is None or node.uplink.leader.interval.delay_s == LAN.beat_interval_s
         for node in world.nodes.values()
     )
     world.sent.clear()

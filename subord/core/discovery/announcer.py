@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import inf
 
 from subord.core.messages import Announce
+from subord.core.pacing.backoff import Backoff
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.timers import Timer
@@ -21,7 +22,7 @@ class Announcer:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._rest_s = 0.0
+        self._backoff = Backoff(context.timing.search_interval_s)
         self._is_alone = False
 
     def alone(self) -> None:
@@ -29,7 +30,7 @@ class Announcer:
         if not self._is_alone:
             context, timing = self._context, self._context.timing
             self._is_alone = True
-            self._rest_s = timing.search_interval_s
+            self._backoff = Backoff(timing.search_interval_s)
             wait_s = timing.answer_s * FIRST_S + context.chance.uniform(0, timing.search_interval_s)
             context.timers.plan(Timer.ANNOUNCE, context.now + wait_s)
 
@@ -50,5 +51,5 @@ class Announcer:
         context = self._context
         if not silent:
             context.publish(Announce(context.incarnation, context.terms, context.mapping.rank_classes.own))
-        context.timers.plan(Timer.ANNOUNCE, context.now + context.jittered(self._rest_s))
-        self._rest_s = min(2 * self._rest_s, context.timing.home_interval_s_max)
+        rest_s = self._backoff.step(context.timing.home_interval_s_max)
+        context.timers.plan(Timer.ANNOUNCE, context.now + context.jittered(rest_s))

@@ -8,12 +8,12 @@ for which he takes as much time as for each of them alone, but wakes up once.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from math import inf
 
 from subord.core.discovery.probe_order import all_targets, common_targets, likely_targets, near_targets
+from subord.core.pacing.sliding_window import SlidingWindow
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 
@@ -43,7 +43,7 @@ class Prober:
         self._told_at = -inf  # the same, of those who are known
         self._far_at = -inf  # no rows before
         self._may_rest = True  # once for each row: whoever answers again and again must not hold us up for ever
-        self._probed_at: deque[float] = deque(maxlen=ROWS * ROW)
+        self._probed = SlidingWindow(ROWS * ROW, ROWS * self._row_s)
         self.next_at = inf
 
     def has_asked(self, near: bool = True) -> bool:
@@ -64,7 +64,7 @@ class Prober:
     @property
     def has_arp_pending(self) -> bool:
         """May ARP requests for doors still be under way? Each is repeated twice, a second apart."""
-        return bool(self._probed_at) and self._context.now < self._probed_at[-1] + ARP_S
+        return self._context.now < self._probed.last_at + ARP_S
 
     def slow_down(self) -> None:
         """There is a meeting place that works: no need to look far away in haste."""
@@ -187,7 +187,7 @@ class Prober:
 
     def note_probes(self, targets: int) -> None:
         """So many just now."""
-        self._probed_at.extend([self._context.now] * targets)
+        self._probed.note(self._context.now, targets)
 
     def _probe_slowly(self) -> tuple[Position, ...]:
         context = self._context
@@ -213,7 +213,4 @@ class Prober:
 
     def _free_at(self, targets: int) -> float:
         """When so many may be knocked at: in the time of two rows there are never more doors than in two rows."""
-        times, knock_s = self._probed_at, self._context.timing.knock_s
-        after_last = times[-1] + knock_s if times else -inf
-        excess = len(times) + targets - ROWS * ROW
-        return max(after_last, times[excess - 1] + ROWS * self._row_s) if excess > 0 else after_last
+        return max(self._probed.last_at + self._context.timing.knock_s, self._probed.free_at(targets))

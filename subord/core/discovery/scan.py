@@ -14,6 +14,7 @@ from collections.abc import Callable
 from math import inf
 
 from subord.core.messages import Advice, Ask
+from subord.core.pacing.backoff import Backoff
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.timers import Timer
@@ -32,7 +33,7 @@ class Scan:
         self._found = found
         self._asked: dict[Position, int] = {}  # who has not answered, and the number of our question
         self._living: list[Position] = []
-        self._wait_s = 0.0
+        self._backoff = Backoff(0.0)
         self._until = self._host_until = -inf
 
     def begin(self) -> None:
@@ -40,7 +41,7 @@ class Scan:
         context, timing = self._context, self._context.timing
         others = (p for p in range(1, context.settings.network.size + 1) if p != context.position)
         self._asked = {position: context.next_number() for position in others}
-        self._wait_s = timing.answer_s / 4
+        self._backoff = Backoff(timing.answer_s / 4)
         self._until, self._host_until = context.now + timing.patience_s, context.now + timing.host_patience_s
         if self._asked:
             self._ask()
@@ -71,7 +72,6 @@ class Scan:
         if self._context.now >= self._until:
             self._end()
         else:
-            self._wait_s = min(2 * self._wait_s, REPEAT_S_MAX)
             self._ask()
 
     def stop(self) -> None:
@@ -84,7 +84,8 @@ class Scan:
             context.send(
                 position, Ask(context.incarnation, exchange, context.terms, 0, context.mapping.rank_classes.own)
             )
-        context.timers.plan(Timer.SCAN, min(self._until, context.now + context.jittered(self._wait_s)))
+        wait_s = context.jittered(self._backoff.step(REPEAT_S_MAX))
+        context.timers.plan(Timer.SCAN, min(self._until, context.now + wait_s))
 
     def _end(self) -> None:
         self.stop()

@@ -17,6 +17,7 @@ from subord.core.placement.depth_rule import is_light
 from subord.core.placement.mapping import Mapping, Rank
 from subord.core.placement.quantize import UNKNOWN
 from subord.core.state.view import Incarnation, Place, Position
+from subord.core.tables import BoundedMap
 
 FORMER_MAX = 256  # former subordinates that are remembered; the oldest is dropped
 AGAIN_S = 10.0  # the last proposal itself may be repeated for so long: its first acceptance was lost, or given back
@@ -70,15 +71,13 @@ class Slots:
         self._mapping = mapping
         self._guest_places = guest_places
         self.taken: dict[Position, Subordinate] = {}
-        self.former: dict[Position, tuple[Incarnation, int, float]] = {}  # its last proposal, and when it left
+        self.former: BoundedMap[Position, tuple[Incarnation, int, float]] = BoundedMap(FORMER_MAX)
+        """The last proposal of each former subordinate, and when it left."""
 
     def release(self, position: Position, now: float) -> None:
         """It is no longer our subordinate; only a later proposal makes it one again."""
         each = self.taken.pop(position)
-        self.former.pop(position, None)
         self.former[position] = each.incarnation, each.exchange, now
-        if len(self.former) > FORMER_MAX:
-            del self.former[next(iter(self.former))]
 
     def is_older(self, position: Position, incarnation: Incarnation, exchange: int, now: float) -> bool:
         """Has this node proposed to us later than that, or just that, long before it left?"""

@@ -1,36 +1,22 @@
-"""When do we look again?
+"""A delay that doubles: the one backoff of the core.
 
-Intuition: a snooze button. Every time it is pressed in vain the next nap is twice as long, up to a limit.
+A step returns the delay to wait now and doubles the next one, up to the bound that the caller names, so a bound that
+depends on the state of a node needs no second backoff. Times are seconds.
 """
 
 from __future__ import annotations
 
-from math import inf
-
-from subord.core.state.context import Context
-
 
 class Backoff:
-    """The rest between two looks of one node. `until` is a time of our clock; infinity: we do not rest."""
+    """`delay_s` is the delay of the next step."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self.length_s = 0.0
-        self.until = inf
+    __slots__ = ("delay_s",)
 
-    def begin(self, seconds: float) -> None:
-        self.until = self._context.now + self._context.jittered(seconds)
+    def __init__(self, first_s: float) -> None:
+        self.delay_s = first_s
 
-    def begin_longer(self, seconds_max: float) -> None:
-        """As long as planned; the next one is twice as long."""
-        self.begin(self.length_s)
-        self.length_s = min(2 * self.length_s, seconds_max)
-
-    def shorten(self, seconds: float) -> None:
-        """Begin anew with a short one, unless we are resting as shortly."""
-        if self.until == inf or self.length_s > seconds:
-            self.length_s = seconds
-            self.begin(seconds)
-
-    def end(self) -> None:
-        self.until = inf
+    def step(self, most_s: float) -> float:
+        """The delay to wait now; the next one is twice as long, and at most `most_s`."""
+        delay_s = self.delay_s
+        self.delay_s = min(2 * delay_s, most_s)
+        return delay_s

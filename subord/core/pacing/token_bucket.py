@@ -1,27 +1,23 @@
-"""How many questions do I answer per second?
-
-Intuition: a doctor's waiting room with a ticket machine. Tickets come out at a steady pace, a few are
-in stock for a rush; who gets none is told when to come again.
-"""
+"""How many questions a node answers in a second: a token bucket that holds the tokens of one second."""
 
 from __future__ import annotations
 
 
 class TokenBucket:
-    """A token bucket that holds one second's worth of tickets."""
+    """Fills at `per_s` tokens a second. Times are seconds of the caller's clock."""
 
-    __slots__ = ("_at", "_per_s", "_tickets")
+    __slots__ = ("_at", "_per_s", "_tokens")
 
     def __init__(self, per_s: float, now: float) -> None:
         self._per_s = per_s
-        self._tickets = per_s
+        self._tokens = per_s
         self._at = now
 
     def admit(self, now: float) -> bool:
-        """Take a ticket; False when there is none."""
-        self._tickets = min(self._per_s, self._tickets + (now - self._at) * self._per_s)
+        """Take a token; False when there is none."""
+        self._tokens = min(self._per_s, self._tokens + (now - self._at) * self._per_s)
         self._at = now
-        if self._tickets < 1:
+        if self._tokens < 1:
             return False
-        self._tickets -= 1
+        self._tokens -= 1
         return True

@@ -6,7 +6,7 @@ green the grass elsewhere looks. Losing a leader is no choice, and costs nothing
 
 from __future__ import annotations
 
-from collections import deque
+from subord.core.pacing.sliding_window import SlidingWindow
 
 MOVES_PER_HOUR_MAX = 24
 HOUR_S = 3600.0
@@ -18,16 +18,16 @@ class MoveBudget:
     def __init__(self) -> None:
         self.moves = 0
         self.held = 0  # that were not made
-        self._at: deque[float] = deque(maxlen=MOVES_PER_HOUR_MAX)
+        self._window = SlidingWindow(MOVES_PER_HOUR_MAX, HOUR_S)
 
     def allows(self, now: float) -> bool:
         """May we look for another leader now? If not, that is counted."""
-        if len(self._at) == MOVES_PER_HOUR_MAX and now - self._at[0] < HOUR_S:
+        if now < self._window.free_at():
             self.held += 1
             return False
         return True
 
     def spend(self, now: float) -> None:
         """We have moved."""
-        self._at.append(now)
+        self._window.note(now)
         self.moves += 1

@@ -18,6 +18,7 @@ from subord.core.messages import Advice, Announce, Ask, Meet, Message, Propose, 
 from subord.core.placement.quantize import CLASS_MAX, UNKNOWN
 from subord.core.state.roster import Claim
 from subord.core.state.view import Position
+from subord.core.tables import BoundedMap
 
 HEARD_MAX = 1024
 NOBODY = -1  # below every class: whoever leads by it leads nobody
@@ -31,14 +32,11 @@ class RankClasses:
         self.own = UNKNOWN
         self.sinks_to = CLASS_MAX  # the worse one that we shall stand by; CLASS_MAX: we do not sink
         self.rows: Mapping[Position, tuple[Position, Claim]] = {}  # of our roster
-        self._heard: dict[Position, int] = {}
+        self._heard: BoundedMap[Position, int] = BoundedMap(HEARD_MAX)
 
     def heard(self, position: Position, standing: int) -> None:
         """Somebody said by which class `position` stands."""
-        self._heard.pop(position, None)
         self._heard[position] = standing
-        if len(self._heard) > HEARD_MAX:
-            del self._heard[next(iter(self._heard))]
 
     def told(self, position: Position, standing: int) -> None:
         """Somebody else said so; who does not know it himself says UNKNOWN."""

@@ -13,6 +13,7 @@ import msgspec
 from subord.core.events import Refused
 from subord.core.state.context import Context
 from subord.core.state.view import Refusal
+from subord.core.tables import BoundedMap
 
 REFUSALS_MAX = 64
 
@@ -28,7 +29,7 @@ class Refusals:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._lines: dict[tuple[str, Literal["them", "us"]], _Line] = {}
+        self._lines: BoundedMap[tuple[str, Literal["them", "us"]], _Line] = BoundedMap(REFUSALS_MAX)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -36,12 +37,10 @@ class Refusals:
     def note(self, address: str, by: Literal["them", "us"], reason: str) -> None:
         """Once more; whoever reads our notices hears of it when this address or reason is new."""
         now = self._context.now
-        old = self._lines.pop((address, by), None)
+        old = self._lines.get((address, by))
         new = old is None or old.reason != reason
         times = 1 if old is None or new else old.times + 1
         self._lines[address, by] = _Line(reason, now, times)
-        if len(self._lines) > REFUSALS_MAX:
-            del self._lines[next(iter(self._lines))]
         if new:
             self._context.note(Refused(address, by, reason))
 

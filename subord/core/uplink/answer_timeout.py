@@ -15,6 +15,7 @@ from typing import Final
 from subord.core.events import Dropped, Notice, SlowAnswers
 from subord.core.state.settings import Timing, preset_for
 from subord.core.state.view import Position
+from subord.core.tables import BoundedMap
 
 ANSWERS_MAX: Final = 8  # times answer_s: the longest that a question waits
 MARGIN: Final = 1.5
@@ -29,7 +30,7 @@ class AnswerTimeout:
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
         self.answer_s = timing.answer_s
-        self._asked: dict[int, tuple[Position, float]] = {}
+        self._asked: BoundedMap[int, tuple[Position, float]] = BoundedMap(ASKED_MAX)
         self._in_row = 0
         self._warned_at = -inf
 
@@ -40,8 +41,6 @@ class AnswerTimeout:
         """A question goes out; if it goes out again, its answer is not measured."""
         is_repeated = exchange in self._asked
         self._asked[exchange] = position, inf if is_repeated else now
-        if len(self._asked) > ASKED_MAX:
-            del self._asked[next(iter(self._asked))]
 
     def forget(self) -> None:
         """This process was stopped: answers waited for it, and not the other way round."""

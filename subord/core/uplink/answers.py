@@ -6,6 +6,7 @@ Intuition: a notebook with few pages; the oldest page is torn out for a new one.
 from __future__ import annotations
 
 from subord.core.state.view import Asked, Position
+from subord.core.tables import BoundedMap
 
 ASKED_MAX = 64
 
@@ -14,17 +15,14 @@ class Answers:
     """The last answer of each candidate, at most ASKED_MAX of them."""
 
     def __init__(self) -> None:
-        self._last: dict[Position, tuple[str, float]] = {}
+        self._last: BoundedMap[Position, tuple[str, float]] = BoundedMap(ASKED_MAX)
 
     def __len__(self) -> int:
         return len(self._last)
 
     def mark(self, now: float, position: Position, answer: str) -> None:
         """`answer` is a word or sentence for people."""
-        self._last.pop(position, None)
         self._last[position] = (answer, now)
-        if len(self._last) > ASKED_MAX:
-            del self._last[next(iter(self._last))]
 
     def shown(self, now: float) -> tuple[Asked, ...]:
         """Newest first."""

@@ -9,6 +9,7 @@ from math import inf
 
 from subord.core.state.context import Context
 from subord.core.state.view import Position
+from subord.core.tables import BoundedMap
 
 DEPARTURES_MAX = 64  # remembered; the oldest is dropped
 
@@ -18,14 +19,11 @@ class Departures:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._until: dict[Position, float] = {}
+        self._until: BoundedMap[Position, float] = BoundedMap(DEPARTURES_MAX)
 
     def note(self, position: Position) -> None:
         """It says so."""
-        self._until.pop(position, None)
         self._until[position] = self._context.now + self._context.timing.patience_s
-        if len(self._until) > DEPARTURES_MAX:
-            del self._until[next(iter(self._until))]
 
     def has(self, position: Position) -> bool:
         return self._until.get(position, -inf) > self._context.now

@@ -72,7 +72,7 @@ class Joining(Search):
         self.aim = Aim.NOTHING
         self._requests.clear()
         self._prober.stop()
-        self._backoff.end()
+        self._rest.end()
 
     def settle(self, *, home: bool) -> None:
         """We have a place; a guest looks for a better one now and then."""
@@ -81,9 +81,9 @@ class Joining(Search):
         self.optimizer.settle()
         self._round = Round(self._context)
         self.aim = Aim.NOTHING if home else Aim.BETTER
-        self._backoff.end()
+        self._rest.end()
         if not home:
-            self._backoff.shorten(self.optimizer.first_rest_s)
+            self._rest.shorten(self.optimizer.first_rest_s)
 
     def look_now(self) -> None:
         """What a better place waited for may have happened."""
@@ -150,7 +150,7 @@ class Joining(Search):
             if move is not None:
                 self._move(move)
             elif self.optimizer.is_in_haste(advice):
-                self._backoff.length_s = self._context.timing.search_interval_s
+                self._rest.length_s = self._context.timing.search_interval_s
         self._advance()
 
     def _move(self, move: Move) -> None:

@@ -18,6 +18,7 @@ import msgspec
 from subord.core.downlink import digests
 from subord.core.events import LostCause, RoundTrip
 from subord.core.messages import CHANGES_MAX, Ask, Beat, Echo, Goodbye, Guidance, Why
+from subord.core.pacing.backoff import Backoff
 from subord.core.pacing.coalescer import Coalescer
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
@@ -47,7 +48,7 @@ class Leader(msgspec.Struct, kw_only=True):
     incarnation: Incarnation
     since: float
     heard_at: float
-    interval_s: float
+    interval: Backoff  # between two beats
     coalescer: Coalescer
     guidance: Guidance = NO_GUIDANCE
     beat_at: float = inf
@@ -98,7 +99,7 @@ class Uplink:
             incarnation=incarnation,
             since=old.since if old is not None and same else context.now,
             heard_at=context.now,
-            interval_s=context.timing.beat_interval_s_min,
+            interval=Backoff(context.timing.beat_interval_s_min),
             coalescer=Coalescer(context),
             guidance=guidance,
             calls={},
@@ -198,7 +199,7 @@ class Uplink:
                 context.incarnation,
                 leader.incarnation,
                 number,
-                int(leader.interval_s * 1100) + 1,
+                int(leader.interval.delay_s * 1100) + 1,
                 leader.guidance.version,
                 changes,
                 gone,
@@ -215,7 +216,7 @@ class Uplink:
         first_wait_s = self._first_wait_s(
             leader
         )  # it hears from us as often as we promised also where answers are slow
-        wait_s = min(first_wait_s, leader.interval_s) if first_wait_s > 0 else self._repeated_s
+        wait_s = min(first_wait_s, leader.interval.delay_s) if first_wait_s > 0 else self._repeated_s
         if leader.cut_at < inf:
             wait_s = min(wait_s, context.timing.restart_grace_s / GRACE_BEATS)
         self._plan(context.now + wait_s)
@@ -245,8 +246,7 @@ class Uplink:
         leader.stranger_since = inf
         leader.heard_at = context.now
         leader.cut_at = inf
-        self._plan(context.now + context.jittered(leader.interval_s))
-        leader.interval_s = min(2 * leader.interval_s, context.timing.beat_interval_s)
+        self._plan(context.now + context.jittered(leader.interval.step(context.timing.beat_interval_s)))
         self.report_soon()
         if echo.guidance is None:
             return False
@@ -308,7 +308,7 @@ class Uplink:
             leader.calls.clear()
             leader.suspected, leader.in_doubt = False, True
             leader.cut_at = inf
-            leader.interval_s = self._context.timing.beat_interval_s_min
+            leader.interval = Backoff(self._context.timing.beat_interval_s_min)
             self._plan(self._context.now + self._context.timing.report_s)
 
     def _plan(self, at: float) -> None:

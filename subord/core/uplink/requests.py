@@ -6,13 +6,13 @@ Intuition: letters sent, with a note of when to write again.
 from __future__ import annotations
 
 import enum
-from collections import deque
 from collections.abc import Iterator
 from math import inf
 
 import msgspec
 
 from subord.core.messages import Ask, Propose, Wish
+from subord.core.pacing.sliding_window import SlidingWindow
 from subord.core.placement.quantize import UNKNOWN
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
@@ -64,7 +64,7 @@ class Requests:
         self._context = context
         self._roster = roster
         self._open: dict[int, Request] = {}
-        self._proposed_at: deque[float] = deque(maxlen=PROPOSALS_MAX)
+        self._proposals = SlidingWindow(PROPOSALS_MAX, 1.0)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -86,15 +86,14 @@ class Requests:
         return self._context.now >= self._free_at(has_arp_pending)
 
     def _free_at(self, has_arp_pending: bool) -> float:
-        limit = ARP_PROPOSALS_MAX if has_arp_pending else PROPOSALS_MAX
-        return self._proposed_at[-limit] + 1.0 if len(self._proposed_at) >= limit else -inf
+        return self._proposals.free_at(events_max=ARP_PROPOSALS_MAX if has_arp_pending else PROPOSALS_MAX)
 
     def propose(
         self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False, standing: int | None = None
     ) -> None:
         """`standing`: the class by which we want to stand there; without, as we stand."""
         wait_s = self._context.answer_timeout.answer_s / (4 if patient else 2)
-        self._proposed_at.append(self._context.now)
+        self._proposals.note(self._context.now)
         own = self._context.mapping.rank_classes.own
         request = self._open_one(position, wish, wait_s, tries, patient)
         request.standing = own if standing is None else standing

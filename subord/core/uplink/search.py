@@ -18,7 +18,6 @@ from subord.core.discovery.peer_cache import PeerCache
 from subord.core.discovery.prober import Prober
 from subord.core.discovery.root_referral import RootReferral
 from subord.core.messages import Accept, Advice, Back, Goodbye, Guidance, No, Refuse, Why, Wish
-from subord.core.pacing.backoff import Backoff
 from subord.core.placement.optimizer import Optimizer
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
@@ -29,6 +28,7 @@ from subord.core.uplink.deadlines import HOME_RETRY_S_MAX, Deadlines
 from subord.core.uplink.departures import Departures
 from subord.core.uplink.leader import Uplink
 from subord.core.uplink.requests import REQUESTS_MAX, Aim, Request, Requests
+from subord.core.uplink.rest import Rest
 from subord.core.uplink.return_home import ReturnHome
 from subord.core.uplink.rounds import Round
 
@@ -74,13 +74,13 @@ class Search(ABC):
         self.delegation = Delegation(context, roster, self._requests, self._prober)
         self._round = Round(context)
         self._rounds = 0  # repeated because all who answered were full
-        self._backoff = Backoff(context)
+        self._rest = Rest(context)
         self._departures = Departures(context)
 
     def look_soon(self, aim: Aim) -> None:
         """Something changed: who looks for this, and rests, looks soon."""
         if self.aim is aim:
-            self._backoff.shorten(self._context.timing.search_interval_s)
+            self._rest.shorten(self._context.timing.search_interval_s)
 
     @property
     def is_fast(self) -> bool:
@@ -102,15 +102,15 @@ class Search(ABC):
 
     def _begin_round(self, known: Iterable[Position]) -> None:
         self._round = Round(self._context, known)
-        self._backoff.end()
+        self._rest.end()
         if self.aim is not Aim.LOWER:
-            self._backoff.length_s = self._context.timing.search_interval_s
+            self._rest.length_s = self._context.timing.search_interval_s
 
     def _advance(self) -> None:
         """Propose to the next who may have room, or see whether the search has ended."""
         if self.aim in (Aim.NOTHING, Aim.BETTER):
-            if not self._requests and self.aim is Aim.BETTER and self._backoff.until == inf:
-                self._backoff.begin_longer(self.optimizer.rest_s_max)
+            if not self._requests and self.aim is Aim.BETTER and self._rest.until == inf:
+                self._rest.begin_longer(self.optimizer.rest_s_max)
             return
         awaited = self._awaited()
         if not self._may_propose or any(self._context.now < request.hedge_at for request in awaited):
@@ -169,33 +169,33 @@ class Search(ABC):
 
     def _end_round(self) -> None:
         if self.aim is Aim.LOWER and self._knows_a_node:
-            self._backoff.shorten(self._context.timing.search_interval_s)
-        if self.aim is Aim.LOWER or self._backoff.until < inf:
+            self._rest.shorten(self._context.timing.search_interval_s)
+        if self.aim is Aim.LOWER or self._rest.until < inf:
             return  # the next one will come
         if self._knows_a_node and self._rounds < ROUNDS_MAX:
             self._rounds += 1  # lower ranks live, but are full just now: we are no root
-            self._backoff.begin(min(self._rounds, 3) * self._backoff.length_s / 2)
+            self._rest.begin(min(self._rounds, 3) * self._rest.length_s / 2)
         else:
             self._end_alone()
 
     def _end_alone(self) -> None:
         self.aim = Aim.LOWER
-        self._backoff.begin(self._backoff.length_s)
+        self._rest.begin(self._rest.length_s)
         self._ends.alone()
 
     def _look_again(self) -> None:
         """A rest is over."""
         context = self._context
-        self._backoff.end()
+        self._rest.end()
         if self._is_waiting() or any(request.wish is not None for request in self._requests):
-            self._backoff.begin(context.timing.answer_s)  # perhaps the answer is just coming
+            self._rest.begin(context.timing.answer_s)  # perhaps the answer is just coming
         elif self.aim is Aim.LOWER:
             self._begin_round(())
             self._prober.look_again((*self.seeds, *self.peers, *self.peers.others), self._roster.is_live)
             if self.lowest_seen.knows_lower:
                 # Who was heard below us may have no place as yet: soon it will.
-                self._backoff.length_s = context.timing.search_interval_s / 2
-            self._backoff.begin_longer(context.timing.search_interval_s_max)
+                self._rest.length_s = context.timing.search_interval_s / 2
+            self._rest.begin_longer(context.timing.search_interval_s_max)
         elif self.aim in (Aim.FIRST, Aim.NEXT):
             # Who has just started like us takes nobody in until it has a place: it is only asked.
             self._begin_round(self.peers if self.aim is Aim.NEXT else ())
@@ -232,7 +232,7 @@ class Search(ABC):
         for request in self._requests.overdue():
             if self._requests.is_open(request):
                 self._repeat_or_fail(request, "no answer")
-        if self._backoff.until <= now:
+        if self._rest.until <= now:
             self._look_again()
         if self._prober.next_at <= now:
             self._probe()
@@ -354,7 +354,7 @@ class Search(ABC):
         if self.aim not in (Aim.BETTER, Aim.LOWER) or self._context.now >= until:
             return True
         self.answers.mark(self._context.now, home, "held: lost too often lately")
-        self._backoff.until = min(self._backoff.until, until)
+        self._rest.until = min(self._rest.until, until)
         return False
 
     def _follow_advice(self, source: Position, advice: Advice) -> None:
@@ -399,7 +399,7 @@ class Search(ABC):
         is_search = self.aim in (Aim.FIRST, Aim.NEXT)
         patience_ends_at = self._deadlines.next_at if is_search else inf
         questions_at = self._requests.next_at(has_arp_pending=self._prober.has_arp_pending)
-        at = min(self._backoff.until, questions_at, self._prober.next_at, patience_ends_at)
+        at = min(self._rest.until, questions_at, self._prober.next_at, patience_ends_at)
         if at == inf and is_search:
             at = self._context.now + self._context.timing.answer_s  # the last address asked has answered by then
         self._context.timers.plan(Timer.SEARCH, at)

@@ -16,6 +16,8 @@ from typing import Final
 
 import msgspec
 
+from subord.core.tables import BoundedMap
+
 LINES_MAX: Final = 64
 """In each room."""
 ROOMS_MAX: Final = 64
@@ -43,7 +45,7 @@ class RecentProblems:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._rooms: dict[_Room, dict[_Line, tuple[float, int]]] = {}
+        self._rooms: BoundedMap[_Room, dict[_Line, tuple[float, int]]] = BoundedMap(ROOMS_MAX)
 
     def __len__(self) -> int:
         return sum(map(len, self._rooms.values()))
@@ -51,13 +53,13 @@ class RecentProblems:
     def note(self, kind: str, text: str, address: str = "") -> None:
         """Once more, or for the first time lately."""
         name, line, now = (kind, text if kind in BY_STRANGERS else ""), (kind, text, address), self._clock()
-        room = self._rooms.setdefault(name, {})
+        if name not in self._rooms:
+            self._rooms[name] = {}
+        room = self._rooms[name]
         at, times = room.pop(line, (now, 0))
         if len(room) >= LINES_MAX:
             del room[_least(room, now)]
         room[line] = now, times + 1 if now - at <= LATELY_S else 1
-        if len(self._rooms) > ROOMS_MAX:
-            del self._rooms[next(iter(self._rooms))]
 
     def shown(self) -> Iterator[Trouble]:
         """Of the last ten minutes, the latest first."""

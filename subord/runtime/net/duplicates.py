@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from subord.core.tables import BoundedMap
+
 STALE_MIN: Final = 3
 STALE_S_MIN: Final = 5.0
 """An older life is heard so often and for so long before it counts as another daemon."""
@@ -31,7 +33,7 @@ class Duplicates:
     """One per node."""
 
     def __init__(self) -> None:
-        self._cases: dict[str, _Case] = {}
+        self._cases: BoundedMap[str, _Case] = BoundedMap(ADDRESSES_MAX)
 
     def __len__(self) -> int:
         return len(self._cases)
@@ -41,12 +43,10 @@ class Duplicates:
 
         `lives` are their numbers, in milliseconds since 1970 by the clock of each when it began.
         """
-        case = self._cases.pop(address, None)
+        case = self._cases.get(address)
         if case is None or now - case.last_at > APART_S_MAX:
             case = _Case(now, now)
         self._cases[address] = case
-        if len(self._cases) > ADDRESSES_MAX:
-            del self._cases[next(iter(self._cases))]
         case.last_at, case.times = now, case.times + 1
         is_new = not case.text and case.times >= STALE_MIN and now - case.first_at >= STALE_S_MIN
         if is_new:

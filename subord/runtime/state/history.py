@@ -16,6 +16,7 @@ from typing import Final, Literal
 import msgspec
 
 from subord.core.state.view import Incarnation, Place, Position, RosterRow, RosterView, Standing
+from subord.core.tables import BoundedMap
 
 SETTLE_S: Final = 5.0
 """Who vanishes with its branch is somewhere else again by then, as a rule: healing takes about a second."""
@@ -71,11 +72,9 @@ class History:
         self.happenings: deque[Happening] = deque(maxlen=HAPPENINGS_MAX)
         self.number = 0
         """Of the last happening."""
-        self.forgotten = 0
-        """Missed ones that were forgotten early, because there were too many."""
         self._present: dict[Position, _Present] = {}
-        self._missed: dict[Position, Missed] = {}
-        self._lost_above: dict[Position, float] = {}
+        self._missed: BoundedMap[Position, Missed] = BoundedMap(MISSED_MAX)
+        self._lost_above: BoundedMap[Position, float] = BoundedMap(LOST_ABOVE_MAX)
         self._parted_above: dict[Position, float] = {}
         self._parting: Position | None = None  # of those the one whose goodbye is not told yet
 
@@ -93,6 +92,11 @@ class History:
         found = (self._missed[position] for position in sorted(self._missed))
         return [each for each in found if now - each.at < REMEMBER_S]
 
+    @property
+    def forgotten(self) -> int:
+        """How many missing nodes were forgotten early, because there were too many."""
+        return self._missed.dropped
+
     def on_their_way(self) -> list[Missed]:
         """Whose leader vanished, and who will be somewhere else in a moment, or missing; by position."""
         return [
@@ -103,8 +107,6 @@ class History:
 
     def lost_above(self, position: Position, now: float) -> None:
         """Our leader vanished. If we become root, nobody above can tell of it but we."""
-        if len(self._lost_above) >= LOST_ABOVE_MAX:
-            del self._lost_above[next(iter(self._lost_above))]
         self._lost_above[position] = now
 
     def parted_above(self, position: Position, now: float) -> None:
@@ -137,7 +139,8 @@ class History:
             self._miss_lost_above(now, wall)
             self._tell_parted_above(now, wall)
         else:  # it is for the root that we have found to tell of those
-            self._lost_above = {p: at for p, at in self._lost_above.items() if now - at < SETTLE_S}
+            for lost in [p for p, at in self._lost_above.items() if now - at >= SETTLE_S]:
+                del self._lost_above[lost]
         self._forget(now)
 
     # -- one row ----------------------------------------------------------------------------------------------
@@ -218,9 +221,6 @@ class History:
             self._happen("left", wall - (now - self._parted_above[position]), position)
 
     def _remember(self, missed: Missed) -> None:
-        if len(self._missed) >= MISSED_MAX:
-            del self._missed[next(iter(self._missed))]  # the first that came in
-            self.forgotten += 1
         self._missed[missed.position] = missed
 
     def _forget(self, now: float) -> None:
