@@ -141,7 +141,7 @@ def test_commands_print_what_is_shown(
 
 
 def test_there_are_commands_to_try() -> None:
-    assert len(list(consoles())) >= 3
+    assert list(consoles())
 
 
 def tomls(*, scenarios: bool) -> list[str]:
