@@ -167,7 +167,7 @@ def test_every_event_has_its_line() -> None:
     sources = text_of("subord/daemon.py") + text_of("subord/runtime/telling.py")
     written = set(re.findall(r'(?:events\.write\(|\._say\(\s*logging\.\w+,)\s*"(\w+)"', sources))
     assert len(written) >= 8
-    table = text_of("docs/operating.md").partition("### The event log")[2].partition("###")[0]
+    table = text_of("docs/operating.md").partition("## Read the event log")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
 
 
