@@ -257,7 +257,8 @@ def headline() -> str:
     )
     sealed = one(records.read("sealing"), way="sealed")
     costs = f"{_median(sealed, 'rest_packets_per_s'):.1f} and {_median(sealed, 'rest_bytes_per_s'):,.0f}"
-    return table + f"\nWithout a key; with a key, a node of subord sends {costs} ({sealed[0]['nodes']} nodes).\n"
+    nodes = sealed[0]["nodes"]
+    return table + f"\nMeasured without a key; with one, a node of subord sends {costs} ({nodes} nodes).\n"
 
 
 def _race() -> tuple[int, dict[str, list[Run]]]:
