@@ -29,8 +29,8 @@ def _played(scenario: str) -> dict[str, Any]:
 def restarted() -> str:
     """Daemons that were back at once."""
     run = _played("restart_fast")
-    back = f"all {run['orphans']} subordinates were back after {run['attached_p99_s']:.2f} s at most"
-    return f"with {run['nodes']} daemons {back}, and {run['moves']} moved"
+    back = f"all {run['orphans']} subordinates were attached again after {run['attached_p99_s']:.2f} s at most"
+    return f"with {run['nodes']} daemons, {back}, and {run['moves']} moved"
 
 
 def partition() -> str:
@@ -42,7 +42,7 @@ def partition() -> str:
 def successors() -> str:
     """The root and the three next in line."""
     run = _played("root_and_successors_die")
-    return f"the {run['nodes']} daemons were one tree again after {run['whole_s_max']:.1f} s at most"
+    return f"{run['nodes']} daemons were one tree again after {run['whole_s_max']:.1f} s at most"
 
 
 def start() -> str:
@@ -59,14 +59,14 @@ def soak() -> str:
     run = records.read("soak")
     first, last = run["samples"][0], run["samples"][-1]
     grown = f"from {first['resident_mib_median']:.1f} to {last['resident_mib_median']:.1f} MiB"
-    return f"in {run['minutes']} minutes of it, with {run['nodes']} daemons, the median went {grown}"
+    return f"in {run['minutes']} minutes with {run['nodes']} daemons, the median went {grown}"
 
 
 def fuzz() -> str:
-    """A million malformed datagrams."""
+    """A million damaged datagrams, a tenth of them well-formed after all."""
     run = records.read("fuzz")
     memory = f"memory went from {run['memory_mib_before']} to {run['memory_mib_after']} MiB"
-    return f"{run['count']:,} malformed datagrams raised {run['exceptions']} exceptions, and {memory}"
+    return f"{run['count']:,} damaged datagrams raised {run['exceptions']} exceptions, and {memory}"
 
 
 def trembling() -> str:

@@ -17,12 +17,12 @@ from subord.api.http.page import FILES
 
 FOLDER = Path(subord.__file__).with_name("page")
 COLUMNS: tuple[tuple[str, str, float, int], ...] = (
-    ("the tree as it is sent, KiB", "tree_bytes", 1 / 1024, 0),
-    ("from an empty tab to the tree, s", "first_tree_s", 1, 2),
+    ("transferred tree, KiB", "tree_bytes", 1 / 1024, 0),
+    ("tree visible in a new tab, s", "first_tree_s", 1, 2),
     ("from a death to its mark, s", "change_seen_s", 1, 2),
-    ("work of the browser for it, ms", "change_drawn_s", 1000, 0),
-    ("memory of the page's program, MiB", "heap_mib", 1, 1),
-    ("elements of the page", "elements", 1, 0),
+    ("drawing a change, ms", "change_drawn_s", 1000, 0),
+    ("memory of the script, MiB", "heap_mib", 1, 1),
+    ("page elements", "elements", 1, 0),
 )
 
 
@@ -35,7 +35,7 @@ def figures() -> str:
     ]
     browsers = ", ".join(sorted({f"Chromium {run['browser']}" for run in runs}))
     about = records.about(runs, "nodes").rstrip("\n")
-    return f"\n{markdown(['nodes', *(name for name, *_ in COLUMNS)], rows)}\n{about}\n{browsers}, without a window.\n"
+    return f"\n{markdown(['nodes', *(name for name, *_ in COLUMNS)], rows)}\n{about}\n{browsers}, headless.\n"
 
 
 def _cell(runs: list[Run], key: str, scale: float, digits: int) -> str:

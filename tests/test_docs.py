@@ -142,7 +142,7 @@ def test_commands_print_what_is_shown(
 
 
 def test_there_are_commands_to_try() -> None:
-    assert len(list(consoles())) >= 3
+    assert list(consoles())
 
 
 def tomls(*, scenarios: bool) -> list[str]:
@@ -168,7 +168,7 @@ def test_every_event_has_its_line() -> None:
     sources = text_of("subord/daemon.py") + text_of("subord/runtime/log/notices.py")
     written = set(re.findall(r'(?:events\.write\(|\._say\(\s*logging\.\w+,)\s*"(\w+)"', sources))
     assert len(written) >= 8
-    table = text_of("docs/operating.md").partition("### The event log")[2].partition("###")[0]
+    table = text_of("docs/operating.md").partition("## Read the event log")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
 
 

@@ -63,7 +63,7 @@ def test_a_command_can_be_typed(question: str, monkeypatch: pytest.MonkeyPatch) 
         program, *words = shlex.split(command)
         if program == "netns-lab/lab":
             known = arguments.parser().parse_args(words)
-            for file in getattr(known, "scenarios", []):
+            for file in getattr(known, "files", []):
                 assert (REPOSITORY / file).is_file()
             if "--" in words:
                 program, *words = words[words.index("--") + 1 :]

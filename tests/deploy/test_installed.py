@@ -104,7 +104,12 @@ def test_a_first_installation_starts_nothing(machine: Machine) -> None:
 
 def typed_on_each_node() -> str:
     """The commands of docs/install.md for the package, one after the other."""
-    part = (REPOSITORY / "docs/install.md").read_text().partition("## Debian package")[2].partition("### Upgrade")[0]
+    part = (
+        (REPOSITORY / "docs/install.md")
+        .read_text()
+        .partition("## Install the Debian package")[2]
+        .partition("### Upgrade")[0]
+    )
     build, *blocks = re.findall(r"^```sh\n(.*?)^```$", part, re.DOTALL | re.MULTILINE)
     assert build == "./dev deb\n"
     assert len(blocks) == 3

@@ -77,4 +77,4 @@ def test_the_container_gives_the_daemon_no_more_than_it_needs() -> None:
     lines = CONTAINER.splitlines()
     assert lines.index("USER subord") < next(i for i, line in enumerate(lines) if line.startswith("ENTRYPOINT"))
     number = re.findall(r"--uid (\d+) --gid \1 ", CONTAINER)
-    assert number == re.findall(r"runs as user (\d+), who must own", (REPOSITORY / "docs/install.md").read_text())
+    assert number == re.findall(r"runs as user (\d+), which must own", (REPOSITORY / "docs/install.md").read_text())

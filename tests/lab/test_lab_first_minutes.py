@@ -14,7 +14,7 @@ import pytest
 from .lab_helpers import REPOSITORY, wait_until
 
 PAGE = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("\n## Five minutes to a running lab\n")[2].partition("\n## ")[0]
+SECTION = PAGE.partition("\n## Try it in the lab\n")[2].partition("\n## ")[0]
 TYPED = [block for block in re.findall(r"^```sh\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE) if "lab " in block]
 SHOWN = re.findall(r"^```text\n\$ (.*?)\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
 
