@@ -107,7 +107,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     interface: str = ""
     """The network interface whose address inside the network this node uses, such as `"eth0"`. Required if several
-    interfaces have one. Empty: any."""
+    interfaces have such an address. Empty: any."""
     address: str = ""
     """The address of this machine, inside the network, that this node uses. Required if one interface has several
     such addresses. Empty: the only one."""

@@ -101,7 +101,7 @@ def _key(table: str, field: msgspec.structs.FieldInfo, text: str) -> str:
     name = f"{table}.{field.name}"
     effect = "on SIGHUP" if name in RELOADABLE else "at a restart"
     if name in CONTENTS:
-        effect = f"a new path at a restart, new contents {CONTENTS[name]}"
+        effect = f"at a restart, new contents of the file {CONTENTS[name]}"
     facts = f"{words[0].upper()}{words[1:]}; {_default(field)}; effective {effect}."
     return f"\n### `{field.name}`\n\n{facts}\n\n{text}\n"
 

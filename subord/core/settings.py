@@ -26,14 +26,14 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     beat_interval_s_min: float = 1.0
     """Between the first beats after a change of place; doubles up to `beat_interval_s`."""
     answer_s: float = 0.4
-    """Until an unanswered beat, proposal or question is repeated; longer while answers are slow."""
+    """Wait before an unanswered beat, proposal or question is repeated; longer while answers are slow."""
     attempts: int = 5
     """Repetitions of an unanswered beat before the other end is given up; subordinates repeat twice as fast."""
     restart_grace_s: float = 0.4
     """How long a leader whose process is known to be gone may take to restart before it is given up."""
     own_sleep_s: float = 0.5
-    """If an own timer fires later than this, the node itself slept, and does not count that time as silence of
-    others."""
+    """If a timer of the node fires later than this, the node itself slept, and does not count that time as silence
+    of others."""
     patience_s: float = 2.0
     """At first start: how long a node looks for a leader before it becomes root; a guest place will do after twice
     `answer_s`."""
@@ -43,19 +43,19 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     report_s: float = 0.06
     """How long a change of the subtree waits for others before it is reported upwards."""
     knock_s: float = 0.0875
-    """For each probe of an address that may be unused: at most 36 ARP requests in any second (wan: 12)."""
+    """Between two probes of addresses that may be unused: at most 36 ARP requests in any second (wan: 12)."""
     walk_fast_max: int = 512
     """Addresses that a node without contacts probes at that pace; then it slows down."""
     walk_interval_s: float = 1.0
     """Between two such probes from then on."""
     search_interval_s: float = 1.0
-    """Before a root, or a guest away from home, looks for a better place; doubles."""
+    """Between two looks of a root, or of a guest away from home, for a better place; doubles."""
     search_interval_s_max: float = 8.0
     """Upper bound of that interval for a root: the parts of a healed partition find each other within it."""
     home_interval_s_max: float = 30.0
     """Upper bound of that interval for a guest."""
     return_hold_s: float = 2.0
-    """Before a node returns to a home that it lost twice in a row; doubles with every further loss."""
+    """Wait before a node returns to a home that it lost twice in a row; doubles with every further loss."""
     return_hold_s_max: float = 60.0
     """Upper bound of that hold; each such time without a loss cancels one loss."""
     admissions_per_s: float = 500.0
