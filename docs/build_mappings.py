@@ -15,32 +15,32 @@ from records import Run, groups, kept, spread, values
 MOMENTS_S = (1, 2, 5, 10, 20, 30, 60, 120)
 DISTANCE = (
     ("edges between sites", "wide_edges", 0),
-    ("as few as can be, s after the last start", "wide_least_s", 1),
-    ("the last node moved, s after the last start", "last_move_s", 1),
-    ("CPU of a node until nobody had moved for 36 s, ms", "settled_cpu_ms", 0),
+    ("least number reached, s after the last start", "wide_least_s", 1),
+    ("last move, s after the last start", "last_move_s", 1),
+    ("CPU time of a node until 36 s after the last move, ms", "settled_cpu_ms", 0),
     ("frames of a node until then", "settled_frames_per_node", 0),
     ("depth", "depth", 0),
-    ("frames/s between sites, in the first minute in which nobody moved", "early_wide_frames_per_s", 1),
+    ("frames/s between sites, first minute without a move", "early_wide_frames_per_s", 1),
     ("frames/s between sites, at rest", "wide_frames_per_s", 1),
     ("bytes/s between sites, at rest", "wide_bytes_per_s", 0),
     ("frames/s in all, at rest", "all_frames_per_s", 1),
     ("bytes/s in all, at rest", "all_bytes_per_s", 0),
     ("CPU of a node at rest, % of a core", "rest_cpu_percent", 3),
     ("a site is cut off: both parts are whole, s", "cut_whole_s", 1),
-    ("edges between the sites that are left", "cut_wide_edges", 0),
-    ("mended: one root that knows all, s", "mend_one_root_s", 1),
-    ("edges between sites as few as can be again, s", "mend_wide_least_s", 1),
-    ("edges between sites", "mend_wide_edges", 0),
+    ("edges between the remaining sites", "cut_wide_edges", 0),
+    ("restored: one root lists all, s", "mend_one_root_s", 1),
+    ("restored: least number of edges, s", "mend_wide_least_s", 1),
+    ("restored: edges between sites", "mend_wide_edges", 0),
 )
 ORDER = (
-    ("nobody moves any more, s", "last_move_s", 1),
+    ("last move, s", "last_move_s", 1),
     ("depth", "depth", 0),
     ("Spearman", "spearman", 3),
     ("best possible", "spearman_best", 3),
     ("by class", "spearman_class", 3),
     ("best possible by class", "spearman_class_best", 3),
-    ("above somebody two classes faster", "above_faster", 0),
-    ("do not stand by what they measure", "standing_differs", 0),
+    ("nodes above one two classes faster", "above_faster", 0),
+    ("standing differs from class", "standing_differs", 0),
 )
 WAYS = {"slow": "8 times slower", "fast": "8 times faster"}
 
@@ -100,7 +100,7 @@ def changes() -> str:
     for (fanout, way), some in groups(_changes(), "fanout", "way").items():
         for change in some:
             seconds = "-" if change["reached_s"] is None else f"{change['reached_s']:.1f}"
-            who = f"leader of {change['was_leader_of']}" if change["was_leader_of"] else "leads nobody"
+            who = f"leader of {change['was_leader_of']}" if change["was_leader_of"] else "no subordinates"
             levels = f"{change['level_before']} → {change['level_after']}"
             rows.append(
                 [
@@ -108,8 +108,8 @@ def changes() -> str:
                     *(str(change[key]) for key in ("own_moves", "led_moved", "others_moved")),
                 ]
             )
-    header = ["fan-out", "becomes", "it was", "level", "in order it would be", "there after, s"]
-    return markdown([*header, "its moves", "that it led moved", "others moved"], rows)
+    header = ["fan-out", "becomes", "before", "level", "level in perfect order", "reached after, s"]
+    return markdown([*header, "its moves", "subordinates moved", "others moved"], rows)
 
 
 def _changes() -> list[Run]:
@@ -125,7 +125,7 @@ def trembling() -> str:
         sound, (_, of) = [run for run in some if is_sound(run)], kept(some, is_calm)
         cells = (spread(values(sound, key), 0) for key in ("trembled_s", "places"))
         rows.append([f"`{mapping}`", str(fanout), of, *cells])
-    return markdown(["mapping", "fan-out", "runs in which nobody moved", "trembled, s", "changes of place"], rows)
+    return markdown(["mapping", "fan-out", "runs without a move", "duration, s", "changes of place"], rows)
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -85,7 +85,7 @@ def claim_disk() -> str:
     nodes = min(run["nodes"] for run in runs)
     cold, again = (kept(one(runs, nodes=nodes, mode=mode), is_built)[0] for mode in ("cold", "warm"))
     faster = statistics.median(ratios(cold, again, TIME))
-    said = f"{nodes} nodes at random addresses stand {faster:.0f} times faster than by searching"
+    said = f"{nodes} nodes at random addresses form the tree {faster:.0f} times faster"
     return f"{'yes' if faster > 1 else 'no'}: {said}"
 
 

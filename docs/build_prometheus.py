@@ -19,18 +19,18 @@ from records import Run, spread, values
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 RULES = DEPLOY / "prometheus" / "subord.rules.yml"
 STEPS = (
-    ("all are targets, after Prometheus is ready, s", "found_s", 1),
-    ("all are scraped, s", "scraped_s", 1),
-    ("an interior node is killed: Prometheus sees that, s", "down_s", 1),
+    ("all nodes are targets, after Prometheus is ready, s", "found_s", 1),
+    ("all nodes are scraped, s", "scraped_s", 1),
+    ("Prometheus sees the death of an interior node, s", "down_s", 1),
     ("`SubordNodeDown` fires, s", "alert_s", 1),
-    ("the node is started again: the alert is over, s", "clear_s", 1),
-    ("a scrape takes on average, ms", "scrape_ms_mean", 1),
-    ("the longest of the last scrapes, ms", "scrape_ms_max", 1),
-    ("a page of metrics: bytes", "metrics_bytes", 0),
+    ("the alert ends after the node starts again, s", "clear_s", 1),
+    ("mean duration of a scrape, ms", "scrape_ms_mean", 1),
+    ("longest of the last scrapes, ms", "scrape_ms_max", 1),
+    ("bytes of `/metrics`", "metrics_bytes", 0),
     ("samples", "samples_per_scrape", 0),
-    ("processor of the daemon for the first scrape, ms", "metrics_first_cpu_ms", 1),
-    ("for one of the next 1,000, at once one after the other, ms", "metrics_cpu_ms", 2),
-    ("for one every 15 s (all nodes, less what they use without), ms", "scrape_cpu_ms", 2),
+    ("CPU time of the daemon for the first scrape, ms", "metrics_first_cpu_ms", 1),
+    ("for each of the next 1,000 without pauses, ms", "metrics_cpu_ms", 2),
+    ("for one every 15 s (all nodes, less their use without scrapes), ms", "scrape_cpu_ms", 2),
 )
 
 
@@ -75,8 +75,8 @@ def run_of_100() -> str:
     settings = "; ".join(sorted({run["settings"] for run in sound}))
     rows = [(what, spread(values(whole, key), digits)) for what, key, digits in STEPS]
     return (
-        f"In {len(whole)} of {len(runs)} runs with {nodes} nodes, all were found and scraped, `SubordNodeDown` fired"
-        " for the killed node, no other alert fired, it ended, and every panel of the dashboard could draw."
+        f"In {len(whole)} of {len(runs)} runs with {nodes} nodes, Prometheus found and scraped all,"
+        " `SubordNodeDown` alone fired, for the killed node, and ended, and every panel of the dashboard had data."
         f"\n{settings}.\n{records.about(runs, 'nodes')}\n"
         + build_tables.table(("", "median (lowest..highest)"), rows)
     )
@@ -93,7 +93,7 @@ def lists() -> str:
         (f"{run['nodes']:,}", f"{run['sd_bytes']:,}", f"{run['sd_ms']:.1f}", f"{run['metrics_bytes']:,}")
         for run in runs
     )
-    return build_tables.table(("nodes", "bytes of `/sd`", "processor of the root, ms", "bytes of `/metrics`"), rows)
+    return build_tables.table(("nodes", "bytes of `/sd`", "CPU time of the root, ms", "bytes of `/metrics`"), rows)
 
 
 FILES = {"deploy/grafana/subord.json": dashboard}

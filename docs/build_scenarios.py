@@ -15,7 +15,19 @@ from subord.sim.scenario import definition, validate
 from subord.sim.scenario.definition import Cluster, Scenario
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "netns-lab" / "scenarios" / "root_and_successors_die.toml"
-SELECTOR = "a [selector](#selectors)"
+WORDS = (  # of complaints -> of the tables
+    (f"a list of at least 1, each {scenario.LIKE}", "non-empty list of [selectors](#selectors)"),
+    (scenario.LIKE, "[selector](#selectors)"),
+    ("a list of at least 1, each ", "non-empty list of "),
+    ("a list of ", ""),
+    ("a number above 0 and at most ", "above 0, at most "),
+    ("a number from ", ""),
+    ("a whole number from ", "integer, "),
+    (" upwards", " or more"),
+    ("a text", "text"),
+    ("a table such as", "table such as"),
+    ('" or "', '", "'),
+)
 
 
 def example() -> str:
@@ -26,7 +38,7 @@ def example() -> str:
 def keys() -> str:
     """The keys of a file, those of its cluster behind them."""
     rows = [*_rows(Scenario, ""), *_rows(Cluster, "cluster.")]
-    return table(("key", "what may stand there", "if it is not given", "meaning"), rows)
+    return table(("key", "value", "default", "meaning"), rows)
 
 
 def _rows(kind: type[msgspec.Struct], before: str) -> Iterator[tuple[str, str, str, str]]:
@@ -37,8 +49,8 @@ def _rows(kind: type[msgspec.Struct], before: str) -> Iterator[tuple[str, str, s
 
 def steps() -> str:
     """Every step, from its docstring and its fields."""
-    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in definition.STEPS.items())
-    return table(("`do`", "what happens", "keys"), rows)
+    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in scenario.STEPS.items())
+    return table(("`do`", "effect", "keys"), rows)
 
 
 def _told(kind: type[msgspec.Struct]) -> str:
@@ -50,7 +62,7 @@ def _keys(kind: type[msgspec.Struct]) -> str:
     told = []
     for name, field in validate.fields_of(kind).items():
         more = f" ({comments[name]})" if name in comments else ""
-        told.append(f"`{name}`: {_value(field)}, {_default(field)}{more}")
+        told.append(f"`{name}`: {_value(field)}; {_default(field)}{more}")
     return "<br>".join(told) or "none"
 
 
@@ -59,7 +71,10 @@ def _comments(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _value(field: msgspec.structs.FieldInfo) -> str:
-    return validate.in_words(field.type).replace(definition.LIKE, SELECTOR)
+    words = fit.in_words(field.type)
+    for long, short in WORDS:
+        words = words.replace(long, short)
+    return words
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
@@ -67,7 +82,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
         return "required"
     if field.default in (None, 0, "") and field.default is not False and not isinstance(field.default, float):
         return "optional"
-    return f"default `{json.dumps(field.default)}`"
+    return f"`{json.dumps(field.default)}`"
 
 
 def limits() -> str:

@@ -339,7 +339,7 @@ def test_every_change_of_performance_has_its_line(given: Given) -> None:
     assert found[:2] == ["2", "1 of 1"]
     assert "-0.900" in found
     assert rows(build_mappings.changes()) == [
-        ["2", "8 times faster", "leads nobody", "1 → 0", "4", "-", "1", "2", "3"],
+        ["2", "8 times faster", "no subordinates", "1 → 0", "4", "-", "1", "2", "3"],
         ["2", "8 times slower", "leader of 2", "1 → 4", "4", "0.6", "1", "2", "3"],
     ]
 

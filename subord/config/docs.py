@@ -1,7 +1,6 @@
 """docs/configuration.md, written from the types: a page that cannot contradict the program.
 
-Intuition: the label on a drawer is printed by whoever fills the drawer. Each key's text is the docstring below
-it in subord/config/schema.py. To write the page anew:
+Each key's text is the docstring below it in subord/config.py. To write the page:
 
     python -m subord.config.docs docs/configuration.md
 """
@@ -26,7 +25,7 @@ INTRODUCTION = """\
 
 <!-- Generated from the types by `python -m subord.config.docs docs/configuration.md`; do not edit. -->
 
-A daemon reads one TOML file, `subord run --config FILE`. The shortest one that works:
+The daemon reads one TOML file: `subord run --config FILE`. The shortest one that works:
 
 ```toml
 [cluster]
@@ -34,28 +33,34 @@ network = "10.0.0.0/24"
 key_file = "/etc/subord/cluster.key"
 ```
 
-The key is made by `subord key generate` ([security](security.md)).
-On a loopback address, or with `insecure`, none is needed.
+`subord key generate` makes the key ([security](security.md)).
+It is not needed on a loopback address, or with `insecure`.
 
-- `subord config check FILE` says whether a file is right, without starting anything, and shows all
-  settings that follow from it.
-- `subord run --set cluster.fanout=2` sets one key and wins over the file, also for `subord config check`.
-  The value is TOML; what is not TOML counts as a string, so `--set node.interface=eth0` needs no quotes.
-- A mistake stops the daemon before it has done anything: one line on standard error names the file, the
-  line and the key, and the exit code is 78. Unknown keys are mistakes. While the resolver does not answer for a
-  name of the host list the exit code is 75: try again.
-- SIGHUP makes a running daemon read the file again, and the host list with it. It takes over
-  {reloadable};
-  any other change waits for a restart, and a file with a mistake changes nothing. Both are said in the log.
-- Another network means other positions: on SIGHUP the daemon says goodbye as on SIGTERM, and starts again in the
-  same process with everything that changed. Where only comments or the spelling changed, nothing happens. A network
-  that lacks the daemon's own address is a mistake.
+- `subord config check FILE` checks a file without starting anything, and prints all settings that result.
+- `subord run --set cluster.fanout=2` sets one key and overrides the file; `subord config check` has the option, too.
+  The value is TOML, or else a string, so `--set node.interface=eth0` needs no quotes.
+- A mistake, such as an unknown key, stops the daemon at the start with exit code 78 and one line on standard error,
+  which names the file, the line and the key. Exit code 75 means that the resolver did not answer for a name of the
+  host list: try again.
+- On SIGHUP a running daemon reads the file, the host list and the key ring again. It takes over
+  {reloadable}.
+  Other changes wait for a restart, and a file with a mistake changes nothing; the log reports both.
+- With a changed network the daemon says goodbye on SIGHUP and starts again in the same process, with all other
+  changes; changed comments or spelling do not count. The new network must contain the daemon's own address.
 """
+
+CONTENTS = {
+    "cluster.key_file": "on SIGHUP",
+    "node.metrics_certificate": "within a minute",
+    "node.certificate": "within a minute",
+    "node.authorities": "within a minute",
+}
+"""When a changed file takes effect whose path takes effect at a restart."""
 
 TIMING = """\
 ## Timing presets
 
-All nodes of one tree use the same preset. Names end in their unit: `_s` is seconds, `_per_s` is times per second.
+All nodes of one tree use the same preset. `_s` is seconds, `_per_s` times per second.
 
 | duration or rate | {names} | meaning |
 |---|{rules}|---|
@@ -93,8 +98,11 @@ def _documented(kind: type[msgspec.Struct]) -> list[tuple[msgspec.structs.FieldI
 
 def _key(table: str, field: msgspec.structs.FieldInfo, text: str) -> str:
     words = in_words(field.type)
-    restart = "on SIGHUP" if f"{table}.{field.name}" in RELOADABLE else "at a restart"
-    facts = f"{words[0].upper()}{words[1:]}; {_default(field)}. Takes effect {restart}."
+    name = f"{table}.{field.name}"
+    effect = "on SIGHUP" if name in RELOADABLE else "at a restart"
+    if name in CONTENTS:
+        effect = f"at a restart, new contents of the file {CONTENTS[name]}"
+    facts = f"{words[0].upper()}{words[1:]}; {_default(field)}; effective {effect}."
     return f"\n### `{field.name}`\n\n{facts}\n\n{text}\n"
 
 

@@ -55,138 +55,130 @@ LogFormat = Literal["auto", "text", "json"]
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What all nodes of one tree must have in common.
+    """The settings that all nodes of one tree share.
 
-    It is compared in the first exchange: a node that differs is refused, and both sides say in which setting.
+    In the first exchange nodes compare network, fan-out, guest slots, mapping, numbering and timing; a node that
+    differs is refused, and both sides report the setting.
     """
 
     network: str | tuple[str, ...] | None = None
-    """The addresses that nodes may have, all of one IP version: a block such as `"10.0.0.0/24"`, or
-    ranges and single addresses in order, such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. Either this or
-    `network_file` must be given. A node's position is its place in it, counted from 1; the lowest live position
-    becomes the root. A block much larger than the cluster costs more searching at the first start, nothing
-    afterwards. All nodes must have the same; while a changed one is being rolled out, nodes with the old
-    and nodes with the new one form two trees."""
+    """The addresses of possible nodes, all of one IP version: a block such as `"10.0.0.0/24"`, or a list of ranges
+    and addresses such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. Give either this or `network_file`. A node's
+    position is its place in the network, from 1; the lowest live position becomes the root. A network much larger
+    than the cluster only slows the first start. During a change the old and the new network form two trees."""
     network_file: str = ""
-    """Path of a host list, in the place of `network`; a relative one begins at the directory of this file.
-    Its lines hold addresses, ranges and blocks as in `network`, and names of hosts, folded if you like:
-    `node[001-128,200]`, `rack[1-2]n[01-40]`; what follows a `#` is a comment. The order of the file is the
-    order of positions, and all nodes must have the same list, as with `network`. At most 10,000 names, each of
-    which must lead to one address of the IP version of the first address in the file; 4 MiB. Names are looked
-    up when the file is read: at the start, and on SIGHUP."""
+    """Path of a host list that replaces `network`; a relative path starts at the directory of this file. Its lines
+    hold addresses, ranges and blocks as in `network`, and host names, also folded: `node[001-128,200]`,
+    `rack[1-2]n[01-40]`; `#` begins a comment. The order of the file is the order of positions, so all nodes must
+    have the same list. At most 10,000 names and 4 MiB; each name must have one address of the IP version of the
+    file's first address. Names are resolved when the file is read: at the start and on SIGHUP."""
     fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 8
-    """The fan-out p: how many computed subordinates a leader has. Larger makes the tree flatter and each
-    leader busier, and more nodes look for a new leader when one dies."""
+    """The fan-out p: how many computed subordinates a leader has. A higher value makes the tree flatter, leaders
+    busier, and more nodes change their leader when one dies."""
     guest_slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
-    """How many nodes whose computed leader is away a leader takes in besides. Not given: as many as
-    `fanout`. With `"complete"` numbering no leader ever has more than `fanout` + `guest_slots`
-    subordinates. Larger makes sparse networks flatter and leaders busier."""
+    """How many nodes whose computed leader is away a leader accepts in addition; by default as many as `fanout`.
+    With `"complete"` numbering a leader never has more than `fanout` + `guest_slots` subordinates. A higher value
+    makes sparse networks flatter and leaders busier."""
     mapping: MappingName = "ip"
-    """Who may lead whom (docs/mappings.md). `"ip"`: the lower position leads. `"performance"`: whoever completes
-    more jobs leads, as `node.performance` and its like say. `"latency"`: the lower position leads, and of those
-    who may lead it a node follows one that is near."""
+    """Which nodes may lead a node (docs/mappings.md). `"ip"`: those at lower positions. `"performance"`: those
+    that complete more jobs (`node.performance` and the keys after it). `"latency"`: those at lower positions,
+    preferably a near one."""
     numbering: NumberingName = "complete"
-    """How positions become levels. `"complete"`: levels hold 1, p, p^2, ... nodes. `"paper"`: as printed
-    in the paper, with p - 1 nodes on level 0, led by position 1; the same as `"complete"` for p = 2."""
+    """How positions become levels. `"complete"`: levels hold 1, p, p^2, ... nodes. `"paper"`: as printed in the
+    paper, with p - 1 nodes on level 0, led by position 1; the same as `"complete"` for p = 2."""
     timing: TimingName = "lan"
-    """The preset of all durations (table below): `"lan"` for one site, `"wan"` for round trips up to a
-    second, `"lab"` for tests on one machine. A quicker preset finds a silent death sooner and costs more
-    packets."""
+    """The preset of all durations (table below): `"lan"` for one site, `"wan"` for round trips up to a second,
+    `"lab"` for tests on one machine. Shorter durations find a silent death sooner and cost more packets."""
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 7117
-    """The UDP and TCP port, the same on all nodes. It must be open between all nodes for both protocols."""
+    """The UDP and TCP port, the same on all nodes and open between all of them for both protocols."""
     key_file: str = ""
-    """Path of the key ring, as `subord key generate` writes it, the same on all nodes; a relative one begins at
-    the directory of this file. Every datagram is sealed with it and every connection goes by it, so only nodes
-    that have a key in common can form a tree. Mode 0600, of the daemon's user or root. Read again on SIGHUP.
-    Keys are changed while the cluster runs by `subord key install`, `use` and `remove` (docs/security.md)."""
+    """Path of the key ring that `subord key generate` writes; a relative path starts at the directory of this
+    file. The ring is the same on all nodes; the path may differ. It seals every datagram and authenticates every
+    connection, so only nodes with a key in common form a tree. The file has mode 0600 and belongs to the daemon's
+    user or to root. `subord key install`, `use` and `remove` change keys while the cluster runs
+    (docs/security.md)."""
     insecure: bool = False
-    """Whether a node without `key_file` may run although others could reach it: then whoever can send to
-    `port` can take part, and whoever listens can read. A node on a loopback address needs no key."""
+    """Whether a node may run without `key_file` on an address that others can reach. Then any host that reaches
+    `port` can take part, and any listener can read."""
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What may differ from machine to machine."""
+    """The settings of one machine."""
 
     interface: str = ""
-    """The network interface whose address inside the network this node uses, such as `"eth0"`. Empty: any.
-    Needed when several interfaces have an address inside the network."""
+    """The network interface whose address inside the network this node uses, such as `"eth0"`. Required if several
+    interfaces have such an address. Empty: any."""
     address: str = ""
-    """The address that this node uses: one of this machine, inside the network. Empty: the only one that
-    fits. Needed when one interface has several addresses inside the network."""
+    """The address of this machine, inside the network, that this node uses. Required if one interface has several
+    such addresses. Empty: the only one."""
     control_socket: str = "/run/subord/control.sock"
-    """Path of the Unix socket on which the daemon answers the command line, at most 107 bytes. Its
-    directory must exist and be writable for the daemon; whoever may write to the socket may ask this
-    node."""
+    """Path of the Unix socket for commands, at most 107 bytes. Its directory must exist and be writable for the
+    daemon. Write access to the socket permits queries."""
     metrics: str = ""
-    """`"ADDRESS:PORT"` on which the daemon shows itself over HTTP: metrics, the list of targets for Prometheus, and
-    a page with the tree. `":9717"` is this node's own address in the network, so that one file fits all nodes;
-    others are such as `"127.0.0.1:9717"` or `"[::1]:9717"`. Empty: off. Nothing can be changed there, and everybody
-    who reaches this address may read."""
+    """`"ADDRESS:PORT"` of the web address, which serves metrics, the list of targets for Prometheus and a page
+    with the tree. `":9717"` means this node's own address, so one file fits all nodes; IPv6: `"[::1]:9717"`.
+    Read-only, without authentication. Empty: off."""
     metrics_certificate: str = ""
-    """Path of a PEM file with a private key and its certificate, mode 0600: then `metrics` is served over
-    HTTPS. Looked at again every minute. Empty: over HTTP."""
+    """Path of a PEM file, mode 0600, with a private key and its certificate, to serve `metrics` over HTTPS. Empty:
+    HTTP."""
     web_names: Annotated[tuple[str, ...], msgspec.Meta(max_length=WEB_NAMES_MAX)] = ()
-    """Further host names by which `metrics` may be asked, such as `["node1.example.org"]`, or the name of a proxy
-    that hands it on; at most 16. Its addresses, `localhost`, the name of the machine and that in the host list need
-    not be here. Other names are refused with HTTP status 421, so that no page of the Internet can read the tree by
-    a browser inside (DNS rebinding)."""
+    """Host names under which `metrics` answers, such as `["node1.example.org"]` or the name of a proxy; at most
+    16. Addresses, `localhost`, the name of the machine and its name in the host list are always allowed. Other
+    names get HTTP status 421, which prevents DNS rebinding."""
     certificate: str = ""
-    """Path of a PEM file with this node's private key and its certificate by a site's own authority, mode 0600;
-    the certificate must name the address of this node (subjectAltName) and be good for clients and servers. Streams
-    between nodes then go by it, on all nodes, and not by one that the key of `key_file` stamps, which seals the
-    datagrams as before. Looked at again every minute, so it can be renewed without a restart. Empty: by the key."""
+    """Path of a PEM file, mode 0600, with this node's private key and its certificate from the site's own
+    authority. The certificate must name the node's address (subjectAltName) and be valid for clients and servers.
+    It replaces the certificate that the node issues with the key, on all nodes or on none; the key still seals
+    datagrams. Empty: not used."""
     authorities: str = ""
-    """Path of a PEM file with the certificates of the site's authorities. Goes with `certificate`."""
+    """Path of a PEM file with the certificates of the site's authorities; required with `certificate`."""
     seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=SEEDS_MAX)] = ()
-    """Nodes that usually run, such as `["10.0.0.7", "login1", "head.example.org"]`: asked for advice whenever
-    this node has no leader, so that it finds the tree quickly in a sparse network. At most 64 addresses
-    or names; this node itself may be among them, so one list can go to all nodes. Names are looked up beside
-    the running daemon, again while it has no leader, and at most 16 addresses of one name are used. What lies
-    outside the network is skipped with a warning."""
+    """Nodes that usually run, such as `["10.0.0.7", "login1", "head.example.org"]`. A node without a leader asks
+    them, so it finds the tree quickly in a sparse network. At most 64 addresses or names; the node itself is
+    allowed, so one list fits all nodes. Names are resolved in the background, again while there is no leader; at
+    most 16 addresses of each count. Addresses outside the network are skipped with a warning."""
     announce: bool = False
-    """Whether a node without a leader tells so to everybody on the wire by multicast, and listens for others
-    that do: two roots on one wire then find each other at once. Groups 239.255.71.17 and ff12::7117, at
-    `port`, on the interface of this node's address, never through a router. Where multicast does not work the
-    daemon goes on without it."""
+    """Whether a node without a leader announces itself on its link by multicast and listens for others, so that
+    two roots on one link find each other at once. Groups 239.255.71.17 and ff12::7117, at `port`, on the interface
+    of the node's address, never through a router. Where multicast fails, the daemon continues without it."""
     full_scan: bool = False
-    """Whether every address of the network is asked before the node looks for its place: what the mapping spares,
-    for comparison only (docs/evaluation.md). In networks of at most 4096 addresses."""
+    """Whether the node first asks every address of the network, which the mapping avoids. For comparison only
+    (docs/evaluation.md), in networks of at most 4096 addresses."""
     performance: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
-    """The performance of this node in jobs an hour, for a cluster where nobody counts jobs: any figures will do
-    whose ratios are right. 0: it is measured, from the jobs that `subord job-done` reports, or by one of the next
-    keys (docs/mappings.md)."""
+    """A fixed performance of this node in jobs an hour; only ratios between nodes matter. 0: measured from `subord
+    job-done` or the source in the next keys (docs/mappings.md)."""
     performance_file: str = ""
-    """Path of a file that holds one number, the jobs completed here so far, or, with `performance_metric`, a text
-    file for Prometheus; a relative one begins at the directory of this file. Read again every few seconds, at most
-    1 MiB. A number that went back began anew at 0. While it cannot be read the performance stays as it was."""
+    """Path of a file that holds the number of jobs completed so far, or, with `performance_metric`, of a
+    Prometheus text file; a relative path starts at the directory of this file. Read every 10 s or more often, at
+    most 1 MiB. A number that decreased restarted at 0. While the file cannot be read, the performance stays as it
+    was."""
     performance_url: str = ""
-    """A page in the Prometheus text format on this machine, such as `"http://127.0.0.1:9100/metrics"`, in the place
-    of a file. Only http, and only of `localhost` or a loopback address: on the way from elsewhere anybody could
-    change the number. Needs `performance_metric`."""
+    """URL of a page in the Prometheus text format, instead of a file, such as `"http://127.0.0.1:9100/metrics"`.
+    Only http from `localhost` or a loopback address, because a number from elsewhere could be forged on the way.
+    Needs `performance_metric`."""
     performance_metric: str = ""
-    """What to look for there, such as `"batch_jobs_done_total"` or `'jobs_total{state="done"}'`; several samples that
-    fit are added up. A counter, or the count of a histogram or summary, counts completed jobs; a gauge is taken for
-    jobs an hour. What is not declared is a counter when its name ends in `_total` or `_count`."""
+    """The metric to read, such as `"batch_jobs_done_total"` or `'jobs_total{state="done"}'`; matching samples are
+    added up. A counter, or the count of a histogram or summary, counts jobs; a gauge is jobs an hour. An
+    undeclared metric is a counter if its name ends in `_total` or `_count`, else a gauge."""
     performance_half_life_s: Annotated[float, msgspec.Meta(ge=1, le=2592000)] = 3600.0
-    """After so many seconds a job counts half in the measured performance, which is first told after a tenth of it.
-    At least ten jobs should end here in that time, else chance shows. Longer is steadier and notices later that a
-    node became faster or slower."""
+    """Seconds after which a job counts half in the measured performance, which is unknown for the first tenth of
+    this time. At least ten jobs should end in it, or chance shows. A longer half-life is steadier and follows
+    changes later."""
     state_directory: str = ""
-    """Directory in which the last neighbourhood is kept, so that a restarted daemon tries its old place
-    first. Empty: nothing is remembered, and a restart searches as the first start did."""
+    """Directory, which must exist, for what a restart needs: the last neighbourhood, so that the daemon tries its
+    old place first, and the key ring after a change of keys. Empty: nothing is kept."""
     event_log: str = ""
-    """Path of a file to which every event is appended as one line of JSON; `"-"` is standard error.
-    Empty: off. On a disk of this machine: the daemon waits for each line, and a server of files that does not answer
-    would hold it up."""
+    """Path of a file to which every event is appended as a line of JSON; `"-"`: standard error. Use a local disk,
+    because the daemon waits for each write. Empty: off."""
     grace_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 2.0
-    """Seconds that the daemon may spend on goodbyes after SIGTERM. 0 leaves at once: the others then find
-    out as if this node had crashed."""
+    """Seconds that the daemon may spend on goodbyes after SIGTERM. 0: it leaves at once, which looks like a crash
+    to the others."""
     log_level: LogLevel = "info"
-    """The least important lines of the log. The environment variable `LOG_LEVEL` wins over the file at the start, and
+    """The least important lines that are logged. At the start the environment variable `LOG_LEVEL` overrides this;
     `subord log-level` changes it in a running daemon (docs/operating.md)."""
     log_format: LogFormat = "auto"
-    """How the log is written to standard error. `"text"`: for people; `"json"`: one object a line. `"auto"`: text on
-    a terminal, JSON in a file or pipe, and entries with fields of their own where systemd's journal reads."""
+    """The format of the log on standard error. `"text"`: for people. `"json"`: one object a line. `"auto"`: text
+    on a terminal, JSON in a file or pipe, entries with fields for systemd's journal."""
 
     @property
     def metrics_listener(self) -> tuple[str, int] | None:

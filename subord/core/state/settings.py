@@ -26,37 +26,40 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     beat_interval_s_min: float = 1.0
     """Between the first beats after a change of place; doubles up to `beat_interval_s`."""
     answer_s: float = 0.4
-    """An unanswered beat, proposal or question is repeated after this long."""
+    """Wait before an unanswered beat, proposal or question is repeated; longer while answers are slow."""
     attempts: int = 5
-    """Repetitions of an unanswered beat until the other end is given up; subordinates repeat twice as fast."""
+    """Repetitions of an unanswered beat before the other end is given up; subordinates repeat twice as fast."""
     restart_grace_s: float = 0.4
     """How long a leader whose process is known to be gone may take to restart before it is given up."""
     own_sleep_s: float = 0.5
-    """An own alarm that rings later than this means that we slept: nobody is judged by that time."""
+    """If a timer of the node fires later than this, the node itself slept, and does not count that time as silence
+    of others."""
     patience_s: float = 2.0
-    """At first start: how long the computed leader may be late before a guest place will do."""
+    """At first start: how long a node looks for a leader before it becomes root; a guest place will do after twice
+    `answer_s`."""
     host_patience_s: float = 8.0
-    """The same while the host of the computed leader answers that no daemon listens: then one may be starting."""
+    """How long it waits instead while the host of the computed leader answers that no daemon listens: one may be
+    starting."""
     report_s: float = 0.06
-    """How long a change of the subtree waits for company before it is reported upwards."""
+    """How long a change of the subtree waits for others before it is reported upwards."""
     knock_s: float = 0.0875
-    """For each question to an address where perhaps nobody lives: at most 36 ARP requests in any second (wan: 12)."""
+    """Between two probes of addresses that may be unused: at most 36 ARP requests in any second (wan: 12)."""
     walk_fast_max: int = 512
-    """Addresses at which a node that knows nobody knocks at that pace; then it slows down."""
+    """Addresses that a node without contacts probes at that pace; then it slows down."""
     walk_interval_s: float = 1.0
-    """Between two such knocks from then on."""
+    """Between two such probes from then on."""
     search_interval_s: float = 1.0
-    """Rest of a root, or of a guest away from home, before it looks for a better place; doubles."""
+    """Between two looks of a root, or of a guest away from home, for a better place; doubles."""
     search_interval_s_max: float = 8.0
-    """Upper bound of that rest for a root: two halves of a healed partition find each other within it."""
+    """Upper bound of that interval for a root: the parts of a healed partition find each other within it."""
     home_interval_s_max: float = 30.0
-    """Upper bound of that rest for a guest."""
+    """Upper bound of that interval for a guest."""
     return_hold_s: float = 2.0
-    """A home that was lost twice in a row is returned to after this long; doubles with every further loss."""
+    """Wait before a node returns to a home that it lost twice in a row; doubles with every further loss."""
     return_hold_s_max: float = 60.0
-    """Upper bound of that hold; and a home that held this long counts one loss less."""
+    """Upper bound of that hold; each such time without a loss cancels one loss."""
     admissions_per_s: float = 500.0
-    """Proposals and questions a node answers per second; the rest is told to come again later."""
+    """Proposals and questions that a node answers per second; to further ones it answers that it is busy."""
     missing_keep_s: float = 60.0
     """How long a subordinate that vanished without goodbye is shown as missing."""
 
