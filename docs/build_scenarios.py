@@ -16,8 +16,8 @@ from subord.sim.scenario.definition import Cluster, Scenario
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "netns-lab" / "scenarios" / "root_and_successors_die.toml"
 WORDS = (  # of complaints -> of the tables
-    (f"a list of at least 1, each {scenario.LIKE}", "non-empty list of [selectors](#selectors)"),
-    (scenario.LIKE, "[selector](#selectors)"),
+    (f"a list of at least 1, each {definition.LIKE}", "non-empty list of [selectors](#selectors)"),
+    (definition.LIKE, "[selector](#selectors)"),
     ("a list of at least 1, each ", "non-empty list of "),
     ("a list of ", ""),
     ("a number above 0 and at most ", "above 0, at most "),
@@ -49,7 +49,7 @@ def _rows(kind: type[msgspec.Struct], before: str) -> Iterator[tuple[str, str, s
 
 def steps() -> str:
     """Every step, from its docstring and its fields."""
-    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in scenario.STEPS.items())
+    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in definition.STEPS.items())
     return table(("`do`", "effect", "keys"), rows)
 
 
@@ -71,7 +71,7 @@ def _comments(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _value(field: msgspec.structs.FieldInfo) -> str:
-    words = fit.in_words(field.type)
+    words = validate.in_words(field.type)
     for long, short in WORDS:
         words = words.replace(long, short)
     return words

@@ -1,6 +1,6 @@
 """docs/configuration.md, written from the types: a page that cannot contradict the program.
 
-Each key's text is the docstring below it in subord/config.py. To write the page:
+Each key's text is the docstring below it in subord/config/schema.py. To write the page:
 
     python -m subord.config.docs docs/configuration.md
 """
