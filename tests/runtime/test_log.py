@@ -342,11 +342,11 @@ def test_a_reader_that_went_away_and_a_full_disk_are_counted() -> None:
 
 
 def test_a_pipe_that_somebody_else_made_non_blocking_loses_nothing() -> None:
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-    os.set_blocking(writer, False)
+    reader, end = os.pipe()
+    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(end, False)
     told = b"".join(b"%d\n" % number for number in range(5000))
-    with stderr_is(writer):
+    with stderr_is(end):
         thread = threading.Thread(target=writer.to_stderr, args=(told,))
         thread.start()
         found = b""
@@ -355,7 +355,7 @@ def test_a_pipe_that_somebody_else_made_non_blocking_loses_nothing() -> None:
         thread.join()
     assert found == told
     os.close(reader)
-    os.close(writer)
+    os.close(end)
 
 
 def test_a_closed_standard_error_is_not_the_next_file_that_is_opened(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from subord.core.events import Action, Event, Received, Send
-from subord.core.messages import Accept, Beat, Echo, Goodbye, Propose, Stranger
+from subord.core.messages import Accept, Beat, Echo, Goodbye, No, Propose, Refuse, Stranger
 from subord.core.state.phases import Phase
 from subord.core.state.view import Incarnation, Position
 from subord.sim.checkers import limits
@@ -77,11 +77,11 @@ class PlacesAreGivenBack(Checker):
     """
 
     name = "S2"
-    after_of = (Accept,)
+    after_of = (Accept, Refuse)
     after_actions = True
 
     def __init__(self) -> None:
-        self._proposed_at: dict[tuple[Position, Position], float] = {}
+        self._proposed_at: dict[tuple[Position, Position], float] = {}  # or were put off
         self._woke_at: dict[Position, float] = {}
 
     def woke(self, world: World, position: Position) -> None:
@@ -93,13 +93,21 @@ class PlacesAreGivenBack(Checker):
         for each in actions:
             if isinstance(each, Send) and isinstance(each.message, Propose):
                 self._proposed_at[position, each.target] = world.now
-        node = world.nodes.get(position)
-        if node is None or not isinstance(event, Received) or not isinstance(event.message, Accept):
+        if not isinstance(event, Received):
             return
-        source, leader = event.source, node.uplink.leader
-        if max(event.message.guidance.path, default=0) > world.settings.network.size:
+        if isinstance(event.message, Refuse) and event.message.no is No.BUSY and event.source is not None:
+            self._proposed_at[position, event.source] = world.now
+        elif isinstance(event.message, Accept) and position in world.nodes:
+            self._judge(world, position, event.source, event.message, actions)
+
+    def _judge(
+        self, world: World, position: Position, source: Position | None, accept: Accept, actions: Sequence[Action]
+    ) -> None:
+        node = world.nodes[position]
+        leader = node.uplink.leader
+        if max(accept.guidance.path, default=0) > world.settings.network.size:
             return  # a flipped bit, and counted
-        if source in (None, position) or node.phase is Phase.GONE or position in event.message.guidance.path:
+        if source in (None, position) or node.phase is Phase.GONE or position in accept.guidance.path:
             return
         assert source is not None
         if leader is not None and leader.position == source:

@@ -170,13 +170,14 @@ class Watch:
         home_of = {numbers[n]: numbers[home] for n, home in homes.items()}
         astray = {p for p in living if self._root_of(p) != lowest}
         away = {p for p, home in home_of.items() if world.leader_of(p) != home}
+        unknown = {p for p in living if not self._is_listed_above(p)}
         return Start(
             nodes=len(living),
             levels=oracle.levels(settings, len(living)),
             is_dense=living[-1] - len(living) <= min(DENSE_HOLES_MAX, DENSE_SHARE * len(living)),
             is_seeded=not set(world.seeds).isdisjoint(living),
             is_announced=world.multicast,
-            struck=len(astray | away),
+            struck=len(astray | away | unknown),
             elsewhere_s=max((world.clock(p) - world.nodes[p].placed_at for p in away - astray), default=None),
             guests=len(living) - 1 - len(homes),
             unranked=sum(self._is_unranked(p) for p in living) if settings.mapping == "performance" else 0,
@@ -207,10 +208,17 @@ class Watch:
         is_new = world.now - world.refitted_at.get(position, -inf) < RANK_POLLS * _poll_s(world.settings)
         return is_new or not limits.is_class_of(node.context.mapping.rank_classes.own, jobs)
 
+    def _is_listed_above(self, position: Position) -> bool:
+        """Does its leader, if it has one that lives, know that it leads it?"""
+        leader = self._world.nodes.get(self._world.leader_of(position))
+        return leader is None or position in leader.downlink.slots.taken
+
     def _is_behind(self, position: Position) -> bool:
-        """Another life with its address, or a lie, has had a higher boot number."""
+        """Another life with its address, or a lie, has had a higher boot number, or is listed with one."""
         own = self._world.nodes[position].context.incarnation
-        return position in self._world.strange or self._latest.get(position, 0) > own
+        rows = (node.roster.rows.get(position) for node in self._world.nodes.values())
+        listed = max((row[1].change.incarnation for row in rows if row is not None), default=0)
+        return position in self._world.strange or max(listed, self._latest.get(position, 0)) > own
 
     def _line(self, position: Position) -> list[Position]:
         """From a node up to its root, or to a leader that does not live."""
