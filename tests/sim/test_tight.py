@@ -144,7 +144,7 @@ def test_newcomers_may_wait_for_a_computed_leader_whose_host_is_up() -> None:
     """Seed 2820: the computed leader of three of them is killed, and its host answers."""
     script = read("""
 title = "The computed leader does not start"
-cluster = { nodes = 5, fanout = 64, timing = "wan" }
+cluster = { nodes = 5, fanout = 64, timing = "wan", disk = false }
 steps = [
   { do = "start" },
   { do = "pass", s = 30 },
