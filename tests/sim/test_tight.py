@@ -32,6 +32,7 @@ BEGIN = Start(
     guests=0,
     unranked=0,
     losses=1,
+    is_awaited=False,
     behind=False,
     level=4,
 )
@@ -66,6 +67,8 @@ def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> N
     lost = Bounds.of(settings(), msgspec.structs.replace(BEGIN, losses=4, behind=True))
     assert lost.orphan_s == pytest.approx(bounds.orphan_s + 2.0)
     assert lost.whole_s == pytest.approx(lost.orphan_s + 6 * 0.26 + 10.0)
+    awaited = Bounds.of(settings(), msgspec.structs.replace(BEGIN, is_awaited=True))
+    assert awaited.orphan_s == pytest.approx(bounds.orphan_s + 3.0)
     away = Bounds.of(settings(), msgspec.structs.replace(BEGIN, elsewhere_s=100.0))
     assert away.settled_s == pytest.approx(bounds.orphan_s + 1.1 * 4)
     lately = Bounds.of(settings(), msgspec.structs.replace(BEGIN, elsewhere_s=1.0))
@@ -138,6 +141,22 @@ def test_a_root_that_has_become_the_best_since_the_last_fault_is_no_orphan() -> 
 
 
 @pytest.mark.slow
+def test_newcomers_may_wait_for_a_computed_leader_whose_host_is_up() -> None:
+    """Seed 2820: the computed leader of three of them is killed, and its host answers."""
+    script = read("""
+title = "The computed leader does not start"
+cluster = { nodes = 5, fanout = 64, timing = "wan", disk = false }
+steps = [
+  { do = "start" },
+  { do = "pass", s = 30 },
+  { do = "kill", nodes = "1" },
+  { do = "restart", nodes = "2-4", down_s = 0.1 },
+  { do = "pass", s = 0.5 },
+]
+""")
+    assert campaign.try_script(script, 1).broken == ""
+
+
 def test_l10_guests_that_stay_deep_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert campaign.try_script(read(FROM_BEHIND), 1).broken == ""
     monkeypatch.setattr(optimizer, "better_place", lambda *_: None)

@@ -54,6 +54,9 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     guests: int  # their computed leader does not live
     unranked: int  # by performance: do not stand by the class of their machine as yet, or where that belongs
     losses: int  # of its leader, at most, by one node in its present life
+    is_awaited: (
+        bool  # a node has had no place as yet, and a host is up without a daemon: it may be about to start one
+    )
     behind: bool  # a host has the address of another one whose clock was ahead, so it is taken for a former life (S4)
     level: int  # the deepest on which one of them is at home
 
@@ -83,7 +86,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         by_performance = settings.mapping == "performance"
         poll_s = _poll_s(settings)
         attach_s = SILENCES * limits.silence_s(settings) + timing.patience_s + timing.answer_s
-        attach_s += _hold_s(settings, start.losses)
+        attach_s += _hold_s(settings, start.losses) + (timing.host_patience_s if start.is_awaited else 0.0)
         if not (start.is_dense or start.is_seeded):
             attach_s += poll_s  # two roots meet by the next announcement, which comes that rarely
         if settings.guest_places == 1:
@@ -182,6 +185,7 @@ class Watch:
             guests=len(living) - 1 - len(homes),
             unranked=sum(self._is_unranked(p) for p in living) if settings.mapping == "performance" else 0,
             losses=max((self._losses[p, world.boots[p]] for p in living), default=0),
+            is_awaited=any(world.nodes[p].place is None for p in living) and not world.hosts <= world.nodes.keys(),
             behind=any(self._is_behind(p) for p in living),
             level=max(oracle.levels(settings, number) for number in numbers),
         )
