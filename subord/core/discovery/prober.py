@@ -104,9 +104,9 @@ class Prober:
         self.next_at = min(self.next_at, max(at, self._free_at(1)))
 
     def look_again(self, known: Iterable[Position], is_below: Callable[[Position], bool]) -> None:
-        """After a rest: also at home; and, unless we are brisk and have just been there, at our neighbours'."""
+        """After a rest: also the home and the neighbours, so two halves of a healed partition meet in any network."""
         likely = likely_targets(self._context.position, self._context.mapping, is_below)
-        self.add((*known, *(likely[:1] if self.is_fast else likely)), self._context.now + self._row_s)
+        self.add((*known, *likely), self._context.now + self._row_s)
 
     def is_beside(self, position: Position) -> bool:
         """Is that the door on our left, or on our right?"""
