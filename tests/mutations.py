@@ -329,7 +329,7 @@ MUTATIONS = (
         "A node that has lost its leader rests ten search intervals before it looks for another.",
         "core/uplink/joining.py",
         "self._prober.begin_again(avoid)\n        self._advance()",
-        "self._requests.clear()\n        self._backoff.begin(10 * self._context.timing.search_interval_s_max)",
+        "self._requests.clear()\n        self._rest.begin(10 * self._context.timing.search_interval_s_max)",
         script=VANISHED,
     ),
     Mutation(

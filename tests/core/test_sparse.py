@@ -327,15 +327,15 @@ def test_only_a_stranger_who_proposes_makes_a_root_look_around_soon() -> None:
     world.start(FAR)
     world.run(60)
     node, terms = world.nodes[FAR], Terms.of(world.settings)
-    seldom = node.joining._backoff.length_s
+    seldom = node.joining._rest.length_s
     assert seldom == world.settings.timing.search_interval_s_max
     world.tell(60_000, FAR, Propose(1, 1, terms, Wish.GUEST, 1))
     world.run(0.01)
-    assert node.joining._backoff.length_s == world.settings.timing.search_interval_s
+    assert node.joining._rest.length_s == world.settings.timing.search_interval_s
     world.run(40)
     world.tell(60_000, FAR, Propose(1, 2, terms, Wish.GUEST, 1))  # one of ours, or it was until lately
     world.run(0.01)
-    assert node.joining._backoff.length_s > world.settings.timing.search_interval_s
+    assert node.joining._rest.length_s > world.settings.timing.search_interval_s
 
 
 def test_questions_on_the_off_chance_wake_nobody_and_stand_in_nobodys_way() -> None:
@@ -359,7 +359,7 @@ def test_a_rest_that_ends_while_an_adviser_is_asked_does_not_forget_the_question
     assert node.place is Place.ROOT
     world.lossy = lambda _source, _target, _message: False
     world.delay_of = lambda message: 0.3 if isinstance(message, Advice) else 0.0002
-    node.joining._backoff.until, node.joining._backoff.length_s = world.now + rest_s, 0.5
+    node.joining._rest.until, node.joining._rest.length_s = world.now + rest_s, 0.5
     world.tell(CAMP[1], FAR, Ask(world.nodes[CAMP[1]].context.incarnation, 1, Terms.of(world.settings)))
     world.run_until(lambda: world.leader_of(FAR) > 0, within_s=1.2)
 
