@@ -10,7 +10,7 @@ import pytest
 from chromium import MISSING, Browser, chromium, programs
 
 from subord.api.http.server import Handler
-from tests.api.fake_shown import FakeShown
+from tests.api.fake_node_api import FakeNode
 from tests.browser.served_page import Served, served
 
 PageOf = Callable[..., Served]
@@ -40,7 +40,7 @@ def page_of(browser: Browser) -> Iterator[PageOf]:
     with ExitStack() as stack:
 
         def opened(
-            shown: FakeShown, handlers: Mapping[str, Handler] | None = None, prefix: str = "", named: str = ""
+            shown: FakeNode, handlers: Mapping[str, Handler] | None = None, prefix: str = "", named: str = ""
         ) -> Served:
             node = stack.enter_context(served(shown, handlers, prefix))
             browser.open(node.url + named)

@@ -16,7 +16,7 @@ from subord.api.http.web import web_app
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
 from subord.core.state.settings import Settings
-from tests.api.fake_shown import FakeShown, World
+from tests.api.fake_node_api import FakeNode, World
 
 FANOUT = 8
 
@@ -31,7 +31,7 @@ def large(nodes: int) -> World:
 class Served:
     """A web address that can be shut and opened again; what it shows is changed in its own thread."""
 
-    def __init__(self, shown: FakeShown, handlers: Mapping[str, Handler], prefix: str) -> None:
+    def __init__(self, shown: FakeNode, handlers: Mapping[str, Handler], prefix: str) -> None:
         shown.world.known.setdefault(shown.position, shown)
         app = {**web_app(shown, control_app(shown)), **handlers}
         self.handlers = {prefix + path: handler for path, handler in app.items()}
@@ -70,7 +70,7 @@ class Served:
 
 
 @contextmanager
-def served(shown: FakeShown, handlers: Mapping[str, Handler] | None = None, prefix: str = "") -> Iterator[Served]:
+def served(shown: FakeNode, handlers: Mapping[str, Handler] | None = None, prefix: str = "") -> Iterator[Served]:
     """`handlers` replace those of the node; `prefix`: as behind a proxy that hands on whole paths."""
     node = Served(shown, handlers or {}, prefix)
     node.open()

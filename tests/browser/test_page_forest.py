@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from chromium import Browser
 
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.browser.served_page import served
 
 

@@ -9,8 +9,8 @@ import pytest
 from chromium import Browser, Keys
 
 from subord.api.models import nodes, trees
-from tests.api.fake_shown import World
-from tests.api.served_node import says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fixed_answer
 from tests.browser.conftest import PageOf
 from tests.browser.seen import ROWS, events, focused, row
 from tests.browser.served_page import large, served, streams
@@ -39,10 +39,10 @@ def hostile_handlers() -> dict[str, object]:
     told = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(each).encode() for each in changes)
     settings = {"settings": {"network": HOSTILE[0], "fanout": HOSTILE[1], "mapping": HOSTILE[2]}}
     return {
-        "/v1/tree": says(json.dumps(tree).encode()),
-        "/v1/members": says(json.dumps(members).encode()),
-        "/v1/status": says(json.dumps(settings).encode()),
-        "/v1/why": says(json.dumps({**reasons, "candidates": [candidate], "others": []}).encode()),
+        "/v1/tree": fixed_answer(json.dumps(tree).encode()),
+        "/v1/members": fixed_answer(json.dumps(members).encode()),
+        "/v1/status": fixed_answer(json.dumps(settings).encode()),
+        "/v1/why": fixed_answer(json.dumps({**reasons, "candidates": [candidate], "others": []}).encode()),
         "/v1/events": streams(told + b"event: note\ndata: %s\n\n" % json.dumps(HOSTILE[0]).encode()),
     }
 

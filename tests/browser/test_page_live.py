@@ -10,8 +10,8 @@ from chromium import Browser, Keys
 from subord.api.handlers.changes import CHANGES_MAX
 from subord.api.http.server import READERS_MAX
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
-from tests.api.served_node import never, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fixed_answer, hanging
 from tests.browser.conftest import PageOf
 from tests.browser.seen import ROWS, addresses, box, events, figures, focused, open_to, row, shape
 from tests.browser.served_page import large, streams
@@ -128,7 +128,7 @@ def test_a_daemon_that_goes_and_comes_back(browser: Browser, page_of: PageOf) ->
 
 def test_without_events_the_tree_is_looked_at_all_the_same(browser: Browser, page_of: PageOf) -> None:
     said = f"{READERS_MAX} read the news already: try again later"
-    page_of(World().node(1), {"/v1/events": says(json.dumps({"error": said}).encode(), 503)})
+    page_of(World().node(1), {"/v1/events": fixed_answer(json.dumps({"error": said}).encode(), 503)})
     browser.until(lambda: connection(browser) == "no events: trying again", "told")
     assert len(addresses(browser)) == 11
     browser.until(browser.complaints, "what the browser says of the refusal")
@@ -149,7 +149,7 @@ def test_an_answer_that_is_no_tree_changes_nothing(browser: Browser, page_of: Pa
     is_live(browser)
     right = node.handlers["/v1/tree"]
     for body, status, told in WRONG:
-        wrong = says(body, status)
+        wrong = fixed_answer(body, status)
         node.change(lambda handler=wrong: node.handlers.update({"/v1/tree": handler}))
         browser.run("dispatchEvent(new Event('online'))")
         browser.until(lambda wanted=told: connection(browser) == wanted, told)
@@ -192,7 +192,7 @@ def test_a_hung_node_hangs_nothing(browser: Browser, page_of: PageOf) -> None:
 
 
 def test_a_daemon_that_never_answers_why(browser: Browser, page_of: PageOf) -> None:
-    page_of(World().node(1), {"/v1/why": never})
+    page_of(World().node(1), {"/v1/why": hanging})
     browser.one(row("10.0.0.9")).click()
     browser.until(lambda: browser.text("#why") == "Asking 10.0.0.9.", "it is being asked")
     browser.one(row("10.0.0.4")).click()

@@ -6,7 +6,7 @@ import pytest
 from chromium import Browser, Keys
 
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.browser.conftest import PageOf
 from tests.browser.seen import ROWS, addresses, box, figures, focused, found, open_to, row, shape
 from tests.browser.served_page import large

@@ -18,7 +18,7 @@ from subord.cli import COMMANDS, main
 from subord.client import control_socket, exit_codes
 from subord.client.errors import CommandError, guarded
 from subord.config import schema
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(subord.__file__).parents[1])}

@@ -15,14 +15,14 @@ from subord.client.missing_nodes import down, never_came, with_ghosts
 from subord.core.address.network import Network
 from subord.core.state.settings import Settings
 from subord.core.state.view import Refusal, Standing
-from tests.api.fake_shown import PAPER, World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import PAPER, World
+from tests.api.served_node import fake_daemon, fixed_answer
 
 
 @contextmanager
 def serving(world: World, members: list[dict[str, Any]], note: str | None = None) -> Iterator[str]:
     answer = {"asked": "10.0.0.1", "complete": note is None, "note": note, "members": members}
-    with fake_daemon(world.node(7), {"/v1/members": says(json.dumps(answer).encode())}) as path:
+    with fake_daemon(world.node(7), {"/v1/members": fixed_answer(json.dumps(answer).encode())}) as path:
         yield path
 
 
@@ -98,7 +98,7 @@ def found_of(*addresses: str, nodes: int) -> dict[str, Any]:
 
 def test_long_sets_are_shortened_and_strangers_words_are_tamed(capsys: pytest.CaptureFixture[str]) -> None:
     answer = found_of(*(f"10.0.0.{number}" for number in range(1, 101, 2)), nodes=120)
-    with fake_daemon(World().node(1), {"/v1/errors": says(json.dumps(answer).encode())}) as path:
+    with fake_daemon(World().node(1), {"/v1/errors": fixed_answer(json.dumps(answer).encode())}) as path:
         short = printed(capsys, "errors", "--socket", path)
         full = printed(capsys, "errors", "--full", "--socket", path)
     assert short[0] == "9 nodes answered, 4 troubles"

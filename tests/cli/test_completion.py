@@ -15,7 +15,7 @@ import pytest
 from subord.cli import COMMANDS, main
 from subord.cli.completion import SHELLS, script
 from subord.client import exit_codes
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 from tests.cli.test_cli_errors import ENVIRONMENT
 

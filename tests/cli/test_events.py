@@ -23,8 +23,8 @@ from subord.client import exit_codes
 from subord.client.daemon import UnreachableError
 from subord.client.errors import CommandError
 from subord.client.options import duration
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 
 WALL = 1_700_000_000.0
@@ -49,7 +49,7 @@ def answer(changes: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
 
 @contextmanager
 def telling(document: Mapping[str, Any]) -> Iterator[str]:
-    with fake_daemon(World().node(1), {"/v1/changes": says(json.dumps(document).encode())}) as path:
+    with fake_daemon(World().node(1), {"/v1/changes": fixed_answer(json.dumps(document).encode())}) as path:
         yield path
 
 

@@ -18,8 +18,8 @@ from subord.cli.job_done import TIMEOUT_S, WEIGHT_MAX
 from subord.client import exit_codes
 from subord.config.schema import NodeConfig
 from subord.runtime.jobs import meter
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, hanging
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -60,7 +60,7 @@ def test_the_command_and_the_daemon_have_the_same_bound() -> None:
 
 def test_a_daemon_that_hangs_is_left_soon() -> None:
     assert TIMEOUT_S < 1
-    with fake_daemon(World().node(4), {"/v1/job-done": never}) as path:
+    with fake_daemon(World().node(4), {"/v1/job-done": hanging}) as path:
         began = time.monotonic()
         assert main(["job-done", "--socket", path, "--timeout", "0.1"]) == exit_codes.TRY_AGAIN
         assert time.monotonic() - began < 5  # a machine under load

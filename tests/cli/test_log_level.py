@@ -13,8 +13,8 @@ from subord.api.http import server
 from subord.cli import log_level, main
 from subord.client import exit_codes
 from subord.config.schema import LogLevel
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, hanging
 
 
 @pytest.fixture(autouse=True)
@@ -60,5 +60,5 @@ def test_everybody_may_see_it_and_not_everybody_change_it(
 
 
 def test_a_daemon_that_hangs_is_left() -> None:
-    with fake_daemon(World().node(4), {"/v1/log-level": never}) as path:
+    with fake_daemon(World().node(4), {"/v1/log-level": hanging}) as path:
         assert main(["log-level", "debug", "--socket", path, "--timeout", "0.1"]) == exit_codes.TRY_AGAIN

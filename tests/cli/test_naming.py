@@ -13,8 +13,8 @@ from subord.client.daemon import NOTHING_HERE
 from subord.client.naming import renamed
 from subord.config import schema
 from subord.core.state.view import Refusal
-from tests.api.fake_shown import PAPER, World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import PAPER, World
+from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.test_events import answer, change
 
 NAMES = {f"10.0.0.{number}": f"node{number:02}" for number in [*PAPER, 30, 70, 71, 72]}
@@ -60,7 +60,7 @@ def world() -> World:
 )
 def test_names_are_shown(world: World, capsys: pytest.CaptureFixture[str], command: str, lines: list[str]) -> None:
     changes = answer([change(1, "joined", leader="10.0.0.4")])
-    with fake_daemon(world.node(7), {"/v1/changes": says(json.dumps(changes).encode())}) as path:
+    with fake_daemon(world.node(7), {"/v1/changes": fixed_answer(json.dumps(changes).encode())}) as path:
         assert main([*command.split(), "--names", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out.splitlines()
     assert out[-len(lines) :] == lines
@@ -87,9 +87,12 @@ def test_names_come_from_the_host_list(tmp_path: Path) -> None:
 
 def test_an_older_daemon(capsys: pytest.CaptureFixture[str]) -> None:
     """What a daemon of version 0.1.0 without these questions says, and its list of keys."""
-    nothing = says(json.dumps({"error": f"{NOTHING_HERE}; served: /v1/status"}).encode(), 404)
+    nothing = fixed_answer(json.dumps({"error": f"{NOTHING_HERE}; served: /v1/status"}).encode(), 404)
     keys = {"rings": [{"revision": 0, "keys": ["00000000"], "nodes": 2, "addresses": [], "unsaved": 0}]}
-    older = {"/v1/members": nothing, "/v1/keys": says(json.dumps({**keys, "silent": [], "silent_nodes": 0}).encode())}
+    older = {
+        "/v1/members": nothing,
+        "/v1/keys": fixed_answer(json.dumps({**keys, "silent": [], "silent_nodes": 0}).encode()),
+    }
     with fake_daemon(World().node(1), older) as path:
         assert main(["members", "--socket", path]) == exit_codes.DAEMON_UNREACHABLE
         assert "it runs an older release than this command" in capsys.readouterr().err

@@ -14,8 +14,8 @@ import pytest
 
 from subord.cli import parser
 from subord.client import exit_codes
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 from tests.cli.test_cluster_wide import member
 from tests.cli.test_events import SOME, answer
@@ -56,7 +56,9 @@ def large() -> Iterator[str]:
     errors |= {"problems": [problem] * 40, "silent": [], "silent_nodes": 0, "older_nodes": 0}
     rings = {**errors, "rings": [{"revision": 1, "keys": ["00000000"], "nodes": 500, "addresses": [], "unsaved": 0}]}
     said = {"/v1/members": found, "/v1/changes": answer(changes), "/v1/errors": errors, "/v1/keys": rings}
-    with fake_daemon(LARGE.node(1), {page: says(json.dumps(text).encode()) for page, text in said.items()}) as path:
+    with fake_daemon(
+        LARGE.node(1), {page: fixed_answer(json.dumps(text).encode()) for page, text in said.items()}
+    ) as path:
         yield path
 
 
@@ -88,7 +90,9 @@ def test_500_nodes_take_no_time(large: str, command: str) -> None:
 def test_colours(command: str, words: tuple[str, ...], variables: dict[str, str], is_coloured: bool) -> None:
     changes = json.dumps(answer(SOME)).encode()
     members = json.dumps({"asked": "10.0.0.1", "complete": True, "note": None, "members": [member(1)]}).encode()
-    with fake_daemon(World().node(3), {"/v1/changes": says(changes), "/v1/members": says(members)}) as path:
+    with fake_daemon(
+        World().node(3), {"/v1/changes": fixed_answer(changes), "/v1/members": fixed_answer(members)}
+    ) as path:
         environment = {**ENVIRONMENT, "TERM": "xterm-256color", **variables}
         master, slave = pty.openpty()
         run = [*SUBORD, *command.split(), *words, "--socket", path]

@@ -25,8 +25,8 @@ from subord.client import exit_codes
 from subord.client.drawing import colourless
 from subord.client.top_view import BARS_ASCII, Seen, page, spark
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer, hanging
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 from tests.cli.test_events import SOME, WALL, answer
 
@@ -101,7 +101,7 @@ def test_a_page_before_anything_is_known() -> None:
 def test_once(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     world.standing[5] = Standing.MISSING
-    changes = says(json.dumps(answer(SOME)).encode())
+    changes = fixed_answer(json.dumps(answer(SOME)).encode())
     with fake_daemon(world.node(3), {"/v1/changes": changes}) as path:
         assert main(["top", "--once", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out
@@ -115,7 +115,7 @@ def test_without_a_daemon(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_daemon_that_hangs_is_an_error_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
-    with fake_daemon(World().node(3), {"/v1/tree": never}) as path:
+    with fake_daemon(World().node(3), {"/v1/tree": hanging}) as path:
         assert main(["top", "--timeout", "0.3", "--socket", path]) == exit_codes.TRY_AGAIN
 
 
@@ -124,7 +124,7 @@ def test_a_daemon_that_hangs_is_told_once_before_time_is_up(
 ) -> None:
     monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
     monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.1)
-    hung = dict.fromkeys(("/v1/tree", "/v1/errors", "/v1/changes"), never)
+    hung = dict.fromkeys(("/v1/tree", "/v1/errors", "/v1/changes"), hanging)
     with fake_daemon(World().node(3), hung) as path:
         assert main(["top", "--once", "--timeout", "0.5", "--socket", path]) == exit_codes.TRY_AGAIN
     slow, ended = capsys.readouterr().err.splitlines()
@@ -188,7 +188,7 @@ def terminal(path: str, *words: str, **variables: str) -> Iterator[Terminal]:
 
 @contextmanager
 def daemon(shown: World) -> Iterator[str]:
-    with fake_daemon(shown.node(3), {"/v1/changes": says(json.dumps(answer(SOME)).encode())}) as path:
+    with fake_daemon(shown.node(3), {"/v1/changes": fixed_answer(json.dumps(answer(SOME)).encode())}) as path:
         yield path
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from subord.cli import main
 from subord.client import exit_codes
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 
 BRANCH = """\

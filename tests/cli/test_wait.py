@@ -14,8 +14,8 @@ from subord.api.http.server import Query, Response
 from subord.cli import main
 from subord.cli.wait import QUIET_S, unstable
 from subord.client import exit_codes
-from tests.api.fake_shown import FakeShown, World
-from tests.api.served_node import fake_daemon, never, says
+from tests.api.fake_node_api import FakeNode, World
+from tests.api.served_node import fake_daemon, fixed_answer, hanging
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_a_stable_tree_is_reported_from_any_node(capsys: pytest.CaptureFixture[s
 
 
 def test_it_waits_until_the_state_comes() -> None:
-    class Slow(FakeShown):
+    class Slow(FakeNode):
         looks = 0
 
         def snapshot(self) -> Any:
@@ -108,7 +108,7 @@ def test_a_daemon_that_hangs(capsys: pytest.CaptureFixture[str], monkeypatch: py
     monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
     monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.05)
     monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 0.2)
-    with fake_daemon(World().node(4), {"/v1/status": never}) as path:
+    with fake_daemon(World().node(4), {"/v1/status": hanging}) as path:
         assert main(["wait", "--socket", path, "--timeout", "0.8", "--json"]) == exit_codes.TRY_AGAIN
     out, err = capsys.readouterr()
     slow, ended = err.splitlines()
@@ -125,8 +125,8 @@ def test_only_the_last_silence_counts(capsys: pytest.CaptureFixture[str]) -> Non
     async def seeking_then_silent(query: Query) -> Response:
         if len(answered) < 3:
             answered.append(time.monotonic())
-            return await says(b'{"address": "10.0.0.4", "place": null, "phase": "seeking"}')(query)
-        return await never(query)
+            return await fixed_answer(b'{"address": "10.0.0.4", "place": null, "phase": "seeking"}')(query)
+        return await hanging(query)
 
     with fake_daemon(World().node(4), {"/v1/status": seeking_then_silent}) as path:
         assert main(["wait", "--socket", path, "--timeout", "2"]) == exit_codes.TRY_AGAIN

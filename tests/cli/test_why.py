@@ -9,7 +9,7 @@ import pytest
 from subord.cli import main
 from subord.cli.why import text
 from subord.client import exit_codes
-from tests.api.fake_shown import MEASURED, World
+from tests.api.fake_node_api import MEASURED, World
 from tests.api.served_node import fake_daemon
 
 PAGE = """\

@@ -186,7 +186,7 @@ class _Exchange:
                 else:
                     events = answer
             if events is not None:
-                await self._stream(events)
+                await self._serve_events(events)
         finally:
             self._slots.turns.release()
 
@@ -206,7 +206,7 @@ class _Exchange:
             else:
                 return self._request if isinstance(event, h11.EndOfMessage) else None
 
-    async def _stream(self, events: EventStream) -> None:
+    async def _serve_events(self, events: EventStream) -> None:
         """Until the reader leaves or stops reading."""
         try:
             self._slots.readers.acquire_nowait()

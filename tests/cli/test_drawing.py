@@ -11,7 +11,7 @@ import pytest
 from subord.api.handlers.control import control_app
 from subord.client import drawing
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 
 PICTURE = """\
 11 nodes, depth 3, all at home, root 10.0.0.1

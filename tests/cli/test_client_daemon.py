@@ -16,8 +16,8 @@ import pytest
 from subord.client import exit_codes
 from subord.client.daemon import SilentError, UnreachableError, _left_s, add_timeout, ask
 from subord.client.errors import CommandError
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer, hanging
 
 
 def test_an_answer_is_a_document() -> None:
@@ -37,7 +37,7 @@ def test_an_answer_is_a_document() -> None:
     ],
 )
 def test_an_answer_that_is_none(body: bytes, status: int, exit_code: int, sentence: str) -> None:
-    with fake_daemon(World().node(4), {"/x": says(body, status)}) as path:
+    with fake_daemon(World().node(4), {"/x": fixed_answer(body, status)}) as path:
         with pytest.raises(CommandError, match=sentence) as caught:
             ask(path, "/x")
         assert caught.value.exit_code == exit_code
@@ -54,7 +54,7 @@ def test_an_older_daemon_that_does_not_know_the_question() -> None:
 
 
 def test_a_daemon_that_hangs() -> None:
-    with fake_daemon(World().node(4), {"/x": never}) as path:
+    with fake_daemon(World().node(4), {"/x": hanging}) as path:
         with pytest.raises(CommandError, match=r"does not answer within 0\.1 s") as caught:
             ask(path, "/x", timeout_s=0.1)
         assert caught.value.exit_code == exit_codes.TRY_AGAIN
@@ -145,7 +145,7 @@ def test_the_second_after_which_silence_is_told_belongs_to_the_time(
         return _left_s(until)
 
     monkeypatch.setattr("subord.client.daemon._left_s", left)
-    with fake_daemon(World().node(4), {"/x": never}) as path:
+    with fake_daemon(World().node(4), {"/x": hanging}) as path:
         began = time.monotonic()
         with pytest.raises(SilentError, match=r"does not answer within 0\.7 s"):
             ask(path, "/x", timeout_s=0.7)
