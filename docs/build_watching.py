@@ -130,7 +130,7 @@ def errors() -> str:
 
 def down() -> str:
     tree = troubled()._world.tree()
-    rows = missing_nodes.down(missing_nodes.with_ghosts(tree["rows"], _answered(_members)["members"]))
+    rows = missing_nodes.down(missing_nodes.with_gone(tree["rows"], _answered(_members)["members"]))
     return _screen(
         "subord tree --down --ghosts",
         drawing.colourless(drawing.picture(tree, rows, None, drawing.STROKES)).splitlines(),

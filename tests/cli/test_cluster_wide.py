@@ -11,7 +11,7 @@ import pytest
 
 from subord.cli import main
 from subord.client import exit_codes
-from subord.client.missing_nodes import down, never_came, with_ghosts
+from subord.client.missing_nodes import down, never_came, with_gone
 from subord.core.address.network import Network
 from subord.core.state.settings import Settings
 from subord.core.state.view import Refusal, Standing
@@ -205,10 +205,10 @@ def test_ghosts_stand_where_they_were(capsys: pytest.CaptureFixture[str]) -> Non
 def test_when_all_are_up(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(World().node(3)) as path:
         lines = printed(capsys, "tree", "--down", "--socket", path)
-        with_ghosts = printed(capsys, "tree", "--down", "--ghosts", "--socket", path)
+        with_gone = printed(capsys, "tree", "--down", "--ghosts", "--socket", path)
     head = "11 nodes, depth 3, all at home, root 10.0.0.1"
     assert lines == [head, "all of these are up; who is gone is drawn with --ghosts"]
-    assert with_ghosts == [head, "all are up"]
+    assert with_gone == [head, "all are up"]
 
 
 def test_those_who_never_came_are_known_by_a_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,7 +235,7 @@ def test_never_came(text: str, names: list[str] | None) -> None:
 
 
 def test_ghosts_who_led_each_other_are_drawn_once() -> None:
-    rows = with_ghosts([], [member(1, "gone", 2), member(2, "gone", 1)])
+    rows = with_gone([], [member(1, "gone", 2), member(2, "gone", 1)])
     assert [(row["address"], row["real_level"]) for row in rows] == [("10.0.0.1", 0), ("10.0.0.2", 1)]
     assert down(rows) == rows
 
@@ -253,7 +253,7 @@ def test_many_are_drawn_soon() -> None:
         row["address"] = settings.network.address_text_of(number)
         row["leader"] = None if leaders[number] is None else settings.network.address_text_of(leaders[number])
     began = time.process_time()
-    drawn = with_ghosts([row for row in rows if row["standing"] == "live"], rows)
+    drawn = with_gone([row for row in rows if row["standing"] == "live"], rows)
     assert len(drawn) == len(rows)
     assert 0 < len(down(drawn)) < len(rows)
     assert time.process_time() - began < 0.5
