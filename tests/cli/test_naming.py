@@ -1,4 +1,4 @@
-"""Names of the host list in the place of addresses."""
+"""Names of the host list instead of addresses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def world() -> World:
 @pytest.mark.parametrize(
     ("command", "lines"),
     [
-        ("errors", ["11 nodes answered, 1 trouble", "node[30,70-72]: refused: fan-out 8, we use 4 (last 2.0 s ago)"]),
+        ("errors", ["11 nodes answered, 1 problem", "node[30,70-72]: refused: fan-out 8, we use 4 (last 2.0 s ago)"]),
         ("members --fold", ["node[01-11]"]),
         ("tree --from node03", ["node03", "├─ node06", "└─ node07"]),
         ("tree --from 10.0.0.3", ["node03", "├─ node06", "└─ node07"]),
@@ -86,7 +86,7 @@ def test_names_come_from_the_host_list(tmp_path: Path) -> None:
 
 
 def test_an_older_daemon(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a daemon of version 0.1.0 without these questions says, and its list of keys."""
+    """The answers of a daemon of version 0.1.0, which does not know these questions, and its list of keys."""
     nothing = fixed_answer(json.dumps({"error": f"{NOTHING_HERE}; served: /v1/status"}).encode(), 404)
     keys = {"rings": [{"revision": 0, "keys": ["00000000"], "nodes": 2, "addresses": [], "unsaved": 0}]}
     older = {
@@ -99,7 +99,7 @@ def test_an_older_daemon(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["key", "list", "--socket", path]) == exit_codes.OK
 
 
-def test_what_is_not_served_is_told_as_the_client_expects() -> None:
+def test_an_unknown_path_gets_the_expected_answer() -> None:
     with fake_daemon(World().node(1)) as path:
         import http.client
         import socket

@@ -1,4 +1,4 @@
-"""`subord wait`: when it returns, and what it says when it does not get there."""
+"""`subord wait`: when it returns, and its message when time is up."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_time_is_up(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("subord.cli.wait.POLL_S_MIN", 20.0)  # a look may take longer, where the daemon is slow
+    monkeypatch.setattr("subord.cli.wait.POLL_S_MIN", 20.0)  # a look may take longer with a slow daemon
     monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 20.0)
     node = World().node(4)
     node.placed = placed
@@ -104,7 +104,7 @@ def test_a_daemon_that_never_comes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_daemon_that_hangs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told is the whole silence and the whole wait, not the last look."""
+    """The message has the whole silence and the whole wait, not only the last look."""
     monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
     monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.05)
     monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 0.2)
@@ -136,5 +136,5 @@ def test_only_the_last_silence_counts(capsys: pytest.CaptureFixture[str]) -> Non
     assert float(found[1]) <= ended - answered[-1] + 0.05  # as rounded
 
 
-def test_nodes_make_no_sense_for_placed() -> None:
+def test_nodes_are_refused_for_placed() -> None:
     assert main(["wait", "--state", "placed", "--nodes", "3"]) == exit_codes.USAGE
