@@ -26,12 +26,12 @@ FILES = (
     "theme.js",
     "page.js",
     "watch.js",
-    "talk.js",
+    "api.js",
     "forest.js",
     "tree.js",
     "node.js",
     "events.js",
-    "words.js",
+    "dom.js",
     "icon.svg",
 )
 """Named one by one, so that other files in the directory are not served."""
