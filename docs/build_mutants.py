@@ -1,8 +1,8 @@
-"""The parts of docs/evaluation.md on mutants that were made mechanically.
+"""The parts of docs/evaluation.md on mechanically made mutants.
 
-From docs/figures/mutants.json, which `./dev mutants --write` writes, and from tests/mutants.toml, which says of
-each survivor why it is equivalent or what is missing. An entry is found by file, function and text, not by line;
-a survivor without an entry is shown as not judged.
+Input: docs/figures/mutants.json, which `./dev mutants --write` writes, and tests/mutants.toml, which says for each
+survivor why it is equivalent or which test is missing. An entry is found by file, function and text, not by line; a
+survivor without an entry is shown as not judged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHARACTERS_MAX = 110
 
 
 def caught() -> str:
-    """How many of the sample were caught, and by what."""
+    """How many of the sample were caught, and by which check."""
     document = read("mutants")
     found: list[Run] = document["mutants"]
     how = Counter(each["caught"] for each in found)
@@ -41,12 +41,12 @@ def caught() -> str:
 
 
 def left_out() -> str:
-    """What mutmut lists and the sample does not draw from."""
+    """What mutmut lists and the sample leaves out."""
     return table(("what", "mutants"), [(what, f"{number:,}") for what, number in read("mutants")["left_out"].items()])
 
 
 def survivors() -> str:
-    """Each of them, with the line on it."""
+    """Each survivor, with the judgement."""
     found = _survivors(read("mutants")["mutants"])
     if not found:
         return "None survived.\n"

@@ -36,7 +36,7 @@ def example() -> str:
 
 
 def keys() -> str:
-    """The keys of a file, those of its cluster behind them."""
+    """The keys of a file, then those of its cluster."""
     rows = [*_rows(Scenario, ""), *_rows(Cluster, "cluster.")]
     return table(("key", "value", "default", "meaning"), rows)
 
@@ -86,7 +86,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def limits() -> str:
-    """What no scenario may exceed."""
+    """The bounds of a scenario."""
     nodes, steps, product = (
         f"{number:,}" for number in (definition.NODES_MAX, definition.STEPS_MAX, definition.NODES_TIMES_STEPS_MAX)
     )

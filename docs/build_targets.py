@@ -1,7 +1,6 @@
-"""What was aimed at, beside what was measured: one table, from the same figures as the others.
+"""Aims and measurements: one table, from the same figures as the others.
 
-Intuition: a school report. The marks are computed from the notebook, the bad ones are in it, too, and a lesson that
-was missed is no good mark.
+Verdicts are computed; missed aims and missing runs count as missed.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ WARM_AND_SCAN_NODES = 50
 NOTHING_S, MET_S = 30, 10  # sparse networks, after the last start
 SILENT_MAX = 10
 SITES, NEAR_S, SPEARMAN = 4, 60, -0.9
-REST_NODES_MIN = 100  # in smaller clusters the mean is mostly that of the root, and of pages that few share
+REST_NODES_MIN = 100  # in smaller clusters the mean is mostly that of the root, and of pages that few processes share
 
 
 class Row(NamedTuple):
-    """One aim: what, how much, what was found in how many runs, and whether that is enough."""
+    """One aim: its name, its bound, what was found in how many runs, and whether that is enough."""
 
     what: str
     aim: str
@@ -35,7 +34,7 @@ class Row(NamedTuple):
 
 
 def _most(what: str, aim: str, runs: list[Run], key: str, *, bound: float, unit: str = "", digits: int = 2) -> Row:
-    """The worst run must be within the bound; one that has no figure failed."""
+    """The worst run must be within the bound; a run without a figure failed."""
     found = values(runs, key)
     said = f"{max(found):.{digits}f}{unit}" if found else "nothing"
     failed = len(runs) - len(found)
@@ -71,7 +70,7 @@ def starts() -> Iterator[Row]:
 
 
 def sparse() -> Iterator[Row]:
-    """500 at random addresses of a /16; rows of three layouts are judged by the worst of them, too."""
+    """500 at random addresses of a /16; three layouts are judged by their worst row, too."""
     for name, what, bound in (
         ("sparse-random-nothing", "nothing to go by", NOTHING_S),
         ("sparse-random-seed", "a seed", MET_S),
@@ -163,14 +162,14 @@ def rest() -> Iterator[Row]:
 
 
 def sealing() -> Iterator[Row]:
-    """What the seal costs, and what it is good for."""
+    """The cost of sealing, and its effect."""
     found = cpu_ratios()
     said = f"{statistics.median(found):.2f} in the median, {max(found):.2f} at most" if found else "nothing"
     enough = bool(found) and statistics.median(found) <= 1.2
     yield Row("CPU of a node at rest, sealed : in the clear", "1.2 times", said, len(found), enough)
     runs = sieges()
     held = [run for run in runs if is_held(run)]
-    title = "an intruder without the key is understood, answered, or followed by nobody"
+    title = "no node understands, answers or follows an intruder without the key"
     yield Row(title, "never", f"{len(held)} of {len(runs)} sieges held", len(runs), len(held) == len(runs))
     slowest = values(held, "siege_orphans_max_s")
     said = f"{max(slowest):.2f} s" if slowest else "nothing"
@@ -179,7 +178,7 @@ def sealing() -> Iterator[Row]:
 
 
 def mappings() -> Iterator[Row]:
-    """Ranks by performance, and nodes of several sites that follow somebody near."""
+    """Ranks by performance, and nodes of several sites with near leaders."""
     runs = records.read("mappings")
     far = one(runs, part="distance", mapping="latency")
     found, last = values(far, "wide_edges"), values(far, "wide_least_s")
@@ -203,11 +202,11 @@ def mappings() -> Iterator[Row]:
 
 
 def commands() -> Iterator[Row]:
-    """What an administrator waits for: whole processes."""
+    """The duration of commands: whole processes."""
     for (name,), runs in groups(records.read("cli"), "command").items():
         what, bound = {
             "tree": (f"`subord tree` of {runs[0]['nodes']} nodes", 0.5),
-            "position": ("a command that asks nobody (`subord position`)", 0.2),
+            "position": ("a command without a daemon (`subord position`)", 0.2),
         }[name]
         yield _most(what, f"{bound} s", runs, "seconds", bound=bound, unit=" s")
 
@@ -231,7 +230,7 @@ GROUPS = (starts, sparse, paper, mappings, healing, rest, sealing, commands, sim
 
 
 def targets() -> str:
-    """All of them, the missed ones marked."""
+    """All aims, the missed ones marked."""
     rows = [row for group in GROUPS for row in group()]
     return markdown(
         ["measure", "aim", "worst run", "runs", "holds"],
@@ -240,7 +239,7 @@ def targets() -> str:
 
 
 def headline() -> str:
-    """Three figures for the README, beside those of Serf and etcd."""
+    """Three figures for the README, with those of Serf and etcd."""
     start = kept(one(records.read("stability"), nodes=500, fanout=8), is_whole)[0]
     nodes, some = _race()
     known = [f"{_median(each, 'known_kill_all_s'):.1f} s" for each in some.values()]
@@ -262,7 +261,7 @@ def headline() -> str:
 
 
 def _race() -> tuple[int, dict[str, list[Run]]]:
-    """The largest size at which each of them has converged, and those runs."""
+    """The largest size at which each program has converged, and those runs."""
     runs = [run for run in records.read("peers") if is_converged(run)]
     names = ("subord", "serf", "etcd-3")
     sizes = [{run["nodes"] for run in runs if run["system"] == name} for name in names]
