@@ -161,12 +161,12 @@ def campaign() -> str:
     bounds = [
         [
             f"`{name}`",
-            said,
+            title,
             f"{share['seeds']:,}",
             *(f"{share[step]:.0%}" for step in ("median", "99 of 100", "most")),
         ]
         for name, run in runs.items()
-        for bound, said in CAMPAIGN_BOUNDS.items()
+        for bound, title in CAMPAIGN_BOUNDS.items()
         if (share := run["tight_shares"][bound])["seeds"]
     ]
     shares = markdown(["mapping", "tight bound", "seeds judged", "median", "99 of 100", "most"], bounds)

@@ -100,11 +100,11 @@ def changes() -> str:
     for (fanout, way), some in groups(_changes(), "fanout", "way").items():
         for change in some:
             seconds = "-" if change["reached_s"] is None else f"{change['reached_s']:.1f}"
-            who = f"leader of {change['was_leader_of']}" if change["was_leader_of"] else "no subordinates"
+            role = f"leader of {change['was_leader_of']}" if change["was_leader_of"] else "no subordinates"
             levels = f"{change['level_before']} → {change['level_after']}"
             rows.append(
                 [
-                    *(str(fanout), WAYS[way], who, levels, str(change["level_best"]), seconds),
+                    *(str(fanout), WAYS[way], role, levels, str(change["level_best"]), seconds),
                     *(str(change[key]) for key in ("own_moves", "led_moved", "others_moved")),
                 ]
             )

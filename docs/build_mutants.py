@@ -51,7 +51,7 @@ def survivors() -> str:
     if not found:
         return "None survived.\n"
     rows = [
-        (f"`{each['file']}`, `{each['function']}`", _code(each["before"]), _code(each["after"]), _said(entry))
+        (f"`{each['file']}`, `{each['function']}`", _code(each["before"]), _code(each["after"]), _judgement(entry))
         for each, entry in zip(found, _entries(found), strict=True)
     ]
     return table(("where", "was", "became", "why nothing notices"), rows)
@@ -68,7 +68,7 @@ def _entries(found: Sequence[Run]) -> list[dict[str, str]]:
     return [known.get((each["file"], each["function"], each["before"], each["after"]), NOT_JUDGED) for each in found]
 
 
-def _said(entry: dict[str, str]) -> str:
+def _judgement(entry: dict[str, str]) -> str:
     return f"{entry['kind']}: {entry['why']}"
 
 

@@ -71,9 +71,9 @@ def claim_scan() -> str:
     """One line: the paper's claim about 40 nodes, and whether the ratio grows with their number."""
     medians = {nodes: statistics.median(found) for nodes, found in _ratios_by_size(TIME).items() if found}
     sizes = (min(medians), CLAIMED_NODES, max(medians))
-    said = ", ".join(f"{medians[nodes]:.1f} times faster at {nodes} nodes" for nodes in sizes)
+    result = ", ".join(f"{medians[nodes]:.1f} times faster at {nodes} nodes" for nodes in sizes)
     holds = medians[CLAIMED_NODES] >= CLAIMED_TIMES and medians[sizes[0]] < medians[sizes[1]] < medians[sizes[2]]
-    return f"{'yes' if holds else 'no'}: {said}"
+    return f"{'yes' if holds else 'no'}: {result}"
 
 
 def claim_disk() -> str:
@@ -82,8 +82,8 @@ def claim_disk() -> str:
     nodes = min(run["nodes"] for run in runs)
     cold, again = (kept(one(runs, nodes=nodes, mode=mode), is_built)[0] for mode in ("cold", "warm"))
     faster = statistics.median(ratios(cold, again, TIME))
-    said = f"{nodes} nodes at random addresses form the tree {faster:.0f} times faster"
-    return f"{'yes' if faster > 1 else 'no'}: {said}"
+    result = f"{nodes} nodes at random addresses form the tree {faster:.0f} times faster"
+    return f"{'yes' if faster > 1 else 'no'}: {result}"
 
 
 def _ratios_by_size(key: str) -> dict[int, list[float]]:

@@ -49,9 +49,10 @@ def _cell(runs: list[Run], key: str, digits: int) -> str:
 
 def settings() -> str:
     """The commands of each program, and the meaning of the terms for it."""
-    said = {run["system"]: (run["settings"], run["meaning"]) for run in _runs() if "settings" in run}
+    settings_of = {run["system"]: (run["settings"], run["meaning"]) for run in _runs() if "settings" in run}
     return "".join(
-        f"- *{system}*: {how}.\n  {meaning[0].upper()}{meaning[1:]}.\n" for system, (how, meaning) in said.items()
+        f"- *{system}*: {how}.\n  {meaning[0].upper()}{meaning[1:]}.\n"
+        for system, (how, meaning) in settings_of.items()
     )
 
 

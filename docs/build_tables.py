@@ -16,7 +16,7 @@ from subord import cli
 from subord.api.handlers.metrics import node_registry
 from subord.client import exit_codes as codes
 from subord.config.docs import docstrings_of
-from subord.core import messages as said
+from subord.core import messages as message_types
 from subord.core.state.phases import NEXT, Trigger, mermaid
 from subord.core.state.settings import PRESETS, Timing
 
@@ -58,7 +58,7 @@ def _words(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def messages() -> str:
     """Number, name and fields of every message."""
-    kinds = [each for each in vars(said).values() if _is_message(each)]
+    kinds = [each for each in vars(message_types).values() if _is_message(each)]
     kinds.sort(key=lambda kind: kind.__struct_config__.tag)
     rows = (
         (
@@ -74,7 +74,13 @@ def messages() -> str:
 def words() -> str:
     """The meaning of the lists and numbers in the messages, from the comments beside them."""
     parts = []
-    for kind in (said.Wish, said.No, said.Why, said.Guidance, said.Change):
+    for kind in (
+        message_types.Wish,
+        message_types.No,
+        message_types.Why,
+        message_types.Guidance,
+        message_types.Change,
+    ):
         comments = dict(COMMENT.findall(inspect.getsource(kind)))
         assert kind.__doc__ is not None
         parts.append(f"\n`{kind.__name__}`: {' '.join(kind.__doc__.split())}\n\n")
@@ -93,7 +99,7 @@ def _is_message(each: object) -> bool:
     return (
         isinstance(each, type)
         and issubclass(each, msgspec.Struct)
-        and each.__module__ == said.__name__
+        and each.__module__ == message_types.__name__
         and isinstance(each.__struct_config__.tag, int)
     )
 

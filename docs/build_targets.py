@@ -36,12 +36,12 @@ class Row(NamedTuple):
 def _most(what: str, aim: str, runs: list[Run], key: str, *, bound: float, unit: str = "", digits: int = 2) -> Row:
     """The worst run must be within the bound; a run without a figure failed."""
     found = values(runs, key)
-    said = f"{max(found):.{digits}f}{unit}" if found else "nothing"
+    result = f"{max(found):.{digits}f}{unit}" if found else "nothing"
     failed = len(runs) - len(found)
     return Row(
         what,
         aim,
-        said + (f", {failed} failed" if failed else ""),
+        result + (f", {failed} failed" if failed else ""),
         len(runs),
         not failed and bool(found) and max(found) <= bound,
     )
@@ -100,10 +100,10 @@ def paper() -> Iterator[Row]:
         runs = one(records.read(name), nodes=WARM_AND_SCAN_NODES)
         some = [kept(one(runs, mode=mode), is_built) for mode in (slow, fast)]
         found = ratios(some[0][0], some[1][0], TIME)
-        said = f"{statistics.median(found):.1f} in the median, {min(found):.1f} at least" if found else "nothing"
+        result = f"{statistics.median(found):.1f} in the median, {min(found):.1f} at least" if found else "nothing"
         enough = len(found) == len(runs) / 2 and statistics.median(found) >= bound
         title = f"{what}, {WARM_AND_SCAN_NODES} nodes, from the last start"
-        yield Row(title, f"{bound} times", said, len(runs), enough)
+        yield Row(title, f"{bound} times", result, len(runs), enough)
 
 
 def healing() -> Iterator[Row]:
@@ -115,9 +115,9 @@ def healing() -> Iterator[Row]:
         ("... of one that is cut off", "p99 5 s", cut, (5, 5)),
     ):
         times = row["attached_p50_s"], row["attached_p99_s"]
-        said = f"p50 {times[0]:.2f} s, p99 {times[1]:.2f} s, {row['attached']} of {row['orphans']} orphans"
+        result = f"p50 {times[0]:.2f} s, p99 {times[1]:.2f} s, {row['attached']} of {row['orphans']} orphans"
         holds = row["attached"] == row["orphans"] and all(t <= bound for t, bound in zip(times, bounds, strict=True))
-        yield Row(what, aim, said, row["times"], holds)
+        yield Row(what, aim, result, row["times"], holds)
     times = root["times"]
     replaced = root["roster_s_max"]
     yield Row(
@@ -164,17 +164,17 @@ def rest() -> Iterator[Row]:
 def sealing() -> Iterator[Row]:
     """The cost of sealing, and its effect."""
     found = cpu_ratios()
-    said = f"{statistics.median(found):.2f} in the median, {max(found):.2f} at most" if found else "nothing"
+    result = f"{statistics.median(found):.2f} in the median, {max(found):.2f} at most" if found else "nothing"
     enough = bool(found) and statistics.median(found) <= 1.2
-    yield Row("CPU of a node at rest, sealed : in the clear", "1.2 times", said, len(found), enough)
+    yield Row("CPU of a node at rest, sealed : in the clear", "1.2 times", result, len(found), enough)
     runs = sieges()
     held = [run for run in runs if is_held(run)]
     title = "no node understands, answers or follows an intruder without the key"
     yield Row(title, "never", f"{len(held)} of {len(runs)} sieges held", len(runs), len(held) == len(runs))
     slowest = values(held, "siege_orphans_max_s")
-    said = f"{max(slowest):.2f} s" if slowest else "nothing"
+    result = f"{max(slowest):.2f} s" if slowest else "nothing"
     title = "orphans of a killed node have a leader again, under attack"
-    yield Row(title, "1.5 s", said, len(slowest), len(slowest) == len(runs) and max(slowest) <= 1.5)
+    yield Row(title, "1.5 s", result, len(slowest), len(slowest) == len(runs) and max(slowest) <= 1.5)
 
 
 def mappings() -> Iterator[Row]:
@@ -182,23 +182,23 @@ def mappings() -> Iterator[Row]:
     runs = records.read("mappings")
     far = one(runs, part="distance", mapping="latency")
     found, last = values(far, "wide_edges"), values(far, "wide_least_s")
-    said = f"{max(found):g}, after {max(last):.0f} s" if found and last else "nothing"
+    result = f"{max(found):g}, after {max(last):.0f} s" if found and last else "nothing"
     holds = len(last) == len(far) and max(found) == SITES - 1 and max(last) <= NEAR_S
     what = f"edges between {SITES} sites, 200 nodes, addresses in turns"
-    yield Row(what, f"{SITES - 1}, within {NEAR_S} s", said, len(far), holds)
+    yield Row(what, f"{SITES - 1}, within {NEAR_S} s", result, len(far), holds)
     ranked = one(runs, part="performance", fanout=2)
     order = values(ranked, "spearman")
-    said = f"{max(order):.3f}" if order else "nothing"
+    result = f"{max(order):.3f}" if order else "nothing"
     holds = len(order) == len(ranked) and max(order) <= SPEARMAN
-    yield Row("performance and level, fan-out 2: Spearman", f"{SPEARMAN}", said, len(ranked), holds)
+    yield Row("performance and level, fan-out 2: Spearman", f"{SPEARMAN}", result, len(ranked), holds)
     above = values(one(runs, part="performance"), "above_faster")
     yield Row("nodes above one that is two classes faster", "0", f"{max(above):g}", len(above), max(above) == 0)
     for mapping, what in (("performance", "performances"), ("latency", "distances")):
         trembled = one(runs, part=f"trembling-{mapping}")
         moves = values(trembled, "moves")
-        said = f"{max(moves):g}" if moves else "nothing"
+        result = f"{max(moves):g}" if moves else "nothing"
         holds = len(moves) == len(trembled) and max(moves) == 0
-        yield Row(f"leader changes while {what} tremble by 30 %, 10 minutes", "0", said, len(trembled), holds)
+        yield Row(f"leader changes while {what} tremble by 30 %, 10 minutes", "0", result, len(trembled), holds)
 
 
 def commands() -> Iterator[Row]:
@@ -218,12 +218,12 @@ def simulated() -> Iterator[Row]:
     cost = max(run["cpu_s"] / run["lasted_s"] * 60 for run in ten)
     yield Row("simulator: 10,000 nodes for 60 virtual seconds", "60 s", f"{cost:.0f} s of CPU", len(ten), cost <= 60)
     whole = all(run["whole_s"] is not None for run in huge)
-    said = f"within {max(values(huge, 'tree_s')):.2f} virtual seconds" if whole else "not all"
-    yield Row("simulator: 100,000 nodes become one tree", "they do", said, len(huge), whole)
+    result = f"within {max(values(huge, 'tree_s')):.2f} virtual seconds" if whole else "not all"
+    yield Row("simulator: 100,000 nodes become one tree", "they do", result, len(huge), whole)
     found = records.read("campaign")
-    said = f"{found['seeds']:,} seeds, {found['failed']} failed"
+    result = f"{found['seeds']:,} seeds, {found['failed']} failed"
     holds = found["seeds"] >= 10_000 and found["failed"] == 0
-    yield Row("campaign", "10,000 seeds, none fails", said, 1, holds)
+    yield Row("campaign", "10,000 seeds, none fails", result, 1, holds)
 
 
 GROUPS = (starts, sparse, paper, mappings, healing, rest, sealing, commands, simulated)

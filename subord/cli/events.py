@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _print(document: Document, after: float, arguments: argparse.Namespace) -> None:
     changes = [each for each in document["changes"] if each["wall"] >= after]
     if document.get("missed"):
-        _note("some changes were missed: the daemon remembers no more")
+        _note("some changes were missed: the daemon does not have them any more")
     if not changes:
         return
     if arguments.json:

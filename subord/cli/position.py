@@ -138,7 +138,7 @@ def _candidate(position: int, network: Network, by: Numbering) -> Candidate:
 
 
 def _outside(address: str, network: Network) -> CommandError:
-    """Tells no address from an address of another network."""
+    """Distinguishes an invalid address from one of another network."""
     from ipaddress import ip_address
 
     try:

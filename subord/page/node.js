@@ -103,8 +103,8 @@ export class NodePanel {
     const answer = await ask(`v1/why?${query}`, { seconds: WHY_S_MAX, signal: request.signal });
     if (request.signal.aborted) return;
     const { error, document: reasons } = answer;
-    const said = error ? [element("p", { class: "warning" }, asSentence(error))] : reasonsOf(reasons);
-    this.why.replaceChildren(...said);
+    const parts = error ? [element("p", { class: "warning" }, asSentence(error))] : reasonsOf(reasons);
+    this.why.replaceChildren(...parts);
   }
 }
 
@@ -139,21 +139,21 @@ function isNumber(quantity) {
 }
 
 function reasonsOf(reasons) {
-  const said = [element("p", {}, asSentence(String(reasons.reason ?? "It gives no reason")))];
+  const parts = [element("p", {}, asSentence(String(reasons.reason ?? "It gives no reason")))];
   const { candidates = [], others = [] } = reasons;
-  if (!candidates.length && !others.length) return said;
+  if (!candidates.length && !others.length) return parts;
   const head = ["candidate", "position", "level", "last answer"].map((name) => element("th", { scope: "col" }, name));
   const lines = [...candidates, ...others].map((each) => candidateLine(each, reasons.leader));
   const caption = element("caption", {}, "Its candidates, best first; its leader has a mark.");
   const body = [element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines)];
-  return [...said, element("table", {}, caption, ...body)];
+  return [...parts, element("table", {}, caption, ...body)];
 }
 
 function candidateLine(candidate, leader) {
   const { address, position, level, answer, ago_s: agoS } = candidate;
-  const said = answer === null ? "not asked" : `${answer}${isNumber(agoS) ? ` (${duration(agoS)} ago)` : ""}`;
+  const lastAnswer = answer === null ? "not asked" : `${answer}${isNumber(agoS) ? ` (${duration(agoS)} ago)` : ""}`;
   const isLeader = address === leader;
-  const cells = [exact(position), level, said].map((text) => element("td", {}, String(text)));
+  const cells = [exact(position), level, lastAnswer].map((text) => element("td", {}, String(text)));
   const name = element("th", { scope: "row" }, isLeader ? "* " : "", link(address));
   return element("tr", { class: isLeader ? "leader" : null }, name, ...cells);
 }

@@ -138,7 +138,7 @@ def test_following_survives_failures_of_the_daemon(
     assert err.splitlines() == [
         "subord: waiting: no subord daemon answers at /s: is it running?",
         "subord: continuing",
-        "subord: some changes were missed: the daemon remembers no more",
+        "subord: some changes were missed: the daemon does not have them any more",
     ]
 
 
