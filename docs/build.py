@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""The parts of the documents that are written by a program, so that they cannot contradict it.
+"""The generated parts of the documents: the text between `<!-- begin NAME -->` and `<!-- end NAME -->`.
 
-Intuition: a menu whose prices the till prints. The text around is written by people; what stands between
-`<!-- begin NAME -->` and `<!-- end NAME -->`, lines or some words of one, is printed here from the code itself,
-and the stories are told by the protocol core on a pretended network.
+The parts come from the code, from the figures in docs/figures/, and from runs of the protocol core on a simulated
+network, so they cannot contradict the program.
 
-    .venv/bin/python docs/build.py          writes the parts and the pictures anew
+    .venv/bin/python docs/build.py          rewrites the parts and the pictures
 
-tests/test_docs.py fails when something is out of date. docs/configuration.md has a writer of its own.
+tests/test_docs.py fails when a part is out of date. subord.config.docs writes docs/configuration.md.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTAL
 
 
 def modules() -> str:
-    """Every module with the first sentence of its docstring, folder by folder."""
+    """Every module with the first sentence of its docstring, directory by directory."""
     lines: list[str] = []
     folder = None
     for path in sorted((REPOSITORY / "subord").rglob("*.py"), key=lambda each: (len(each.parts), each)):
@@ -128,12 +127,12 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def fresh(page: str) -> str:
-    """The text of a page with all its generated parts as they should be."""
+    """The text of a page with current generated parts."""
     return PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], page)
 
 
 def main(root: Path = REPOSITORY) -> None:
-    """Write what is out of date in the pages below `root`."""
+    """Rewrite the pages and pictures below `root` that are out of date."""
     contents = {name: fresh((root / name).read_text(encoding="utf-8")) for name in PAGES}
     contents |= {name: draw() for name, draw in (PICTURES | FILES).items()}
     for name, text in contents.items():

@@ -1,7 +1,4 @@
-"""The Grafana dashboard, from one line a panel: deploy/grafana/subord.json.
-
-Intuition: the wall of a control room, planned on one sheet: which meter hangs where, what it reads, in which unit.
-What every meter has around it (frame, legend, cable) is the same for all, and written once.
+"""The Grafana dashboard deploy/grafana/subord.json, from one entry per panel.
 
 The schema is that of Grafana 10 and 11 (`schemaVersion` 38): https://grafana.com/docs/grafana/latest/dashboards/.
 """
@@ -23,14 +20,14 @@ RATE = "[$__rate_interval]"
 
 
 class Query(NamedTuple):
-    """One curve, or many; `legend` names them by their labels, `{{label}}`."""
+    """One or several curves; `legend` names them by their labels, `{{label}}`."""
 
     expr: str
     legend: str = ""
 
 
-class Meter(NamedTuple):
-    """One panel. `kind` is Grafana's name of it; `red_from`: above it a number is red."""
+class PanelSpec(NamedTuple):
+    """One panel. `kind`: Grafana's name of its type; `red_from`: a number is red from here on."""
 
     kind: str
     title: str
@@ -46,10 +43,10 @@ def _quantiles(name: str) -> list[Query]:
 
 
 NUMBERS = (
-    Meter(
+    PanelSpec(
         "stat", "Nodes", "none", [Query(f"job:subord_nodes:max{{{JOB}}}")], "In the tree, as its root counts them."
     ),
-    Meter(
+    PanelSpec(
         "stat",
         "Do not answer",
         "none",
@@ -57,12 +54,14 @@ NUMBERS = (
         "Nodes that Prometheus knows and cannot scrape.",
         red_from=1,
     ),
-    Meter("stat", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}")], "One, or the cluster is in parts.", 2),
-    Meter("stat", "Guests", "percentunit", [Query(f"job:subord_guests:ratio{{{JOB}}}")], "Nodes away from home."),
-    Meter(
+    PanelSpec(
+        "stat", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}")], "One, or the cluster is in parts.", 2
+    ),
+    PanelSpec("stat", "Guests", "percentunit", [Query(f"job:subord_guests:ratio{{{JOB}}}")], "Nodes away from home."),
+    PanelSpec(
         "stat", "Depth", "none", [Query(f"job:subord_depth:max{{{JOB}}}")], "Edges between the root and the lowest."
     ),
-    Meter(
+    PanelSpec(
         "stat",
         "Versions",
         "none",
@@ -70,19 +69,26 @@ NUMBERS = (
         "One, except while the cluster is upgraded.",
         red_from=2,
     ),
-    Meter("stat", "Refusals", "none", [Query(f"sum(subord_refusals{{{JOB}}})")], "Nodes that do not fit others.", 1),
-    Meter(
+    PanelSpec(
+        "stat",
+        "Refusals",
+        "none",
+        [Query(f"sum(subord_refusals{{{JOB}}})")],
+        "Nodes that refuse others or are refused.",
+        1,
+    ),
+    PanelSpec(
         "stat",
         "Alerts",
         "none",
         [Query('count(ALERTS{alertstate="firing", alertname=~"Subord.+", job=~"$job|"}) or vector(0)')],
-        "That fire now, with those that are of no cluster.",
+        "Firing now, including those without a cluster.",
         red_from=1,
     ),
 )
 
 TREE = (
-    Meter(
+    PanelSpec(
         "timeseries",
         "Nodes",
         "none",
@@ -93,15 +99,15 @@ TREE = (
             Query(f"max(subord_subtree_not_home_nodes{{{JOB}}})", "guests"),
         ],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Changes of the leader",
         "ops",
         [Query(f"job:subord_leader_changes:rate5m{{{JOB}}}", "all nodes")],
-        "At rest there are none.",
+        "None in a stable tree.",
     ),
-    Meter("timeseries", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}", "roots")]),
-    Meter(
+    PanelSpec("timeseries", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}", "roots")]),
+    PanelSpec(
         "timeseries",
         "Depth",
         "none",
@@ -110,19 +116,19 @@ TREE = (
 )
 
 HEALING = (
-    Meter(
+    PanelSpec(
         "heatmap",
-        "From giving a leader up to having the next",
+        "From giving up a leader to having the next",
         "s",
         [Query(f"sum by (le) (increase(subord_healing_seconds_bucket{{{JOB}}}{RATE}))", "{{le}}")],
     ),
-    Meter(
+    PanelSpec(
         "heatmap",
         "From the last sign of life of a leader to giving it up",
         "s",
         [Query(f"sum by (le) (increase(subord_detection_seconds_bucket{{{JOB}}}{RATE}))", "{{le}}")],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Healing and detection, 99 % of the last hour",
         "s",
@@ -131,11 +137,11 @@ HEALING = (
             Query(f"job:subord_detection_seconds:p99_1h{{{JOB}}}", "detection"),
         ],
     ),
-    Meter("timeseries", "Round trip to the leader", "s", _quantiles("round_trip")),
+    PanelSpec("timeseries", "Round trip to the leader", "s", _quantiles("round_trip")),
 )
 
 TRAFFIC = (
-    Meter(
+    PanelSpec(
         "timeseries",
         "Sent by type, mean of a node",
         "Bps",
@@ -147,21 +153,21 @@ TRAFFIC = (
             )
         ],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Sent and received, the ten busiest nodes",
         "Bps",
         [Query(f"topk(10, instance:subord_bytes:rate5m{{{NODE}}})", "{{instance}} {{direction}}")],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Datagrams by type, all nodes",
         "pps",
         [Query(f"sum by (type, direction) (rate(subord_messages_total{{{NODE}}}{RATE}))", "{{type}} {{direction}}")],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
-        "Input thrown away, by reason",
+        "Dropped input, by reason",
         "pps",
         [Query(f"sum by (reason) (rate(subord_input_dropped_total{{{NODE}}}{RATE}))", "{{reason}}")],
         "After a restart some `first_contact` and `replay` are normal.",
@@ -169,19 +175,19 @@ TRAFFIC = (
 )
 
 DAEMONS = (
-    Meter(
+    PanelSpec(
         "timeseries",
         "Event loop late, 99 %, the ten worst nodes",
         "s",
         [Query(f"topk(10, instance:subord_event_loop_lag_seconds:p99_5m{{{NODE}}})", "{{instance}}")],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Processor, the ten busiest nodes",
         "percentunit",
         [Query(f"topk(10, rate(process_cpu_seconds_total{{{NODE}}}{RATE}))", "{{instance}}")],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Resident memory",
         "bytes",
@@ -190,20 +196,20 @@ DAEMONS = (
             Query(f"quantile(0.5, process_resident_memory_bytes{{{NODE}}})", "median"),
         ],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Largest tables",
         "none",
         [Query(f"max by (table) (subord_table_entries{{{NODE}}})", "{{table}}")],
-        "All of them are bounded.",
+        "All are bounded.",
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
-        "Lines of the log, by what became of them",
+        "Log lines by fate",
         "ops",
         [Query(f"sum by (fate) (rate(subord_log_lines_total{{{NODE}}}{RATE}))", "{{fate}}")],
     ),
-    Meter(
+    PanelSpec(
         "timeseries",
         "Refusals",
         "none",
@@ -222,7 +228,7 @@ COLUMNS = (
     ("leader", f"max by (instance, leader) (subord_leader_info{{{NODE}}})"),
     ("version", f"max by (instance, version) (subord_build_info{{{NODE}}})"),
 )
-"""Of the table of nodes; the last two show a label in the place of their value."""
+"""The columns of the table of nodes; the last two show a label instead of their value."""
 
 ROWS = (("Tree", TREE), ("Healing", HEALING), ("Traffic", TRAFFIC), ("Daemons", DAEMONS))
 
@@ -265,7 +271,7 @@ def _variable(name: str, label: str, query: str) -> Json:
         "datasource": SOURCE,
         "definition": query,
         "query": {"query": query, "refId": name},
-        "refresh": 2,  # when the range of time changes: nodes come and go
+        "refresh": 2,  # when the time range changes: nodes come and go
         "sort": 1,
         "hide": 0,
     }
@@ -274,15 +280,15 @@ def _variable(name: str, label: str, query: str) -> Json:
 def _panels() -> Iterator[Json]:
     ids = count(1)
     width = WIDTH // len(NUMBERS)
-    for number, meter in enumerate(NUMBERS):
-        yield _panel(next(ids), meter, (number * width, 0, width, 4))
+    for number, spec in enumerate(NUMBERS):
+        yield _panel(next(ids), spec, (number * width, 0, width, 4))
     y = 4
-    for title, meters in ROWS:
+    for title, specs in ROWS:
         yield _row(next(ids), title, y)
         y += 1
-        for number, meter in enumerate(meters):
-            yield _panel(next(ids), meter, (number % 2 * WIDTH // 2, y + number // 2 * 8, WIDTH // 2, 8))
-        y += (len(meters) + 1) // 2 * 8
+        for number, spec in enumerate(specs):
+            yield _panel(next(ids), spec, (number % 2 * WIDTH // 2, y + number // 2 * 8, WIDTH // 2, 8))
+        y += (len(specs) + 1) // 2 * 8
     yield _row(next(ids), "Nodes", y)
     yield _table(next(ids), y + 1)
 
@@ -302,22 +308,22 @@ def _at(x: int, y: int, width: int, height: int) -> Json:
     return {"x": x, "y": y, "w": width, "h": height}
 
 
-def _panel(number: int, meter: Meter, place: tuple[int, int, int, int]) -> Json:
-    form = "heatmap" if meter.kind == "heatmap" else "time_series"
-    defaults = {"unit": meter.unit, "min": 0, "thresholds": _thresholds(meter.red_from)}
+def _panel(number: int, spec: PanelSpec, place: tuple[int, int, int, int]) -> Json:
+    form = "heatmap" if spec.kind == "heatmap" else "time_series"
+    defaults = {"unit": spec.unit, "min": 0, "thresholds": _thresholds(spec.red_from)}
     return {
         "id": number,
-        "type": meter.kind,
-        "title": meter.title,
-        "description": meter.about,
+        "type": spec.kind,
+        "title": spec.title,
+        "description": spec.about,
         "gridPos": _at(*place),
         "datasource": SOURCE,
         "targets": [
             _target(chr(ord("A") + each), query.expr, legendFormat=query.legend or "__auto", format=form)
-            for each, query in enumerate(meter.queries)
+            for each, query in enumerate(spec.queries)
         ],
         "fieldConfig": {"defaults": defaults, "overrides": []},
-        "options": _options(meter.kind),
+        "options": _options(spec.kind),
     }
 
 
@@ -344,7 +350,7 @@ def _options(kind: str) -> Json:
 
 
 def _table(number: int, y: int) -> Json:
-    """A line a node: the answers of all queries, joined by `instance`."""
+    """One line per node: the answers of all queries, joined by `instance`."""
     letters = [chr(ord("A") + each) for each in range(len(COLUMNS))]
     values = {f"Value #{letter}": title for letter, (title, _) in zip(letters, COLUMNS, strict=True)}
     labels = {"leader", "version"}
@@ -353,7 +359,7 @@ def _table(number: int, y: int) -> Json:
         "id": number,
         "type": "table",
         "title": "Nodes",
-        "description": "A column can be sorted and filtered by a click on its head.",
+        "description": "A click on the head of a column sorts or filters it.",
         "gridPos": _at(0, y, WIDTH, 12),
         "datasource": SOURCE,
         "targets": [

@@ -1,7 +1,6 @@
 """The tables of docs/evaluation.md, from the figures that the lab wrote into docs/figures/.
 
-Intuition: a laboratory journal. Nobody copies a number by hand: the table names the command, the file and the
-machine, and whoever doubts it runs the command again.
+Every table names the command, the file and the machine of its numbers.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _grouped(runs: Iterable[Run]) -> dict[tuple[int, int, str], list[Run]]:
 
 
 def spread(values: list[float | None], digits: int) -> str:
-    """Median, and lowest and highest in brackets when they differ; `-`: there is none."""
+    """Median, and lowest and highest in brackets if they differ; `-`: no value."""
     known = [value for value in values if value is not None]
     if not known:
         return "-"
@@ -111,7 +110,7 @@ def healing() -> str:
 
 
 def scenarios() -> str:
-    """Scenario files, played with real daemons."""
+    """Scenario files with real daemons."""
     columns = (
         ("nodes", "nodes"),
         ("result", "result"),
@@ -129,7 +128,7 @@ def scenarios() -> str:
 
 
 def soak() -> str:
-    """Half an hour of churn: the memory of the daemons that lived through it."""
+    """Half an hour of churn: the memory of the daemons that survived."""
     run = _read("soak.json")
     about = (
         f"{run['nodes']} daemons, fan-out {run['fanout']}, {run['minutes']} minutes, in each of which"
@@ -144,7 +143,7 @@ def soak() -> str:
 
 
 def campaign() -> str:
-    """What each mapping's campaign played, and how closely it approached the bounds."""
+    """The campaign of each mapping, and how close it came to the bounds."""
     runs = {"ip": _read("campaign.json")}
     runs |= {name: _read(f"campaign-{name}.json") for name in ("latency", "performance")}
     header = ["mapping", "seeds", "failed", "nodes", "events checked", "minutes of one core"]
@@ -162,12 +161,12 @@ def campaign() -> str:
     bounds = [
         [
             f"`{name}`",
-            said,
+            title,
             f"{share['seeds']:,}",
             *(f"{share[step]:.0%}" for step in ("median", "99 of 100", "most")),
         ]
         for name, run in runs.items()
-        for bound, said in CAMPAIGN_BOUNDS.items()
+        for bound, title in CAMPAIGN_BOUNDS.items()
         if (share := run["tight_shares"][bound])["seeds"]
     ]
     shares = markdown(["mapping", "tight bound", "seeds judged", "median", "99 of 100", "most"], bounds)
@@ -179,7 +178,7 @@ def campaign() -> str:
 
 
 def fuzz() -> str:
-    """A million malformed datagrams: what became of them, and of the process that read them."""
+    """A million malformed datagrams: their fate, and that of the reading process."""
     run = _read("fuzz.json")
     box, outcomes = run["machine"], run["outcomes"]
     faults = {name: number for name, number in outcomes.items() if name[0].islower()}
@@ -194,7 +193,7 @@ def fuzz() -> str:
 
 
 def envelopes() -> str:
-    """A million sealed datagrams by somebody without the key: why each was thrown away."""
+    """A million sealed datagrams without the key, by reason of dropping."""
     run = _read("envelopes.json")
     box = run["machine"]
     columns = ["datagrams", "came to something", "seconds", "memory before, MiB", "after", *run["reasons"]]
@@ -207,7 +206,7 @@ def envelopes() -> str:
 
 
 def departures() -> str:
-    """Nodes from the top leave at once."""
+    """The top nodes leave at once."""
     rows = [
         [f"{run['nodes']:,}", f"1-{run['leaving']}", _number(run["whole_s"]), f"{run['proposals']:,}"]
         for run in _recovery("departures")
@@ -232,7 +231,7 @@ def orphans() -> str:
 
 
 def loss() -> str:
-    """Steady loss of a tenth."""
+    """Steady loss of 10 %."""
     rows = [
         [
             str(run["nodes"]),
@@ -266,7 +265,7 @@ def _recovery(what: str) -> list[Run]:
 
 
 def machine() -> str:
-    """What it was measured on."""
+    """The machine of the measurements."""
     about = _read("start-together.json")[0]
     box = about["machine"]
     return (

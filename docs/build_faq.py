@@ -1,6 +1,5 @@
-"""The figures in the answers of docs/faq.md, from what was measured into docs/figures/.
+"""The figures in the answers of docs/faq.md, from the measurements in docs/figures/.
 
-Intuition: whoever answers the telephone reads the number from the laboratory book, and never from memory.
 Each part is a few words inside a sentence.
 """
 
@@ -27,14 +26,14 @@ def _played(scenario: str) -> dict[str, Any]:
 
 
 def restarted() -> str:
-    """Daemons that were back at once."""
+    """Daemons that were restarted at once."""
     run = _played("restart_fast")
     back = f"all {run['orphans']} subordinates were attached again after {run['attached_p99_s']:.2f} s at most"
     return f"with {run['nodes']} daemons, {back}, and {run['moves']} moved"
 
 
 def partition() -> str:
-    """Two halves, until one root listed everybody."""
+    """Two halves, until one root listed all nodes."""
     run = _played("partition_halves")
     return f"after {run['whole_s_max']:.1f} s ({run['nodes']} daemons)"
 
@@ -63,20 +62,20 @@ def soak() -> str:
 
 
 def fuzz() -> str:
-    """A million damaged datagrams, a tenth of them well-formed after all."""
+    """A million damaged datagrams, a tenth of them still well-formed."""
     run = records.read("fuzz")
     memory = f"memory went from {run['memory_mib_before']} to {run['memory_mib_after']} MiB"
     return f"{run['count']:,} damaged datagrams raised {run['exceptions']} exceptions, and {memory}"
 
 
 def trembling() -> str:
-    """Round trips that change all the time."""
+    """Round trips with jitter."""
     (run,) = one(records.read("mappings"), part="trembling-latency")
     return f"{run['places']} of {run['nodes']} nodes moved in {run['trembled_s'] / 60:.0f} minutes"
 
 
 def tree() -> str:
-    """How long `subord tree` takes."""
+    """The duration of `subord tree`."""
     runs = one(records.read("cli"), command="tree")
     return f"{max(values(runs, 'seconds')):.2f} s at most with {runs[0]['nodes']} nodes"
 

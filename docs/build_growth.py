@@ -1,7 +1,7 @@
 """The part of docs/evaluation.md on growth: its tables and both plots, from docs/figures/growth.json.
 
-Intuition: is a town of a hundred thousand dearer to its citizens than one of ten? Draw a line through what they pay;
-when it rises by less than a twentieth of the price from one town to the next, ten times larger, it is level.
+A cost is called level if its line of least squares over the logarithm of the size rises by less than a twentieth of
+the mean per decade.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from build_tables import table
 from subord.sim.growth import depth_min
 
 FIGURES = Path(__file__).parent / "figures" / "growth.json"
-FITTED_FROM_NODES = 100  # in smaller clusters the calls of the root to its empty seats fall upon few
+FITTED_FROM_NODES = 100  # in smaller clusters few nodes get the probes of the root for its vacant places
 LEVEL_SHARE_MAX = 0.05
 BEATS = ("Beat", "Echo")
 
@@ -48,7 +48,7 @@ def _groups(runs: Iterable[Run]) -> Groups:
 
 
 def machine() -> str:
-    """What was measured, and on what."""
+    """The measurements and their machine."""
     about = _document()
     box, loads = about["machine"], [run["load"] for run in about["runs"]]
     return (
@@ -61,7 +61,7 @@ def machine() -> str:
 
 
 def start() -> str:
-    """From the first start until the root lists everybody."""
+    """From the first start until the root lists all nodes."""
     head = (
         "nodes",
         "p",
@@ -94,7 +94,7 @@ def start() -> str:
 
 
 def rest() -> str:
-    """The last 20 s, the root, and what it cost to simulate all this."""
+    """The last 20 s, the root, and the cost of the simulation itself."""
     columns = (
         ("datagrams/s", "rest_datagrams_per_node_s", 3),
         ("bytes/s", "rest_bytes_per_node_s", 1),
@@ -115,7 +115,7 @@ def rest() -> str:
 
 
 def fit() -> str:
-    """How much dearer it gets with ten times as many nodes."""
+    """The increase of each cost with ten times as many nodes."""
     columns = (
         ("datagrams to find a place", "joining_per_node"),
         ("datagrams until listed", "datagrams_per_node"),
@@ -129,7 +129,7 @@ def fit() -> str:
 
 
 def verdict(points: tuple[build_plot.Point, ...]) -> str:
-    """Does it grow with the number of nodes? In words, with the slope and its share of the mean."""
+    """Whether a cost grows with the number of nodes, in words, with the slope and its share of the mean."""
     fitted = [point for point in points if point[0] >= FITTED_FROM_NODES]
     slope = slope_per_decade(fitted)
     mean = statistics.fmean(y for _, y in fitted)
@@ -138,7 +138,7 @@ def verdict(points: tuple[build_plot.Point, ...]) -> str:
 
 
 def slope_per_decade(points: Iterable[build_plot.Point]) -> float:
-    """Of the line of least squares over the logarithm to base 10 of x."""
+    """The slope of the line of least squares over the logarithm to base 10 of x."""
     xs, ys = zip(*((math.log10(x), y) for x, y in points), strict=True)
     return statistics.linear_regression(xs, ys).slope
 
@@ -172,7 +172,7 @@ def _lines(runs: list[Run], key: str, look: build_plot.Look = "joined") -> Itera
 
 
 def messages_svg() -> str:
-    """Datagrams per node against the number of nodes: until the root lists everybody, and at rest."""
+    """Datagrams per node against the number of nodes: until the root lists all nodes, and in the stable tree."""
     runs = _document()["runs"]
     resting = tuple(_lines(runs, "rest_datagrams_per_node_s"))
     until = (*_lines(runs, "joining_per_node", "thin"), *_lines(runs, "datagrams_per_node"))
@@ -186,7 +186,7 @@ def messages_svg() -> str:
 
 
 def depth_svg() -> str:
-    """Depth against the number of nodes, with the least that is possible."""
+    """Depth against the number of nodes, with the lowest possible depth."""
     runs = _document()["runs"]
     sizes = [run["nodes"] for run in runs]
     lines = (*(_least(number, p, sizes) for number, p in enumerate(_fanouts(runs))), *_lines(runs, "depth", "marks"))
@@ -195,7 +195,7 @@ def depth_svg() -> str:
 
 
 def _least(number: int, fanout: int, sizes: list[int]) -> build_plot.Line:
-    """Stairs: a level is added when all above are full."""
+    """The lowest possible depth: a level is added when all above are full."""
     lowest, highest = min(sizes), max(sizes)
     points: list[build_plot.Point] = [(lowest, depth_min(lowest, fanout))]
     full = sum(fanout**each for each in range(depth_min(lowest, fanout) + 1))

@@ -1,6 +1,6 @@
-"""The part of docs/evaluation.md on growth with real daemons: what a node and the root cost in larger clusters.
+"""The part of docs/evaluation.md on growth with real daemons: the cost of a node and of the root in larger clusters.
 
-Intuition: the same question as in build_growth.py, asked of those who really pay: frames and processor time.
+As build_growth.py, but with frames and CPU time of real processes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _runs() -> list[Run]:
 
 
 def is_sound(run: Run) -> bool:
-    """One tree of all nodes, at rest."""
+    """One stable tree of all nodes."""
     return bool(run["stable"]) and (run["roots"], run["live"]) == (1, run["nodes"])
 
 
@@ -56,7 +56,7 @@ def cost() -> str:
 
 
 def fit() -> str:
-    """How much dearer it gets with ten times as many nodes."""
+    """The increase of each cost with ten times as many nodes."""
     rows = [
         [str(fanout), *(verdict(_medians(some, key)) for _, key, _ in FITTED)]
         for (fanout,), some in groups(_runs(), "fanout").items()
@@ -70,7 +70,7 @@ def _medians(runs: Iterable[Run], key: str) -> tuple[build_plot.Point, ...]:
 
 
 def growth_svg() -> str:
-    """What a node sends, until the tree is stable and at rest."""
+    """Traffic of a node until the tree is stable, and afterwards."""
     by_fanout = groups(_runs(), "fanout").items()
     panels = tuple(
         build_plot.Panel(

@@ -1,4 +1,4 @@
-"""Lines of the log for the documents: what the daemon itself says when a leader dies, in each of its forms."""
+"""Lines of the log for the documents: the lines of the daemon when a leader dies, in each log format."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _block(language: str, render: formats.Render) -> str:
 
 
 def _records() -> list[logging.LogRecord]:
-    """Of a node that joins, and half a minute later loses its leader."""
+    """Of a node that joins, and loses its leader half a minute later."""
     found: list[logging.LogRecord] = []
 
     class Kept(logging.Handler):

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Manual pages and completions, from the parsers and from the configuration page.
+"""Manual pages and completions, from the parsers and from docs/configuration.md.
 
-Intuition: the same menu once more, printed for those who read standing. `subord(1)` is the overview, each command has
-a page of its own as `git` has it (`man subord-tree`), and `subord.toml(5)` is docs/configuration.md for the terminal.
+`subord(1)` is the overview, each command has its own page (`man subord-tree`), and `subord.toml(5)` is
+docs/configuration.md.
 
     ./dev man          writes dist/man/*.1, *.5 and dist/completions/{bash,zsh,fish}/
 
-The language is that of man(7), with tbl(1) for tables. Pages have no date: the same
-sources give the same pages.
+The language is that of man(7), with tbl(1) for tables. Pages have no date, so the same sources give the same pages.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from subord.config import docs
 
 DIST = Path(__file__).resolve().parents[1] / "dist"
 COMPLETIONS = {"bash": "subord", "zsh": "_subord", "fish": "subord.fish"}
-"""The file of each shell, as its completions are found by name."""
+"""The file name under which each shell finds completions."""
 ENVIRONMENT = (
     ("SUBORD_SOCKET", "control socket of the daemon, where --socket is not given"),
     ("NO_COLOR", "set and not empty: no colours"),
@@ -41,7 +40,7 @@ FILES = (
 
 
 def main(dist: Path = DIST) -> None:
-    """Write all of it."""
+    """Write all pages and completions."""
     for name, text in pages().items():
         _write(dist / "man" / name, text)
     for shell, name in COMPLETIONS.items():
@@ -55,7 +54,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def pages() -> dict[str, str]:
-    """Every page by the name of its file."""
+    """Every page by its file name."""
     found = {"subord.1": overview(), "subord.toml.5": configuration()}
     for words, parser, purpose in commands():
         found[f"{'-'.join(words)}.1"] = command(words, parser, purpose)
@@ -118,7 +117,7 @@ def command(words: tuple[str, ...], parser: argparse.ArgumentParser, purpose: st
 
 
 def configuration() -> str:
-    """subord.toml(5), from the page that is made from the types."""
+    """subord.toml(5), from docs/configuration.md."""
     tokens = MarkdownIt("commonmark").enable("table").parse(docs.page())
     first = next(number for number, token in enumerate(tokens) if token.type == "heading_close")
     lines = [*_head("subord.toml", 5, "configuration of the subord daemon"), ".SH DESCRIPTION"]
@@ -130,7 +129,7 @@ def configuration() -> str:
 
 def _page(lines: Iterable[str]) -> str:
     text = "\n".join(line for line in lines if line) + "\n"
-    return re.sub(r"^(\.S[HS].*\n)\.PP\n", r"\1", text, flags=re.MULTILINE)  # a heading begins a paragraph already
+    return re.sub(r"^(\.S[HS].*\n)\.PP\n", r"\1", text, flags=re.MULTILINE)  # a heading begins a paragraph
 
 
 def _head(name: str, section: int, purpose: str) -> list[str]:
@@ -139,7 +138,7 @@ def _head(name: str, section: int, purpose: str) -> list[str]:
 
 
 def _text(words: str) -> str:
-    """Any text as roff: nothing in it is an escape or a request, and a hyphen can be copied into a shell."""
+    """Any text as roff without escapes or requests; its hyphens can be copied into a shell."""
     text = (
         words.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace("`", r"\`").replace("^", r"\(ha")
     )
@@ -155,7 +154,7 @@ def _paragraphs(words: str) -> Iterator[str]:
 
 
 def _synopsis(parser: argparse.ArgumentParser) -> str:
-    """What follows the command, as its usage says it."""
+    """The arguments of the command, as in its usage."""
     usage = " ".join(parser.format_usage().split()).partition(parser.prog)[2]
     usage = re.sub(r"\[-h\] ?", "", usage).strip()
     return re.sub(r"--?[a-z][a-z-]*", lambda found: rf"\fB{_text(found[0])}\fR", usage)
@@ -194,7 +193,7 @@ def _exit_status() -> list[str]:
 
 
 def _roff(tokens: list[Token]) -> Iterator[str]:
-    """The few things that docs/configuration.md is made of. Raises ValueError for others: they need a line here."""
+    """The elements of docs/configuration.md. Raises ValueError for any other element; it needs a line here then."""
     in_item = False
     rows: list[list[str]] = []
     for number, token in enumerate(tokens):
@@ -229,7 +228,7 @@ def _roff(tokens: list[Token]) -> Iterator[str]:
 
 
 def _table(rows: list[list[str]]) -> Iterator[str]:
-    """The last column is text, and gets the room that is left."""
+    """The last column is text and gets the remaining width."""
     yield from (".TS", "tab(|);", " ".join(["lb"] * len(rows[0])), f"{' '.join(['l'] * (len(rows[0]) - 1))} lx.")
     for row in rows:
         yield "|".join([*row[:-1], f"T{{\n{row[-1]}\nT}}"])
@@ -237,7 +236,7 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
 
 
 def _inline(token: Token) -> str:
-    """Words with their code in bold; of a link only its words."""
+    """Words, with code in bold; of a link only its text."""
     text = ""
     for each in token.children or ():
         match each.type:

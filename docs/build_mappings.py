@@ -1,6 +1,6 @@
-"""The figures of docs/mappings.md: distance, order by performance, single changes, and trembling.
+"""The figures of docs/mappings.md: distance, order by performance, single changes, and jitter.
 
-Intuition: the report of an examination in three rooms. What was not passed stands in it, too.
+Runs that did not meet their aims are included.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ def _in_ms(run: Run) -> Run:
 
 
 def is_sound(run: Run) -> bool:
-    """Measured to the end, whatever the end was."""
+    """Measured to the end, whatever the result."""
     return run["fault"] is None
 
 
 def is_calm(run: Run) -> bool:
-    """Nobody moved while everything trembled, nor shortly before."""
+    """No node moved while all round trips had jitter, nor shortly before."""
     return is_sound(run) and run["calm_before"] and run["places"] == 0
 
 
 def distance() -> str:
-    """One column a mapping."""
+    """One column per mapping."""
     by_mapping = {mapping: kept(some, is_sound) for (mapping,), some in groups(_runs("distance"), "mapping").items()}
     rows = [["runs", *(of for _, of in by_mapping.values())]]
     rows += [
@@ -76,7 +76,7 @@ def distance() -> str:
 
 
 def over_time() -> str:
-    """Edges between sites, so many seconds after the last start; medians. Afterwards nothing changes."""
+    """Edges between sites by seconds after the last start; medians. Afterwards nothing changes."""
     rows = []
     for (mapping,), some in groups(_runs("distance"), "mapping").items():
         courses = [run["wide_edges_by_second"] + [run["wide_edges"]] for run in some if is_sound(run)]
@@ -86,7 +86,7 @@ def over_time() -> str:
 
 
 def order() -> str:
-    """One row a fan-out."""
+    """One row per fan-out."""
     rows = []
     for (fanout,), some in groups(_runs("performance"), "fanout").items():
         sound, of = kept(some, is_sound)
@@ -95,16 +95,16 @@ def order() -> str:
 
 
 def changes() -> str:
-    """One row a change: there are few, and each is another case."""
+    """One row per change: each is another case."""
     rows = []
     for (fanout, way), some in groups(_changes(), "fanout", "way").items():
         for change in some:
             seconds = "-" if change["reached_s"] is None else f"{change['reached_s']:.1f}"
-            who = f"leader of {change['was_leader_of']}" if change["was_leader_of"] else "no subordinates"
+            role = f"leader of {change['was_leader_of']}" if change["was_leader_of"] else "no subordinates"
             levels = f"{change['level_before']} → {change['level_after']}"
             rows.append(
                 [
-                    *(str(fanout), WAYS[way], who, levels, str(change["level_best"]), seconds),
+                    *(str(fanout), WAYS[way], role, levels, str(change["level_best"]), seconds),
                     *(str(change[key]) for key in ("own_moves", "led_moved", "others_moved")),
                 ]
             )
@@ -118,7 +118,7 @@ def _changes() -> list[Run]:
 
 
 def trembling() -> str:
-    """One row a mapping."""
+    """One row per mapping."""
     rows = []
     runs = _runs("trembling-performance", "trembling-latency")
     for (mapping, fanout), some in groups(runs, "mapping", "fanout").items():

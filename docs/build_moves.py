@@ -1,7 +1,7 @@
 """The part of docs/evaluation.md on moves and depth in sparse networks, from docs/figures/moves.json.
 
-Intuition: a race against one's own plan. Beside each figure of the program stands the one that the model of the rules
-in the specification had, and a sentence below the table says by itself where the program is behind.
+Each figure of the program is compared with that of the specification's model of the rules; a sentence below the table
+names the differences.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _groups(runs: Iterable[Run]) -> Groups:
 
 
 def about() -> str:
-    """What was measured."""
+    """The measurements and their machine."""
     document = _document()
     seeds = sorted({run["seed"] for run in document["runs"]})
     counts = [run["events"]["count"] for run in document["runs"]]
@@ -72,12 +72,12 @@ def about() -> str:
         f" {1000 * document['gap_s']:g} ms between two starts, one node named in `seeds`.\n"
         f"Layouts, orders and victims were drawn with {len(seeds)} seeds ({', '.join(map(str, seeds))}); with each,"
         f" {_range(fewest, most)} interior nodes of the tree started in {document['events_in']} order died and came"
-        f" back, one after the other, each event until nobody had moved for {document['quiet_s']:g} s.\n"
+        f" back, one after the other, each event until no node had moved for {document['quiet_s']:g} s.\n"
     )
 
 
 def events() -> str:
-    """Moves per death and return, beside the model's."""
+    """Moves per death and return, compared with the model."""
     head = (
         "layout",
         "p",
@@ -115,7 +115,7 @@ def events() -> str:
 
 
 def _verdict() -> str:
-    """Where the program moves more than the model, at the digits of the table."""
+    """Where the program moves more than the model, with the digits of the table."""
     worse = [
         f"{NAMES[layout]}, p = {fanout}, {what}"
         for (layout, fanout), runs in _groups(_document()["runs"]).items()
@@ -138,7 +138,7 @@ def _most(runs: list[Run], key: str) -> int:
 
 
 def depths() -> str:
-    """Depth by order of start, beside the model's and the least possible."""
+    """Depth by order of start, compared with the model and the least possible."""
     head = ("layout", "p", *ORDERS, "model", "least possible", "most subordinates", "last move after last start, s")
     rows = []
     for (layout, fanout), runs in _groups(_document()["runs"]).items():
@@ -160,7 +160,7 @@ def depths() -> str:
 
 
 def _deeper() -> str:
-    """Where some start of the program made a deeper tree than the model's column says."""
+    """Where a start of the program made a deeper tree than the model."""
     found = []
     for (layout, fanout), runs in _groups(_document()["runs"]).items():
         model = MODEL[layout, fanout][2]
@@ -171,7 +171,7 @@ def _deeper() -> str:
 
 
 def churn() -> str:
-    """Depth while nodes die and come back all the time."""
+    """Depth while nodes die and return continuously."""
     head = ("layout", "p", "depth before", "worst at the end of a minute", "after", "deaths", "moves per death")
     rows = []
     for (layout, fanout), runs in _groups(_document()["runs"]).items():
@@ -197,7 +197,7 @@ def churn() -> str:
 
 
 def _over(values: Iterable[int]) -> str:
-    """Lowest..highest of the seeds."""
+    """Lowest..highest over the seeds."""
     found = list(values)
     return _range(min(found), max(found))
 

@@ -1,8 +1,8 @@
-"""The parts of docs/evaluation.md on mutants that were made mechanically.
+"""The parts of docs/evaluation.md on mechanically made mutants.
 
-From docs/figures/mutants.json, which `./dev mutants --write` writes, and from tests/mutants.toml, which says of
-each survivor why it is equivalent or what is missing. An entry is found by file, function and text, not by line;
-a survivor without an entry is shown as not judged.
+Input: docs/figures/mutants.json, which `./dev mutants --write` writes, and tests/mutants.toml, which says for each
+survivor why it is equivalent or which test is missing. An entry is found by file, function and text, not by line; a
+survivor without an entry is shown as not judged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHARACTERS_MAX = 110
 
 
 def caught() -> str:
-    """How many of the sample were caught, and by what."""
+    """How many of the sample were caught, and by which check."""
     document = read("mutants")
     found: list[Run] = document["mutants"]
     how = Counter(each["caught"] for each in found)
@@ -41,17 +41,17 @@ def caught() -> str:
 
 
 def left_out() -> str:
-    """What mutmut lists and the sample does not draw from."""
+    """What mutmut lists and the sample leaves out."""
     return table(("what", "mutants"), [(what, f"{number:,}") for what, number in read("mutants")["left_out"].items()])
 
 
 def survivors() -> str:
-    """Each of them, with the line on it."""
+    """Each survivor, with the judgement."""
     found = _survivors(read("mutants")["mutants"])
     if not found:
         return "None survived.\n"
     rows = [
-        (f"`{each['file']}`, `{each['function']}`", _code(each["before"]), _code(each["after"]), _said(entry))
+        (f"`{each['file']}`, `{each['function']}`", _code(each["before"]), _code(each["after"]), _judgement(entry))
         for each, entry in zip(found, _entries(found), strict=True)
     ]
     return table(("where", "was", "became", "why nothing notices"), rows)
@@ -68,7 +68,7 @@ def _entries(found: Sequence[Run]) -> list[dict[str, str]]:
     return [known.get((each["file"], each["function"], each["before"], each["after"]), NOT_JUDGED) for each in found]
 
 
-def _said(entry: dict[str, str]) -> str:
+def _judgement(entry: dict[str, str]) -> str:
     return f"{entry['kind']}: {entry['why']}"
 
 

@@ -1,7 +1,4 @@
-"""What the page costs its reader (docs/page.md), and what it is made of (docs/architecture.md).
-
-Intuition: the price tag on a window: what one waits before anything is seen, and what each look costs from then on.
-"""
+"""The cost of the page for its reader (docs/page.md), and its files (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ COLUMNS: tuple[tuple[str, str, float, int], ...] = (
 
 
 def figures() -> str:
-    """One row a size."""
+    """One row per size."""
     runs: list[Run] = records.read("page")
     rows = [
         [f"{nodes:,}", *(_cell(some, key, scale, digits) for _, key, scale, digits in COLUMNS)]

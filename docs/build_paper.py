@@ -1,7 +1,4 @@
-"""The paper's two tests as tables and plots, from what `netns-lab/lab evaluate` wrote into docs/figures/.
-
-Intuition: the old photograph beside the new one, taken from the same spot.
-"""
+"""The paper's two tests as tables and plots, from docs/figures/, written by `netns-lab/lab evaluate`."""
 
 from __future__ import annotations
 
@@ -19,19 +16,19 @@ TIMES = (
     ("built_after_last_start_s", "from the last fork"),
     ("own_s_median", "a node from its own fork"),
 )
-TIME = "built_after_last_start_s"  # of the claims: all are there, and only the search remains
+TIME = "built_after_last_start_s"  # for the claims: all nodes run, and only the search remains
 CLAIMED_NODES = 40
 CLAIMED_TIMES = 2.0  # the least that the paper may mean by "up to 200 %"
 STABLE_NODES_MAX, STABLE_S_MAX = 500, 15.0  # "well before 30 s": half of it
 
 
 def is_built(run: Run) -> bool:
-    """One tree of all nodes, at rest."""
+    """One stable tree of all nodes."""
     return run["fault"] is None and run["stable"] and (run["roots"], run["placed"]) == (1, run["nodes"])
 
 
 def is_whole(run: Run) -> bool:
-    """The same, on film."""
+    """The same, recorded over time."""
     return run["fault"] is None and (run["roots"], run["placed"]) == (1, run["nodes"])
 
 
@@ -60,7 +57,7 @@ def discovery() -> str:
 
 
 def warm() -> str:
-    """A search with nothing to go by, and the same nodes again, with their disks."""
+    """A search without saved state, and of the same nodes again, with their disks."""
     rows = []
     for (nodes,), some in groups(records.read("warm"), "nodes").items():
         (cold, cold_of), (again, again_of) = (kept(one(some, mode=mode), is_built) for mode in ("cold", "warm"))
@@ -71,22 +68,22 @@ def warm() -> str:
 
 
 def claim_scan() -> str:
-    """In words of one line: what the paper says of 40 nodes, and whether it grows with their number."""
+    """One line: the paper's claim about 40 nodes, and whether the ratio grows with their number."""
     medians = {nodes: statistics.median(found) for nodes, found in _ratios_by_size(TIME).items() if found}
     sizes = (min(medians), CLAIMED_NODES, max(medians))
-    said = ", ".join(f"{medians[nodes]:.1f} times faster at {nodes} nodes" for nodes in sizes)
+    result = ", ".join(f"{medians[nodes]:.1f} times faster at {nodes} nodes" for nodes in sizes)
     holds = medians[CLAIMED_NODES] >= CLAIMED_TIMES and medians[sizes[0]] < medians[sizes[1]] < medians[sizes[2]]
-    return f"{'yes' if holds else 'no'}: {said}"
+    return f"{'yes' if holds else 'no'}: {result}"
 
 
 def claim_disk() -> str:
-    """In words of one line."""
+    """One line."""
     runs = records.read("warm")
     nodes = min(run["nodes"] for run in runs)
     cold, again = (kept(one(runs, nodes=nodes, mode=mode), is_built)[0] for mode in ("cold", "warm"))
     faster = statistics.median(ratios(cold, again, TIME))
-    said = f"{nodes} nodes at random addresses form the tree {faster:.0f} times faster"
-    return f"{'yes' if faster > 1 else 'no'}: {said}"
+    result = f"{nodes} nodes at random addresses form the tree {faster:.0f} times faster"
+    return f"{'yes' if faster > 1 else 'no'}: {result}"
 
 
 def _ratios_by_size(key: str) -> dict[int, list[float]]:
@@ -124,7 +121,7 @@ def _medians(runs: Iterable[Run], key: str) -> tuple[Point, ...]:
 
 
 def stability() -> str:
-    """When the last change was seen, and how many there were."""
+    """The time of the last change, and the number of changes."""
     rows = []
     for (nodes, fanout), group in groups(records.read("stability"), "nodes", "fanout").items():
         whole, of = kept(group, is_whole)
@@ -140,7 +137,7 @@ def stability() -> str:
 
 
 def claim_stability() -> str:
-    """In words of one line."""
+    """One line."""
     runs = [run for run in records.read("stability") if run["nodes"] <= STABLE_NODES_MAX]
     whole, of = kept(runs, is_whole)
     last = max(values(whole, "last_change_s"), default=float("inf"))

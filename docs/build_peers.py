@@ -1,6 +1,6 @@
-"""subord beside what is used today: tables and plots, from what `netns-lab/lab evaluate peers` wrote.
+"""subord compared with other programs: tables and plots, from the figures of `netns-lab/lab evaluate peers`.
 
-Intuition: the results of a race, all cars in one list, those that did not arrive too.
+Runs that did not converge are listed, too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ EVENTS = (
     ("converged after the last start, s", "converged_after_last_start_s"),
     ("all started within, s", "started_within_s"),
     ("killed node known to the first, s", "known_kill_first_s"),
-    ("to all who have to know, s", "known_kill_all_s"),
+    ("to all that have to know, s", "known_kill_all_s"),
     ("cut node known to the first, s", "known_cut_first_s"),
-    ("to all who have to know, s", "known_cut_all_s"),
+    ("to all that have to know, s", "known_cut_all_s"),
     ("new leader after kill, s", "leader_kill_s"),
     ("after cut, s", "leader_cut_s"),
 )
@@ -34,12 +34,12 @@ def _runs() -> list[Run]:
 
 
 def is_converged(run: Run) -> bool:
-    """It converged, and nothing went wrong afterwards."""
+    """It converged, and no failure followed."""
     return run["fault"] is None and bool(run["converged"])
 
 
 def _cell(runs: list[Run], key: str, digits: int) -> str:
-    """As everywhere; with how many never had it, although others did."""
+    """As everywhere; with the number of runs without a value, if others have one."""
     if not any(key in run for run in runs):
         return "-"
     found = values(runs, key)
@@ -48,15 +48,16 @@ def _cell(runs: list[Run], key: str, digits: int) -> str:
 
 
 def settings() -> str:
-    """How each was started, and what the words mean for it."""
-    said = {run["system"]: (run["settings"], run["meaning"]) for run in _runs() if "settings" in run}
+    """The commands of each program, and the meaning of the terms for it."""
+    settings_of = {run["system"]: (run["settings"], run["meaning"]) for run in _runs() if "settings" in run}
     return "".join(
-        f"- *{system}*: {how}.\n  {meaning[0].upper()}{meaning[1:]}.\n" for system, (how, meaning) in said.items()
+        f"- *{system}*: {how}.\n  {meaning[0].upper()}{meaning[1:]}.\n"
+        for system, (how, meaning) in settings_of.items()
     )
 
 
 def cost() -> str:
-    """At rest, for each kind of node."""
+    """In the stable state, for each kind of node."""
     rows = []
     for (nodes, system), some in groups(_runs(), "nodes", "system").items():
         sound, of = kept(some, is_converged)
@@ -78,7 +79,7 @@ def events() -> str:
 
 
 def missed() -> str:
-    """The runs that came to nothing, so that nobody has to guess from a dash."""
+    """The runs without a result, with the reason."""
     lines = []
     for (nodes, system), some in groups(_runs(), "nodes", "system").items():
         late = sum(run["fault"] is None and not run["converged"] for run in some)
@@ -108,12 +109,12 @@ def _lines(key: str) -> tuple[Line, ...]:
 
 
 def peers_svg() -> str:
-    """What a node sends at rest, and how long until a death is known."""
+    """Traffic of a node in the stable state, and the time until a death is known."""
     panels = (
         Panel("Bytes a second and node at rest", "etcd: of a client", "nodes", _lines("bytes_per_s"), x_linear=True),
         Panel(
             "Seconds until a killed node is known",
-            "to all who have to know; medians",
+            "to all that have to know; medians",
             "nodes",
             _lines("known_kill_all_s"),
             x_linear=True,

@@ -1,9 +1,9 @@
-"""docs/tree.svg: what `subord tree` shows on a terminal, drawn by its own code and photographed by rich.
+"""docs/tree.svg: the output of `subord tree` on a terminal, drawn by its own code and exported by rich.
 
-The tree itself was answered by one of 11 real daemons (`netns-lab/lab up --nodes 11 --fanout 2`, then
-`netns-lab/lab exec 11 -- curl --unix-socket "$SUBORD_SOCKET" 'http://localhost/v1/tree?form=rows'`).
+The tree is an answer of one of 11 real daemons (`netns-lab/lab up --nodes 11 --fanout 2`, then `netns-lab/lab exec 11
+-- curl --unix-socket "$SUBORD_SOCKET" 'http://localhost/v1/tree?form=rows'`).
 
-The frame is our own because that of rich fetches a font from elsewhere.
+The frame is not that of rich, which fetches a font from another host.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ line-height: {line_height}px;
 
 
 class _Terminal(io.StringIO):
-    """Takes colours, as a terminal does."""
+    """Accepts colours, as a terminal does."""
 
     encoding = "utf-8"
 
@@ -68,14 +68,14 @@ def svg() -> str:
     columns = max(COLUMNS_MIN, *(len(line) for line in shown.plain.splitlines()))
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(shown)
-    console.print()  # rich takes the last line for the cursor and cuts it
+    console.print()  # rich reserves the last line for the cursor and cuts it
     drawn = console.export_svg(title="", theme=MONOKAI, code_format=FRAME, unique_id="subord")
     drawn = EMPTY_TEXT.sub("", drawn)
     return "\n".join(line.rstrip() for line in drawn.splitlines() if line.strip()) + "\n"
 
 
 def _coloured() -> str:
-    """What `subord tree` writes to a terminal, control sequences included."""
+    """The output of `subord tree` on a terminal, control sequences included."""
     document = json.loads(TREE.read_text(encoding="utf-8"))
     terminal = _Terminal()
     with mock.patch.dict(os.environ, {"TERM": "xterm-256color"}, clear=True):

@@ -1,7 +1,6 @@
-"""Plots as SVG, drawn by hand: lines over a logarithmic axis, readable on light and on dark pages.
+"""Plots as SVG: lines over a logarithmic axis, readable on light and on dark pages.
 
-Intuition: squared paper. A panel knows where a number lies on the paper, and everything else is pencil strokes. The
-paper is drawn, too, so that the page behind it does not matter; who reads in the dark gets dark paper.
+A panel maps numbers to places; the background is drawn, too, in both colour schemes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Look = Literal["joined", "marks", "thin"]
 
 
 class Line(NamedTuple):
-    """One series. Its colour and mark go by `number`; a thin line has no marks and is not in the legend."""
+    """One series. `number` selects its colour and mark; a thin line has no marks and is not in the legend."""
 
     name: str
     number: int
@@ -58,7 +57,7 @@ class Panel(NamedTuple):
 
 
 def svg(panels: Sequence[Panel], about: str) -> str:
-    """A picture with the panels side by side. `about` is for those who cannot see it."""
+    """A picture with the panels side by side. `about` is its text alternative."""
     width = WIDTH * len(panels)
     drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" role="img">',
@@ -111,7 +110,7 @@ def _panel(panel: Panel) -> list[str]:
 
 
 class _Scale:
-    """Where numbers lie in a panel."""
+    """Maps numbers to places in a panel."""
 
     def __init__(self, panel: Panel) -> None:
         xs = [x for line in panel.lines for x, _ in line.points]
@@ -184,7 +183,7 @@ def _marks(line: Line, place: _Scale) -> Iterable[str]:
 
 
 def _mark(number: int, x: float, y: float) -> str:
-    """A disc, a square, a triangle or a diamond: for those who do not see the colours."""
+    """A disc, a square, a triangle or a diamond, so that colours are not needed."""
     size = SIZE
     if number == 0:
         return f'<circle class="mark m{number}" cx="{x:g}" cy="{y:g}" r="{size:g}"/>'

@@ -1,7 +1,4 @@
-"""What docs/prometheus.md prints from the files that are shipped and from what was measured.
-
-Intuition: the fire regulations on the wall are a copy of those in the alarm itself; nobody types them a second time.
-"""
+"""The parts of docs/prometheus.md, from the shipped files and from the measurements."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ def rules() -> Iterator[dict[str, Any]]:
 
 
 def alerts() -> str:
-    """Each alert: after how long, how bad, what it means, what to do."""
+    """Each alert: delay, severity, meaning, and what to do."""
     rows: list[tuple[str, ...]] = []
     seen: set[str] = set()
     for rule in rules():
@@ -67,7 +64,7 @@ def recorded() -> str:
 
 
 def run_of_100() -> str:
-    """What the real Prometheus did in the lab."""
+    """The behaviour of a real Prometheus in the lab."""
     runs: list[Run] = records.read("prometheus")
     sound = [run for run in runs if run["fault"] is None]
     whole = [run for run in sound if _is_whole(run)]
@@ -87,7 +84,7 @@ def _is_whole(run: Run) -> bool:
 
 
 def lists() -> str:
-    """What the list of targets costs a root."""
+    """The cost of the list of targets for a root."""
     runs: list[Run] = records.read("sd")
     rows = (
         (f"{run['nodes']:,}", f"{run['sd_bytes']:,}", f"{run['sd_ms']:.1f}", f"{run['metrics_bytes']:,}")

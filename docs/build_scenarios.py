@@ -36,7 +36,7 @@ def example() -> str:
 
 
 def keys() -> str:
-    """The keys of a file, those of its cluster behind them."""
+    """The keys of a file, then those of its cluster."""
     rows = [*_rows(Scenario, ""), *_rows(Cluster, "cluster.")]
     return table(("key", "value", "default", "meaning"), rows)
 
@@ -49,21 +49,21 @@ def _rows(kind: type[msgspec.Struct], before: str) -> Iterator[tuple[str, str, s
 
 def steps() -> str:
     """Every step, from its docstring and its fields."""
-    rows = ((f"`{name}`", _told(kind), _keys(kind)) for name, kind in definition.STEPS.items())
+    rows = ((f"`{name}`", _description(kind), _keys(kind)) for name, kind in definition.STEPS.items())
     return table(("`do`", "effect", "keys"), rows)
 
 
-def _told(kind: type[msgspec.Struct]) -> str:
+def _description(kind: type[msgspec.Struct]) -> str:
     return re.sub(r"(Simulator only[^.]*\.)", r"**\1**", " ".join((kind.__doc__ or "").split()))
 
 
 def _keys(kind: type[msgspec.Struct]) -> str:
     comments = _comments(kind)
-    told = []
+    lines = []
     for name, field in validate.fields_of(kind).items():
         more = f" ({comments[name]})" if name in comments else ""
-        told.append(f"`{name}`: {_value(field)}; {_default(field)}{more}")
-    return "<br>".join(told) or "none"
+        lines.append(f"`{name}`: {_value(field)}; {_default(field)}{more}")
+    return "<br>".join(lines) or "none"
 
 
 def _comments(kind: type[msgspec.Struct]) -> dict[str, str]:
@@ -86,7 +86,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def limits() -> str:
-    """What no scenario may exceed."""
+    """The bounds of a scenario."""
     nodes, steps, product = (
         f"{number:,}" for number in (definition.NODES_MAX, definition.STEPS_MAX, definition.NODES_TIMES_STEPS_MAX)
     )

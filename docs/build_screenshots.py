@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""The pictures of the page in docs/page.md: real daemons in the lab, photographed by a real Chromium.
+"""The pictures of the page in docs/page.md: real daemons in the lab and a real Chromium.
 
-Intuition: a photographer who sets the scene and waits until it holds still: a whole cluster, then a few deaths, and
-in front of the camera a guest that says why it is where it is. The same picture twice, by day and by night.
+The lab starts a cluster, kills some nodes, and chooses a guest; then the page is captured in both colour schemes.
 
     .venv/bin/python docs/build_screenshots.py          writes docs/page-light.webp and docs/page-dark.webp
 
-Not part of docs/build.py: pictures of real daemons differ from day to day.
+Not part of docs/build.py: pictures of real daemons differ from run to run.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def picture(browser: Browser, url: str, theme: str) -> None:
 
 
 def played(lab: Any) -> None:
-    """Deaths, and until everybody who lost a leader has another one."""
+    """Deaths, until every orphan has another leader."""
     lab.start_all()
     lab.wait_stable(timeout_s=120)
     for position in KILLED:

@@ -1,7 +1,4 @@
-"""The parts of docs/evaluation.md on the seal: what it costs, and what an intruder without the key gets done.
-
-Intuition: two bills, that of the locksmith, and that of the night in which somebody tried the door.
-"""
+"""The parts of docs/evaluation.md on sealing: its cost, and the effects of an intruder without the key."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ STATES = (
 
 
 class Fault(NamedTuple):
-    """What must not happen in a siege: in words, and how often it did in one run."""
+    """What must not happen in a siege: its name, and how often it happened in one run."""
 
     what: str
     count: Callable[[Run], int]
@@ -45,7 +42,7 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault("findings in the clear on the tape", lambda run: run["plain"]),
     Fault("roots besides the true one", lambda run: run["roots"] - 1),
-    Fault("changes of leader before anybody was killed", lambda run: run["moved_before_kill"]),
+    Fault("changes of leader before the first kill", lambda run: run["moved_before_kill"]),
     Fault("of nodes that had not lost theirs, afterwards", lambda run: run["others_moved"]),
     Fault("nodes that followed the intruder", lambda run: run["led_by_intruder"]),
     Fault("nodes in the intruder's tree besides itself", lambda run: run["pretender_tree_nodes"] - 1),
@@ -72,17 +69,17 @@ def is_stable(run: Run) -> bool:
 
 
 def is_sound(run: Run) -> bool:
-    """Measured to the end, whatever the end was."""
+    """Measured to the end, whatever the result."""
     return run["fault"] is None
 
 
 def is_held(run: Run) -> bool:
-    """Nothing of what must not happen did, and all that was to be tried was (netns-lab/netlab/siege.py)."""
+    """No fault happened, and the intruder tried everything (netns-lab/netlab/siege.py)."""
     return is_sound(run) and not run["faults"]
 
 
 def cost() -> str:
-    """Sealed and clear, one below the other, and how much dearer."""
+    """Sealed and clear, one below the other, and their ratio."""
     rows = []
     for (nodes,), some in groups(_costs(), "nodes").items():
         ways = {way: kept([run for run in some if run["way"] == way], is_stable) for way in (SEALED, CLEAR)}
@@ -95,14 +92,14 @@ def cost() -> str:
 
 
 def cpu_ratios() -> list[float]:
-    """Processor time at rest, sealed against clear, one for each pair of the largest size that was measured."""
+    """CPU time in the stable state, sealed against clear, for each pair of the largest measured size."""
     runs = _costs()
     some = [run for run in runs if run["nodes"] == max(each["nodes"] for each in runs) and is_stable(run)]
     return ratios(*([run for run in some if run["way"] == way] for way in (SEALED, CLEAR)), "rest_cpu_percent")
 
 
 def siege() -> str:
-    """In peace and under attack."""
+    """Without and with an attack."""
     rows = []
     for (nodes,), some in groups(sieges(), "nodes").items():
         sound, of = kept(some, is_held)
@@ -114,7 +111,7 @@ def siege() -> str:
 
 
 def faults() -> str:
-    """How often what must not happen did, in all runs together."""
+    """How often each fault happened, in all runs together."""
     sound = [run for run in sieges() if is_sound(run)]
     return markdown(
         ["what must not happen", f"in {len(sound)} runs"],
@@ -123,13 +120,13 @@ def faults() -> str:
 
 
 def thrown_away() -> str:
-    """What the intruder sent, and why it was thrown away; medians."""
+    """The datagrams of the intruder, by reason of dropping; medians."""
     sound = [run for run in sieges() if is_sound(run)]
     parts = []
     for title, key in (
         ("sent, by kind", "sent"),
         ("forged, by way", "forged"),
-        ("thrown away, by reason", "dropped"),
+        ("dropped, by reason", "dropped"),
     ):
         names = sorted({name for run in sound for name in run[key] if run[key][name]})
         counts = (f"`{name}` {statistics.median(run[key].get(name, 0) for run in sound):,.0f}" for name in names)

@@ -1,6 +1,6 @@
-"""The table of sparse, wide and routed networks in docs/evaluation.md, from what the lab wrote into docs/figures/.
+"""The table of sparse, wide and routed networks in docs/evaluation.md, from the figures of the lab in docs/figures/.
 
-Intuition: a travel report. Each chapter begins with the ticket, so that anybody can make the same journey.
+Each row has its command.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIGURES = Path(__file__).parent / "figures"
 LAYOUTS = ("random", "blocks", "end", "thirds", "routed", "six")
 STABLE = "stable_after_last_start_s"
 CHURN_ROWS = (("depth", "depth"), ("daemons never ended so far", "veterans"))
-NOTHING_S, MET_S, LATE, ARP = 30, 10, 10, 50  # what is wanted
+NOTHING_S, MET_S, LATE, ARP = 30, 10, 10, 50  # the aims
 MEETINGS = ("nothing", "seed", "announcements")
 COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("stable after last start, s", "stable_after_last_start_s", 1),
@@ -40,7 +40,7 @@ def sparse() -> str:
 
 
 def scan() -> str:
-    """What each node asks for that scans the whole network instead, extrapolated from a part of it."""
+    """The requests of a node that scans the whole network instead, extrapolated from a part of it."""
     found = json.loads((FIGURES / "scan.json").read_text(encoding="utf-8"))
     header = ["addresses", "asked in the test", "ARP/s at most", "ARP requests for all", "time for all, s"]
     keys = ("targets", "sent", "arp_per_s_max", "whole_arp_requests", "whole_seconds")
@@ -74,7 +74,7 @@ def _where(run: Run) -> str:
 
 
 def _is_wide(run: Run) -> bool:
-    """An IPv6 block, which nobody can walk through."""
+    """An IPv6 block, too large to scan."""
     return run["layout"] == "random" and ":" in run["network"]
 
 
@@ -101,7 +101,7 @@ def _command(name: str, meeting: str) -> str:
 
 
 def missed() -> str:
-    """What is not as good as it should be, row by row; a median counts, for ARP requests the worst."""
+    """The missed aims, row by row; by the median, for ARP requests by the highest value."""
     found: dict[str, list[str]] = {}
     rows = 0
     for _, meeting, runs in _files():
@@ -117,7 +117,7 @@ def missed() -> str:
 
 
 def _wishes(meeting: str, group: list[Run]) -> Iterator[tuple[str, float, float]]:
-    """What is wanted, in words, what was found, and the limit."""
+    """Each aim in words, the value found, and the limit."""
     first = group[0]
     within_s = NOTHING_S if meeting == "nothing" else MET_S
     times = [math.inf if run[STABLE] is None else run[STABLE] for run in group]
@@ -136,7 +136,7 @@ def _wishes(meeting: str, group: list[Run]) -> Iterator[tuple[str, float, float]
 
 
 def churn() -> str:
-    """The depth of the tree after each minute in which nodes died and came back."""
+    """The depth of the tree after each minute in which nodes died and returned."""
     run = json.loads((FIGURES / "churn.json").read_text(encoding="utf-8"))
     about = (
         f"{run['nodes']} daemons, layout {run['layout']} in {run['network']}, fan-out {run['fanout']},"

@@ -1,7 +1,7 @@
-"""Stories and examples for the documents, played by the real protocol core on a pretended network.
+"""Stories and examples for the documents, run by the real protocol core on a simulated network.
 
-Nothing in them is invented: positions speak through `subord.core`, what is shown goes through `subord.api`
-and `subord.cli`. Virtual time and fixed seeds make every run the same.
+The messages come from `subord.core`, the outputs from `subord.api` and `subord.cli`. Virtual time and fixed seeds
+make every run the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=
 
 
 class NodeApi:
-    """One node of a story as the API sees it (`subord.api.node_api.Shown`, without `ask`)."""
+    """One node of a story with the interface `subord.api.node_api.NodeApi`, without `ask`."""
 
     def __init__(self, world: World, position: Position) -> None:
         self._world, self._node = world, world.nodes[position]
@@ -61,27 +61,27 @@ class NodeApi:
 
 
 class World(SmallWorld):
-    """A small world that can write down what is sent."""
+    """A small world that can record what is sent."""
 
     def __init__(self, *positions: Position) -> None:
         super().__init__(SETTINGS)
         self.lines: list[tuple[float, str]] = []
         self.cut: Callable[[Position, Position], bool] = lambda _source, _target: False
-        self.lossy = self._write_down
+        self.lossy = self._record
         for position in positions:
             self.start(position)
 
-    def _write_down(self, source: Position, target: Position, message: Message) -> bool:
+    def _record(self, source: Position, target: Position, message: Message) -> bool:
         """Called for every message that is sent; True: it is lost."""
         text = words.of_message(message)
         if isinstance(message, Beat) and target not in self.nodes:
-            text = "beat"  # a vain one is part of the story
+            text = "beat"  # a failed one is part of the story
         if text:
             self.lines.append((self.now, f"{source} -> {target}  {text}"))
         return self.cut(source, target)
 
     def tree(self) -> dict[str, Any]:
-        """What `/v1/tree?form=rows` of the root answers."""
+        """The answer of the root to `/v1/tree?form=rows`."""
         (root,) = self.roots()
         shown = NodeApi(self, root)
         document = trees.tree(nodes.roster(SETTINGS, shown.roster()), complete=True, note=None)
@@ -89,16 +89,16 @@ class World(SmallWorld):
         return answer
 
 
-def told(world: World, act: Callable[[World], object], seconds: float) -> str:
-    """What is sent within `seconds` of virtual time after `act`."""
+def messages_within(world: World, act: Callable[[World], object], seconds: float) -> str:
+    """The messages within `seconds` of virtual time after `act`."""
     world.lines.clear()
     began = world.now
     act(world)
     world.run(seconds)
-    return written(world.lines, began)
+    return as_lines(world.lines, began)
 
 
-def written(lines: list[tuple[float, str]], began: float) -> str:
+def as_lines(lines: list[tuple[float, str]], began: float) -> str:
     """Lines with the milliseconds since `began`."""
     return "```text\n" + "".join(f"{(at - began) * 1000:6.0f} ms  {text}\n" for at, text in lines) + "```\n"
 
@@ -110,22 +110,22 @@ def settled(*positions: Position) -> World:
 
 
 def join() -> str:
-    return told(settled(1, 2, 3, 4), lambda world: world.start(5), 0.1)
+    return messages_within(settled(1, 2, 3, 4), lambda world: world.start(5), 0.1)
 
 
 def process_dies() -> str:
-    return told(settled(*range(1, 8)), lambda world: world.crash(2), 0.6)
+    return messages_within(settled(*range(1, 8)), lambda world: world.crash(2), 0.6)
 
 
 def home_returns() -> str:
     world = settled(*range(1, 8))
     world.crash(2)
     world.run(60)
-    return told(world, lambda world: world.start(2), 0.1)
+    return messages_within(world, lambda world: world.start(2), 0.1)
 
 
 def goodbye() -> str:
-    return told(settled(*range(1, 8)), lambda world: world.leave(2), 0.1)
+    return messages_within(settled(*range(1, 8)), lambda world: world.leave(2), 0.1)
 
 
 def restart() -> str:
@@ -134,11 +134,11 @@ def restart() -> str:
         world.run(0.15)
         world.start(2, known=(1,))
 
-    return told(settled(*range(1, 8)), quickly, 0.2)
+    return messages_within(settled(*range(1, 8)), quickly, 0.2)
 
 
 def root_dies() -> str:
-    return told(settled(*range(1, 8)), lambda world: world.crash(1), 0.6)
+    return messages_within(settled(*range(1, 8)), lambda world: world.crash(1), 0.6)
 
 
 def two_roots() -> str:
@@ -150,15 +150,15 @@ def two_roots() -> str:
     world.run_until(lambda: len(world.roots()) == 1, 30)
     world.run(0.08)
     lines = [(at, text) for at, text in world.lines if at > world.now - 0.1]
-    return written(lines, lines[0][0])
+    return as_lines(lines, lines[0][0])
 
 
 class Mixed(World):
-    """It writes down in which version of the wire everything is said."""
+    """Records the wire version of every message."""
 
-    def _write_down(self, source: Position, target: Position, message: Message) -> bool:
+    def _record(self, source: Position, target: Position, message: Message) -> bool:
         before = len(self.lines)
-        is_lost = super()._write_down(source, target, message)
+        is_lost = super()._record(source, target, message)
         if len(self.lines) > before and not isinstance(message, Versions):
             at, text = self.lines.pop()
             self.lines.append((at, f"{text} (version {self.dialects[source].version_for(target)})"))
@@ -166,12 +166,12 @@ class Mixed(World):
 
 
 def versions() -> str:
-    """1 and 5 are of an earlier release than 2 and 4."""
+    """Nodes 1 and 5 run an earlier release than 2 and 4."""
     world = Mixed()
     world.wires |= {2: BOTH, 4: BOTH}
     world.start_all((1, 2))
     world.run(60)
-    return told(world, lambda world: world.start_all((4, 5)), 0.1)
+    return messages_within(world, lambda world: world.start_all((4, 5)), 0.1)
 
 
 STORIES: dict[str, Callable[[], str]] = {
@@ -204,14 +204,14 @@ def paper_without_2() -> World:
 
 
 class Measuring(NodeApi):
-    """It shows, besides, what nodes measure where others than addresses rank."""
+    """Also has measurements, for mappings other than `ip`."""
 
     def snapshot(self) -> Snapshot:
         return msgspec.structs.replace(super().snapshot(), ranking=Ranking(mapping="latency"))
 
 
 def scraped() -> NodeApi:
-    """A node that has something of everything to show to Prometheus."""
+    """A node that has a value for every metric."""
     shown = Measuring(paper(), 4)
     counters = shown.counters
     for counted in (counters.messages_sent, counters.bytes_sent):

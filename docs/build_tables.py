@@ -16,7 +16,7 @@ from subord import cli
 from subord.api.handlers.metrics import node_registry
 from subord.client import exit_codes as codes
 from subord.config.docs import docstrings_of
-from subord.core import messages as said
+from subord.core import messages as message_types
 from subord.core.state.phases import NEXT, Trigger, mermaid
 from subord.core.state.settings import PRESETS, Timing
 
@@ -30,7 +30,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def commands() -> str:
-    """The commands of `subord`, and their actions, with their one line of help."""
+    """The commands of `subord` and their actions, with their help."""
     return table(("command", "what it does"), _commands("subord", cli.parser()))
 
 
@@ -50,7 +50,7 @@ def _below(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAction[a
 
 
 def _words(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """What must or may follow a command besides its options."""
+    """The arguments of a command besides its options."""
     for each in parser._actions:
         if not each.option_strings:
             yield f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar)
@@ -58,7 +58,7 @@ def _words(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def messages() -> str:
     """Number, name and fields of every message."""
-    kinds = [each for each in vars(said).values() if _is_message(each)]
+    kinds = [each for each in vars(message_types).values() if _is_message(each)]
     kinds.sort(key=lambda kind: kind.__struct_config__.tag)
     rows = (
         (
@@ -72,9 +72,15 @@ def messages() -> str:
 
 
 def words() -> str:
-    """What the lists and numbers inside the messages mean, from the comments beside them."""
+    """The meaning of the lists and numbers in the messages, from the comments beside them."""
     parts = []
-    for kind in (said.Wish, said.No, said.Why, said.Guidance, said.Change):
+    for kind in (
+        message_types.Wish,
+        message_types.No,
+        message_types.Why,
+        message_types.Guidance,
+        message_types.Change,
+    ):
         comments = dict(COMMENT.findall(inspect.getsource(kind)))
         assert kind.__doc__ is not None
         parts.append(f"\n`{kind.__name__}`: {' '.join(kind.__doc__.split())}\n\n")
@@ -93,18 +99,18 @@ def _is_message(each: object) -> bool:
     return (
         isinstance(each, type)
         and issubclass(each, msgspec.Struct)
-        and each.__module__ == said.__name__
+        and each.__module__ == message_types.__name__
         and isinstance(each.__struct_config__.tag, int)
     )
 
 
 def phases() -> str:
-    """The picture of a node's life, for whatever draws Mermaid."""
+    """The phases of a node as a Mermaid diagram."""
     return f"```mermaid\n{mermaid()}\n```\n"
 
 
 def phase_table() -> str:
-    """The same as a table: a row a phase, a column a cue."""
+    """The same as a table: one row per phase, one column per trigger."""
     return table(
         ("phase", *(cue.value for cue in Trigger)),
         (
@@ -122,7 +128,7 @@ def timing() -> str:
 
 
 def metrics() -> str:
-    """Every metric of the daemon's own, with labels and meaning."""
+    """Every metric of the daemon, with labels and meaning."""
     families = node_registry(build_stories.scraped()).collect()
     return table(
         ("metric", "type", "labels", "meaning"),
@@ -135,7 +141,7 @@ def metrics() -> str:
 
 
 def _name(family: Metric) -> str:
-    """As Prometheus shows it: a counter ends in `_total`, an info in `_info`."""
+    """As in Prometheus: a counter ends in `_total`, an info in `_info`."""
     return family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
 
 

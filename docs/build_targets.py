@@ -1,7 +1,6 @@
-"""What was aimed at, beside what was measured: one table, from the same figures as the others.
+"""Aims and measurements: one table, from the same figures as the others.
 
-Intuition: a school report. The marks are computed from the notebook, the bad ones are in it, too, and a lesson that
-was missed is no good mark.
+Verdicts are computed; missed aims and missing runs count as missed.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ WARM_AND_SCAN_NODES = 50
 NOTHING_S, MET_S = 30, 10  # sparse networks, after the last start
 SILENT_MAX = 10
 SITES, NEAR_S, SPEARMAN = 4, 60, -0.9
-REST_NODES_MIN = 100  # in smaller clusters the mean is mostly that of the root, and of pages that few share
+REST_NODES_MIN = 100  # in smaller clusters the mean is mostly that of the root, and of pages that few processes share
 
 
 class Row(NamedTuple):
-    """One aim: what, how much, what was found in how many runs, and whether that is enough."""
+    """One aim: its name, its bound, what was found in how many runs, and whether that is enough."""
 
     what: str
     aim: str
@@ -35,14 +34,14 @@ class Row(NamedTuple):
 
 
 def _most(what: str, aim: str, runs: list[Run], key: str, *, bound: float, unit: str = "", digits: int = 2) -> Row:
-    """The worst run must be within the bound; one that has no figure failed."""
+    """The worst run must be within the bound; a run without a figure failed."""
     found = values(runs, key)
-    said = f"{max(found):.{digits}f}{unit}" if found else "nothing"
+    result = f"{max(found):.{digits}f}{unit}" if found else "nothing"
     failed = len(runs) - len(found)
     return Row(
         what,
         aim,
-        said + (f", {failed} failed" if failed else ""),
+        result + (f", {failed} failed" if failed else ""),
         len(runs),
         not failed and bool(found) and max(found) <= bound,
     )
@@ -71,7 +70,7 @@ def starts() -> Iterator[Row]:
 
 
 def sparse() -> Iterator[Row]:
-    """500 at random addresses of a /16; rows of three layouts are judged by the worst of them, too."""
+    """500 at random addresses of a /16; three layouts are judged by their worst row, too."""
     for name, what, bound in (
         ("sparse-random-nothing", "nothing to go by", NOTHING_S),
         ("sparse-random-seed", "a seed", MET_S),
@@ -101,10 +100,10 @@ def paper() -> Iterator[Row]:
         runs = one(records.read(name), nodes=WARM_AND_SCAN_NODES)
         some = [kept(one(runs, mode=mode), is_built) for mode in (slow, fast)]
         found = ratios(some[0][0], some[1][0], TIME)
-        said = f"{statistics.median(found):.1f} in the median, {min(found):.1f} at least" if found else "nothing"
+        result = f"{statistics.median(found):.1f} in the median, {min(found):.1f} at least" if found else "nothing"
         enough = len(found) == len(runs) / 2 and statistics.median(found) >= bound
         title = f"{what}, {WARM_AND_SCAN_NODES} nodes, from the last start"
-        yield Row(title, f"{bound} times", said, len(runs), enough)
+        yield Row(title, f"{bound} times", result, len(runs), enough)
 
 
 def healing() -> Iterator[Row]:
@@ -116,9 +115,9 @@ def healing() -> Iterator[Row]:
         ("... of one that is cut off", "p99 5 s", cut, (5, 5)),
     ):
         times = row["attached_p50_s"], row["attached_p99_s"]
-        said = f"p50 {times[0]:.2f} s, p99 {times[1]:.2f} s, {row['attached']} of {row['orphans']} orphans"
+        result = f"p50 {times[0]:.2f} s, p99 {times[1]:.2f} s, {row['attached']} of {row['orphans']} orphans"
         holds = row["attached"] == row["orphans"] and all(t <= bound for t, bound in zip(times, bounds, strict=True))
-        yield Row(what, aim, said, row["times"], holds)
+        yield Row(what, aim, result, row["times"], holds)
     times = root["times"]
     replaced = root["roster_s_max"]
     yield Row(
@@ -163,51 +162,51 @@ def rest() -> Iterator[Row]:
 
 
 def sealing() -> Iterator[Row]:
-    """What the seal costs, and what it is good for."""
+    """The cost of sealing, and its effect."""
     found = cpu_ratios()
-    said = f"{statistics.median(found):.2f} in the median, {max(found):.2f} at most" if found else "nothing"
+    result = f"{statistics.median(found):.2f} in the median, {max(found):.2f} at most" if found else "nothing"
     enough = bool(found) and statistics.median(found) <= 1.2
-    yield Row("CPU of a node at rest, sealed : in the clear", "1.2 times", said, len(found), enough)
+    yield Row("CPU of a node at rest, sealed : in the clear", "1.2 times", result, len(found), enough)
     runs = sieges()
     held = [run for run in runs if is_held(run)]
-    title = "an intruder without the key is understood, answered, or followed by nobody"
+    title = "no node understands, answers or follows an intruder without the key"
     yield Row(title, "never", f"{len(held)} of {len(runs)} sieges held", len(runs), len(held) == len(runs))
     slowest = values(held, "siege_orphans_max_s")
-    said = f"{max(slowest):.2f} s" if slowest else "nothing"
+    result = f"{max(slowest):.2f} s" if slowest else "nothing"
     title = "orphans of a killed node have a leader again, under attack"
-    yield Row(title, "1.5 s", said, len(slowest), len(slowest) == len(runs) and max(slowest) <= 1.5)
+    yield Row(title, "1.5 s", result, len(slowest), len(slowest) == len(runs) and max(slowest) <= 1.5)
 
 
 def mappings() -> Iterator[Row]:
-    """Ranks by performance, and nodes of several sites that follow somebody near."""
+    """Ranks by performance, and nodes of several sites with near leaders."""
     runs = records.read("mappings")
     far = one(runs, part="distance", mapping="latency")
     found, last = values(far, "wide_edges"), values(far, "wide_least_s")
-    said = f"{max(found):g}, after {max(last):.0f} s" if found and last else "nothing"
+    result = f"{max(found):g}, after {max(last):.0f} s" if found and last else "nothing"
     holds = len(last) == len(far) and max(found) == SITES - 1 and max(last) <= NEAR_S
     what = f"edges between {SITES} sites, 200 nodes, addresses in turns"
-    yield Row(what, f"{SITES - 1}, within {NEAR_S} s", said, len(far), holds)
+    yield Row(what, f"{SITES - 1}, within {NEAR_S} s", result, len(far), holds)
     ranked = one(runs, part="performance", fanout=2)
     order = values(ranked, "spearman")
-    said = f"{max(order):.3f}" if order else "nothing"
+    result = f"{max(order):.3f}" if order else "nothing"
     holds = len(order) == len(ranked) and max(order) <= SPEARMAN
-    yield Row("performance and level, fan-out 2: Spearman", f"{SPEARMAN}", said, len(ranked), holds)
+    yield Row("performance and level, fan-out 2: Spearman", f"{SPEARMAN}", result, len(ranked), holds)
     above = values(one(runs, part="performance"), "above_faster")
     yield Row("nodes above one that is two classes faster", "0", f"{max(above):g}", len(above), max(above) == 0)
     for mapping, what in (("performance", "performances"), ("latency", "distances")):
         trembled = one(runs, part=f"trembling-{mapping}")
         moves = values(trembled, "moves")
-        said = f"{max(moves):g}" if moves else "nothing"
+        result = f"{max(moves):g}" if moves else "nothing"
         holds = len(moves) == len(trembled) and max(moves) == 0
-        yield Row(f"leader changes while {what} tremble by 30 %, 10 minutes", "0", said, len(trembled), holds)
+        yield Row(f"leader changes while {what} tremble by 30 %, 10 minutes", "0", result, len(trembled), holds)
 
 
 def commands() -> Iterator[Row]:
-    """What an administrator waits for: whole processes."""
+    """The duration of commands: whole processes."""
     for (name,), runs in groups(records.read("cli"), "command").items():
         what, bound = {
             "tree": (f"`subord tree` of {runs[0]['nodes']} nodes", 0.5),
-            "position": ("a command that asks nobody (`subord position`)", 0.2),
+            "position": ("a command without a daemon (`subord position`)", 0.2),
         }[name]
         yield _most(what, f"{bound} s", runs, "seconds", bound=bound, unit=" s")
 
@@ -219,19 +218,19 @@ def simulated() -> Iterator[Row]:
     cost = max(run["cpu_s"] / run["lasted_s"] * 60 for run in ten)
     yield Row("simulator: 10,000 nodes for 60 virtual seconds", "60 s", f"{cost:.0f} s of CPU", len(ten), cost <= 60)
     whole = all(run["whole_s"] is not None for run in huge)
-    said = f"within {max(values(huge, 'tree_s')):.2f} virtual seconds" if whole else "not all"
-    yield Row("simulator: 100,000 nodes become one tree", "they do", said, len(huge), whole)
+    result = f"within {max(values(huge, 'tree_s')):.2f} virtual seconds" if whole else "not all"
+    yield Row("simulator: 100,000 nodes become one tree", "they do", result, len(huge), whole)
     found = records.read("campaign")
-    said = f"{found['seeds']:,} seeds, {found['failed']} failed"
+    result = f"{found['seeds']:,} seeds, {found['failed']} failed"
     holds = found["seeds"] >= 10_000 and found["failed"] == 0
-    yield Row("campaign", "10,000 seeds, none fails", said, 1, holds)
+    yield Row("campaign", "10,000 seeds, none fails", result, 1, holds)
 
 
 GROUPS = (starts, sparse, paper, mappings, healing, rest, sealing, commands, simulated)
 
 
 def targets() -> str:
-    """All of them, the missed ones marked."""
+    """All aims, the missed ones marked."""
     rows = [row for group in GROUPS for row in group()]
     return markdown(
         ["measure", "aim", "worst run", "runs", "holds"],
@@ -240,7 +239,7 @@ def targets() -> str:
 
 
 def headline() -> str:
-    """Three figures for the README, beside those of Serf and etcd."""
+    """Three figures for the README, with those of Serf and etcd."""
     start = kept(one(records.read("stability"), nodes=500, fanout=8), is_whole)[0]
     nodes, some = _race()
     known = [f"{_median(each, 'known_kill_all_s'):.1f} s" for each in some.values()]
@@ -262,7 +261,7 @@ def headline() -> str:
 
 
 def _race() -> tuple[int, dict[str, list[Run]]]:
-    """The largest size at which each of them has converged, and those runs."""
+    """The largest size at which each program has converged, and those runs."""
     runs = [run for run in records.read("peers") if is_converged(run)]
     names = ("subord", "serf", "etcd-3")
     sizes = [{run["nodes"] for run in runs if run["system"] == name} for name in names]

@@ -1,7 +1,8 @@
-"""What the commands that watch a whole cluster show, of the small cluster of the other stories (build_stories.py).
+"""The output of the commands that watch a whole cluster, for the small cluster of the other stories
+(build_stories.py).
 
-Node 2 of eleven dies and stays away, and meanwhile somebody starts three nodes with another fan-out. Two minutes
-later the root is asked, by the same code as in a daemon.
+Node 2 of eleven dies, and three nodes with another fan-out start. Two minutes later the root is asked, by the code of
+the daemon.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins
 STRANGERS = (12, 13, 14)
 
 
-class Attending:
-    """Keeps the register of a root, as runtime/state/tracker.py does, by the time of the story."""
+class TrackedRoot:
+    """Keeps the history of a root, as runtime/state/tracker.py does, with the time of the story."""
 
     def __init__(self, world: World, position: Position) -> None:
         self._world, self._node = world, world.nodes[position]
@@ -50,23 +51,23 @@ class Attending:
         self.register.look(snapshots.roster(self._node, now), self._node.uplink.path, now, BEGAN + now)
 
 
-class Asking(NodeApi):
-    """It can ask the other nodes of its world."""
+class AskingNode(NodeApi):
+    """Can ask the other nodes of its world."""
 
-    def __init__(self, world: World, position: Position, attendance: Attending | None = None) -> None:
+    def __init__(self, world: World, position: Position, attendance: TrackedRoot | None = None) -> None:
         super().__init__(world, position)
         self.attendance = attendance
         self.counters = Counters()
-        self.counters.lately = self._lately(position)
+        self.counters.lately = self._recent(position)
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
         position = SETTINGS.network.position_of(address)
         if position not in self._world.nodes:
             return AskFailure("does not answer")
         await trio.lowlevel.checkpoint()
-        return await peer_answers.answer(Asking(self._world, position), question)
+        return await peer_answers.answer(AskingNode(self._world, position), question)
 
-    def _lately(self, position: Position) -> RecentProblems:
+    def _recent(self, position: Position) -> RecentProblems:
         at = self._world.now
         lately = RecentProblems(lambda: at)
         for at, whose, notice in self._world.notices:  # noqa: B007 - the clock above
@@ -77,10 +78,10 @@ class Asking(NodeApi):
 
 
 @cache
-def troubled() -> Asking:
-    """The root, two minutes after 2 has died."""
+def with_failures() -> AskingNode:
+    """The root, two minutes after the death of 2."""
     world = World(*range(1, 12))
-    attendance = Attending(world, 1)
+    attendance = TrackedRoot(world, 1)
     world.run(10)
     attendance.look()
     world.run(390)
@@ -92,23 +93,23 @@ def troubled() -> Asking:
     for stranger in STRANGERS:
         world.tell(stranger, 1, Propose(1, stranger, terms, Wish.HOME))
     world.run(2)
-    return Asking(world, 1, attendance)
+    return AskingNode(world, 1, attendance)
 
 
 def _answered(ask: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-    """What comes of asking at the time of the story."""
+    """The answer at the time of the story."""
     clock = MockClock()
-    clock.jump(troubled()._world.now)
+    clock.jump(with_failures()._world.now)
     document: dict[str, Any] = json.loads(msgspec.json.encode(trio.run(ask, *arguments, clock=clock)))
     return document
 
 
 async def _members() -> object:
-    return members.own(troubled())
+    return members.own(with_failures())
 
 
 async def _changes() -> object:
-    return changes.own(troubled())
+    return changes.own(with_failures())
 
 
 @contextmanager
@@ -124,13 +125,13 @@ def _in_utc() -> Iterator[None]:
 
 
 def errors() -> str:
-    document = _answered(problems.find, troubled(), 0.8)
+    document = _answered(problems.find, with_failures(), 0.8)
     return _screen("subord errors", drawing.colourless(problem_lines.lines(document)).splitlines())
 
 
 def down() -> str:
-    tree = troubled()._world.tree()
-    rows = missing_nodes.down(missing_nodes.with_ghosts(tree["rows"], _answered(_members)["members"]))
+    tree = with_failures()._world.tree()
+    rows = missing_nodes.down(missing_nodes.with_gone(tree["rows"], _answered(_members)["members"]))
     return _screen(
         "subord tree --down --ghosts",
         drawing.colourless(drawing.picture(tree, rows, None, drawing.STROKES)).splitlines(),

@@ -26,7 +26,7 @@ from netlab import measure, results  # noqa: E402
 
 import subord  # noqa: E402 - found by the line above
 from subord.core.state.view import Standing  # noqa: E402
-from tests.browser.seen import events, figures  # noqa: E402
+from tests.browser.page_reader import events, figures  # noqa: E402
 from tests.browser.served_page import large, served  # noqa: E402
 
 MEASURED = "return performance.getEntriesByName('subord-tree').map((each) => [each.startTime, each.duration])"

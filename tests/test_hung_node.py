@@ -177,7 +177,7 @@ def test_following_survives_a_restart(cluster: dict[int, Started], inside: list[
             assert node.ended() == 0
             assert child.stderr.readline().startswith("subord: waiting: ")
             cluster[4] = Started(inside, node.folder, f"{SINGLE}.4", *OPTIONS)
-            assert child.stderr.readline() == "subord: going on\n"
+            assert child.stderr.readline() == "subord: continuing\n"
             returned = (json.loads(line) for line in child.stdout)
             assert any(each["address"] == f"{SINGLE}.4" and each["kind"] != "left" for each in returned)
         finally:
@@ -192,7 +192,7 @@ def refused(node: Started) -> list[tuple[str, list[str]]]:
     ]
 
 
-def test_other_settings_are_a_trouble_of_who_has_them(cluster: dict[int, Started], inside: list[str]) -> None:
+def test_other_settings_are_a_problem_of_their_node(cluster: dict[int, Started], inside: list[str]) -> None:
     folder = cluster[1].folder.parent / "6"
     folder.mkdir()
     stranger = Started(inside, folder, f"{SINGLE}.6", *OPTIONS, "cluster.fanout=3", "cluster.guest_slots=2")

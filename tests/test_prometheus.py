@@ -18,7 +18,7 @@ import yaml
 from subord.api.handlers.control import control_app
 from subord.api.handlers.metrics import node_registry, page
 from subord.api.http.server import Response
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.test_docs import build
 
 pytestmark = pytest.mark.slow

@@ -1,13 +1,11 @@
 #!/usr/bin/python3
-"""`./dev deb`: a wheel and a Debian package of subord in dist/, which needs no package index to be installed.
-
-Intuition: packing a crate. What goes into it is laid out on the floor exactly as it will stand on the node, a list is
-put on top, and the lid is closed by dpkg-deb; whoever opens it needs no other shop.
+"""`./dev deb`: a wheel and a Debian package of subord in dist/, whose installation needs no package index.
 
     ./dev deb [DIRECTORY]     into DIRECTORY instead of dist/
 
-The same commit, Python and versions of packages give the same package, bit for bit (SOURCE_DATE_EPOCH is the time of
-the commit).
+The files are arranged in a scratch directory as on the node, with the control files, and packed by dpkg-deb. The same
+commit, Python and versions of packages give the same package, bit for bit (SOURCE_DATE_EPOCH is the time of the
+commit).
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ REPOSITORY = HERE.parents[1]
 DEPLOY = REPOSITORY / "deploy"
 UNIT_PLACE = "lib/systemd/system/subord.service"
 BY_HAND = ("/opt/subord/bin/subord", "/usr/local/bin/subord")
-"""Where the program is when it was installed by hand; from the package it is /usr/bin/subord."""
+"""The paths of a manually installed program; in the package it is /usr/bin/subord."""
 FILES = {
     "subord.service": UNIT_PLACE,
     "sysusers.d/subord.conf": "usr/lib/sysusers.d/subord.conf",
@@ -50,7 +48,7 @@ FILES = {
     "../docs/operating.md": "usr/share/doc/subord/docs/operating.md",
     "../docs/prometheus.md": "usr/share/doc/subord/docs/prometheus.md",
 }
-"""What of deploy/ goes where, beside the environment."""
+"""The files of deploy/ and their places in the package, besides the environment."""
 MAKE_PAGES = """
 import sys
 from pathlib import Path
@@ -67,7 +65,7 @@ SCRIPTS = ("postinst", "prerm", "postrm")
 
 
 def main(words: list[str]) -> int:
-    """Build; the exit code."""
+    """Build; returns the exit code."""
     if len(words) > 1 or any(word.startswith("-") for word in words):
         print("dev deb: takes one directory at most, where the package goes; default: dist", file=sys.stderr)
         return 2
@@ -95,15 +93,15 @@ def build(wanted: Path) -> list[Path]:
         scratch, tree = Path(folder), Path(folder) / "tree"
         wheel = environment.wheel(REPOSITORY, scratch)
         version = debian_version(wheel.name.split("-")[1])
-        environment.furnish(tree, REPOSITORY, scratch, wheel)
+        environment.fill(tree, REPOSITORY, scratch, wheel)
         lay_out(tree)
-        papers(tree, version)
+        add_documents(tree, version)
         generated(tree, scratch)
         settle_times(tree)
         environment.compile_all(tree)
         settle_times(tree)
         refuse_traces(tree, folder)
-        list_on_top(tree, version)
+        add_control(tree, version)
         package = scratch / f"subord_{version}_{architecture()}.deb"
         # Level 2 of xz: a quarter of the time, a seventh more bytes.
         environment.run("dpkg-deb", "--root-owner-group", "-z2", "--build", str(tree), str(package))
@@ -111,7 +109,7 @@ def build(wanted: Path) -> list[Path]:
 
 
 def refuse_others(wanted: Path) -> None:
-    """Raises BuildError if another version is in `wanted`: then `subord_*.deb` would mean two. Nothing is removed."""
+    """Raises BuildError if another version is in `wanted`, because `subord_*.deb` would match both."""
     text = (REPOSITORY / "subord" / "__init__.py").read_text(encoding="utf-8")
     (version,) = re.findall(r'^__version__ = "(.*)"$', text, re.MULTILINE)
     ours = (f"subord_{debian_version(version)}_{architecture()}.deb", f"subord-{version}-")
@@ -122,19 +120,19 @@ def refuse_others(wanted: Path) -> None:
 
 
 def time_of_sources() -> int:
-    """Seconds since 1970: what SOURCE_DATE_EPOCH says, or the time of the commit, or of CHANGELOG.md."""
+    """Seconds since 1970: SOURCE_DATE_EPOCH, or the time of the commit, or of CHANGELOG.md."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     if given.isdigit():
         return int(given)
     try:
-        found = told("git", "-C", str(REPOSITORY), "log", "-1", "--format=%ct")
+        found = output_of("git", "-C", str(REPOSITORY), "log", "-1", "--format=%ct")
     except (OSError, subprocess.CalledProcessError):
         found = ""  # not a clone
     return int(found) if found.isdigit() else int((REPOSITORY / "CHANGELOG.md").stat().st_mtime)
 
 
 def debian_version(version: str) -> str:
-    """0.2.0rc1 is older than 0.2.0, and a package for Debian 12 than one for 13: `~` says so (deb-version(7))."""
+    """0.2.0rc1 is older than 0.2.0, and a package for Debian 12 older than one for 13: `~` (deb-version(7))."""
     upstream = re.sub(r"\.?(a|b|rc|dev)(\d+)", r"~\1\2", version)
     text = Path("/etc/os-release").read_text(encoding="utf-8")
     system = dict(re.findall(r'^(ID|VERSION_ID)="?([\w.]+)"?$', text, re.MULTILINE))
@@ -142,17 +140,17 @@ def debian_version(version: str) -> str:
 
 
 def architecture() -> str:
-    """Of this machine, because compiled packages are inside: "amd64"."""
-    return told("dpkg", "--print-architecture")
+    """Of this machine, because the package has compiled modules: "amd64"."""
+    return output_of("dpkg", "--print-architecture")
 
 
-def told(*words: str) -> str:
+def output_of(*words: str) -> str:
     """What a command prints."""
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def lay_out(tree: Path) -> None:
-    """Put everything beside the environment where it belongs."""
+    """Put the files besides the environment in their places."""
     for name, place in FILES.items():
         text = (DEPLOY / name).read_text(encoding="utf-8")
         for path in BY_HAND:
@@ -166,7 +164,7 @@ def lay_out(tree: Path) -> None:
     command.symlink_to("../lib/subord/bin/subord")
 
 
-def papers(tree: Path, version: str) -> None:
+def add_documents(tree: Path, version: str) -> None:
     """Copyright and changelog, which every package has."""
     folder = tree / "usr/share/doc/subord"
     bundled = "".join(f" {name} {number}: {licence}\n" for name, number, licence in environment.versions(tree))
@@ -182,7 +180,7 @@ def papers(tree: Path, version: str) -> None:
 
 
 def generated(tree: Path, scratch: Path) -> None:
-    """Manual pages and shell completions, written by the program that is in the package (docs/build_man.py)."""
+    """Manual pages and shell completions, written by the packaged program (docs/build_man.py)."""
     made = scratch / "made"
     environment.run(f"{tree}/{PLACE}/bin/python3", "-IBc", MAKE_PAGES, str(REPOSITORY / "docs"), str(made))
     for page in made.glob("man/*.[1-8]"):
@@ -196,20 +194,20 @@ def generated(tree: Path, scratch: Path) -> None:
 
 
 def maintainer() -> str:
-    """As the control file names it."""
+    """The maintainer in the control file."""
     (found,) = re.findall(r"^Maintainer: (.*)$", (HERE / "control").read_text(encoding="utf-8"), re.MULTILINE)
     return str(found)
 
 
 def settle_times(tree: Path) -> None:
-    """All files are as old as the commit, so that each build gives the same package."""
+    """Set the times of all files to that of the commit, so that each build gives the same package."""
     seconds = int(os.environ["SOURCE_DATE_EPOCH"])
     for path in [tree, *tree.rglob("*")]:
         os.utime(path, (seconds, seconds), follow_symlinks=False)
 
 
 def refuse_traces(tree: Path, *places: str) -> None:
-    """Raises BuildError if a file names a place of this machine, which does not exist on a node."""
+    """Raises BuildError if a file has a path of this machine, which does not exist on a node."""
     traces = [place.encode() for place in (*places, str(REPOSITORY))]
     for path in tree.rglob("*"):
         if path.is_symlink():
@@ -219,10 +217,10 @@ def refuse_traces(tree: Path, *places: str) -> None:
         else:
             continue
         if any(trace in found for trace in traces):
-            raise BuildError(f"{path.relative_to(tree)} names a path of this machine; this is a mistake in {HERE}")
+            raise BuildError(f"{path.relative_to(tree)} names a path of this machine; this is a bug in {HERE}")
 
 
-def list_on_top(tree: Path, version: str) -> None:
+def add_control(tree: Path, version: str) -> None:
     """DEBIAN/: the control file, check sums, files to be kept, and the scripts (deb(5))."""
     folder = tree / "DEBIAN"
     files = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
@@ -250,7 +248,7 @@ def list_on_top(tree: Path, version: str) -> None:
 
 
 def libc() -> str:
-    """The compiled packages were picked for the libc here; an older one may lack something."""
+    """The oldest libc that the package admits: the compiled modules were chosen for that of this machine."""
     return f"libc6 (>= {os.confstr('CS_GNU_LIBC_VERSION').split()[1]})"
 
 

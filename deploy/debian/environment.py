@@ -1,7 +1,6 @@
-"""A virtual environment with subord and all it needs, built here and moved to where the package puts it.
+"""A virtual environment with subord and its dependencies, built here for its place in the package.
 
-Intuition: a caravan is furnished in the yard and then driven off, so nothing in it may be screwed to the yard. The
-environment is made below a scratch directory; whatever would name that directory is written anew or left out.
+It is made below a scratch directory; every file that names that directory is rewritten or removed.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from importlib import metadata
 from pathlib import Path
 
 PYTHON = "/usr/bin/python3"
-"""Debian's own, which is there on every node; another one that comes first in the search path must not be taken."""
+"""Debian's own Python, which is on every node; the search path is not used."""
 PLACE = "usr/lib/subord"
-"""Where the environment lives on a node, below /."""
+"""The place of the environment on a node, below /."""
 LAUNCHER = f"""#!/{PLACE}/bin/python3 -I
 import sys
 
@@ -26,11 +25,11 @@ from subord.cli import main
 
 sys.exit(main())
 """
-"""-I: a user's PYTHONPATH, such as environment modules set it on clusters, is for the user's own programs."""
+"""-I: PYTHONPATH, which environment modules set on clusters, must not affect the daemon."""
 
 
 class BuildError(Exception):
-    """The package cannot be built. One sentence for whoever builds it."""
+    """The package cannot be built. One sentence for the user."""
 
 
 def wheel(repository: Path, scratch: Path) -> Path:
@@ -41,7 +40,7 @@ def wheel(repository: Path, scratch: Path) -> Path:
     return found
 
 
-def furnish(tree: Path, repository: Path, scratch: Path, made: Path) -> None:
+def fill(tree: Path, repository: Path, scratch: Path, made: Path) -> None:
     """The whole environment below `tree`, with the wheel `made`. Raises BuildError."""
     home = tree / PLACE
     run(PYTHON, "-m", "venv", "--without-pip", "--symlinks", str(home))
@@ -49,14 +48,14 @@ def furnish(tree: Path, repository: Path, scratch: Path, made: Path) -> None:
     install = ("--python", str(python), "install", "--no-compile", "--only-binary", ":all:")
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     _pip(scratch, *install, *project["dependencies"], repository=repository)
-    # By name, so that the environment does not remember the path of the wheel; without an index, so that it is ours.
-    ours = ("--no-deps", "--no-index", "--find-links", str(made.parent), "subord")
-    _pip(scratch, *install, *ours, repository=repository)
-    _unscrew(home)
+    # By name, so that the environment has no path of the wheel; without an index, so that it is this wheel.
+    own_wheel = ("--no-deps", "--no-index", "--find-links", str(made.parent), "subord")
+    _pip(scratch, *install, *own_wheel, repository=repository)
+    _remove_build_paths(home)
 
 
-def _unscrew(home: Path) -> None:
-    """Take away what names the place of building: other programs, `activate`, and lines of pyvenv.cfg."""
+def _remove_build_paths(home: Path) -> None:
+    """Remove what names the place of building: other programs, `activate`, and lines of pyvenv.cfg."""
     for path in (home / "bin").iterdir():
         if path.name not in ("python", "python3"):
             path.unlink()
@@ -78,13 +77,13 @@ def _unscrew(home: Path) -> None:
 
 
 def compile_all(tree: Path) -> None:
-    """Byte code for every module, which nobody on the node may write. The times of the sources must be final."""
+    """Byte code for every module, in files that only root may write. The times of the sources must be final."""
     how = ("--invalidation-mode", "timestamp", "-s", str(tree), "-p", "/", "-q")
     run(PYTHON, "-m", "compileall", *how, str(tree / PLACE / "lib"))
 
 
 def versions(tree: Path) -> list[tuple[str, str, str]]:
-    """(name, version, licence) of everything in the environment, subord included, in order of the names."""
+    """(name, version, licence) of each distribution in the environment, subord included, in order of the names."""
     library = f"python{sysconfig.get_python_version()}/site-packages"
     found = []
     for each in metadata.distributions(path=[str(tree / PLACE / "lib" / library)]):
@@ -97,24 +96,24 @@ def versions(tree: Path) -> list[tuple[str, str, str]]:
 
 
 def run(*words: str) -> None:
-    """Run a command that should work. Raises BuildError with what it said."""
+    """Run a command. Raises BuildError with its output if it fails."""
     ran = subprocess.run(words, env=clean(), capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         raise BuildError(f"`{' '.join(words[:4])} ...` failed:\n{(ran.stderr or ran.stdout).strip()}")
 
 
 def clean() -> dict[str, str]:
-    """Our environment without what would lead Python or pip elsewhere."""
-    led_astray = ("PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "VIRTUAL_ENV")
-    return {name: value for name, value in os.environ.items() if not name.startswith(led_astray)}
+    """The environment variables without those that would mislead Python or pip."""
+    misleading = ("PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "VIRTUAL_ENV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(misleading)}
 
 
 def _pip(scratch: Path, *words: str, repository: Path) -> None:
-    """pip in an environment of its own: the one in the package has none."""
+    """pip in its own environment: the one in the package has none."""
     home = scratch / "pip"
     if not home.exists():
         run(PYTHON, "-m", "venv", str(home))
-    os.environ["PIP_CONSTRAINT"] = (repository / "constraints.txt").as_uri()  # also for what only builds the wheel
+    os.environ["PIP_CONSTRAINT"] = (repository / "constraints.txt").as_uri()  # also for the dependencies of the build
     try:
         run(str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *words)
     except BuildError as error:

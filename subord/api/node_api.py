@@ -1,7 +1,7 @@
-"""What the daemon lends to the API, and nothing more.
+"""What the API may use of a running node.
 
-Intuition: a shop window. The API stands outside: it may look at what is laid out and ask the shop to
-telephone another one; it cannot reach in and move things.
+The API reads snapshots and counters, and lets the node ask other nodes. The few changes that it makes go through the
+objects below: the key ring, the log level and the count of jobs.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ __all__ = ["AskFailure", "NodeApi", "Question"]
 
 
 class Tracks(Protocol):
-    """Who keeps the register of those below us (runtime/state/tracker.py)."""
+    """Keeps the history of the nodes below this one (runtime/state/tracker.py)."""
 
     @property
     def register(self) -> History: ...
 
     def look(self) -> None:
-        """Bring the register up to date."""
+        """Bring the history up to date."""
 
 
 class NodeApi(Protocol):
-    """A running node as the API sees it. All of it is cheap and changes nothing, except `ask`."""
+    """A running node as the API sees it. All of it is cheap, except `ask`."""
 
     @property
     def settings(self) -> Settings: ...
     @property
     def names(self) -> Mapping[str, str]:
-        """Names by address, for people; there may be none."""
+        """Names by address, for display; there may be none."""
 
     @property
     def address(self) -> str:
-        """Our own address, in the spelling of `Network.address_text_of`."""
+        """The address of this node, as `Network.address_text_of` spells it."""
 
     @property
     def port(self) -> int:
-        """Our UDP port."""
+        """The UDP port."""
 
     @property
     def web_port(self) -> int | None:
-        """The TCP port of our web address; None: it is off."""
+        """The TCP port of the web address; None: it is off."""
 
     @property
     def started_mono(self) -> float:
-        """`time.monotonic()` at our start, in seconds."""
+        """`time.monotonic()` at the start, in seconds."""
 
     @property
     def counters(self) -> Counters: ...
@@ -65,7 +65,7 @@ class NodeApi(Protocol):
 
     @property
     def keeping(self) -> RunningKeyRing | None:
-        """Our key ring; None: nothing is sealed."""
+        """The key ring; None: nothing is sealed."""
 
     @property
     def log(self) -> Log: ...
@@ -75,10 +75,10 @@ class NodeApi(Protocol):
 
     @property
     def attendance(self) -> Tracks:
-        """Who came and went below us."""
+        """The tracker of the nodes below this one."""
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
-        """The JSON document that the node at `address` has for this question, as its own `answers.answer` wrote it.
+        """The JSON document with which `peer_answers.answer` of the node at `address` answers this question.
 
-        Takes at most `timeout_s` and a bounded number of bytes; never raises for what a peer does.
+        Takes at most `timeout_s` and a bounded number of bytes; never raises for anything that the other node does.
         """

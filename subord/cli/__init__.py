@@ -1,11 +1,7 @@
-"""The command line: one small file a command; each parses its words, calls, prints.
+"""The command line: one module per command, imported only when its command is given, so `subord --help` is fast.
 
-Intuition: a receptionist knows who sits in which room, not what they do there. This file knows the names
-of the commands and what their exit codes mean; a command's work is imported only when it is asked for, so
-that `subord --help` answers at once.
-
-A command is a module with `add(subparsers) -> None`, which describes its arguments and imports nothing
-heavy, and `run(arguments) -> int`, which does the work and returns an exit code or raises CommandError.
+A command is a module with `add(subparsers) -> None`, which describes its arguments and imports nothing heavy, and
+`run(arguments) -> int`, which does the work and returns an exit code or raises CommandError.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from subord import __version__
 from subord.client import exit_codes
-from subord.client.errors import guarded, tell
+from subord.client.errors import guarded, to_stderr
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -42,11 +38,11 @@ COMMANDS = {
     "config": "subord.cli.config_check",
     "completion": "subord.cli.completion",
 }
-"""The first word of a command line, and the module that knows the rest; in the order of `--help`."""
+"""The first word of a command line and its module, in the order of `--help`."""
 
 
 class _Indented(argparse.RawDescriptionHelpFormatter):
-    """argparse forgets that the list of commands is indented: its longest name would get a line of its own."""
+    """argparse ignores that the list of commands is indented; without this the longest name gets its own line."""
 
     def format_help(self) -> str:
         self._action_max_length += self._indent_increment
@@ -54,16 +50,16 @@ class _Indented(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and takes no abbreviated options: they break when options are added."""
+    """Reports errors in one line and takes no abbreviated options, which would break when options are added."""
 
     def __init__(self, *args: object, **options: object) -> None:
         options.setdefault("allow_abbrev", False)
         super().__init__(*args, **options)  # type: ignore[arg-type]
 
-    def parse_known_args(  # type: ignore[override]  # argparse knows namespaces of other classes, we do not
+    def parse_known_args(  # type: ignore[override]  # argparse allows namespaces of other classes
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Whoever finds an unknown word says so: argparse hands it up to the top, which knows less."""
+        """The subparser reports an unknown word; argparse would leave it to the top parser, which knows less."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -71,16 +67,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         line = " ".join(message.split())
-        tell(f"subord: {line}; see {self.prog} --help")
+        to_stderr(f"subord: {line}; see {self.prog} --help")
         raise SystemExit(exit_codes.USAGE)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """argparse would ignore that the help cannot be written, and end with 0."""
+        """argparse would ignore that the help cannot be written, and exit with 0."""
         (file or sys.stderr).write(message)
 
 
 def parser(command: str | None = None) -> Parser:
-    """The whole command line, or only the part of one command: it starts without importing the others."""
+    """The parser of the whole command line, or of one command only, which does not import the others."""
     top = Parser(
         prog="subord",
         description="Arranges the nodes of a cluster into a tree of subordination, without consensus.",
@@ -95,8 +91,7 @@ def parser(command: str | None = None) -> Parser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command (default: the words of this process); returns the exit code. Argparse raises
-    SystemExit."""
+    """Run one command (default: the words of this process); returns the exit code. Argparse raises SystemExit."""
     return guarded(lambda: _command(words))
 
 

@@ -1,7 +1,6 @@
-"""`subord completion`: what a shell needs to know to complete our command lines, made from the parsers.
+"""`subord completion`: shell completion, made by shtab from the parsers.
 
-shtab writes it, so that the three shells' peculiarities are somebody else's daily work; what it cannot know is said
-here: which words are files, and which are addresses of the running cluster.
+This module adds what shtab cannot know: which words are files, and which are addresses of the running cluster.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from subord.client import exit_codes
 from subord.client.errors import CommandError
 
 SHELLS = ("bash", "zsh", "fish")
-FILES = ("FILE", "PATH")  # metavars of what is a file
-COMPUTED = ("position",)  # commands whose addresses need not live
+FILES = ("FILE", "PATH")  # metavars of files
+COMPUTED = ("position",)  # commands whose addresses need no running node
 PREAMBLE = {
     "bash": """\
 _subord_addresses() {
@@ -48,7 +47,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Describe the arguments."""
     parser = subparsers.add_parser(
         "completion",
-        help="print the completion of our command lines for a shell",
+        help="print shell completion",
         description="Print a script that lets a shell complete commands, options and their values, and the addresses "
         "of the running cluster. The packages install it.",
         epilog=HOW,
@@ -83,7 +82,7 @@ def script(shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, Any]]:
-    """Every option and argument with the first word of its command, whose description becomes its short one."""
+    """Every option and argument with the first word of its command; each command's help becomes its description."""
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):
             yield command, action

@@ -1,4 +1,4 @@
-"""`subord config check`: would the daemon start with this file?"""
+"""`subord config check`: checks a configuration file without starting a daemon."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     check = actions.add_parser(
         "check",
-        help="say whether a configuration file is right",
+        help="check a configuration file",
         description="Check a configuration file without starting anything. It does not look at this machine: "
-        "interfaces, addresses and directories are tried by `subord run` only.",
+        "only `subord run` tries interfaces, addresses and directories.",
     )
     check.add_argument("file", metavar="FILE", help="the configuration, in TOML")
     add_set(check)
@@ -30,7 +30,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the settings that follow from a file, defaults included. Raises CommandError if no daemon can run it."""
+    """Prints the settings that follow from a file, defaults included. Raises CommandError if they are wrong."""
     from subord.config.schema import NO_KEY, ConfigError, dotted, is_without_key, load
 
     try:
@@ -54,7 +54,7 @@ def _summary(file: str, config: Config, settings: dict[str, object]) -> str:
 
 
 def _shown(value: object) -> str:
-    """As in the file, without quotes; a dash for what is not given."""
+    """As in the file, without quotes; a dash for a value that is not given."""
     match value:
         case "" | ():
             return "-"

@@ -1,4 +1,4 @@
-"""`subord job-done`: tell the daemon that a job was completed here. It stands in every epilog, so it is soon over."""
+"""`subord job-done`: reports to the daemon that a job was completed here. Epilogs run it; it ends within a second."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "job-done",
         help="report that a job was completed on this node",
         description="Report to the daemon that a job was completed on this node, which makes up the node's "
-        "performance (docs/mappings.md). For the epilog of a batch system: it prints nothing when all is well, and "
-        "gives up soon. Only root and the daemon's own user may report.",
+        "performance (docs/mappings.md). For the epilog of a batch system: it prints nothing on success and "
+        "gives up within a second. Only root and the daemon's own user may report.",
     )
     parser.add_argument(
         "--weight",
         metavar="W",
         type=_weight,
         default=1.0,
-        help="how many jobs it counts for, such as the processors it had (default: 1)",
+        help="how many jobs it counts as, such as the number of its processors (default: 1)",
     )
     add_timeout(parser, TIMEOUT_S)
     add_socket(parser)

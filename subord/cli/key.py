@@ -1,7 +1,7 @@
-"""`subord key`: make the cluster's key, see who has which, and change it while the cluster runs.
+"""`subord key`: makes the cluster's key, shows which nodes have which keys, and changes keys while the cluster runs.
 
-Intuition: a locksmith's counter. The first bunch is cut here and carried to every house by hand; after that a new key
-goes round by itself, and one asks here who has it before the old one is thrown away.
+The first ring is made here and copied to all nodes by hand; later keys travel along the tree. After a change the
+command waits until all nodes have the new ring, and exits with NOT_REACHED if some do not.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from subord.client.errors import CommandError
 from subord.client.text import columns, count, printable
 
 TIMEOUT_S = 1.0
-SHARE = 0.8  # of the time for the nodes; the rest is for our daemon
+SHARE = 0.8  # of the time for the nodes; the rest is for the daemon
 GRACE_S = 1.0
 SPREAD_S_MAX = 20.0
 SPREAD_BUDGET_S = 3.0  # half a second is left for the tenth level
-SAVED_S_MAX = 1.0  # all have it: so long we wait for their disks, if they have any
+SAVED_S_MAX = 1.0  # the time to wait for the nodes' disks
 POLL_S = 0.5
 NAMED_MAX = 8
 KEY_MODE = 0o600
@@ -43,12 +43,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     text = "print a new key ring with one key: `subord key generate > FILE`, FILE gets mode 0600"
     actions.add_parser("generate", help=text, description=text)
     _action(actions, "list", "show the keys of this node, and which nodes have them")
-    _action(actions, "install", "make a new key, which all nodes understand from now on", spreads=True)
-    found = _action(actions, "use", "let all nodes begin with this key", spreads=True)
+    _action(actions, "install", "make a new key that all nodes accept", spreads=True)
+    found = _action(actions, "use", "make all nodes seal with this key", spreads=True)
     found.add_argument("key", metavar="KEY", help="its name, as `subord key list` shows it")
-    found = _action(actions, "remove", "let no node understand this key any more", spreads=True)
+    found = _action(actions, "remove", "make all nodes drop this key", spreads=True)
     found.add_argument("key", metavar="KEY", help="its name, as `subord key list` shows it")
-    found.add_argument("--force", action="store_true", help="also while some nodes have not got the newest ring")
+    found.add_argument("--force", action="store_true", help="even if some nodes lack the newest ring")
 
 
 def _action(
@@ -57,15 +57,15 @@ def _action(
     parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     if spreads:
-        add_timeout(parser, SPREAD_S_MAX, "wait so long until all nodes have it")
+        add_timeout(parser, SPREAD_S_MAX, "time for the key to reach all nodes")
     else:
-        add_timeout(parser, TIMEOUT_S, "so long nodes have to answer")
+        add_timeout(parser, TIMEOUT_S, "time for the nodes to answer")
     add_socket(parser)
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what was asked for; NOT_REACHED when a change has not reached everybody in time."""
+    """Does the requested action; NOT_REACHED when a change has not reached all nodes in time."""
     if arguments.action == "generate":
         return _generate()
     path = socket_path(arguments)
@@ -75,18 +75,18 @@ def run(arguments: argparse.Namespace) -> int:
         return exit_codes.OK
     until = time.monotonic() + arguments.timeout
     changed = change(path, _target(arguments))
-    found = _spread(path, changed["revision"], until)
-    everybody = found is not None and found.get("complete", True) and _lacking(found, changed["revision"]) == 0
+    found = _wait_for_all(path, changed["revision"], until)
+    has_reached_all = found is not None and found.get("complete", True) and _lacking(found, changed["revision"]) == 0
     if arguments.json:
-        print(json.dumps({**changed, "everybody": everybody, "nodes": found}))
+        print(json.dumps({**changed, "everybody": has_reached_all, "nodes": found}))
     else:
         print(_done(arguments.action, changed))
         print(
             "\n".join(text(found))
             if found is not None
-            else "nobody can say which nodes have it: see `subord key list`"
+            else "no node answers which nodes have it: see `subord key list`"
         )
-    return exit_codes.OK if everybody else exit_codes.NOT_REACHED
+    return exit_codes.OK if has_reached_all else exit_codes.NOT_REACHED
 
 
 def _generate() -> int:
@@ -108,8 +108,8 @@ def _target(arguments: argparse.Namespace) -> str:
     return f"/v1/keys/{arguments.action}?key={arguments.key}{force}"
 
 
-def _spread(path: str, revision: int, until: float) -> Document | None:
-    """The last roll call, when all have it or the time is over; None: there was none."""
+def _wait_for_all(path: str, revision: int, until: float) -> Document | None:
+    """The last answer about all rings, when all have it or the time is over; None: there was none."""
     found = None
     while True:
         try:
@@ -128,7 +128,7 @@ def _spread(path: str, revision: int, until: float) -> Document | None:
 
 
 def _lacking(found: Document, revision: int) -> int:
-    """How many nodes have not said that they have this revision or a newer one."""
+    """The number of nodes that have not answered that they have this revision or a newer one."""
     behind: int = sum(ring["nodes"] for ring in found["rings"] if ring["revision"] < revision)
     silent: int = found["silent_nodes"]
     return behind + silent
@@ -140,13 +140,13 @@ def _done(action: str, changed: Document) -> str:
 
 
 def text(found: Document) -> list[str]:
-    """The roll call for people."""
+    """The table for display."""
     of = sum(ring["nodes"] for ring in found["rings"]) + found["silent_nodes"]
     rows = [["revision", "primary", "other keys", "nodes", ""]]
     for number, ring in enumerate(found["rings"]):
         primary, *others = ring["keys"]
         notes = [] if number == 0 else [_named(ring["addresses"], ring["nodes"])]
-        notes += [f"{count(ring['unsaved'], 'node')} would forget it at a restart"] if ring["unsaved"] else []
+        notes += [f"{count(ring['unsaved'], 'node')} would lose it at a restart"] if ring["unsaved"] else []
         rows.append(
             [str(ring["revision"]), primary, " ".join(others) or "-", f"{ring['nodes']} of {of}", "; ".join(notes)]
         )

@@ -1,4 +1,4 @@
-"""`subord members`: everybody of the cluster, also those who are gone; as a table, or folded for other programs."""
+"""`subord members`: all members of the cluster, as a table, or folded for other programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from subord.client import exit_codes
 from subord.client.control_socket import socket_path
 from subord.client.daemon import Document, ask
 from subord.client.drawing import MARK_STYLES, NOTE_STYLE, Line, show
-from subord.client.errors import tell
+from subord.client.errors import to_stderr
 from subord.client.folding import folded, in_order
 from subord.client.naming import add_names, names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json
@@ -26,16 +26,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Describe the arguments."""
     parser = subparsers.add_parser(
         "members",
-        help="list everybody of the cluster, also who is missing or gone",
-        description="List all members, from any node: live, held (somebody above lost its leader), stale (the one "
-        "who reported it is silent just now), missing (vanished without goodbye, and its leader says so) and gone "
-        "(nobody leads it any more, and it is still remembered). Who said goodbye is no member any more.",
+        help="list all members, also missing and gone ones",
+        description="List all members, from any node: live, held (a node above lost its leader), stale (the node "
+        "that reported it is silent just now), missing (vanished without goodbye, as its leader reports) and gone "
+        "(has no leader any more, and is still remembered). A node that said goodbye is no member any more.",
         epilog='for clush: clush -w "$(subord members --standing live --fold)" uptime',
     )
     parser.add_argument(
         "--standing",
         metavar="WORD,WORD...",
-        type=_rank_classes,
+        type=_standings,
         default=STANDINGS,
         help=f"only these: {', '.join(STANDINGS)}",
     )
@@ -49,7 +49,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the members; a list that is incomplete says so, and is no failure."""
+    """Prints the members; an incomplete list has a note and is no failure."""
     path = socket_path(arguments)
     answer = ask(path, TARGET, arguments.timeout)
     answer = renamed(answer, names_for(path, arguments, arguments.timeout))
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({**answer, "members": members}))
     elif arguments.fold or arguments.list:
         if answer["note"]:
-            tell(f"subord: incomplete: {printable(answer['note'])}")
+            to_stderr(f"subord: incomplete: {printable(answer['note'])}")
         addresses = [each["address"] for each in members]
         print(folded(addresses) if arguments.fold else "\n".join(addresses))
     else:
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def table(answer: Document, members: list[Document]) -> list[Line]:
-    """A summary, what it lacks, one line a member."""
+    """A summary, the note if any, and one line per member."""
     lines: list[Line] = [[(summary(members), "bold")]]
     if answer["note"]:
         lines.append([(f"incomplete: {printable(answer['note'])}", NOTE_STYLE)])
@@ -89,7 +89,7 @@ def _cells(each: Document) -> tuple[str, ...]:
     return each["address"], each["standing"], since, each["place"] or "-", each["leader"] or "-"
 
 
-def _rank_classes(text: str) -> tuple[str, ...]:
+def _standings(text: str) -> tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(","))
     unknown = [word for word in words if word not in STANDINGS]
     if unknown:

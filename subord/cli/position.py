@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from subord.core.address.numbering import Numbering
 
 CANDIDATES_SHOWN = 10
-FANOUT_MIN, FANOUT_MAX = 2, 1024  # those of [cluster] fanout
+FANOUT_MIN, FANOUT_MAX = 2, 1024  # as for [cluster] fanout
 
 
 class Tree(NamedTuple):
@@ -55,7 +55,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "position",
         help="compute the position of an address and its candidates",
-        description="Compute where an address stands in the tree and which leaders it would try first. "
+        description="Compute where an address stands in the tree and which leaders it tries first. "
         "Give either --config, or --network with its settings. No daemon is asked.",
     )
     parser.add_argument("address", metavar="ADDRESS", help="an IPv4 or IPv6 address inside the network")
@@ -138,7 +138,7 @@ def _candidate(position: int, network: Network, by: Numbering) -> Candidate:
 
 
 def _outside(address: str, network: Network) -> CommandError:
-    """Which of the two reasons not to have a position."""
+    """Distinguishes an invalid address from one of another network."""
     from ipaddress import ip_address
 
     try:

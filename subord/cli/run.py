@@ -1,4 +1,4 @@
-"""`subord run`: be the daemon of this node, in the foreground."""
+"""`subord run`: runs the daemon of this node in the foreground."""
 
 from __future__ import annotations
 

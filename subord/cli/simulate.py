@@ -1,4 +1,4 @@
-"""`subord simulate`: disasters on a pretended cluster, from a file or from a seed. No daemon is asked."""
+"""`subord simulate`: faults on a simulated cluster, from a scenario file or from a seed. No daemon is asked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from subord.client import exit_codes
-from subord.client.errors import CommandError, tell
+from subord.client.errors import CommandError, to_stderr
 
 if TYPE_CHECKING:
     from subord.core.state.settings import MappingName
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from subord.sim.player import Played
     from subord.sim.scenario.definition import Scenario
 
-PROGRESS_S = 15.0  # between two lines when nobody sits at a terminal
+PROGRESS_S = 15.0  # between two lines without a terminal
 NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
 AIMED = ("fanout", "guest-slots", "nodes", "kinds")
 DESCRIPTION = """\
-Play a scenario in the simulator: the same protocol as in the daemon, a pretended network, virtual time.
+Play a scenario in the simulator: the protocol of the daemon, a simulated network, virtual time.
 
-Safety is checked at every event; when all steps are done everything is mended, and the tree must become
-whole and quiet within a bound (docs/protocol.md, section 8). The same seed gives the same run on any machine.
+Safety is checked at every event. After the last step all faults are mended, and the tree must become whole and
+stable within a bound (docs/protocol.md, section 8). The same seed gives the same run on any machine.
 """
 EXAMPLES = """\
 examples:
@@ -39,7 +39,7 @@ examples:
   subord simulate --seeds 200 --fanout 8 --nodes 20-72 --guest-slots 1 --kinds leave,kill
 
 exit codes (those of `netns-lab/lab run` differ, see docs/scenarios.md):
-    0  everything held
+    0  all expectations and invariants held
     1  an expectation or an invariant did not hold
     2  the file or the command line is wrong; nothing was started
   130  interrupted (Ctrl-C)
@@ -50,7 +50,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Describe the arguments."""
     parser = subparsers.add_parser(
         "simulate",
-        help="play disasters on a pretended cluster",
+        help="play failures on a simulated cluster",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -58,24 +58,26 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("file", nargs="?", metavar="FILE", help="a scenario file (docs/scenarios.md)")
     what.add_argument("--seed", type=_natural, metavar="N", help="the scenario that this seed draws")
-    what.add_argument("--seeds", type=_natural, metavar="COUNT", help="a campaign of so many seeds")
+    what.add_argument("--seeds", type=_natural, metavar="COUNT", help="a campaign of COUNT seeds")
     parser.add_argument(
         "--mapping",
         choices=("ip", "performance", "latency"),
-        help="with seeds: who may lead whom, and what changes besides; default: ip",
+        help="with seeds: the mapping, and the changes that belong to it; default: ip",
     )
     parser.add_argument("--fanout", type=_natural, metavar="N", help="with seeds: 2 to 1024; default: by the seed")
     parser.add_argument(
         "--guest-slots", type=_natural, metavar="N", help="with seeds: 1 to 1024; default: by the seed"
     )
-    parser.add_argument("--nodes", type=_size, metavar="N[-M]", help="with seeds: how many; default: by the seed")
     parser.add_argument(
-        "--kinds", metavar="NAMES", help="with seeds: which disasters, such as kill,leave; a wrong name lists all"
+        "--nodes", type=_size, metavar="N[-M]", help="with seeds: the number of nodes; default: by the seed"
+    )
+    parser.add_argument(
+        "--kinds", metavar="NAMES", help="with seeds: the kinds of faults, such as kill,leave; a wrong name lists all"
     )
     parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of a campaign; default: 0")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result of a campaign there")
     parser.add_argument("--jobs", type=_natural, metavar="N", help="processes of a campaign; default: all processors")
-    parser.add_argument("--trace", action="store_true", help="print everything that happens, without the routine")
+    parser.add_argument("--trace", action="store_true", help="print all events except the routine ones")
     parser.add_argument("--write", action="store_true", help="print the scenario as a file, and play nothing")
 
 
@@ -109,30 +111,30 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(given: argparse.Namespace) -> None:
-    """Options that mean nothing together are mistakes. Raises CommandError."""
+    """Options that contradict each other are errors. Raises CommandError."""
     if given.trace and given.write:
-        raise _mistake("--trace shows a run and --write plays nothing: take one of them")
+        raise _usage_error("--trace prints a run and --write plays nothing: give one of them")
     if given.file is not None and given.mapping is not None:
-        raise _mistake("--mapping goes with --seed or --seeds: a file says `mapping` in its cluster")
+        raise _usage_error("--mapping goes with --seed or --seeds: a file has `mapping` in its cluster")
     for name in AIMED:
         if given.file is not None and getattr(given, name.replace("-", "_")) is not None:
-            raise _mistake(f"--{name} goes with --seed or --seeds: a file says everything itself")
+            raise _usage_error(f"--{name} goes with --seed or --seeds: a file has all settings itself")
     if given.seeds is None:
         for name in ("first", "jobs", "json"):
             if getattr(given, name) is not None:
-                raise _mistake(f"--{name} belongs to a campaign: add --seeds COUNT, or leave it out")
+                raise _usage_error(f"--{name} belongs to a campaign: add --seeds COUNT, or leave it out")
         return
     for name in ("trace", "write"):
         if getattr(given, name):
-            raise _mistake(f"--{name} is for one scenario, not for --seeds: take --seed N")
+            raise _usage_error(f"--{name} is for one scenario, not for --seeds: give --seed N")
     from subord.sim.campaign import JOBS_MAX, SEEDS_MAX
 
     if not 1 <= given.seeds <= SEEDS_MAX:
-        raise _mistake(f"--seeds {given.seeds}: a campaign has 1 to {SEEDS_MAX} seeds")
+        raise _usage_error(f"--seeds {given.seeds}: a campaign has 1 to {SEEDS_MAX} seeds")
     if given.jobs is not None and not 1 <= given.jobs <= JOBS_MAX:
-        raise _mistake(f"--jobs {given.jobs}: 1 to {JOBS_MAX} processes")
+        raise _usage_error(f"--jobs {given.jobs}: 1 to {JOBS_MAX} processes")
     if (given.first or 0) + given.seeds - 1 > NUMBER_MAX:
-        raise _mistake(f"--first {given.first}: the last seed would be above {NUMBER_MAX}")
+        raise _usage_error(f"--first {given.first}: the last seed would be above {NUMBER_MAX}")
 
 
 def _aim(given: argparse.Namespace) -> Aim:
@@ -143,17 +145,17 @@ def _aim(given: argparse.Namespace) -> Aim:
 
     for name, value, least in (("fanout", given.fanout, 2), ("guest-slots", given.guest_slots, 1)):
         if value is not None and not least <= value <= FANOUT_MAX:
-            raise _mistake(f"--{name} {value}: {least} to {FANOUT_MAX}")
+            raise _usage_error(f"--{name} {value}: {least} to {FANOUT_MAX}")
     if given.nodes is not None and not 2 <= given.nodes[0] <= given.nodes[1] <= NODES_MAX:
-        raise _mistake(f"--nodes {given.nodes[0]}-{given.nodes[1]}: 2 to {NODES_MAX}, the lower end first")
+        raise _usage_error(f"--nodes {given.nodes[0]}-{given.nodes[1]}: 2 to {NODES_MAX}, the lower end first")
     kinds = () if given.kinds is None else tuple(dict.fromkeys(given.kinds.split(",")))
     for kind in kinds:
         if kind not in KINDS:
-            raise _mistake(f"--kinds: no kind {quoted(kind)}; kinds: {', '.join(KINDS)}")
+            raise _usage_error(f"--kinds: no kind {quoted(kind)}; kinds: {', '.join(KINDS)}")
     return Aim(fanout=given.fanout, guest_slots=given.guest_slots, nodes=given.nodes, kinds=kinds)
 
 
-def _mistake(text: str) -> CommandError:
+def _usage_error(text: str) -> CommandError:
     return CommandError(f"{text}. Nothing was started.", exit_codes.USAGE)
 
 
@@ -183,14 +185,14 @@ def _play(script: Scenario, arguments: argparse.Namespace) -> int:
     except Violation as violation:
         print(f"{script.title}: {violation}")
         if not arguments.trace:
-            print(f"to see it: {_again(arguments)}")
+            print(f"to see it: {_command(arguments)}")
         return exit_codes.NOT_REACHED
-    for line in _told(script, played):
+    for line in _result_lines(script, played):
         print(line)
     return exit_codes.OK
 
 
-def _told(script: Scenario, played: Played) -> list[str]:
+def _result_lines(script: Scenario, played: Played) -> list[str]:
     from subord.sim.checkers.metrics import percentile
     from subord.sim.scenario.definition import folded
 
@@ -206,8 +208,8 @@ def _told(script: Scenario, played: Played) -> list[str]:
     return lines
 
 
-def _again(arguments: argparse.Namespace) -> str:
-    """The command that shows the same with all its lines."""
+def _command(arguments: argparse.Namespace) -> str:
+    """The command that prints the same run with all its lines."""
     if arguments.file is None:
         from subord.sim.campaign import replay
 
@@ -218,37 +220,37 @@ def _again(arguments: argparse.Namespace) -> str:
     return f"subord simulate {shlex.quote(name)} --trace"
 
 
-class _Teller:
-    """Failures on standard output as they come, how far it is on standard error: one line that changes, or few."""
+class _Progress:
+    """Prints failures on standard output, and progress on standard error: one changing line, or a few."""
 
     def __init__(self, count: int, mapping: MappingName, aim: Aim) -> None:
         self._count = count
         self._mapping: MappingName = mapping
         self._aim = aim
-        self._moving = sys.stderr.isatty()
-        self._told_at = time.monotonic()
+        self._is_terminal = sys.stderr.isatty()
+        self._written_at = time.monotonic()
         self.done = 0
         self.failed: list[int] = []
 
-    def tell(self, news: list[Verdict]) -> None:
+    def report(self, verdicts: list[Verdict]) -> None:
         from subord.sim import campaign
 
-        self.done += len(news)
-        for each in (verdict for verdict in news if verdict.broken):
+        self.done += len(verdicts)
+        for each in (verdict for verdict in verdicts if verdict.broken):
             self.failed.append(each.seed)
             self.clear()
             again = campaign.replay(each.seed, self._mapping, self._aim)
             print(f"seed {each.seed}: {each.text}\n  {again}", flush=True)
-        if self._moving or time.monotonic() - self._told_at > PROGRESS_S or self.done == self._count:
-            self._told_at = time.monotonic()
+        if self._is_terminal or time.monotonic() - self._written_at > PROGRESS_S or self.done == self._count:
+            self._written_at = time.monotonic()
             self.clear()
-            end = "" if self._moving else "\n"
-            tell(f"{self.done} of {self._count} seeds, {len(self.failed)} failed", end)
+            end = "" if self._is_terminal else "\n"
+            to_stderr(f"{self.done} of {self._count} seeds, {len(self.failed)} failed", end)
 
     def clear(self) -> None:
-        """What is printed next has a line of its own."""
-        if self._moving:
-            tell("\r\x1b[K", end="")
+        """Clears the progress line before other output."""
+        if self._is_terminal:
+            to_stderr("\r\x1b[K", end="")
 
     def stopped(self) -> str:
         which = f": {' '.join(map(str, self.failed))}" if self.failed else ""
@@ -263,19 +265,19 @@ def _campaign(arguments: argparse.Namespace) -> int:
     first, count = arguments.first or 0, arguments.seeds
     mapping: MappingName = arguments.mapping or "ip"
     aim = _aim(arguments)
-    teller = _Teller(count, mapping, aim)
+    progress = _Progress(count, mapping, aim)
     try:
         seeds = range(first, first + count)
-        summary = campaign.run(seeds, mapping=mapping, aim=aim, jobs=arguments.jobs, tell=teller.tell)
+        summary = campaign.run(seeds, mapping=mapping, aim=aim, jobs=arguments.jobs, tell=progress.report)
     except KeyboardInterrupt:
-        teller.clear()
-        print(teller.stopped())
+        progress.clear()
+        print(progress.stopped())
         return exit_codes.INTERRUPTED
     except BrokenProcessPool:
-        teller.clear()
-        what = "a process of the campaign was killed, perhaps for want of memory: try fewer --jobs"
-        raise CommandError(f"{what}. {teller.stopped()}", exit_codes.TRY_AGAIN) from None
-    teller.clear()
+        progress.clear()
+        what = "a process of the campaign was killed, perhaps for lack of memory: try fewer --jobs"
+        raise CommandError(f"{what}. {progress.stopped()}", exit_codes.TRY_AGAIN) from None
+    progress.clear()
     print("\n".join(campaign.totals(summary)))
     if arguments.json is not None:
         _write_json(arguments.json, tally.document(summary, first, arguments.jobs))

@@ -1,4 +1,4 @@
-"""`subord speedup`: how many nodes one program should be spread over. Arithmetic only; no daemon is asked."""
+"""`subord speedup`: the best number of nodes for one program. Arithmetic only; no daemon is asked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Point(TypedDict):
 
 
 class Answer(TypedDict):
-    """The JSON object of `--json`. `best`: null when further nodes never make it slower."""
+    """The JSON object of `--json`. `best`: null when further nodes never make the program slower."""
 
     alpha: float
     beta: float
@@ -92,9 +92,9 @@ def _human(answer: Answer) -> str:
         nodes = "1 node" if best["nodes"] == 1 else f"{best['nodes']} nodes"
         head = f"best on {nodes}: {best['speedup']:.4g} times as fast"
     elif alpha == 0:
-        head = "no further node hurts: talking costs next to nothing, and all of the work can be shared"
+        head = "no maximum: communication costs almost nothing, and all of the work can be shared"
     else:
-        head = f"no further node hurts: talking costs next to nothing; never more than {1 / alpha:.4g} times as fast"
+        head = f"no maximum: communication costs almost nothing; never more than {1 / alpha:.4g} times as fast"
     rows = [
         ("nodes", "times as fast"),
         *((str(each["nodes"]), f"{each['speedup']:.4g}") for each in answer["points"]),

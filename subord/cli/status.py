@@ -1,4 +1,4 @@
-"""`subord status`: this node, its place, its subordinates, and whom it does not get on with."""
+"""`subord status`: this node, its place, its subordinates and its refusals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from subord.client import exit_codes
 from subord.client.control_socket import add_socket, socket_path
 from subord.client.daemon import Document, add_timeout, ask
-from subord.client.ranking import in_short
+from subord.client.ranking import in_one_line
 from subord.client.text import age, columns, count, printable
 
 
@@ -17,8 +17,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "status",
         help="show this node: place, leader, subordinates, refusals",
-        description="Show this node: its place, leader and path to the root, its subordinates, and who refuses "
-        "it or is refused by it, with the reason.",
+        description="Show this node: its place, leader and path to the root, its subordinates, and the nodes "
+        "that refuse it or that it refuses, with the reason.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_timeout(parser)
@@ -26,14 +26,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what the daemon says of itself."""
+    """Prints the status of the daemon."""
     status = ask(socket_path(arguments), "/v1/status", arguments.timeout)
     print(json.dumps(status) if arguments.json else "\n".join(text(status)))
     return exit_codes.OK
 
 
 def text(status: Document) -> list[str]:
-    """The lines for people."""
+    """The lines for display."""
     shared = status["settings"]
     facts = [
         ("place", place(status)),
@@ -68,14 +68,15 @@ def place(status: Document) -> str:
         words += f", level {status['real_level']} in the real tree"
     if status["place"] == "guest" and status["home"]:
         words += f" (home is {status['home']})"
-    return f"{words}; held: somebody above lost its leader" if status["adrift"] else words
+    return f"{words}; held: a node above lost its leader" if status["adrift"] else words
 
 
 def refusal(each: Document) -> str:
-    """One refusal, with who says so. The reason names their setting first, then ours, whoever refuses."""
-    who = f"{each['address']} refuses us" if each["by"] == "them" else f"we refuse {each['address']}"
+    """One refusal and its side. The reason names the other node's setting first, whichever side refuses."""
+    address = each["address"]
+    sides = f"{address} refuses this node" if each["by"] == "them" else f"this node refuses {address}"
     times = "" if each["times"] == 1 else f"{each['times']} times, last "
-    return printable(f"{who}: {each['reason']} ({times}{age(each['ago_s'])} ago)")
+    return printable(f"{sides}: {each['reason']} ({times}{age(each['ago_s'])} ago)")
 
 
 def _subtree(status: Document) -> str:
@@ -93,17 +94,15 @@ def _settings(shared: Document) -> str:
 def _ranking(status: Document) -> list[tuple[str, str]]:
     """No line where nothing is measured, or by an older daemon."""
     ranking = status.get("ranking")
-    return [] if ranking is None else [("ranking", in_short(ranking, status["leader"] is not None))]
+    return [] if ranking is None else [("ranking", in_one_line(ranking, status["leader"] is not None))]
 
 
 def _seal(seal: Document | None) -> str:
     if seal is None:
-        return "none: whoever reaches our port can take part, and whoever listens can read"
+        return "none: any host that reaches the port can take part, and any listener can read"
     primary, *others = seal["keys"]
-    words = (
-        f"key {primary}" + (f", {' '.join(others)} understood" if others else "") + f", revision {seal['revision']}"
-    )
-    return words if seal["saved"] else f"{words}, which a restart would forget"
+    words = f"key {primary}" + (f", {' '.join(others)} accepted" if others else "") + f", revision {seal['revision']}"
+    return words if seal["saved"] else f"{words}, not saved: lost at a restart"
 
 
 def _daemon(status: Document) -> str:

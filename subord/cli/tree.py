@@ -13,7 +13,7 @@ from subord.client.daemon import Document, ask
 from subord.client.drawing import MARK_STYLES, Line, dot, picture, show, strokes_for
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
-from subord.client.missing_nodes import down, never_came, with_ghosts
+from subord.client.missing_nodes import down, never_came, with_gone
 from subord.client.naming import add_names, names_for, renamed
 from subord.client.options import add_asking, add_colour, whole_number
 
@@ -26,8 +26,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "tree",
         help="draw the hierarchy of the whole cluster",
         description="Draw the hierarchy of the whole cluster, from any of its nodes. Marked in words: guest, "
-        "missing (vanished without goodbye, and its leader says so), stale (the one who reported it is silent just "
-        "now), held (somebody above lost its leader), and with --ghosts gone (nobody leads it any more).",
+        "missing (vanished without goodbye, as its leader reports), stale (the node that reported it is silent just "
+        "now), held (a node above lost its leader), and with --ghosts gone (has no leader).",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
@@ -39,13 +39,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--down",
         action="store_true",
-        help="draw only who is not up (missing, stale, and with --ghosts gone), and the path to it",
+        help="draw only nodes that are not up (missing, stale, and with --ghosts gone), and the paths to them",
     )
     parser.add_argument(
         "--ghosts",
         action="store_true",
-        help="draw also who is gone, where it last was; and where the network is a list of nodes instead of whole "
-        "blocks, name those who never came",
+        help="also draw gone nodes where they last were; and where the network is a list of nodes instead of whole "
+        "blocks, name the nodes that never joined",
     )
     parser.add_argument("--rtt", action="store_true", help="show the round trip of each node to its leader")
     parser.add_argument("--performance", action="store_true", help="show how fast each node is")
@@ -55,14 +55,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the tree; one that is incomplete says so, and is no failure."""
+    """Prints the tree; an incomplete one has a note and is no failure."""
     path = socket_path(arguments)
     shows = tuple(name for name in ("rtt", "performance") if getattr(arguments, name))
     tree = ask(path, TARGET, arguments.timeout)
     rows: list[Document] = tree["rows"]
     absent: list[str] | None = None
     if arguments.ghosts:
-        rows, absent = _haunted(path, tree, arguments.timeout)
+        rows, absent = _with_gone_nodes(path, tree, arguments.timeout)
     names = names_for(path, arguments, arguments.timeout)
     tree, rows, absent = (renamed(each, names) for each in (tree, rows, absent))
     if arguments.top is not None:
@@ -83,22 +83,22 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def _haunted(path: str, tree: Document, timeout_s: float) -> tuple[list[Document], list[str] | None]:
-    """The rows with those who are gone; and who never came, None: nobody can know."""
+def _with_gone_nodes(path: str, tree: Document, timeout_s: float) -> tuple[list[Document], list[str] | None]:
+    """The rows with the gone nodes; and the nodes that never joined, None: not known."""
     found = ask(path, "/v1/members", timeout_s)
     settings = ask(path, "/v1/status", timeout_s)["settings"]
     if not tree["note"]:
         tree["note"] = found["note"]
-    # Who came after the tree was drawn, or is known to us alone, did come.
+    # A node that joined after the tree was asked for, or that only this daemon knows, did join.
     there = [*tree["rows"], *found["members"]]
     absent = never_came(settings["network"], settings["positions"], there) if found["complete"] else None
-    return with_ghosts(tree["rows"], found["members"]), absent
+    return with_gone(tree["rows"], found["members"]), absent
 
 
-def _all_up(tree: Document, has_ghosts: bool) -> str:
-    """A root that died is in no tree, only among the ghosts."""
-    who = "all of these" if tree["note"] or not has_ghosts else "all"
-    return f"{who} are up" + ("" if has_ghosts else "; who is gone is drawn with --ghosts")
+def _all_up(tree: Document, has_gone: bool) -> str:
+    """A root that died is in no tree, only among the gone nodes."""
+    which = "all of these" if tree["note"] or not has_gone else "all"
+    return f"{which} are up" + ("" if has_gone else "; gone nodes are drawn with --ghosts")
 
 
 def _absent(addresses: list[str] | None) -> list[Line]:
@@ -108,11 +108,11 @@ def _absent(addresses: list[str] | None) -> list[Line]:
 
 
 def branch(rows: list[Document], address: str) -> list[Document]:
-    """The rows of one node and everybody below it. Raises `CommandError` if it is not there."""
+    """The rows of one node and all below it. Raises `CommandError` if it is not there."""
     address = _canonical(address)
     first = next((index for index, row in enumerate(rows) if row["address"] == address), None)
     if first is None:
-        raise CommandError(f"{address} is not in the tree: see `subord tree` for who is", exit_codes.NO_SUCH_NODE)
+        raise CommandError(f"{address} is not in the tree: see `subord tree`", exit_codes.NO_SUCH_NODE)
     end = first + 1
     while end < len(rows) and rows[end]["real_level"] > rows[first]["real_level"]:
         end += 1
@@ -120,7 +120,7 @@ def branch(rows: list[Document], address: str) -> list[Document]:
 
 
 def nested_json(tree: Document, rows: list[Document]) -> str:
-    """The tree with the given rows (depth first, whole branches) put into one another."""
+    """The tree as nested JSON, with the given rows (depth first, whole branches)."""
     head = json.dumps({key: value for key, value in tree.items() if key != "rows"})
     base = rows[0]["real_level"] if rows else 0
     return "".join(nested(head, ((row["real_level"] - base, json.dumps(row)) for row in rows)))
@@ -134,7 +134,7 @@ def _cut(rows: list[Document], depth_max: int | None) -> list[Document]:
 
 
 def _canonical(address: str) -> str:
-    """The spelling that the daemon uses; only IPv6 has several."""
+    """The spelling of the daemon; only IPv6 addresses have several."""
     if ":" not in address:
         return address
     from ipaddress import ip_address

@@ -1,7 +1,6 @@
-"""`subord wait`: return when this node, or the whole tree, has come to rest.
+"""`subord wait`: returns when this node has its place, or when the whole tree is stable.
 
-Intuition: watching a pond. Calm is not one glance without ripples but a while without them, and the pond
-itself remembers when the last one was.
+The tree is stable when the root's roster is complete and has not changed for `QUIET_S`; the daemon measures this.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "wait",
         help="wait until this node has its place, or the tree is stable",
         description="Wait until this node has its place in the tree (placed), or until it has and the root's "
-        f"roster has not changed for {QUIET_S:g} s (stable). A daemon that does not answer yet is waited for.",
+        f"roster has not changed for {QUIET_S:g} s (stable). It waits for a daemon that does not answer yet.",
     )
     parser.add_argument("--state", choices=("placed", "stable"), default="stable", help="default: stable")
     parser.add_argument("--nodes", metavar="N", type=_nodes, help="stable only with exactly N live nodes")
@@ -40,7 +39,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Returns OK once the state holds. Raises `CommandError` with what was missing when time is up."""
     if arguments.nodes is not None and arguments.state == "placed":
-        raise CommandError("--nodes goes with --state stable: a node that is placed does not count", exit_codes.USAGE)
+        raise CommandError("--nodes needs --state stable: --state placed is about one node", exit_codes.USAGE)
     path = socket_path(arguments)
     started = time.monotonic()
     deadline = started + arguments.timeout
@@ -56,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         if missing is None or left_s <= 0:
             break
         time.sleep(max(0.0, min(retry_s, deadline - time.monotonic())))
-    if silent_since is not None:  # the failure knows only of the last look
+    if silent_since is not None:  # the failure covers only the last look
         silent_s = round(time.monotonic() - silent_since, 1)
         missing = str(SilentError(path, f"has not answered for {silent_s:g} s"))
     waited_s = time.monotonic() - started
@@ -88,12 +87,12 @@ def unstable(tree: Document, nodes: int | None) -> str | None:
 
 
 def unplaced(status: Document) -> str | None:
-    """Why this node counts as without a place; None: it has one."""
+    """Why this node has no place; None: it has one."""
     return f"{status['address']} has no place yet ({status['phase']})" if status["place"] is None else None
 
 
 def _look(path: str, arguments: argparse.Namespace, look_s: float) -> tuple[str | None, float, CommandError | None]:
-    """One glance: what is missing, after how many seconds to look again, and the failure to get an answer."""
+    """What is missing, after how many seconds to look again, and the failure to get an answer."""
     until = time.monotonic() + look_s
     try:
         missing = unplaced(ask(path, "/v1/status", look_s, gives_up_s=arguments.timeout))
@@ -106,7 +105,7 @@ def _look(path: str, arguments: argparse.Namespace, look_s: float) -> tuple[str 
             return str(error), POLL_S_MAX, error
         raise
     missing = unstable(tree, arguments.nodes)
-    # Asking more often cannot help before the quiet time can be over.
+    # Asking earlier is useless: the quiet time cannot be over yet.
     return missing, min(max(QUIET_S - tree["quiet_s"], POLL_S_MIN), POLL_S_MAX), None
 
 

@@ -1,4 +1,4 @@
-"""`subord why`: the candidates of a node, what each last answered, and why it has the leader it has."""
+"""`subord why`: the candidates of a node, the last answer of each, and the reason for its leader."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from urllib.parse import quote
 from subord.client import exit_codes
 from subord.client.control_socket import add_socket, socket_path
 from subord.client.daemon import Document, add_timeout, ask
-from subord.client.ranking import in_full
+from subord.client.ranking import ranking_lines
 from subord.client.text import age, columns, printable
 
-TITLES = ("first candidates, nearest first", "nobody has a lower position")
-TITLES_RANKED = ("first candidates, best first", "nobody is known to rank lower")
+TITLES = ("first candidates, nearest first", "no node has a lower position")
+TITLES_RANKED = ("first candidates, best first", "no node is known to rank lower")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the arguments."""
     parser = subparsers.add_parser(
         "why",
-        help="say why a node has the leader it has",
-        description="Show the ranked candidates of a node, what each last answered, and why the present leader "
-        "was chosen; if performance or latency rank, by which numbers. Another node than this one is asked over the "
-        "network.",
+        help="explain why a node has its leader",
+        description="Show the ranked candidates of a node, the last answer of each, and why the present leader "
+        "was chosen; with the mappings performance and latency also the measured numbers. Other nodes are asked over "
+        "the network.",
     )
     parser.add_argument("address", metavar="ADDRESS", nargs="?", help="the node (default: this one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -42,26 +42,26 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def text(reasons: Document) -> list[str]:
-    """The lines for people."""
+    """The lines for display."""
     lines = [f"{reasons['address']}  {_standing(reasons)}", f"  {printable(reasons['reason'])}"]
-    ranking = reasons.get("ranking")  # an older daemon says nothing of it
+    ranking = reasons.get("ranking")  # missing in answers of older daemons
     if ranking is not None:
-        lines += in_full(ranking, reasons["leader"])
-    first, nobody = TITLES if ranking is None else TITLES_RANKED
+        lines += ranking_lines(ranking, reasons["leader"])
+    first, without = TITLES if ranking is None else TITLES_RANKED
     for title, key in ((first, "candidates"), ("asked besides them", "others")):
         if reasons[key]:
             header = ["", "address", "position", "level", "offset", "last answer"]
             rows = [header, *(_candidate(each, reasons["leader"]) for each in reasons[key])]
             lines += ["", f"{title}:", *columns(rows, " ")]
     if not reasons["candidates"]:
-        lines += ["", f"there are no candidates: {nobody}"]
+        lines += ["", f"there are no candidates: {without}"]
     return lines
 
 
 def _standing(reasons: Document) -> str:
     if reasons["leader"] is None:
         return reasons["place"] or "has no place yet"
-    return f"{reasons['place'] or 'on its way'}, leader {reasons['leader']}"
+    return f"{reasons['place'] or 'no place yet'}, leader {reasons['leader']}"
 
 
 def _candidate(each: Document, leader: str | None) -> list[str]:

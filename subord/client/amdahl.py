@@ -1,7 +1,6 @@
-"""How many nodes are worth their while? Amdahl's law for clusters whose nodes have to talk to each other.
+"""The best number of nodes for one program: Amdahl's law with communication.
 
-Intuition: more cooks, more soup, until they stand in each other's way. One part of the work nobody can share; and
-what all have to say to each other grows with the cube of their number.
+The serial part of the work cannot be shared, and communication between all nodes grows with the cube of their number:
 
     S(N) = N / (1 - alpha + alpha N + beta gamma N^3),  highest at  N^3 = (1 - alpha) / (2 beta gamma)
 
@@ -19,8 +18,9 @@ NODES_MAX: Final = 10**9
 
 
 class Program(NamedTuple):
-    """`alpha`: the portion of the work that cannot be shared, 0 to 1. `beta`: the diameter of the system, the most
-    nodes that a message passes through. `gamma`: performance of a node to that of a link, of the same unit."""
+    """`alpha`: serial portion of the work, 0 to 1. `beta`: diameter of the system, the most nodes that a message
+    passes through. `gamma`: performance of a node divided by that of a link, in the same unit.
+    """
 
     alpha: float
     beta: float
@@ -28,7 +28,7 @@ class Program(NamedTuple):
 
 
 def fault_of(program: Program) -> str | None:
-    """What is wrong with the numbers, in words."""
+    """What is wrong with the numbers, in words; None: nothing."""
     if not 0 <= program.alpha <= 1:
         return f"alpha must be from 0 to 1, not {program.alpha:g}: it is the serial portion of the work"
     for name, value in (("beta", program.beta), ("gamma", program.gamma)):
@@ -38,16 +38,16 @@ def fault_of(program: Program) -> str | None:
 
 
 def speedup(program: Program, nodes: int) -> float:
-    """How many times as fast as one node that talks to nobody; `nodes` is 1 or more."""
+    """How many times as fast as one node without communication; `nodes` is 1 or more."""
     alpha, beta, gamma = program
     cube = float(nodes) ** 3
     return nodes / (1 - alpha + alpha * nodes + beta * gamma * cube)
 
 
 def best_nodes(program: Program) -> int | None:
-    """The number of nodes with the highest speedup, the lower of equals; None: up to NODES_MAX no further one hurts.
+    """The number of nodes with the highest speedup, the lower of equals; None: it rises up to NODES_MAX.
 
-    The function has one summit only, so that one of the two numbers around it is the best.
+    The function has one maximum, so one of the two integers around it is the best.
     """
     if program.beta * program.gamma == 0:
         return None

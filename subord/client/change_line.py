@@ -20,12 +20,12 @@ STYLES = {
 
 
 def change_line(change: Document) -> Line:
-    """One change for people: when, what, who, and where it stands."""
+    """One change for display: time, kind, node, and where it stands."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["wall"]))
     where = ""
     match change["kind"], change["leader"], change["old"]:
         case "moved", leader, old:
-            where = f"{old or 'nobody'} -> {leader or 'nobody'}"
+            where = f"{old or 'no leader'} -> {leader or 'no leader'}"
         case _, str(leader), _:
             where = f"below {leader}"
         case _, _, str(old):

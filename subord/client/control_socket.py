@@ -1,4 +1,4 @@
-"""Where the client commands find their daemon: `--socket PATH`, else $SUBORD_SOCKET, else the usual place."""
+"""The path of the daemon's socket: `--socket PATH`, else $SUBORD_SOCKET, else the default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from subord.client.errors import CommandError
 
 DEFAULT = "/run/subord/control.sock"
 VARIABLE = "SUBORD_SOCKET"
-PATH_BYTES_MAX = 107  # unix(7); as in subord.config.schema, whose import costs more time than the whole command needs
+PATH_BYTES_MAX = 107  # unix(7); as in subord.config.schema, whose import takes longer than the whole command
 
 
 def add_socket(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +23,7 @@ def add_socket(parser: argparse.ArgumentParser) -> None:
 
 
 def socket_path(arguments: argparse.Namespace) -> str:
-    """The path to connect to; an empty option or variable counts as absent. Raises CommandError if there can be no
-    socket of that name."""
+    """The path to connect to; an empty option or variable counts as absent. Raises CommandError if it is too long."""
     option: str | None = arguments.socket
     path = option or os.environ.get(VARIABLE) or DEFAULT
     size = len(os.fsencode(path))

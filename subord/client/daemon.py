@@ -1,9 +1,8 @@
-"""Ask the daemon on this host.
+"""Requests to the daemon on this host.
 
-Intuition: a house telephone with one button per question. If nobody picks up, it says which of the
-everyday reasons it is, and what to do.
-
-http.client over a Unix socket: importing an HTTP library costs more time than the whole command needs.
+Input: the path of its socket, a target such as "/v1/status" and a timeout. Output: the JSON object of the answer, or
+a `CommandError` with one sentence and an exit code. http.client over a Unix socket is used because importing an HTTP
+library takes longer than the whole command.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ import time
 from typing import Any
 
 from subord.client import exit_codes
-from subord.client.errors import CommandError, tell
+from subord.client.errors import CommandError, to_stderr
 from subord.client.text import printable
 
 READ_BYTES = 65536
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
-"""A roster row is about 300 bytes, so this is room for some 800,000 nodes."""
+"""Room for some 800,000 rows of a roster, of about 300 bytes each."""
 TIMEOUT_S = 5.0
 NOTHING_HERE = "there is nothing here"
-"""How every release begins its answer to a question that it does not know (api/http/server.py)."""
+"""The beginning of every release's answer to an unknown question (api/http/server.py)."""
 SLOW_S = 1.0
-"""The daemon promises an answer within this time, whichever other nodes hang."""
+"""The daemon answers within this time even if other nodes hang."""
 _EXIT_CODE_BY_STATUS = {
     403: exit_codes.PERMISSION,
     404: exit_codes.NO_SUCH_NODE,
@@ -42,14 +41,14 @@ Document = dict[str, Any]
 
 
 class UnreachableError(CommandError):
-    """Nobody answers at the socket; `subord wait` goes on waiting, the others give up."""
+    """No daemon answers at the socket; `subord wait` continues to wait, other commands end."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, exit_codes.DAEMON_UNREACHABLE)
 
 
 class SilentError(CommandError):
-    """The daemon is there and does not answer. `how`: e.g. "does not answer within 5 s"."""
+    """A daemon runs and does not answer. `how`: e.g. "does not answer within 5 s"."""
 
     def __init__(self, path: str, how: str) -> None:
         super().__init__(
@@ -72,15 +71,15 @@ class _UnixConnection(http.client.HTTPConnection):
 def ask(path: str, target: str, timeout_s: float = TIMEOUT_S, *, gives_up_s: float | None = None) -> Document:
     """The JSON object at `target` (e.g. "/v1/status") of the daemon at `path`, within `timeout_s`.
 
-    `gives_up_s`: of whoever asks again and again, when it will stop, as the user is told after a second of silence;
-    0: nothing is said. Raises `CommandError`: `UnreachableError` if nobody answers there, `SilentError` if not in
+    `gives_up_s`: when a caller that asks repeatedly will stop, which is printed after a second of silence; 0: nothing
+    is printed. Raises `CommandError`: `UnreachableError` if no daemon answers there, `SilentError` if it does not in
     time, else with the exit code that fits.
     """
     return _document(path, target, *_exchange(path, "GET", target, timeout_s, gives_up_s))
 
 
 def change(path: str, target: str, timeout_s: float = 2 * TIMEOUT_S) -> Document:
-    """Have something changed; otherwise as `ask`."""
+    """Request a change; otherwise as `ask`."""
     return _document(path, target, *_exchange(path, "POST", target, timeout_s))
 
 
@@ -114,7 +113,7 @@ def add_timeout(
 
 
 def add_seconds(parser: argparse.ArgumentParser, name: str, default_s: float, what: str) -> None:
-    """Give a command an option of some seconds."""
+    """Give a command an option in seconds."""
     parser.add_argument(
         name,
         metavar="SECONDS",
@@ -132,7 +131,7 @@ def _exchange(
     try:
         connection.request(method, target)
         if timeout_s > SLOW_S:
-            _say_if_slow(connection, path, timeout_s if gives_up_s is None else gives_up_s)
+            _report_if_slow(connection, path, timeout_s if gives_up_s is None else gives_up_s)
         return _answer(connection, until)
     except TimeoutError:
         raise SilentError(path, f"does not answer within {timeout_s:g} s") from None
@@ -155,8 +154,8 @@ def _exchange(
 
 
 def _answer(connection: http.client.HTTPConnection, until: float) -> tuple[int, bytes]:
-    """Status and body. Raises TimeoutError when it is not all there at `until`, IncompleteRead when it ends early."""
-    sock = connection.sock  # the connection forgets it as soon as the head of the answer is there
+    """Status and body. Raises TimeoutError if it is incomplete at `until`, IncompleteRead if it ends early."""
+    sock = connection.sock  # the connection drops it after the head of the answer
     sock.settimeout(_left_s(until))
     response = connection.getresponse()
     body = bytearray()
@@ -172,7 +171,7 @@ def _answer(connection: http.client.HTTPConnection, until: float) -> tuple[int, 
 
 
 def _left_s(until: float) -> float:
-    """More than 0. Raises TimeoutError if nothing is left."""
+    """More than 0. Raises TimeoutError if no time is left."""
     left_s = until - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
@@ -180,17 +179,17 @@ def _left_s(until: float) -> float:
 
 
 _slow_line = threading.Lock()
-"""Taken for good by whoever says it: once in a process, although several may ask at the same time."""
+"""Never released: the line is printed once per process, although several threads may ask."""
 
 
-def _say_if_slow(connection: http.client.HTTPConnection, path: str, gives_up_s: float) -> None:
-    """A daemon that hangs shall not leave its user in the dark: one line after a second."""
+def _report_if_slow(connection: http.client.HTTPConnection, path: str, gives_up_s: float) -> None:
+    """One line on standard error after a second without an answer."""
     if _slow_line.locked() or not gives_up_s:
         return
     waiting = select.poll()
     waiting.register(connection.sock, select.POLLIN)
     if not waiting.poll(SLOW_S * 1000) and _slow_line.acquire(blocking=False):
-        tell(f"subord: the daemon at {path} has not answered for {SLOW_S:g} s; waiting up to {gives_up_s:g} s")
+        to_stderr(f"subord: the daemon at {path} has not answered for {SLOW_S:g} s; waiting up to {gives_up_s:g} s")
 
 
 def _seconds(text: str) -> float:

@@ -1,9 +1,6 @@
-"""Drawing a tree on a terminal, in a pipe, or for Graphviz.
+"""A tree as text for a terminal, a pipe, or Graphviz.
 
-Intuition: an organisation chart typed on a typewriter. Each line repeats, to the left of its node, the
-strokes of the branches that still have somebody further down.
-
-A picture is lines of (text, style) pieces; whether a style becomes a colour is decided at the very end.
+A picture is a list of lines of (text, style) pieces. Styles become colours only when it is printed.
 """
 
 from __future__ import annotations
@@ -38,10 +35,10 @@ def picture(
     strokes: Sequence[str],
     shows: tuple[str, ...] = (),
 ) -> list[Line]:
-    """The summary, the note if any, and one line a node.
+    """The summary, the note if any, and one line per node.
 
-    `rows` is the part of `tree["rows"]` to draw (depth first, whole branches); rows more than
-    `depth_max` below its first are counted instead of drawn. `shows`: numbers beside each node (ranking.py).
+    `rows` is the part of `tree["rows"]` to draw (depth first, whole branches); rows more than `depth_max` below its
+    first are counted instead of drawn. `shows`: numbers beside each node (ranking.py).
     """
     lines: list[Line] = [[(summary(tree), "bold")]]
     if tree["note"]:
@@ -65,7 +62,7 @@ def summary(tree: Document) -> str:
 def branches(
     rows: Sequence[Document], depth_max: int | None, strokes: Sequence[str], shows: tuple[str, ...] = ()
 ) -> Iterator[Line]:
-    """One line a node, with the strokes that join it to its leader."""
+    """One line per node, with the strokes that join it to its leader."""
     if not rows:
         return
     tee, corner, through, blank = strokes
@@ -140,7 +137,7 @@ def _node(row: Document, hidden: int, shows: tuple[str, ...]) -> Line:
 
 
 def _marks(row: Document) -> list[str]:
-    """The words beside a node: only what is out of the ordinary."""
+    """The words beside a node: only its deviations from a live node at home."""
     marks = [row["place"]] if row["place"] == "guest" else []
     if row["standing"] == "gone":
         marks.append("gone" if row["since_s"] is None else f"gone for {age(row['since_s'])}")
@@ -152,7 +149,7 @@ def _marks(row: Document) -> list[str]:
 
 
 def _hidden_below(rows: Sequence[Document], base: int, depth_max: int | None) -> dict[str, int]:
-    """How many rows stand, undrawn, below each of the lowest drawn ones."""
+    """The number of undrawn rows below each of the lowest drawn ones."""
     counts: dict[str, int] = {}
     if depth_max is None:
         return counts
@@ -168,7 +165,7 @@ def _hidden_below(rows: Sequence[Document], base: int, depth_max: int | None) ->
 def _is_last(rows: Sequence[Document]) -> list[bool]:
     """Whether each row is the last subordinate of its leader. One pass from the end."""
     last = [False] * len(rows)
-    continued: list[bool] = []  # by depth: somebody further down stands there, under the same leader
+    continued: list[bool] = []  # by depth: a later row stands there under the same leader
     for index in range(len(rows) - 1, -1, -1):
         depth = rows[index]["real_level"]
         continued += [False] * (depth + 1 - len(continued))

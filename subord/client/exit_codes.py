@@ -1,8 +1,4 @@
-"""What a script learns from the exit code of `subord`.
-
-Intuition: sysexits.h, where it has a word for our case. The codes are part of the interface: they do not
-change.
-"""
+"""The exit codes of `subord`, as in sysexits.h where one fits. They are part of the interface and never change."""
 
 from __future__ import annotations
 
@@ -22,18 +18,18 @@ INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 PIPE_CLOSED: Final = 141  # 128 + SIGPIPE
 
 MEANINGS: Final = {
-    OK: "done, or the asked state holds",
-    NOT_REACHED: "the asked state was not reached",
+    OK: "success, or the requested state holds",
+    NOT_REACHED: "the requested state was not reached",
     USAGE: "the command line is wrong",
     NO_SUCH_NODE: "there is no such node",
     DAEMON_UNREACHABLE: "the daemon cannot be reached",
-    INTERNAL: "a mistake in subord itself",
+    INTERNAL: "a bug in subord",
     OUTPUT: "the output cannot be written",
     TRY_AGAIN: "no answer in time, or an address, port or socket is not free: try again",
     PERMISSION: "not permitted",
     CONFIGURATION: "the configuration is wrong",
     INTERRUPTED: "interrupted (Ctrl-C)",
-    PIPE_CLOSED: "the reader of the output went away",
+    PIPE_CLOSED: "the output was closed",
 }
 
 

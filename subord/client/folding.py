@@ -1,10 +1,8 @@
 """Many names or addresses as few words: `node[001-003,7]`, `10.0.0.[3,7-9]`. The reverse of hostlist.py.
 
-Intuition: a rubber stamp with dials, looked at from behind. Names that differ in one number only came from one dial;
-what is left differs in the next dial, and in the end few stamps make all the names.
-
-What comes out is understood by ClusterShell (`nodeset`, `clush`), by a host list and by `cluster.network`, but
-IPv6, which no bracket fits, is folded to ranges `fd00::1-fd00::9`, which only subord understands.
+Names that differ only in one number become one pattern; the patterns are merged number by number, the last one first.
+ClusterShell (`nodeset`, `clush`), a host list and `cluster.network` read the result. IPv6 addresses become ranges
+such as `fd00::1-fd00::9`, which only subord reads.
 """
 
 from __future__ import annotations
@@ -14,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 ROOM: Final = 60
-"""Characters that a folded set may take on a line for people."""
+"""Characters that a folded set may take in a line of text."""
 DIGITS_MAX: Final = 9
-"""Of a number in brackets, as hostlist.py reads it; that file is not imported for one number."""
+"""Of a number in brackets, as in hostlist.py; that module is not imported for one number."""
 _NUMBERS = re.compile(rf"(?<![0-9])([0-9]{{1,{DIGITS_MAX}}})(?![0-9])")
-_Dials = tuple[frozenset[str], ...]
+_NumberSets = tuple[frozenset[str], ...]
 
 
 def folded(names: Iterable[str]) -> str:
-    """All of them, each once, in one word without spaces; "" for none."""
+    """All names, each once, in one word without spaces; "" for none."""
     return ",".join(items(names))
 
 
@@ -30,11 +28,11 @@ def items(names: Iterable[str]) -> list[str]:
     """The folded words, in the order of their lowest numbers."""
     each = set(names)
     v6 = [name for name in each if ":" in name]
-    return _stamps(each.difference(v6)) + _ranges(v6)
+    return _patterns(each.difference(v6)) + _ranges(v6)
 
 
 def in_short(names: Iterable[str], room: int = ROOM, total: int | None = None) -> str:
-    """At most about `room` characters: the first ones, and how many more there are; `total`: with those unnamed."""
+    """At most about `room` characters: the first names, and how many more there are; `total` counts unnamed ones."""
     ordered = sorted(set(names), key=in_order)
     shown = len(ordered)
     text = folded(ordered)
@@ -46,48 +44,48 @@ def in_short(names: Iterable[str], room: int = ROOM, total: int | None = None) -
 
 
 def in_order(name: str) -> tuple[object, ...]:
-    """For sorting as people count: node9 before node10, IPv4 before IPv6."""
+    """The sorting key: node9 before node10, IPv4 before IPv6."""
     if ":" in name:
         return (1, _number(name))
     pieces = _NUMBERS.split(name)
     return (0, tuple(pieces[::2]), tuple((int(piece), piece) for piece in pieces[1::2]))
 
 
-def _stamps(names: set[str]) -> list[str]:
-    by_letters: dict[tuple[str, ...], set[_Dials]] = {}
+def _patterns(names: set[str]) -> list[str]:
+    by_letters: dict[tuple[str, ...], set[_NumberSets]] = {}
     for name in names:
         pieces = _NUMBERS.split(name)
-        dials = tuple(frozenset((number,)) for number in pieces[1::2])
-        by_letters.setdefault(tuple(pieces[::2]), set()).add(dials)
-    stamps = [(letters, dials) for letters, found in by_letters.items() for dials in _merged(found)]
-    stamps.sort(key=lambda stamp: (stamp[0], [min((int(n), n) for n in dial) for dial in stamp[1]]))
-    return [_written(letters, dials) for letters, dials in stamps]
+        sets = tuple(frozenset((number,)) for number in pieces[1::2])
+        by_letters.setdefault(tuple(pieces[::2]), set()).add(sets)
+    patterns = [(texts, sets) for texts, found in by_letters.items() for sets in _merged(found)]
+    patterns.sort(key=lambda pattern: (pattern[0], [min((int(n), n) for n in numbers) for numbers in pattern[1]]))
+    return [_text_of(texts, sets) for texts, sets in patterns]
 
 
-def _merged(found: set[_Dials]) -> Iterable[_Dials]:
-    """Dial by dial, the last first: those that differ there alone become one."""
+def _merged(found: set[_NumberSets]) -> Iterable[_NumberSets]:
+    """Merges patterns that differ only in one number, for each number, the last one first."""
     count = len(next(iter(found)))
-    for turned in reversed(range(count)):
-        same: dict[_Dials, set[str]] = {}
-        for dials in found:
-            same.setdefault(dials[:turned] + dials[turned + 1 :], set()).update(dials[turned])
-        found = {(*rest[:turned], frozenset(values), *rest[turned:]) for rest, values in same.items()}
+    for index in reversed(range(count)):
+        same: dict[_NumberSets, set[str]] = {}
+        for sets in found:
+            same.setdefault(sets[:index] + sets[index + 1 :], set()).update(sets[index])
+        found = {(*rest[:index], frozenset(values), *rest[index:]) for rest, values in same.items()}
     return found
 
 
-def _written(letters: tuple[str, ...], dials: _Dials) -> str:
-    text = letters[0]
-    for dial, letter in zip(dials, letters[1:], strict=True):
-        text += (next(iter(dial)) if len(dial) == 1 else f"[{','.join(_runs(dial))}]") + letter
+def _text_of(texts: tuple[str, ...], sets: _NumberSets) -> str:
+    text = texts[0]
+    for numbers, letter in zip(sets, texts[1:], strict=True):
+        text += (next(iter(numbers)) if len(numbers) == 1 else f"[{','.join(_runs(numbers))}]") + letter
     return text
 
 
-def _runs(dial: frozenset[str]) -> Iterator[str]:
-    """`003-004,7`: a first number with leading zeros gives its width to all of its range."""
-    plain = {int(text) for text in dial if text[0] != "0" or len(text) == 1}
+def _runs(numbers: frozenset[str]) -> Iterator[str]:
+    """`003-004,7`: a first number with leading zeros sets the width of its whole range."""
+    plain = {int(text) for text in numbers if text[0] != "0" or len(text) == 1}
     runs: list[tuple[int, str, str]] = []
-    for width in sorted({len(text) for text in dial if text[0] == "0" and len(text) > 1}):
-        padded = {int(text) for text in dial if text[0] == "0" and len(text) == width > 1}
+    for width in sorted({len(text) for text in numbers if text[0] == "0" and len(text) > 1}):
+        padded = {int(text) for text in numbers if text[0] == "0" and len(text) == width > 1}
         for low, high in _consecutive(padded):
             last = high
             while last + 1 >= 10 ** (width - 1) and last + 1 in plain:  # 099 is followed by a plain 100
@@ -123,7 +121,7 @@ def _ranges(names: list[str]) -> list[str]:
 
 
 def _number(name: str) -> int:
-    """Of an IPv6 address."""
+    """The value of an IPv6 address."""
     from ipaddress import IPv6Address
 
     return int(IPv6Address(name))

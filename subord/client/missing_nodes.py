@@ -1,7 +1,7 @@
-"""Who should be in the tree and is not: drawn where it was last seen, or named below the tree.
+"""Nodes that should be in the tree and are not.
 
-Intuition: the empty chairs at a long table. Whoever sat there yesterday still has a card at the place; whoever is on
-the list of guests and never came has none, and is read out at the end.
+A gone node is drawn below its last leader. A node that is on the list of nodes and never joined is named below the
+tree.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from collections.abc import Sequence
 from subord.client.daemon import Document
 
 NEVER_CAME_MAX = 65_536
-"""A network of more positions names nobody in particular."""
+"""In a network of more positions such nodes are not named."""
 UP = ("live", "held")
 
 
-def with_ghosts(rows: Sequence[Document], members: Sequence[Document]) -> list[Document]:
+def with_gone(rows: Sequence[Document], members: Sequence[Document]) -> list[Document]:
     """The rows of a tree (depth first, whole branches) and the members that are gone, each below its last leader."""
     present = {row["address"] for row in rows}
-    ghosts = [_ghost(each) for each in members if each["standing"] == "gone" and each["address"] not in present]
+    gone = [_gone_row(each) for each in members if each["standing"] == "gone" and each["address"] not in present]
     below: dict[str, list[Document]] = {}
-    for row in sorted([*rows, *ghosts], key=lambda row: int(row["position"])):
+    for row in sorted([*rows, *gone], key=lambda row: int(row["position"])):
         if row["leader"] is not None and not row["apart"]:
             below.setdefault(row["leader"], []).append(row)
-    known = present.union(ghost["address"] for ghost in ghosts)
+    known = present.union(node["address"] for node in gone)
     tops = [row for row in rows if row["leader"] is None or row["apart"] or row["leader"] not in known]
-    tops += [{**ghost, "apart": _why_apart(ghost)} for ghost in ghosts if ghost["leader"] not in known]
+    tops += [{**node, "apart": _why_apart(node)} for node in gone if node["leader"] not in known]
     drawn: list[Document] = []
     seen: set[int] = set()
     for top in [
         *tops,
-        *(ghost for ghost in ghosts if ghost["leader"] in known),
+        *(node for node in gone if node["leader"] in known),
     ]:  # the latter only if led in a circle
         stack = [(top, 0)]
         while stack:
@@ -44,9 +44,9 @@ def with_ghosts(rows: Sequence[Document], members: Sequence[Document]) -> list[D
 
 
 def down(rows: Sequence[Document]) -> list[Document]:
-    """Only who is not up, and all who stand above one of them."""
+    """The rows that are not up, and all rows above them."""
     kept: list[Document] = []
-    needed = -1  # the level above which the path of what comes later is still wanted
+    needed = -1  # rows above this level belong to the path of a kept row
     for row in reversed(rows):
         level = row["real_level"]
         if row["standing"] not in UP or level < needed:
@@ -60,7 +60,7 @@ def is_down(row: Document) -> bool:
 
 
 def never_came(network_text: str, positions: int, members: Sequence[Document]) -> list[str] | None:
-    """Who is on the list of nodes and no member; None: the network is no list but all addresses of some block."""
+    """The listed nodes that are no members; None: the network is a whole block of addresses, no list."""
     if positions > NEVER_CAME_MAX or "/" in network_text:
         return None
     from ipaddress import ip_address
@@ -69,15 +69,15 @@ def never_came(network_text: str, positions: int, members: Sequence[Document]) -
 
     try:
         network = Network.parse(network_text)
-    except NetworkError:  # of a newer version, perhaps
+    except NetworkError:  # perhaps of a newer version
         return None
     there = {str(ip_address(each["address"])) for each in members}
     named = (network.address_text_of(position) for position in range(1, network.size + 1))
     return [address for address in named if address not in there]
 
 
-def _ghost(member: Document) -> Document:
-    """The row of one who is gone."""
+def _gone_row(member: Document) -> Document:
+    """The row of a gone member."""
     return {
         "address": member["address"],
         "position": member["position"],
@@ -93,5 +93,5 @@ def _ghost(member: Document) -> Document:
     }
 
 
-def _why_apart(ghost: Document) -> str:
-    return "last was root" if ghost["leader"] is None else f"last below {ghost['leader']}"
+def _why_apart(node: Document) -> str:
+    return "last was root" if node["leader"] is None else f"last below {node['leader']}"

@@ -1,7 +1,4 @@
-"""Names instead of addresses, where the daemon read its nodes from a host list with names.
-
-Intuition: the list beside the telephone. Numbers are what one dials; whoever reads the notes wants the names.
-"""
+"""Names instead of addresses, where the daemon read its nodes from a host list with names."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ def add_names(parser: argparse.ArgumentParser) -> None:
 
 
 def names_for(path: str, arguments: argparse.Namespace, timeout_s: float) -> dict[str, str]:
-    """Names by address as the daemon at `path` knows them; empty: none are wanted, or there are none."""
+    """Names by address as the daemon at `path` knows them; empty if `--names` is not given or there are none."""
     found: dict[str, str] = ask(path, "/v1/names", timeout_s)["names"] if arguments.names else {}
     return found
 
 
 def renamed(document: Any, names: dict[str, str]) -> Any:
-    """A document with names for the addresses in all its texts; what has no name keeps its address."""
+    """A document with names for the addresses in all its texts; an address without a name stays."""
     if not names:
         return document
     if isinstance(document, str):

@@ -1,4 +1,4 @@
-"""The options that many commands share, each said in one place."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from subord.client.daemon import add_timeout
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
-    """Of a command that asks the daemon."""
+    """The options of a command that asks the daemon."""
     add_timeout(parser)
     add_socket(parser)
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:
-    """Of a command that reads the configuration."""
+    """The option of a command that reads the configuration."""
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -26,19 +26,19 @@ def add_set(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse._ActionsContainer) -> None:
-    """Of a command whose answer is one document."""
+    """The option of a command whose answer is one document."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def add_colour(parser: argparse.ArgumentParser) -> None:
-    """Of a command that colours what it prints on a terminal; draw.wants_colour knows the other reasons not to."""
+    """The option of a command that prints colours; see drawing.wants_colour for the other conditions."""
     parser.add_argument(
         "--no-color", action="store_true", help="no colours (as with NO_COLOR set, TERM=dumb, or into a pipe)"
     )
 
 
 def whole_number(text: str) -> int:
-    """From 0. Raises ArgumentTypeError."""
+    """A number from 0. Raises ArgumentTypeError."""
     if text.isascii() and text.isdigit() and len(text) <= 9:
         return int(text)
     raise argparse.ArgumentTypeError(f"must be a whole number from 0, not {text!r}")

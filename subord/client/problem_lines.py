@@ -19,27 +19,27 @@ STYLES = {
 }
 
 
-def is_well(found: Document) -> bool:
-    """Nothing is wrong, and everybody said so."""
+def has_no_problem(found: Document) -> bool:
+    """Whether all nodes answered and no problem was found."""
     return bool(found["complete"]) and not (found["problems"] or found["silent_nodes"] or found["older_nodes"])
 
 
 def lines(found: Document, *, is_full: bool = False) -> list[Line]:
-    """For people: a summary, what it lacks, one line a trouble."""
+    """A summary, the note if any, and one line per problem."""
     result: list[Line] = [[(summary(found), "bold")]]
     if found["note"]:
         result.append([(f"incomplete: {printable(found['note'])}", NOTE_STYLE)])
-    return result + list(troubles(found, is_full=is_full))
+    return result + list(problem_list(found, is_full=is_full))
 
 
 def summary(found: Document) -> str:
-    """One line: "11 nodes answered, 2 troubles"."""
-    troubles = len(found["problems"]) + found["more"] + bool(found["silent_nodes"])
-    return f"{count(found['nodes'], 'node')} answered, {count(troubles, 'trouble') if troubles else 'no troubles'}"
+    """One line: "11 nodes answered, 2 problems"."""
+    problems = len(found["problems"]) + found["more"] + bool(found["silent_nodes"])
+    return f"{count(found['nodes'], 'node')} answered, {count(problems, 'problem') if problems else 'no problems'}"
 
 
-def troubles(found: Document, *, is_full: bool = False) -> Iterator[Line]:
-    """One line a trouble: who, and what."""
+def problem_list(found: Document, *, is_full: bool = False) -> Iterator[Line]:
+    """One line per problem: the nodes, and the problem."""
     for each in found["problems"]:
         ago = "" if each["ago_s"] is None else f" (last {age(each['ago_s'])} ago)"
         style = STYLES.get(each["kind"], NOTE_STYLE)
@@ -53,13 +53,13 @@ def troubles(found: Document, *, is_full: bool = False) -> Iterator[Line]:
         text = "older daemon: not asked" + (f", nor {below} below" if below > 0 else "")
         yield _line(found["older"], len(found["older"]), text, NOTE_STYLE, is_full)
     if found["more"]:
-        yield [(f"and {found['more']} more troubles, for which there was no room", NOTE_STYLE)]
+        yield [(f"and {found['more']} more problems, for which there was no room", NOTE_STYLE)]
 
 
 def _line(addresses: list[str], nodes: int, text: str, style: str, is_full: bool) -> Line:
     if not is_full:
-        who = in_short(addresses, total=nodes)
+        nodes_text = in_short(addresses, total=nodes)
     else:
         more = nodes - len(addresses)
-        who = folded(sorted(addresses, key=in_order)) + (f" and {more} more" if more > 0 else "")
-    return [(who, ""), (": ", ""), (text, style)]
+        nodes_text = folded(sorted(addresses, key=in_order)) + (f" and {more} more" if more > 0 else "")
+    return [(nodes_text, ""), (": ", ""), (text, style)]

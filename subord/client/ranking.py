@@ -1,8 +1,4 @@
-"""What nodes measure, as lines for people.
-
-Intuition: the label on a machine. Nobody reads six digits off it: two say how fast it is and how far away, and a dash
-says that nobody has measured.
-"""
+"""What nodes measure, as text. Two significant digits; a dash where nothing was measured."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ def _two_digits(quantity: float) -> str:
 
 
 def of_row(row: Document, shows: tuple[str, ...]) -> list[str]:
-    """What stands beside a node of a tree: "rtt" to its leader, "performance"; older daemons say neither."""
+    """The numbers beside a node of a tree: "rtt" to its leader, "performance"; older daemons send neither."""
     words = {
         "rtt": lambda: round_trip(row.get("round_trip_s")),
         "performance": lambda: performance(row.get("performance")),
@@ -44,7 +40,7 @@ def of_row(row: Document, shows: tuple[str, ...]) -> list[str]:
     return [words[each]() for each in shows]
 
 
-def in_short(ranking: Document, has_leader: bool) -> str:
+def in_one_line(ranking: Document, has_leader: bool) -> str:
     """One line: "latency mapping, about 90 jobs/h, leader 0.2 ms away"."""
     own = "performance not known" if ranking["performance"] is None else performance(ranking["performance"])
     parts = [f"{printable(ranking['mapping'])} mapping", own]
@@ -54,18 +50,18 @@ def in_short(ranking: Document, has_leader: bool) -> str:
     return ", ".join(parts)
 
 
-def in_full(ranking: Document, leader: str | None) -> list[str]:
-    """By what a node chooses its leader, and the numbers it has for that."""
+def ranking_lines(ranking: Document, leader: str | None) -> list[str]:
+    """The numbers by which a node chooses its leader."""
     facts = [
         ("mapping", printable(ranking["mapping"])),
         ("performance", _classed(ranking["performance"], ranking["performance_class"], UNKNOWN)),
-        ("stands by", _classed(ranking["standing"], ranking["standing_class"], "nothing: after all that are known")),
+        ("stands by", _classed(ranking["standing"], ranking["standing_class"], "nothing: after all known ones")),
         ("level", _level(ranking)),
         ("moves", _moves(ranking)),
     ]
     lines = ["", "ranking:", *columns(facts, "  ")]
     if not ranking["near"]:
-        return [*lines, "", "nobody is measured yet"]
+        return [*lines, "", "no node is measured yet"]
     rows = [["", "address", "position", "round trip", "performance", "measured"]]
     rows += [_near(each, leader) for each in ranking["near"]]
     return [*lines, "", "measured, nearest first:", *columns(rows, " ")]

@@ -1,4 +1,4 @@
-"""Numbers, ages and foreign text as words for people."""
+"""Numbers, ages and foreign text for display."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def count(number: int, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text of other nodes without anything that a terminal would obey."""
+    """Text of other nodes without control characters for the terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 

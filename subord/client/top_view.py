@@ -1,7 +1,6 @@
-"""A cluster at a glance: one screen of text made of what the daemon said. Pure; top.py asks and shows.
+"""The screen of `subord top`: problems, changes and the largest leaders, made of the daemon's last answers.
 
-Intuition: the front page of a newspaper. How we are, what is wrong, what is new; and what does not fit is left out
-from the bottom of each column.
+Pure; cli/top.py asks and prints. Each column gives up its last lines if there is not enough room.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ BARS_ASCII: Final = " .:-=+*#@"
 HEAD_STYLE: Final = "bold cyan"
 
 
-class Seen(NamedTuple):
-    """The last answers, None: none yet; and the lines about questions that are not answered just now."""
+class Answers(NamedTuple):
+    """The last answers, None: none yet; and the lines about questions without an answer."""
 
     tree: Document | None
     errors: Document | None
@@ -34,15 +33,15 @@ class Seen(NamedTuple):
     failures: Sequence[str]
 
 
-def page(seen: Seen, height: int, wall: float, *, is_ascii: bool = False) -> list[Line]:
+def page(answers: Answers, height: int, wall: float, *, is_ascii: bool = False) -> list[Line]:
     """At most `height` lines; `wall` is the time, in seconds since 1970."""
     lines: list[Line] = []
-    if seen.tree is not None:
-        lines.append([(drawing.summary(seen.tree), "bold")])
-        if seen.tree["note"]:
-            lines.append([(f"incomplete: {printable(seen.tree['note'])}", NOTE_STYLE)])
-    lines += [[(printable(failure), "bold red")] for failure in seen.failures]
-    columns = [_troubles(seen), _changes(seen, wall, is_ascii=is_ascii), _leaders(seen, is_ascii=is_ascii)]
+    if answers.tree is not None:
+        lines.append([(drawing.summary(answers.tree), "bold")])
+        if answers.tree["note"]:
+            lines.append([(f"incomplete: {printable(answers.tree['note'])}", NOTE_STYLE)])
+    lines += [[(printable(failure), "bold red")] for failure in answers.failures]
+    columns = [_problems(answers), _changes(answers, wall, is_ascii=is_ascii), _leaders(answers, is_ascii=is_ascii)]
     for column, room in zip(columns, _rooms(height - len(lines), [len(column) for column in columns]), strict=True):
         if room > 1:
             lines += [[], *column[: room - 1]]
@@ -50,7 +49,7 @@ def page(seen: Seen, height: int, wall: float, *, is_ascii: bool = False) -> lis
 
 
 def _rooms(height: int, wanted: list[int]) -> list[int]:
-    """Lines for each column, with an empty one before it: what one does not need is for the next."""
+    """Lines for each column, with an empty one before it; unused lines pass to the next column."""
     rooms = []
     for number, lines in enumerate(wanted):
         share = height // (len(wanted) - number)
@@ -59,18 +58,21 @@ def _rooms(height: int, wanted: list[int]) -> list[int]:
     return rooms
 
 
-def _troubles(seen: Seen) -> list[Line]:
-    if seen.errors is None:
-        return [[("troubles: not asked yet", HEAD_STYLE)]]
-    head: Line = [(f"{problem_lines.summary(seen.errors)}", HEAD_STYLE), (f"  {age(seen.errors_ago_s)} ago", "dim")]
-    note = seen.errors["note"]
-    if note and (seen.tree is None or not seen.tree["note"]):
+def _problems(answers: Answers) -> list[Line]:
+    if answers.errors is None:
+        return [[("problems: not asked yet", HEAD_STYLE)]]
+    head: Line = [
+        (f"{problem_lines.summary(answers.errors)}", HEAD_STYLE),
+        (f"  {age(answers.errors_ago_s)} ago", "dim"),
+    ]
+    note = answers.errors["note"]
+    if note and (answers.tree is None or not answers.tree["note"]):
         head.append((f"  incomplete: {printable(note)}", NOTE_STYLE))
-    return [head, *([("  ", ""), *line] for line in problem_lines.troubles(seen.errors))]
+    return [head, *([("  ", ""), *line] for line in problem_lines.problem_list(answers.errors))]
 
 
-def _changes(seen: Seen, wall: float, *, is_ascii: bool) -> list[Line]:
-    changes = [] if seen.changes is None else seen.changes["changes"]
+def _changes(answers: Answers, wall: float, *, is_ascii: bool) -> list[Line]:
+    changes = [] if answers.changes is None else answers.changes["changes"]
     ago = [int((wall - each["wall"]) // 60) for each in changes]
     by_minute = Counter(minute for minute in ago if minute < MINUTES)
     bars = spark([by_minute[minute] for minute in reversed(range(MINUTES))], BARS_ASCII if is_ascii else BARS)
@@ -82,16 +84,16 @@ def _changes(seen: Seen, wall: float, *, is_ascii: bool) -> list[Line]:
 
 
 def spark(numbers: Sequence[int], bars: str = BARS) -> str:
-    """One character a number, the highest for the largest; whatever is not zero is seen."""
+    """One character per number, the highest for the largest; every number above zero is visible."""
     top, steps = max([*numbers, 1]), len(bars) - 1
     return "".join(bars[0 if number <= 0 else max(1, round(number * steps / top))] for number in numbers)
 
 
-def _leaders(seen: Seen, *, is_ascii: bool) -> list[Line]:
-    """Those with the most subordinates."""
-    rows = [] if seen.tree is None else seen.tree["rows"]
+def _leaders(answers: Answers, *, is_ascii: bool) -> list[Line]:
+    """The leaders with the most subordinates."""
+    rows = [] if answers.tree is None else answers.tree["rows"]
     led = Counter(row["leader"] for row in rows if row["leader"] is not None and row["standing"] in {"live", "held"})
-    first = sorted(led.items(), key=lambda pair: -pair[1])[:LEADERS_MAX]  # else in the order of the tree
+    first = sorted(led.items(), key=lambda pair: -pair[1])[:LEADERS_MAX]  # equals stay in the order of the tree
     widths = max((len(address) for address, _ in first), default=0), max((len(str(n)) for _, n in first), default=0)
     scale = max([1.0, *(number / BAR_MAX for _, number in first)])
     lines: list[Line] = [[("most subordinates", HEAD_STYLE)]] if first else []

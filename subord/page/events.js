@@ -1,24 +1,23 @@
-// What happened, newest first.
+// The list of events, newest first.
 //
-// Intuition: the roll of paper in a tide gauge: it writes by itself, one may hold it to read, and the old end is cut
-// off, so that it never fills the room.
+// At most KEPT_MAX events are kept. While the list is paused, new events are counted and not drawn.
 
-import { element, link, onceAFrame } from "./words.js";
+import { element, link, oncePerFrame } from "./dom.js";
 
 export const KEPT_MAX = 500;
 
 const SENTENCES = {
-  joined: (change) => `joined${led(change)}`,
-  found: (change) => `was found${led(change)}`,
-  returned: (change) => `is back${led(change)}`,
-  restarted: (change) => `was started anew${led(change)}`,
+  joined: (change) => `joined${ledBy(change)}`,
+  found: (change) => `was found${ledBy(change)}`,
+  returned: (change) => `is back${ledBy(change)}`,
+  restarted: (change) => `was restarted${ledBy(change)}`,
   moved: (change) => `moved${from(change)}${change.leader ? ` to ${change.leader}` : ""}${asGuest(change)}`,
   missing: (change) => `is missing${change.old ? `, was led by ${change.old}` : ""}`,
   left: (change) => `left${change.old ? `, was led by ${change.old}` : ""}`,
   root: (change) => `is the root${change.old ? `, was led by ${change.old}` : ""}`,
 };
 
-function led(change) {
+function ledBy(change) {
   return change.leader ? `, led by ${change.leader}${asGuest(change)}` : "";
 }
 
@@ -31,17 +30,17 @@ function asGuest(change) {
 }
 
 export class Events {
-  // `goTo(key)`: the reader wants to see a node; `isWithin(address, branch)`: whether it stands below it.
+  // `goTo(key)` shows a node; `isWithin(address, branch)`: whether a node is the branch's top or below it.
   constructor({ goTo, isWithin }) {
     this.isWithin = isWithin;
     this.kept = []; // newest first
     this.known = new Set();
-    this.lost = false; // we were told that some were missed
-    this.said = null; // why the root's events cannot be had just now
+    this.hasMissed = false; // the daemon reported missed events
+    this.rootNote = null; // why the root's events are not available
     this.branch = null;
-    this.held = 0; // came while the list was held
+    this.heldCount = 0; // events since the pause
     this.paused = false;
-    this.drawSoon = onceAFrame(() => this.draw());
+    this.drawSoon = oncePerFrame(() => this.draw());
     const part = (name) => document.getElementById(name);
     Object.assign(this, { list: part("event-list"), note: part("events-note"), empty: part("events-empty") });
     Object.assign(this, { only: part("only-branch"), button: part("pause") });
@@ -53,26 +52,26 @@ export class Events {
     });
   }
 
-  // False: we knew it already; after an interruption the daemon tells the last ones again.
+  // False: the event is known; after an interruption the daemon sends the last ones again.
   add(change) {
     const name = nameOf(change);
     if (this.known.has(name)) return false;
     this.known.add(name);
-    // The clocks and numbers of an old and a new root do not compare; what is told later happened later.
+    // Clocks and numbers of different roots are not comparable, so the order of arrival counts.
     this.kept.unshift({ change, name, line: null });
     for (const { name: old } of this.kept.splice(KEPT_MAX)) this.known.delete(old);
-    if (this.paused) this.held++;
+    if (this.paused) this.heldCount++;
     this.drawSoon();
     return true;
   }
 
   missed() {
-    this.lost = true;
+    this.hasMissed = true;
     this.drawSoon();
   }
 
-  noted(sentence) {
-    this.said = sentence;
+  setNote(sentence) {
+    this.rootNote = sentence;
     this.drawSoon();
   }
 
@@ -85,18 +84,18 @@ export class Events {
 
   _pause(paused) {
     this.paused = paused;
-    this.held = 0;
+    this.heldCount = 0;
     this.button.setAttribute("aria-pressed", String(paused));
-    this.button.textContent = paused ? "Go on" : "Pause";
+    this.button.textContent = paused ? "Continue" : "Pause";
     this.draw();
   }
 
   draw() {
     if (!this.paused) this._drawList();
     const notes = [];
-    if (this.paused) notes.push(`Held; ${this.held} new.`);
-    if (this.said) notes.push(`${this.said}.`);
-    if (this.lost) notes.push("Some events were missed; the tree is right all the same.");
+    if (this.paused) notes.push(`Paused; ${this.heldCount} new.`);
+    if (this.rootNote) notes.push(`${this.rootNote}.`);
+    if (this.hasMissed) notes.push("Some events were missed; the tree is not affected.");
     this.note.textContent = notes.join(" ");
     this.note.hidden = !notes.length;
   }
@@ -107,7 +106,7 @@ export class Events {
     const wanted = shown.map((entry) => (entry.line ??= lineOf(entry.change)));
     const keep = new Set(wanted);
     for (const line of [...this.list.children]) if (!keep.has(line)) line.remove();
-    // New ones are at the top: from the end, nothing has to be moved.
+    // New lines are at the top; inserting from the end moves no line.
     let next = null;
     for (const line of wanted.reverse()) {
       if (line.nextElementSibling !== next || line.parentElement === null) this.list.insertBefore(line, next);

@@ -1,20 +1,19 @@
-// The documents of the daemon as a forest of nodes, and which of its rows are to be seen.
+// The documents of the daemon as a forest of nodes, and its visible rows.
 //
-// Intuition: an atlas. The daemon sends the whole country as one long list; here it is put together once, with a note
-// at every crossroads of what lies behind, so that a closed branch still says that somebody is missing inside.
-// Nothing here touches the page, and nothing recurses, so a chain of any length is fine.
+// Input: the flat rows of /v1/tree and the members. Output: nodes with their subordinates, the counts of all states
+// in each branch, the hits of a search, and the rows to draw. Nothing here touches the page, and nothing recurses.
 
-import { MARKS } from "./words.js";
+import { MARKS } from "./dom.js";
 
 const AWAY = new Set(["missing", "gone"]);
-const CLIMB_MAX = 256; // from one who is gone up to somebody who is there
+const ANCESTORS_MAX = 256; // above a gone node, in search of a present one
 
-// What is to be said of a node, most urgent first.
+// The states of a node, most urgent first.
 function marksOf(row) {
   const marks = [];
   if (row.standing !== "live" && MARKS.includes(row.standing)) marks.push(row.standing);
   if (row.place === "guest") marks.push("guest");
-  else if (!marks.length || row.standing === "held") marks.push("home"); // who is held is well, too
+  else if (!marks.length || row.standing === "held") marks.push("home"); // a held node may be at home, too
   return marks;
 }
 
@@ -22,7 +21,7 @@ function noMarks() {
   return Object.fromEntries(MARKS.map((mark) => [mark, 0]));
 }
 
-// Whether a document is a tree as /v1/tree?form=rows has it, as far as this page relies on it.
+// Whether a document has the parts of /v1/tree?form=rows that this page uses.
 export function isTree(document) {
   const isRow = (row) => typeof row?.address === "string" && Number.isInteger(row.real_level) && row.real_level >= 0;
   return Array.isArray(document?.rows) && document.rows.every(isRow);
@@ -32,7 +31,7 @@ export class Forest {
   // `tree`: /v1/tree?form=rows, asked `at` (ms); `members`: null, or {document, at} of /v1/members.
   constructor(tree, at, members = null) {
     this.tops = [];
-    this.nodes = new Map(); // by key, depth first; a key is an address, or says which of several rows with one
+    this.nodes = new Map(); // by key, depth first; a key is an address, with a number if several rows have it
     this.totals = noMarks();
     this.root = null;
     this.depth = 0;
@@ -51,8 +50,8 @@ export class Forest {
     }
   }
 
-  // Those whom the tree has forgotten stand below the leader they had, or the nearest above it who is known. Who was
-  // missing a moment ago, and is in no row now, is gone too.
+  // A gone node is placed below its last leader, or below the nearest present node above that. A member that is
+  // missing and is in no row is gone, too.
   _addGone(members, at) {
     const gone = new Map();
     for (const member of members) {
@@ -62,9 +61,9 @@ export class Forest {
     }
     for (const member of gone.values()) {
       let leader = member.leader;
-      for (let climbed = 0; climbed < CLIMB_MAX && gone.has(leader); climbed++) leader = gone.get(leader).leader;
+      for (let steps = 0; steps < ANCESTORS_MAX && gone.has(leader); steps++) leader = gone.get(leader).leader;
       const above = gone.has(leader) ? null : this.nodes.get(leader) ?? null;
-      this._add({ ...member, apart: above ? null : "the leader it had is not here" }, above, at);
+      this._add({ ...member, apart: above ? null : "its last leader is not in the tree" }, above, at);
     }
   }
 
@@ -77,13 +76,13 @@ export class Forest {
       depth: above ? above.depth + 1 : 0,
       since: at - row.since_s * 1000,
       marks: marksOf(row),
-      led: [],
-      below: 0, // who are there, without the missing
-      inside: null, // marks of all below; null: there is nobody
+      subordinates: [],
+      below: 0, // present nodes, without missing and gone ones
+      inside: null, // marks of all nodes below; null: there are none
     };
     node.shape = node.marks[0] === "home" && row.place === "root" ? "root" : node.marks[0];
     this.nodes.set(key, node);
-    (above ? above.led : this.tops).push(node);
+    (above ? above.subordinates : this.tops).push(node);
     this.depth = Math.max(this.depth, node.depth);
     return node;
   }
@@ -91,7 +90,7 @@ export class Forest {
   _count() {
     const all = [...this.nodes.values()];
     for (const node of all) for (const mark of node.marks) this.totals[mark]++;
-    // Those who are gone were added last, so depth decides: whoever is deeper is counted first.
+    // Deeper nodes are counted first; gone nodes were added last, so the order of insertion is not enough.
     for (const node of all.sort((one, other) => other.depth - one.depth)) {
       const { above } = node;
       if (!above) continue;
@@ -114,7 +113,7 @@ export class Forest {
     return false;
   }
 
-  // The keys of those who match, and of all above them. Both null: everybody is shown.
+  // The keys of the matching nodes, and of all above them. Both null: all nodes are shown.
   matching(text, marks) {
     const wanted = text.trim().toLowerCase();
     if (!wanted && !marks.size) return { hits: null, shown: null };
@@ -129,7 +128,7 @@ export class Forest {
     return { hits, shown };
   }
 
-  // Depth first: the nodes that are shown and whose leaders are all open.
+  // Depth first: the shown nodes whose leaders are all open.
   rows(isOpen, shown) {
     const rows = [];
     const waiting = [...this.tops].reverse();
@@ -137,12 +136,13 @@ export class Forest {
       const node = waiting.pop();
       if (shown && !shown.has(node.key)) continue;
       rows.push(node);
-      if (node.led.length && isOpen(node)) for (let i = node.led.length - 1; i >= 0; i--) waiting.push(node.led[i]);
+      if (!node.subordinates.length || !isOpen(node)) continue;
+      for (let i = node.subordinates.length - 1; i >= 0; i--) waiting.push(node.subordinates[i]);
     }
     return rows;
   }
 
-  // The deepest level to which everything can be open on `rows_max` rows; the first level always is.
+  // The deepest level to which all branches fit in `rowsMax` rows; at least the first.
   levelThatFits(rowsMax) {
     const wide = new Array(this.depth + 1).fill(0);
     for (const node of this.nodes.values()) wide[node.depth]++;

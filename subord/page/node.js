@@ -1,24 +1,24 @@
-// The chosen node: facts, the path to the root, and its own word on why it stands where it stands.
+// The chosen node: facts, the path to the root, and its own reasons for its place.
 //
-// Intuition: a card from the registry, and beside it a telephone. The card is there at once; the telephone may ring
-// for a while, and nothing else waits for it.
+// Facts and path come from the tree and are shown at once. The reasons are asked of the node itself, which may take
+// WHY_S_MAX seconds or fail; nothing else waits for them.
 
-import { ask } from "./talk.js";
-import { count, duration, element, exact, link, roundTrip, say, shape } from "./words.js";
+import { ask } from "./api.js";
+import { count, duration, element, exact, link, roundTrip, setText, shape } from "./dom.js";
 
 const WHY_S_MAX = 5;
-const REST_MS = 250; // who runs through the tree with the arrow keys calls nobody on the way
+const REST_MS = 250; // no question to nodes that the arrow keys only pass
 
 const PLACES = { root: "the root", home: "at home", guest: "a guest" };
 
 export class NodePanel {
-  // `goTo(key)`: the reader wants to see another node.
+  // `goTo(key)` shows another node.
   constructor({ goTo }) {
     this.goTo = goTo;
     this.key = null;
     this.forest = null;
-    this.known = null; // as it was last seen
-    this.call = null;
+    this.known = null; // the node as it was last seen
+    this.request = null;
     this.facts = new Map();
     this.drawnPath = "";
     const part = (name) => document.getElementById(name);
@@ -35,13 +35,13 @@ export class NodePanel {
     if (key === this.key) return;
     this.key = key;
     this.known = null;
-    this.call?.abort();
+    this.request?.abort();
     this.why.replaceChildren();
     this.draw();
     if (key !== null) this._ask(REST_MS);
   }
 
-  // The forest is new.
+  // A new forest.
   show(forest) {
     this.forest = forest;
     this.draw();
@@ -50,17 +50,17 @@ export class NodePanel {
   draw() {
     this.hint.hidden = this.key !== null;
     this.body.hidden = this.key === null;
-    say(this.title, this.key ?? "No node is chosen");
+    setText(this.title, this.key ?? "No node is chosen");
     if (this.key === null || !this.forest) return;
     const node = this.forest.nodes.get(this.key);
     this.lost.hidden = Boolean(node);
-    say(this.lost, `It is not in the tree${this.known ? " any more; this is what was known last" : ""}.`);
+    setText(this.lost, `It is not in the tree${this.known ? " any more; this is its last known state" : ""}.`);
     this.known = node ?? this.known;
     this._drawFacts(this.known);
     this._drawPath(this.known);
   }
 
-  // Once a second: how long it has stood so.
+  // Once a second: updates the durations.
   tick() {
     if (this.known && !this.body.hidden) this._drawFacts(this.known);
   }
@@ -73,7 +73,7 @@ export class NodePanel {
       const rows = names.map((name) => element("div", {}, element("dt", {}, name), this.facts.get(name)));
       this.list.replaceChildren(...rows);
     }
-    for (const [name, text] of facts) say(this.facts.get(name), text);
+    for (const [name, text] of facts) setText(this.facts.get(name), text);
   }
 
   _drawPath(node) {
@@ -92,19 +92,19 @@ export class NodePanel {
   // -- why ----------------------------------------------------------------------------------------------------------
 
   async _ask(restMs) {
-    this.call?.abort();
-    const call = new AbortController();
-    this.call = call;
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
     const address = this.forest?.nodes.get(this.key)?.address ?? this.key;
     await new Promise((done) => setTimeout(done, restMs));
-    if (call.signal.aborted) return;
+    if (request.signal.aborted) return;
     this.why.replaceChildren(element("p", { class: "quiet" }, `Asking ${address}.`));
     const query = new URLSearchParams({ address });
-    const answer = await ask(`v1/why?${query}`, { seconds: WHY_S_MAX, signal: call.signal });
-    if (call.signal.aborted) return;
+    const answer = await ask(`v1/why?${query}`, { seconds: WHY_S_MAX, signal: request.signal });
+    if (request.signal.aborted) return;
     const { error, document: reasons } = answer;
-    const said = error ? [element("p", { class: "warning" }, asSentence(error))] : reasonsOf(reasons);
-    this.why.replaceChildren(...said);
+    const parts = error ? [element("p", { class: "warning" }, asSentence(error))] : reasonsOf(reasons);
+    this.why.replaceChildren(...parts);
   }
 }
 
@@ -122,7 +122,7 @@ function factsOf(node) {
     ["leader", row.leader ?? "none"],
     ["position", `${exact(row.position)}, level ${row.level}${offsetOf(row)}`],
     ["depth", `${node.depth} in the real tree`],
-    ["below", `${count(node.led.length, "subordinate")}, ${count(node.below, "node")} in all`],
+    ["below", `${count(node.subordinates.length, "subordinate")}, ${count(node.below, "node")} in all`],
   ];
   if (isNumber(row.round_trip_s)) facts.push(["round trip", `${roundTrip(row.round_trip_s)} to its leader`]);
   if (isNumber(row.performance)) facts.push(["performance", `${row.performance} jobs in the cluster's unit of time`]);
@@ -139,21 +139,21 @@ function isNumber(quantity) {
 }
 
 function reasonsOf(reasons) {
-  const said = [element("p", {}, asSentence(String(reasons.reason ?? "It gives no reason")))];
+  const parts = [element("p", {}, asSentence(String(reasons.reason ?? "It gives no reason")))];
   const { candidates = [], others = [] } = reasons;
-  if (!candidates.length && !others.length) return said;
+  if (!candidates.length && !others.length) return parts;
   const head = ["candidate", "position", "level", "last answer"].map((name) => element("th", { scope: "col" }, name));
   const lines = [...candidates, ...others].map((each) => candidateLine(each, reasons.leader));
   const caption = element("caption", {}, "Its candidates, best first; its leader has a mark.");
   const body = [element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines)];
-  return [...said, element("table", {}, caption, ...body)];
+  return [...parts, element("table", {}, caption, ...body)];
 }
 
 function candidateLine(candidate, leader) {
   const { address, position, level, answer, ago_s: agoS } = candidate;
-  const said = answer === null ? "not asked" : `${answer}${isNumber(agoS) ? ` (${duration(agoS)} ago)` : ""}`;
+  const lastAnswer = answer === null ? "not asked" : `${answer}${isNumber(agoS) ? ` (${duration(agoS)} ago)` : ""}`;
   const isLeader = address === leader;
-  const cells = [exact(position), level, said].map((text) => element("td", {}, String(text)));
+  const cells = [exact(position), level, lastAnswer].map((text) => element("td", {}, String(text)));
   const name = element("th", { scope: "row" }, isLeader ? "* " : "", link(address));
   return element("tr", { class: isLeader ? "leader" : null }, name, ...cells);
 }

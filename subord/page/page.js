@@ -1,15 +1,15 @@
-// The page: what is open, found and chosen, and who is told of it.
+// The state of the page: what is open, found and chosen.
 //
-// Intuition: the desk at which everything comes together. Documents come in at one end, the reader's wishes at the
-// other; after each of them the same few things are drawn again from what is known, and nothing remembers by itself.
+// Documents of the daemon and actions of the user change `view`; after each change the parts of the page are drawn
+// from it.
 
 import { Events } from "./events.js";
 import { Forest } from "./forest.js";
 import { NodePanel } from "./node.js";
-import { ask } from "./talk.js";
+import { ask } from "./api.js";
 import { TreeView } from "./tree.js";
 import { Watch } from "./watch.js";
-import { count, duration, element, MARKS, MEANING, say, setAttribute, shape } from "./words.js";
+import { count, duration, element, MARKS, MEANING, setAttribute, setText, shape } from "./dom.js";
 
 const part = (name) => document.getElementById(name);
 const LEVELS_MAX = 12; // offered one by one
@@ -19,20 +19,21 @@ const view = {
   forest: null,
   tree: null, // the document
   seenAt: 0,
-  level: 0, // branches above it are open unless the reader said otherwise
-  fitted: 0, // nodes when `level` was chosen to fit the screen; 0: the reader chose
-  opened: new Map(), // key -> what the reader said
-  openedFound: new Map(), // the same for what is shown of a search
+  level: 0, // branches above it are open unless the user closed them
+  fitted: 0, // nodes when `level` was fitted to the screen; 0: the user chose it
+  opened: new Map(), // key -> open or closed by the user
+  openedFound: new Map(), // the same during a search
   text: "",
   marks: new Set(),
   hits: null,
   shown: null,
   chosen: null,
-  named: null, // in the address of the page, to be chosen when there is a tree
+  named: null, // in the URL of the page, to be chosen when there is a tree
 };
 
 const isOpen = (node) => {
-  if (view.shown) return view.openedFound.get(node.key) ?? node.led.some((each) => view.shown.has(each.key));
+  const { shown } = view;
+  if (shown) return view.openedFound.get(node.key) ?? node.subordinates.some((each) => shown.has(each.key));
   return view.opened.get(node.key) ?? node.depth < view.level;
 };
 
@@ -47,22 +48,22 @@ const treeView = new TreeView(part("tree"), {
 const panel = new NodePanel({ goTo });
 const events = new Events({ goTo, isWithin: (key, branch) => view.forest?.isWithin(key, branch) ?? false });
 const watch = new Watch({
-  saw,
-  heard: (change) => events.add(change),
-  noted: (sentence) => events.noted(sentence),
-  missed: () => events.missed(),
-  turned: () => drawConnection(),
+  onTree,
+  onChange: (change) => events.add(change),
+  onNote: (sentence) => events.setNote(sentence),
+  onMissed: () => events.missed(),
+  onState: () => drawConnection(),
 });
 
-// -- what comes in --------------------------------------------------------------------------------------------------
+// -- documents --------------------------------------------------------------------------------------------------
 
-function saw(tree, members, at) {
+function onTree(tree, members, at) {
   const began = performance.now();
   view.tree = tree;
   view.seenAt = at;
   view.forest = new Forest(tree, at, members);
   const size = view.forest.nodes.size;
-  // A cluster that is just starting outgrows the level that fitted; what the reader has arranged is let alone.
+  // A starting cluster outgrows the fitted level; a level that the user chose stays.
   if (view.fitted && (size > 2 * view.fitted || size < view.fitted / 2)) fit();
   find();
   draw();
@@ -70,7 +71,7 @@ function saw(tree, members, at) {
   drawHeader();
   if (view.named !== null) goTo(view.named);
   view.named = null;
-  // For whoever measures; the browser keeps one of them.
+  // For measurements; only the last one is kept.
   performance.clearMeasures("subord-tree");
   performance.measure("subord-tree", { start: began, end: performance.now() });
 }
@@ -83,14 +84,14 @@ function fit() {
 function choose(key) {
   if (key === view.chosen) return;
   view.chosen = key;
-  // The address bar names the node, so that it can be sent to somebody; nothing is put into the history.
+  // The URL names the node, so that it can be shared; the browser's history is not extended.
   history.replaceState(null, "", key === null ? location.pathname + location.search : `#${encodeURIComponent(key)}`);
   panel.choose(key);
   events.choose(key);
   draw();
 }
 
-// Wherever it stands: what hides it is opened.
+// Opens all branches and ends a search that hide the node.
 function goTo(key, { focus = false } = {}) {
   const node = view.forest?.nodes.get(key);
   if (!node) return choose(key);
@@ -120,11 +121,11 @@ function find() {
   for (const chip of part("states").children) {
     const { mark } = chip.dataset;
     setAttribute(chip, "aria-pressed", String(view.marks.has(mark)));
-    say(chip.querySelector(".number"), view.forest.totals[mark].toLocaleString("en"));
+    setText(chip.querySelector(".number"), view.forest.totals[mark].toLocaleString("en"));
     chip.classList.toggle("none", view.forest.totals[mark] === 0);
   }
   part("found").hidden = view.hits === null;
-  if (view.hits) say(part("found"), `${count(view.hits.size, "node")} found. Esc shows everything again.`);
+  if (view.hits) setText(part("found"), `${count(view.hits.size, "node")} found. Esc shows everything again.`);
 }
 
 function draw() {
@@ -133,9 +134,9 @@ function draw() {
   const node = forest.nodes.get(chosen);
   const onPath = new Set(node ? forest.path(node).map((each) => each.key) : []);
   treeView.show({ rows: forest.rows(isOpen, shown), tops: forest.tops, isOpen, chosen, onPath, hits });
-  const empty = forest.nodes.size === 0 ? "There is no node." : "No node is like that.";
+  const empty = forest.nodes.size === 0 ? "There is no node." : "No node matches.";
   part("tree-empty").hidden = treeView.rows.length > 0;
-  say(part("tree-empty"), empty);
+  setText(part("tree-empty"), empty);
   drawLevels();
 }
 
@@ -190,18 +191,18 @@ function drawHeader() {
     const box = figures.get(name);
     box.hidden = value === null;
     setAttribute(box, "class", mark || null);
-    say(box.lastChild, typeof value === "number" ? value.toLocaleString("en") : String(value));
+    setText(box.lastChild, typeof value === "number" ? value.toLocaleString("en") : String(value));
   }
   part("note").hidden = tree.complete;
-  say(part("note"), tree.complete ? "" : `Not the whole cluster: ${tree.note ?? "nobody says why"}.`);
+  setText(part("note"), tree.complete ? "" : `Not the whole cluster: ${tree.note ?? "the reason is not known"}.`);
   document.title = `${tree.missing ? `${tree.missing} missing, ` : ""}${count(tree.nodes, "node")} - subord`;
 }
 
 function drawConnection() {
   const { name, text, age } = watch.state;
   setAttribute(part("connection"), "data-state", name);
-  say(part("connection-text"), text);
-  say(part("age"), age);
+  setText(part("connection-text"), text);
+  setText(part("age"), age);
 }
 
 function tick() {
@@ -214,11 +215,12 @@ function tick() {
 
 async function nameCluster() {
   const { document: status } = await ask("v1/status");
-  const settings = status?.settings;
-  if (settings) say(part("cluster"), `${settings.network}, fan-out ${settings.fanout}, ${settings.mapping} mapping`);
+  if (!status?.settings) return;
+  const { network, fanout, mapping } = status.settings;
+  setText(part("cluster"), `${network}, fan-out ${fanout}, ${mapping} mapping`);
 }
 
-// -- the reader -----------------------------------------------------------------------------------------------------
+// -- the user -----------------------------------------------------------------------------------------------------
 
 function chip(mark) {
   const words = element("span", {}, mark === "home" ? "at home" : mark === "guest" ? "guests" : mark);

@@ -1,7 +1,6 @@
-// Light or dark: as the system has it, or as the reader chose.
+// Light or dark: as the system has it, or as the user chose.
 //
-// Intuition: a lamp with three positions, and a note beside it which one was used last. It is read before anything is
-// drawn, so that a dark page never flashes white.
+// It runs before anything is drawn, so that a dark page never flashes white.
 (() => {
   "use strict";
   const KEY = "subord-theme";
@@ -9,7 +8,7 @@
   const NEXT = { auto: "light", light: "dark", dark: "auto" };
   const system = matchMedia("(prefers-color-scheme: dark)");
 
-  // A browser may forbid us to remember anything; then the choice lasts as long as the page.
+  // A browser may forbid storage; then the choice lasts as long as the page.
   const remembered = () => {
     try {
       return localStorage.getItem(KEY);
@@ -21,7 +20,7 @@
     try {
       localStorage.setItem(KEY, choice);
     } catch {
-      // as said above
+      // see above
     }
   };
 

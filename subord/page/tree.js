@@ -1,16 +1,16 @@
-// The tree on the screen: only the rows that can be seen exist, and the one that has the focus.
+// The tree on the screen: only the visible rows and the row with the focus exist as elements.
 //
-// Intuition: a window that slides along a very long list. Ten thousand rows cost no more than forty: each row is a
-// card that is pinned at its height, kept while it is in sight, and altered where it differs.
+// The cost of drawing depends on the visible rows, not on the size of the tree. An element is kept while its row is
+// visible, and only its differences are written.
 
-import { count, duration, element, onceAFrame, reshape, roundTrip, say, setAttribute, shape } from "./words.js";
+import { count, duration, element, oncePerFrame, setShape, roundTrip, setText, setAttribute, shape } from "./dom.js";
 
-const BEYOND = 8; // rows above and below the window, so that scrolling shows no gap
-const INDENT_MAX = 24; // deeper nodes say their depth instead of moving further to the right
+const BEYOND = 8; // rows above and below the window, against gaps while scrolling
+const INDENT_MAX = 24; // deeper nodes state their depth instead
 const PRINTED_MAX = 5000;
 
 export class TreeView {
-  // `choose(node)`: the reader went to it; `toggle(nodes, open)`: branches are to be opened or closed.
+  // `choose(node)`: the user chose it; `toggle(nodes, open)` opens or closes branches.
   constructor(place, { choose, toggle }) {
     this.place = place;
     this.choose = choose;
@@ -18,12 +18,12 @@ export class TreeView {
     this.rows = [];
     this.tops = [];
     this.index = new Map(); // key -> number of its row
-    this.cards = new Map(); // key -> what is on the screen
-    this.active = null; // the key that Tab leads to
+    this.cards = new Map(); // key -> its elements
+    this.active = null; // the key that Tab reaches
     this.onPath = new Set();
     this.hits = null;
     this.printing = false;
-    this.drawSoon = onceAFrame(() => this.draw());
+    this.drawSoon = oncePerFrame(() => this.draw());
     this.sheet = element("div", { role: "presentation", class: "sheet" });
     place.append(this.sheet);
     place.addEventListener("scroll", () => this.drawSoon(), { passive: true });
@@ -59,7 +59,7 @@ export class TreeView {
     if (lost && hadFocus) this._focus();
   }
 
-  // Where the reader is looking must not move while rows come and go above it.
+  // The visible part must not move when rows above it come and go.
   _anchor() {
     const top = this.place.scrollTop;
     if (!this.rows.length || top === 0) return null;
@@ -70,7 +70,7 @@ export class TreeView {
     return { key: this.rows[number].key, below: number * this.height - top };
   }
 
-  // The chosen one, else the nearest above the one that went out of sight, else the first row.
+  // The nearest visible node above the former one, else the chosen one, else the first row.
   _nextActive() {
     let each = this.cards.get(this.active)?.node ?? null;
     while (each && !this.index.has(each.key)) each = each.above;
@@ -100,7 +100,7 @@ export class TreeView {
     this._sort(numbers);
   }
 
-  // Who reads with the ears reads in this order. The row with the focus is never moved: it would lose it.
+  // Screen readers read in this order. The row with the focus is never moved, because it would lose the focus.
   _sort(numbers) {
     const wanted = numbers.map((number) => this.cards.get(this.rows[number].key).row);
     if (wanted.every((row, at) => row === this.sheet.children[at])) return;
@@ -114,8 +114,8 @@ export class TreeView {
     const card = this.cards.get(node.key) ?? this._newCard(node.key);
     const { row } = card;
     card.node = node;
-    const open = node.led.length ? this.isOpen(node) : null;
-    const siblings = node.above?.led ?? this.tops;
+    const open = node.subordinates.length ? this.isOpen(node) : null;
+    const siblings = node.above?.subordinates ?? this.tops;
     row.style.transform = `translateY(${number * height}px)`;
     row.style.setProperty("--depth", Math.min(node.depth, INDENT_MAX));
     setAttribute(row, "class", this._classes(node));
@@ -137,34 +137,34 @@ export class TreeView {
   }
 
   _drawTexts(node, card, open, now) {
-    reshape(card.mark, node.shape);
-    say(card.address, node.key);
-    say(card.words, wordsOf(node));
-    const behind = behindOf(node, open);
+    setShape(card.mark, node.shape);
+    setText(card.address, node.key);
+    setText(card.words, labelsOf(node));
+    const behind = insideOf(node, open);
     if (card.behind !== behind.text) {
       card.behind = behind.text;
       card.inside.replaceChildren(...behind.parts());
     }
-    say(card.numbers, numbersOf(node));
-    say(card.since, duration((now - node.since) / 1000));
+    setText(card.numbers, numbersOf(node));
+    setText(card.since, duration((now - node.since) / 1000));
   }
 
   _classes(node) {
     const classes = ["row", `is-${node.marks[0]}`];
-    if (node.led.length) classes.push("leads");
+    if (node.subordinates.length) classes.push("leads");
     if (node.key === this.chosen) classes.push("chosen");
     else if (this.onPath.has(node.key)) classes.push("on-path");
     if (this.hits && !this.hits.has(node.key)) classes.push("beside");
     return classes.join(" ");
   }
 
-  // -- going through it ---------------------------------------------------------------------------------------------
+  // -- navigation ---------------------------------------------------------------------------------------------
 
   _clicked(event) {
     const row = event.target.closest("[role=treeitem]");
     const node = row && this.cards.get(row.dataset.key)?.node;
     if (!node) return;
-    if (event.target.closest(".twist") && node.led.length) this.toggle([node], !this.isOpen(node));
+    if (event.target.closest(".twist") && node.subordinates.length) this.toggle([node], !this.isOpen(node));
     this.goTo(node);
   }
 
@@ -180,26 +180,28 @@ export class TreeView {
     } else if (event.key === "ArrowRight") this._inward(node, at);
     else if (event.key === "ArrowLeft") this._outward(node);
     else if (event.key === "Enter" || event.key === " ") {
-      if (node.led.length) this.toggle([node], !this.isOpen(node));
+      if (node.subordinates.length) this.toggle([node], !this.isOpen(node));
       this.goTo(node);
-    } else if (event.key === "*") this.toggle((node.above?.led ?? [node]).filter((each) => each.led.length), true);
-    else return;
+    } else if (event.key === "*") {
+      const siblings = node.above?.subordinates ?? [node];
+      this.toggle(siblings.filter((each) => each.subordinates.length), true);
+    } else return;
     event.preventDefault();
   }
 
   _inward(node, at) {
-    if (!node.led.length) return;
+    if (!node.subordinates.length) return;
     const next = this.rows[at + 1];
     if (!this.isOpen(node)) this.toggle([node], true);
     else if (next?.above === node) this.goTo(next);
   }
 
   _outward(node) {
-    if (node.led.length && this.isOpen(node)) this.toggle([node], false);
+    if (node.subordinates.length && this.isOpen(node)) this.toggle([node], false);
     else if (node.above) this.goTo(node.above);
   }
 
-  // Choose it, and bring it into sight.
+  // Choose a node and scroll to it.
   goTo(node, { focus = true } = {}) {
     this.active = node.key;
     this.choose(node);
@@ -226,7 +228,7 @@ export class TreeView {
     this._focus();
   }
 
-  // -- on paper -----------------------------------------------------------------------------------------------------
+  // -- printing -----------------------------------------------------------------------------------------------------
 
   _print(printing) {
     this.printing = printing;
@@ -240,12 +242,12 @@ function newCard() {
   const parts = Object.fromEntries(
     ["address", "words", "inside", "numbers", "since"].map((name) => [name, element("span", { class: name })]),
   );
-  const texts = Object.values(parts).flatMap((part) => [" ", part]); // spaces for who reads with the ears
+  const texts = Object.values(parts).flatMap((part) => [" ", part]); // spaces for screen readers
   const row = element("div", { role: "treeitem" }, element("span", { class: "indent" }), twist, mark, ...texts);
   return { row, mark, node: null, behind: null, ...parts };
 }
 
-function wordsOf(node) {
+function labelsOf(node) {
   const words = node.marks.filter((mark) => mark !== "home");
   if (node.shape === "root") words.unshift("root");
   if (node.row.apart) words.push(node.row.apart);
@@ -253,8 +255,8 @@ function wordsOf(node) {
   return words.join(", ");
 }
 
-// What stands behind a branch: all of it when it is closed.
-function behindOf(node, open) {
+// The counts of a closed branch.
+function insideOf(node, open) {
   if (open !== false) return { text: "", parts: () => [] };
   const marks = Object.entries(node.inside).filter(([mark, number]) => number && mark !== "home");
   const texts = marks.map(([mark, number]) => (mark === "guest" ? count(number, mark) : count(number, mark, mark)));

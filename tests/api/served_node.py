@@ -1,4 +1,4 @@
-"""The control socket of a node on paper, served by a thread, for tests of the commands."""
+"""The control socket of a fake node, served by a thread, for tests of the commands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import trio
 from subord.api.handlers.control import control_app, control_changes
 from subord.api.http.server import Handler, Query, Response, serve
 from subord.api.http.sockets import bind_unix
-from tests.api.fake_shown import FakeShown
+from tests.api.fake_node_api import FakeNode
 
 
 @contextmanager
-def fake_daemon(shown: FakeShown, handlers: Mapping[str, Handler] | None = None) -> Iterator[str]:
-    """The path of the socket. `handlers` replace those of the control socket."""
+def fake_daemon(node: FakeNode, handlers: Mapping[str, Handler] | None = None) -> Iterator[str]:
+    """Yields the path of the socket. `handlers` replace those of the control socket."""
     with TemporaryDirectory(prefix="s") as folder:
         path = Path(folder) / "control.sock"
         sock = bind_unix(path)
@@ -30,7 +30,7 @@ def fake_daemon(shown: FakeShown, handlers: Mapping[str, Handler] | None = None)
         async def main() -> None:
             tokens.append(trio.lowlevel.current_trio_token())
             async with trio.open_nursery() as nursery:
-                app, changes = {**control_app(shown)}, {**control_changes(shown)}
+                app, changes = {**control_app(node)}, {**control_changes(node)}
                 for target, handler in (handlers or {}).items():
                     (changes if target in changes else app)[target] = handler
                 nursery.start_soon(partial(serve, app, sock, changes=changes))
@@ -49,7 +49,7 @@ def fake_daemon(shown: FakeShown, handlers: Mapping[str, Handler] | None = None)
             path.unlink(missing_ok=True)
 
 
-def says(body: bytes, status: int = 200) -> Handler:
+def fixed_answer(body: bytes, status: int = 200) -> Handler:
     """A handler that always answers the same."""
 
     async def handler(_: Query) -> Response:
@@ -59,7 +59,7 @@ def says(body: bytes, status: int = 200) -> Handler:
     return handler
 
 
-async def never(_: Query) -> Response:
-    """A handler that does not come back."""
+async def hanging(_: Query) -> Response:
+    """A handler that never returns."""
     await trio.sleep_forever()
     raise AssertionError

@@ -1,4 +1,4 @@
-"""What the control socket serves, handler by handler."""
+"""The handlers of the control socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from subord.api.handlers.control import control_app, control_changes
 from subord.config.schema import NodeConfig
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 
 
 async def ask(world: World, position: int, path: str, **query: str) -> tuple[int, dict[str, Any]]:
@@ -19,7 +19,7 @@ async def ask(world: World, position: int, path: str, **query: str) -> tuple[int
     return response.status, json.loads(response.body)
 
 
-async def test_status_and_counters_are_our_own() -> None:
+async def test_status_and_counters_are_of_the_asked_node() -> None:
     world = World()
     status, document = await ask(world, 5, "/v1/status")
     assert (status, document["address"], document["real_level"]) == (200, "10.0.0.5", 2)
@@ -46,7 +46,7 @@ async def test_why_of_any_node(address: str | None, status: int, owner: str) -> 
 
 
 @pytest.mark.parametrize("answer", [b'{"address": "\xff"}', b"[" * 200_000, b'{"position": 1e999}'])
-async def test_no_answer_of_another_node_ends_ours(answer: bytes) -> None:
+async def test_bad_answers_of_other_nodes_become_failures(answer: bytes) -> None:
     world = World()
     world.lying |= {1: answer, 9: answer}
     status, _ = await ask(world, 5, "/v1/why", address="10.0.0.9")
@@ -58,8 +58,8 @@ async def test_no_answer_of_another_node_ends_ours(answer: bytes) -> None:
 @pytest.mark.parametrize(
     ("address", "how", "status", "sentence"),
     [
-        ("192.0.2.1", "", 404, "'192.0.2.1' is no address of the network 10.0.0.0/16: nobody was asked"),
-        ("nonsense", "", 404, "'nonsense' is no address of the network 10.0.0.0/16: nobody was asked"),
+        ("192.0.2.1", "", 404, "'192.0.2.1' is no address of the network 10.0.0.0/16: no node was asked"),
+        ("nonsense", "", 404, "'nonsense' is no address of the network 10.0.0.0/16: no node was asked"),
         ("10.0.0.9", "gone", 504, "10.0.0.9 does not answer"),
         ("10.0.0.9", "hung", 504, "10.0.0.9 does not answer"),
         ("10.0.0.9", "lying", 502, "10.0.0.9 answers something else than its reasons: does it run this version?"),
@@ -113,7 +113,7 @@ async def test_a_job_is_refused_where_there_is_another_source() -> None:
 
 
 @pytest.mark.parametrize("query", [{}, {"level": ""}, {"level": "loud"}, {"level": "INFO"}])
-async def test_a_log_level_that_is_none(query: dict[str, str]) -> None:
+async def test_an_unknown_log_level_is_refused(query: dict[str, str]) -> None:
     node = World().node(4)
     response = await control_changes(node)["/v1/log-level"](query)
     assert response.status == 400

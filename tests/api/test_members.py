@@ -1,4 +1,4 @@
-"""Members, changes and targets of a cluster on paper."""
+"""Members, changes and targets of a fake cluster."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from trio.testing import MockClock
 from subord.api.handlers import changes, members
 from subord.api.handlers.control import control_app
 from subord.api.handlers.members import Cluster
-from subord.api.http.server import News, Response
-from subord.api.http.web import OPEN, web_app
+from subord.api.http.server import EventStream, Response
+from subord.api.http.web import PUBLIC, web_app
 from subord.core.address.network import Network
 from subord.core.state.settings import Settings
 from subord.core.state.view import Standing
 from subord.runtime.state.history import REMEMBER_S
-from tests.api.fake_shown import FakeShown, World
+from tests.api.fake_node_api import FakeNode, World
 
 
-async def asked(node: FakeShown, path: str, **query: str) -> tuple[int, Any]:
+async def get(node: FakeNode, path: str, **query: str) -> tuple[int, Any]:
     """(status, document)."""
     response = await control_app(node)[path](query)
     assert isinstance(response, Response)
@@ -37,7 +37,7 @@ def addresses(document: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("position", [1, 7])
 async def test_every_node_knows_all_members(position: int) -> None:
-    status, document = await asked(World().node(position), "/v1/members")
+    status, document = await get(World().node(position), "/v1/members")
     assert status == 200
     assert document["complete"]
     assert document["note"] is None
@@ -53,33 +53,33 @@ async def test_every_node_knows_all_members(position: int) -> None:
     }
 
 
-async def test_who_vanished_is_missing_and_then_gone() -> None:
+async def test_a_vanished_node_is_missing_and_then_gone() -> None:
     world = World()
     root = world.node(1)
-    await asked(root, "/v1/members")
+    await get(root, "/v1/members")
     world.standing[11] = Standing.MISSING
-    _, document = await asked(root, "/v1/members")
+    _, document = await get(root, "/v1/members")
     assert addresses(document)["10.0.0.11"] == "missing"
     del world.leaders[11], world.standing[11]
-    _, document = await asked(root, "/v1/members")
+    _, document = await get(root, "/v1/members")
     gone = document["members"][-1]
     assert (gone["address"], gone["standing"], gone["leader"], gone["level"]) == ("10.0.0.11", "gone", "10.0.0.5", 3)
     world.leaders[11] = 5
-    _, document = await asked(root, "/v1/members")
+    _, document = await get(root, "/v1/members")
     assert addresses(document)["10.0.0.11"] == "live"
 
 
 async def test_a_branch_on_its_way_to_another_leader_stays_on_the_list() -> None:
     world = World()
     root = world.node(1)
-    await asked(root, "/v1/members")
+    await get(root, "/v1/members")
     world.standing[5] = Standing.MISSING
     del world.leaders[10], world.leaders[11]
-    _, document = await asked(root, "/v1/members")
+    _, document = await get(root, "/v1/members")
     found = addresses(document)
     assert (found["10.0.0.5"], found["10.0.0.10"], found["10.0.0.11"]) == ("missing", "stale", "stale")
     world.leaders.update({10: 4, 11: 4})
-    _, document = await asked(root, "/v1/members")
+    _, document = await get(root, "/v1/members")
     assert addresses(document)["10.0.0.10"] == "live"
 
 
@@ -97,22 +97,22 @@ async def test_without_a_root_the_last_list_is_given_with_a_note(autojump_clock:
     assert len(document.members) == 11
 
 
-@pytest.mark.parametrize("trouble", ["gone", "lying"])
-async def test_who_never_knew_all_tells_of_its_own(trouble: str) -> None:
+@pytest.mark.parametrize("failure", ["gone", "lying"])
+async def test_without_an_earlier_list_the_subtree_is_given(failure: str) -> None:
     world = World()
-    if trouble == "gone":
+    if failure == "gone":
         world.gone.add(1)
     else:
         world.lying[1] = b'{"members": 7}'
     document = await Cluster(world.node(2)).members()
     assert not document.complete
     assert document.note is not None
-    assert document.note.endswith(": these are below us")
+    assert document.note.endswith(": these are below 10.0.0.2")
     assert [each.position for each in document.members] == [2, 4, 5, 8, 9, 10, 11]
 
 
-async def test_a_new_root_does_not_make_the_old_ones_dead_forgotten(autojump_clock: MockClock) -> None:
-    """A rack with the root in it dies: who is asked remembers all of it, though no root saw them die."""
+async def test_a_new_root_does_not_hide_the_missing_of_the_old_one(autojump_clock: MockClock) -> None:
+    """The root and other nodes vanish together: the asked node remembers them, although no root saw them vanish."""
     world = World()
     world.since_s = 60.0
     node = world.node(7)
@@ -138,7 +138,7 @@ async def test_a_new_root_does_not_make_the_old_ones_dead_forgotten(autojump_clo
     assert len((await cluster.members()).members) == 9
 
 
-async def test_a_root_that_said_goodbye_is_not_missed(autojump_clock: MockClock) -> None:
+async def test_a_root_that_left_is_no_member(autojump_clock: MockClock) -> None:
     world = World()
     world.since_s = 60.0
     cluster = Cluster(world.node(7))
@@ -154,22 +154,22 @@ async def test_a_root_that_said_goodbye_is_not_missed(autojump_clock: MockClock)
 
 
 @pytest.mark.parametrize(("address", "position"), [("10.0.0.5", 0), ("10.0.0.5", 6), ("192.0.2.1", 5)])
-async def test_a_root_that_names_strangers_is_not_believed(address: str, position: int) -> None:
+async def test_a_root_that_names_foreign_nodes_is_rejected(address: str, position: int) -> None:
     world = World()
-    honest = msgspec.to_builtins(members.own(world.node(1)))
-    honest["members"][4].update(address=address, position=position)
-    world.lying[1] = msgspec.json.encode(honest)
-    status, _ = await asked(world.node(7), "/sd", of="cluster")
+    document = msgspec.to_builtins(members.own(world.node(1)))
+    document["members"][4].update(address=address, position=position)
+    world.lying[1] = msgspec.json.encode(document)
+    status, _ = await get(world.node(7), "/sd", of="cluster")
     assert status == 503
-    _, document = await asked(world.node(7), "/v1/members")
-    assert "not of our network" in document["note"]
+    _, document = await get(world.node(7), "/v1/members")
+    assert "of another network" in document["note"]
 
 
 # -- changes -----------------------------------------------------------------------------------------------------
 
 
-async def test_an_old_list_is_not_held_against_a_new_root(autojump_clock: MockClock) -> None:
-    """Who left in the week in which nobody asked here is no member, and no target."""
+async def test_an_old_list_does_not_add_members(autojump_clock: MockClock) -> None:
+    """A node that left long after the last question here is no member and no target."""
     world = World()
     cluster = Cluster(world.node(7))
     await cluster.members()
@@ -181,7 +181,7 @@ async def test_an_old_list_is_not_held_against_a_new_root(autojump_clock: MockCl
     assert {each.position for each in (await cluster.members()).members} == set(range(2, 10))
 
 
-async def test_who_is_gone_is_remembered_for_an_hour_whoever_is_root(autojump_clock: MockClock) -> None:
+async def test_a_gone_node_is_remembered_across_roots(autojump_clock: MockClock) -> None:
     world = World()
     cluster = Cluster(world.node(7))
     world.standing[11] = Standing.MISSING
@@ -193,16 +193,16 @@ async def test_who_is_gone_is_remembered_for_an_hour_whoever_is_root(autojump_cl
     assert (found.standing, found.since_s) == ("gone", pytest.approx(60.0, abs=1.0))
 
 
-async def test_who_is_back_before_the_next_look_is_named_once() -> None:
+async def test_a_node_back_before_the_next_look_is_listed_once() -> None:
     world = World()
     root = world.node(1)
     members.own(root)
-    register = root.attendance.register
+    history = root.attendance.register
     there = world.leaders.copy()
     world.standing[5] = Standing.MISSING
     del world.leaders[10], world.leaders[11]
     members.own(root)
-    assert [each.position for each in register.on_their_way()] == [10, 11]
+    assert [each.position for each in history.on_their_way()] == [10, 11]
     world.leaders.update(there)
     root.attendance.look = lambda: None  # type: ignore[method-assign]
     found = [each.position for each in members.own(root).members]
@@ -215,13 +215,13 @@ async def test_changes_are_read_on_from_the_token(position: int) -> None:
     root = world.node(1)
     world.known = {1: root}
     node = root if position == 1 else world.node(position)
-    _, first = await asked(node, "/v1/changes")
+    _, first = await get(node, "/v1/changes")
     assert {each["kind"] for each in first["changes"]} == {"found"}
     assert (len(first["changes"]), first["missed"], first["note"]) == (11, False, None)
-    _, second = await asked(node, "/v1/changes", since=first["token"])
+    _, second = await get(node, "/v1/changes", since=first["token"])
     assert second["changes"] == []
     world.leaders[11] = 4
-    _, third = await asked(node, "/v1/changes", since=second["token"])
+    _, third = await get(node, "/v1/changes", since=second["token"])
     (change,) = third["changes"]
     assert (change["kind"], change["address"], change["leader"], change["old"], change["place"]) == (
         "moved",
@@ -245,58 +245,58 @@ async def test_many_changes_come_in_portions(monkeypatch: pytest.MonkeyPatch) ->
     assert found == list(range(1, 12))
 
 
-async def test_who_was_away_too_long_is_told_that_some_are_missed() -> None:
+async def test_a_late_reader_learns_that_changes_are_missed() -> None:
     root = World().node(1)
     changes.own(root)
-    log = root.attendance.register.happenings
+    happenings = root.attendance.register.happenings
     token = changes.Bookmark(1, 3, 0).token
     assert not changes.own(root, token).missed
-    while log[0].number < 6:
-        log.popleft()
+    while happenings[0].number < 6:
+        happenings.popleft()
     assert changes.own(root, token).missed
 
 
 async def test_another_roots_log_is_read_on_by_time() -> None:
     root = World().node(1)
     changes.own(root)
-    log = root.attendance.register.happenings
-    middle_ms = int(log[5].wall * 1000)
-    later = [each.number for each in log if each.wall * 1000 > middle_ms]
+    happenings = root.attendance.register.happenings
+    middle_ms = int(happenings[5].wall * 1000)
+    later = [each.number for each in happenings if each.wall * 1000 > middle_ms]
     document = changes.own(root, changes.Bookmark(77, 500, middle_ms).token)
     assert [each.number for each in document.changes] == later
     assert changes.own(root, changes.Bookmark(77, 500, middle_ms * 2).token).changes == ()
 
 
-@pytest.mark.parametrize("is_young", [True, False])
-async def test_a_new_root_whose_clock_is_behind_tells_nevertheless(is_young: bool) -> None:
-    """What it told since it became root is later than anything that the old one told; long after, some is missed."""
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_new_root_with_a_late_clock_gives_its_changes(is_new: bool) -> None:
+    """Its changes since it became root are new to the reader; long after that, some are reported missed."""
     world = World()
     root = world.node(2)
     world.known = {2: root}
     root.attendance.look()
-    told = changes.own(root)
+    pieces = changes.own(root)
     del world.leaders[1]
     world.leaders.update({2: None, 3: 2})
-    world.young = {2} if is_young else set()
+    world.newly_placed = {2} if is_new else set()
     root.attendance.register.lost_above(1, trio.current_time())
-    ahead = changes.Bookmark(77, 500, (int(told.changes[-1].wall) + 7200) * 1000)
+    ahead = changes.Bookmark(77, 500, (int(pieces.changes[-1].wall) + 7200) * 1000)
     document = changes.own(root, ahead.token)
     kinds = [(each.kind, each.address) for each in document.changes]
-    if is_young:
+    if is_new:
         assert kinds[0] == ("root", "10.0.0.2")
         assert ("missing", "10.0.0.1") in kinds
     else:
         assert kinds == []
-    assert document.missed == (not is_young)
+    assert document.missed == (not is_new)
 
 
-async def test_a_new_root_that_has_forgotten_the_first_says_so() -> None:
+async def test_a_new_root_reports_forgotten_changes() -> None:
     root = World().node(1)
     changes.own(root)
-    log = root.attendance.register.happenings
-    token = changes.Bookmark(77, 500, int(log[0].wall * 1000) - 10_000).token
+    happenings = root.attendance.register.happenings
+    token = changes.Bookmark(77, 500, int(happenings[0].wall * 1000) - 10_000).token
     assert not changes.own(root, token).missed
-    log.popleft()
+    happenings.popleft()
     assert changes.own(root, token).missed
 
 
@@ -304,8 +304,8 @@ async def test_a_new_root_that_has_forgotten_the_first_says_so() -> None:
     "since", ["", "x", "1.2", "1.2.3.4", "-", "a b", "1.2.-3", "1.+2.3", "1.2.3 ", "1._2.3", "z" * 40 + ".1.1"]
 )
 @pytest.mark.parametrize("path", ["/v1/changes", "/v1/events"])
-async def test_what_is_no_token_is_refused(path: str, since: str) -> None:
-    status, document = await asked(World().node(1), path, since=since)
+async def test_a_malformed_token_is_refused(path: str, since: str) -> None:
+    status, document = await get(World().node(1), path, since=since)
     assert status == 400
     assert "token" in document["error"]
 
@@ -315,10 +315,10 @@ async def test_without_a_root_there_are_no_changes_but_a_note() -> None:
     world.gone.add(1)
     node = world.node(4)
     token = changes.Bookmark(1, 3, 0).token
-    _, document = await asked(node, "/v1/changes", since=token)
+    _, document = await get(node, "/v1/changes", since=token)
     assert (document["changes"], document["token"]) == ([], token)
     assert document["note"] == "10.0.0.1 (root) does not answer"
-    _, document = await asked(node, "/v1/changes")
+    _, document = await get(node, "/v1/changes")
     assert [each["address"] for each in document["changes"]] == ["10.0.0.4", "10.0.0.8", "10.0.0.9"]
 
 
@@ -329,103 +329,103 @@ def test_a_token_fits_a_word_of_a_question() -> None:
 
 
 @asynccontextmanager
-async def reading(node: FakeShown) -> AsyncIterator[list[str]]:
-    """The pieces that a reader of the node's news was sent until now."""
-    news = await control_app(node)["/v1/events"]({})
-    assert isinstance(news, News)
-    told: list[str] = []
+async def reading(node: FakeNode) -> AsyncIterator[list[str]]:
+    """The pieces that a reader of the node's events has received."""
+    events = await control_app(node)["/v1/events"]({})
+    assert isinstance(events, EventStream)
+    pieces: list[str] = []
 
     async def send(piece: bytes) -> None:
         await trio.lowlevel.checkpoint()
-        told.append(piece.decode())
+        pieces.append(piece.decode())
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(news.tell, send)
-        yield told
+        nursery.start_soon(events.run, send)
+        yield pieces
         nursery.cancel_scope.cancel()
 
 
-async def test_events_are_told_as_they_happen(autojump_clock: MockClock) -> None:
+async def test_events_are_sent_as_they_happen(autojump_clock: MockClock) -> None:
     world = World()
     root = world.node(1)
-    async with reading(root) as told:
+    async with reading(root) as pieces:
         await trio.sleep(1)
-        assert told[0] == "retry: 1000\n\n"
-        assert told[1].count("event: change\n") == 11
-        assert told[1].endswith("\n\n")
-        assert told[1].rpartition("id: ")[2].strip() == changes.own(root).token
-        assert len(told) == 2
+        assert pieces[0] == "retry: 1000\n\n"
+        assert pieces[1].count("event: change\n") == 11
+        assert pieces[1].endswith("\n\n")
+        assert pieces[1].rpartition("id: ")[2].strip() == changes.own(root).token
+        assert len(pieces) == 2
         world.leaders[11] = 4
         await trio.sleep(1)
-        assert told[2].startswith("event: change\ndata: {")
-        assert '"moved"' in told[2]
+        assert pieces[2].startswith("event: change\ndata: {")
+        assert '"moved"' in pieces[2]
         await trio.sleep(changes.KEEP_ALIVE_S + 1)
-        assert told[3:] == [": still here\n\n"]
+        assert pieces[3:] == [": still here\n\n"]
 
 
-async def test_events_say_when_the_root_is_away(autojump_clock: MockClock) -> None:
+async def test_events_note_a_silent_root(autojump_clock: MockClock) -> None:
     world = World()
     world.known = {1: world.node(1)}
-    async with reading(world.node(4)) as told:
+    async with reading(world.node(4)) as pieces:
         await trio.sleep(1)
-        del told[:]
+        del pieces[:]
         world.gone.add(1)
         await trio.sleep(3)
-        assert told == ['event: note\ndata: "10.0.0.1 (root) does not answer"\n\n']
+        assert pieces == ['event: note\ndata: "10.0.0.1 (root) does not answer"\n\n']
         world.gone.clear()
         world.leaders[11] = 4
         await trio.sleep(3)
-        assert told[1].startswith("event: note\ndata: null\n\nevent: change\n")
+        assert pieces[1].startswith("event: note\ndata: null\n\nevent: change\n")
 
 
-async def test_what_is_told_in_the_place_of_a_root_is_told_once(autojump_clock: MockClock) -> None:
+async def test_the_substitute_for_a_silent_root_is_sent_once(autojump_clock: MockClock) -> None:
     world = World()
     world.gone.add(1)
     node = world.node(4)
     world.known = {4: node}
-    async with reading(node) as told:
+    async with reading(node) as pieces:
         await trio.sleep(10)
-        assert sum(piece.count("event: change\n") for piece in told) == 3
-        assert sum(piece.count("event: note\n") for piece in told) == 1
+        assert sum(piece.count("event: change\n") for piece in pieces) == 3
+        assert sum(piece.count("event: note\n") for piece in pieces) == 1
 
 
 # -- targets -----------------------------------------------------------------------------------------------------
 
 
-async def test_targets_are_those_below_and_at_the_root_all() -> None:
+async def test_targets_are_the_subtree_and_at_the_root_all() -> None:
     world = World()
-    _, everybody = await asked(world.node(1), "/sd")
-    assert [each["targets"] for each in everybody] == [[f"10.0.0.{n}:9717"] for n in range(1, 12)]
-    assert everybody[4]["labels"] == {
+    _, whole = await get(world.node(1), "/sd")
+    assert [each["targets"] for each in whole] == [[f"10.0.0.{n}:9717"] for n in range(1, 12)]
+    assert whole[4]["labels"] == {
         "__meta_subord_address": "10.0.0.5",
         "__meta_subord_position": "5",
         "__meta_subord_level": "2",
         "__meta_subord_offset": "1",
     }
-    _, below = await asked(world.node(5), "/sd")
+    _, below = await get(world.node(5), "/sd")
     assert [each["targets"] for each in below] == [["10.0.0.5:9717"], ["10.0.0.10:9717"], ["10.0.0.11:9717"]]
-    assert (await asked(world.node(5), "/sd", of="cluster"))[1] == everybody
+    assert (await get(world.node(5), "/sd", of="cluster"))[1] == whole
 
 
 async def test_targets_are_the_same_wherever_a_node_stands() -> None:
     world = World()
     root = world.node(1)
-    _, before = await asked(root, "/sd")
+    _, before = await get(root, "/sd")
     world.leaders[11] = 4
-    assert (await asked(root, "/sd"))[1] == before
+    assert (await get(root, "/sd"))[1] == before
 
 
-async def test_who_vanished_stays_a_target() -> None:
+async def test_a_vanished_node_stays_a_target() -> None:
     world = World()
     root = world.node(1)
-    _, before = await asked(root, "/sd")
+    _, before = await get(root, "/sd")
     world.standing[11] = Standing.MISSING
-    await asked(root, "/sd")
+    await get(root, "/sd")
     del world.leaders[11], world.standing[11]
-    assert (await asked(root, "/sd"))[1] == before
+    assert (await get(root, "/sd"))[1] == before
 
 
-async def test_without_the_root_targets_are_those_last_known() -> None:
+async def test_without_the_root_the_last_targets_are_given() -> None:
     world = World()
     app = control_app(world.node(5))
     before = await app["/sd"]({"of": "cluster"})
@@ -436,80 +436,80 @@ async def test_without_the_root_targets_are_those_last_known() -> None:
     assert (after.status, after.body) == (200, before.body)
 
 
-async def test_who_knows_no_whole_list_gives_none() -> None:
-    """After an error Prometheus goes on with what it has; half a list it would take for a whole one."""
+async def test_without_a_whole_list_there_are_no_targets() -> None:
+    """After an error Prometheus keeps its list; it would take half a list for a whole one."""
     world = World()
     world.gone.add(1)
-    status, document = await asked(world.node(5), "/sd", of="cluster")
+    status, document = await get(world.node(5), "/sd", of="cluster")
     assert status == 503
     assert document["error"].startswith("the whole tree is not known: 10.0.0.1 (root) does not answer")
-    assert (await asked(world.node(5), "/sd"))[0] == 200
+    assert (await get(world.node(5), "/sd"))[0] == 200
 
 
-async def test_who_has_no_place_does_not_know_its_subtree() -> None:
+async def test_a_node_without_place_gives_no_targets() -> None:
     node = World().node(5)
     node.placed = False
-    assert (await asked(node, "/sd"))[0] == 503
+    assert (await get(node, "/sd"))[0] == 503
 
 
-async def test_a_young_root_is_not_believed_to_know_everybody() -> None:
+async def test_a_new_root_does_not_replace_the_target_list() -> None:
     world = World()
     app, other = control_app(world.node(5)), control_app(world.node(4))
     before = await app["/sd"]({"of": "cluster"})
-    everybody = dict(world.leaders)
-    world.leaders, world.young = (
+    whole = dict(world.leaders)
+    world.leaders, world.newly_placed = (
         {1: None, 2: 1, 4: 2, 5: 2},
         {1, 2},
-    )  # it was restarted, and the others are on their way
+    )  # it was restarted, and the other nodes are still moving
     for _ in range(2):
         after = await app["/sd"]({"of": "cluster"})
         assert isinstance(before, Response)
         assert isinstance(after, Response)
         assert (after.status, after.body) == (200, before.body)
-    assert (await asked(world.node(5), "/v1/members"))[1]["complete"]  # who looks on may see what there is
+    assert (await get(world.node(5), "/v1/members"))[1]["complete"]  # the members are shown even so
     for path, query in (("/sd", {}), ("/sd", {"of": "cluster"})):
-        status, document = await asked(world.node(1), path, **query)
+        status, document = await get(world.node(1), path, **query)
         assert (status, "only just" in document["error"]) == (503, True)
     answer = await other["/sd"]({"of": "cluster"})
     assert isinstance(answer, Response)
     assert answer.status == 503
-    world.leaders, world.young = everybody, set()
+    world.leaders, world.newly_placed = whole, set()
     world.leaders[11] = 4
     del world.leaders[9]
     settled = await app["/sd"]({"of": "cluster"})
     assert isinstance(settled, Response)
-    assert len(json.loads(settled.body)) == 11  # with the one that nobody saw go
+    assert len(json.loads(settled.body)) == 11  # including the node whose end no root saw
 
 
-async def test_another_port_may_be_asked_for() -> None:
-    _, found = await asked(World({1: None}).node(1), "/sd", port="9100")
+async def test_another_port_is_used_on_request() -> None:
+    _, found = await get(World({1: None}).node(1), "/sd", port="9100")
     assert [each["targets"] for each in found] == [["10.0.0.1:9100"]]
 
 
 async def test_targets_of_ipv6_stand_in_brackets() -> None:
     settings = Settings(network=Network.parse("fd00::/64"), fanout=2, guest_slots=2)
-    _, found = await asked(World({1: None}, settings).node(1), "/sd")
+    _, found = await get(World({1: None}, settings).node(1), "/sd")
     assert [each["targets"] for each in found] == [["[fd00::1]:9717"]]
 
 
 @pytest.mark.parametrize("query", [{"port": "0"}, {"port": "x"}, {"port": "65536"}, {"of": "all"}])
 async def test_wrong_questions_are_refused(query: dict[str, str]) -> None:
-    status, document = await asked(World().node(1), "/sd", **query)
+    status, document = await get(World().node(1), "/sd", **query)
     assert status == 400
     assert "must be" in document["error"]
 
 
-async def test_a_mistyped_word_of_a_question_is_refused() -> None:
-    """Else a scraper would be content with a part of the cluster, or the wrong port."""
-    assert await asked(World().node(1), "/sd", off="cluster") == (
+async def test_an_unknown_parameter_is_refused() -> None:
+    """Otherwise a scraper would silently use a part of the cluster or the wrong port."""
+    assert await get(World().node(1), "/sd", off="cluster") == (
         400,
-        {"error": "off is not known here, but of and port are"},
+        {"error": "unknown parameter off; known: of, port"},
     )
 
 
-def test_the_web_shows_less_than_the_control_socket() -> None:
+def test_the_web_address_serves_less_than_the_control_socket() -> None:
     node = World().node(1)
     web, control = web_app(node, control_app(node)), control_app(node)
-    assert set(OPEN) <= set(control)
+    assert set(PUBLIC) <= set(control)
     assert set(web) - set(control) >= {"/metrics"}
     assert not {"/v1/keys", "/v1/counters"} & set(web)

@@ -14,7 +14,7 @@ from subord.api.http.scrape import metrics_app
 from subord.config.schema import NodeConfig
 from subord.core.state.view import Refusal
 from subord.sealing.keys import key_of, keyring_of
-from tests.api.fake_shown import MEASURED, FakeShown, World, keeping_of
+from tests.api.fake_node_api import MEASURED, FakeNode, World, key_ring_of
 
 EXPECTED = {
     "subord_build_info": "gauge",
@@ -49,7 +49,7 @@ EXPECTED = {
 }
 
 
-def busy_node(position: int) -> FakeShown:
+def busy_node(position: int) -> FakeNode:
     node = World().node(position)
     node.counters.messages_sent["beat"] = 3
     node.counters.messages_received["beat"] = 2
@@ -63,7 +63,7 @@ def busy_node(position: int) -> FakeShown:
     return node
 
 
-async def scraped(node: FakeShown) -> tuple[str, list[Sample]]:
+async def scraped(node: FakeNode) -> tuple[str, list[Sample]]:
     response = await metrics_app(node)["/metrics"]({})
     assert response.content_type.startswith("text/plain; version=0.0.4")
     text = response.body.decode()
@@ -121,13 +121,13 @@ async def test_values(name: str, labels: dict[str, str], value: float) -> None:
 async def test_keys_are_shown_by_name(tmp_path: Path) -> None:
     old, new = (key_of(bytes([number]) * 32) for number in (1, 2))
     world = World()
-    world.keepings = {2: keeping_of(tmp_path, keyring_of(new, [old], revision=3))}
+    world.keepings = {2: key_ring_of(tmp_path, keyring_of(new, [old], revision=3))}
     text, samples = await scraped(world.node(2))
-    shown = {sample.name: (sample.labels, sample.value) for sample in samples}
-    assert shown["subord_sealed"] == ({}, 1)
-    assert shown["subord_key_info"] == ({"primary": new.name}, 1)
-    assert (shown["subord_keys"], shown["subord_key_ring_revision"]) == (({}, 2), ({}, 3))
-    assert shown["subord_key_ring_saved"] == ({}, 1)
+    values = {sample.name: (sample.labels, sample.value) for sample in samples}
+    assert values["subord_sealed"] == ({}, 1)
+    assert values["subord_key_info"] == ({"primary": new.name}, 1)
+    assert (values["subord_keys"], values["subord_key_ring_revision"]) == (({}, 2), ({}, 3))
+    assert values["subord_key_ring_saved"] == ({}, 1)
     assert old.name not in text
     world.keepings[2].take(keyring_of(new, revision=4))
     _, samples = await scraped(world.node(2))
@@ -147,8 +147,8 @@ async def test_refusals_are_shown_while_they_last() -> None:
         for number, (by, ago_s) in enumerate(sides, 10)
     )
     _, samples = await scraped(node)
-    shown = {sample.labels["by"]: sample.value for sample in samples if sample.name == "subord_refusals"}
-    assert shown == {"us": 2, "them": 0}
+    values = {sample.labels["by"]: sample.value for sample in samples if sample.name == "subord_refusals"}
+    assert values == {"us": 2, "them": 0}
 
 
 async def test_performance_is_shown_when_it_is_known() -> None:
@@ -158,7 +158,7 @@ async def test_performance_is_shown_when_it_is_known() -> None:
     node.performance.replace(NodeConfig(performance=12.5))
     _, samples = await scraped(node)
     assert [s.value for s in samples if s.name == "subord_performance_jobs_per_hour"] == [12.5]
-    assert node.told == [12.5]
+    assert node.reported == [12.5]
 
 
 async def test_a_root_has_no_leader_to_show() -> None:
@@ -180,11 +180,11 @@ async def test_what_is_measured_is_shown_where_it_ranks(position: int, away_s: l
         "subord_ranking_moves",
         "subord_ranking_moves_held",
     }
-    shown = [(sample.name, sample.value) for sample in samples if sample.name not in EXPECTED]
-    assert [value for name, value in shown if name == "subord_leader_round_trip_seconds"] == away_s
+    values = [(sample.name, sample.value) for sample in samples if sample.name not in EXPECTED]
+    assert [value for name, value in values if name == "subord_leader_round_trip_seconds"] == away_s
     assert {
         ("subord_performance_class", 141),
         ("subord_standing_class", 139),
         ("subord_ranking_moves_total", 3),
         ("subord_ranking_moves_held_total", 1),
-    } <= set(shown)
+    } <= set(values)

@@ -1,4 +1,4 @@
-"""The page as it is served: whole, from nowhere else, and under a policy that obeys nothing from elsewhere."""
+"""The page as it is served: complete, with nothing from elsewhere, under a strict content security policy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import subord
 from subord.api.handlers.control import control_app
 from subord.api.http.page import FILES, FRONT, TYPES, page_app
 from subord.api.http.server import Response
-from subord.api.http.web import OPEN, web_app
-from tests.api.fake_shown import World
+from subord.api.http.web import PUBLIC, web_app
+from tests.api.fake_node_api import World
 
 FOLDER = Path(subord.__file__).with_name("page")
 TEXTS = {name: (FOLDER / name).read_text(encoding="utf-8") for name in FILES}
@@ -20,7 +20,7 @@ FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 450
 
 
-async def got(path: str) -> Response:
+async def fetched(path: str) -> Response:
     response = await page_app()[path]({})
     assert isinstance(response, Response)
     return response
@@ -28,7 +28,7 @@ async def got(path: str) -> Response:
 
 @pytest.mark.parametrize("name", FILES)
 async def test_every_file_is_served_as_it_is(name: str) -> None:
-    response = await got("/" if name == FRONT else f"/{name}")
+    response = await fetched("/" if name == FRONT else f"/{name}")
     assert response.status == 200
     assert response.body == (FOLDER / name).read_bytes()
     assert response.content_type == TYPES[Path(name).suffix]
@@ -46,16 +46,16 @@ def test_the_page_stands_at_the_web_address_and_only_there() -> None:
     node = World().node(1)
     control = control_app(node)
     served = web_app(node, control)
-    assert {"/", "/page.js", "/metrics", *OPEN} <= set(served)
+    assert {"/", "/page.js", "/metrics", *PUBLIC} <= set(served)
     assert set(page_app()).isdisjoint(control)
 
 
 def test_all_files_together_are_small() -> None:
-    """In bytes. They are sent anew to every reader, by daemons on machines that have other things to do."""
+    """In bytes. The files are sent anew to every reader, by daemons on busy machines."""
     assert sum(len(text.encode()) for text in TEXTS.values()) < 80_000
 
 
-def test_every_address_is_relative_and_here() -> None:
+def test_every_address_is_relative_and_served() -> None:
     front = TEXTS[FRONT]
     named = re.findall(r'(?:href|src)="([^"#][^"]*)"', front)
     imported = [
@@ -65,13 +65,13 @@ def test_every_address_is_relative_and_here() -> None:
     ]
     asked = [found for text in TEXTS.values() for found in re.findall(r'"(v1/[a-z]+)', text)]
     assert {*named, *imported} | {FRONT} == set(FILES)
-    assert {f"/{path}" for path in asked} <= set(OPEN)
+    assert {f"/{path}" for path in asked} <= set(PUBLIC)
     assert len(set(asked)) == 4
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_comes_from_elsewhere(name: str) -> None:
-    text = TEXTS[name].replace("http://www.w3.org/2000/svg", "")  # a name, no address
+    text = TEXTS[name].replace("http://www.w3.org/2000/svg", "")  # a namespace, not an address
     assert re.findall(r"https?:|//[a-z0-9]+\.[a-z]|@import|url\(", text) == []
 
 
@@ -83,16 +83,16 @@ def test_nothing_is_read_as_markup_or_as_a_program(name: str) -> None:
     assert re.findall(forbidden, TEXTS[name]) == []
 
 
-def test_the_front_has_neither_script_nor_style_in_it() -> None:
-    """The policy would not let them work."""
+def test_the_front_has_no_inline_script_or_style() -> None:
+    """The policy would block them."""
     assert re.findall(r"<style|\sstyle=|\son[a-z]+=|javascript:", TEXTS[FRONT]) == []
     assert re.findall(r"<script[^>]*>(?!</script>)", TEXTS[FRONT]) == []
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.endswith(".svg")])
-def test_every_file_says_first_what_it_is_about(name: str) -> None:
+def test_every_file_opens_with_its_subject(name: str) -> None:
     head = TEXTS[name][:400]
-    assert "Intuition:" in head or name == FRONT
+    assert head.startswith(("//", "/*", "<!DOCTYPE html>\n<!--"))
     lines = TEXTS[name].splitlines()
     assert len(lines) <= FILE_LINES_MAX
     assert max(map(len, lines)) <= 200 if name.endswith(".css") else True

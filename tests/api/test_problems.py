@@ -1,4 +1,4 @@
-"""What is wrong, and with whom: told once for all who share it, within its time, whoever hangs."""
+"""The problems of all nodes: joined where they are equal, bounded, and in time whatever node hangs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from subord.core.state.view import Refusal, Standing
 from subord.runtime.log.problems import LATELY_S, LINES_MAX, RecentProblems
 from subord.runtime.net.peer_query import understood
 from subord.sealing.keys import key_of, keyring_of
-from tests.api.fake_shown import FakeShown, World, keeping_of
+from tests.api.fake_node_api import FakeNode, World, key_ring_of
 
 BUDGET_S = 0.8
 
@@ -30,36 +30,36 @@ async def found(world: World, position: int = 1) -> ErrorsDocument:
     return await problems.find(world.node(position), BUDGET_S)
 
 
-def said(document: ErrorsDocument) -> dict[str, tuple[str, ...]]:
+def texts(document: ErrorsDocument) -> dict[str, tuple[str, ...]]:
     return {each.text: tuple(sorted(each.addresses)) for each in document.problems}
 
 
 @pytest.mark.parametrize("position", [1, 2, 9])
-async def test_a_cluster_without_troubles(position: int) -> None:
+async def test_a_cluster_without_problems(position: int) -> None:
     document = await found(World(), position)
     assert (document.nodes, document.problems, document.silent, document.complete) == (11, (), (), True)
     assert (document.asked, document.note) == ("10.0.0.1", None)
 
 
-async def test_what_many_tell_of_the_same_is_told_once() -> None:
+async def test_equal_problems_are_joined() -> None:
     world = World()
     world.refusals = (refusal(30), refusal(31), refusal(40, "another mapping"), refusal(50, ago_s=LATELY_S + 1))
     document = await found(world)
-    assert said(document) == {
+    assert texts(document) == {
         "refused: fan-out 8, we use 4": ("10.0.0.30", "10.0.0.31"),
         "refused: another mapping": ("10.0.0.40",),
     }
     assert [each.nodes for each in document.problems] == [2, 1]
 
 
-async def test_those_who_are_missing_are_known_to_the_root() -> None:
+async def test_missing_nodes_are_known_to_the_root() -> None:
     world = World()
     world.standing[5] = Standing.MISSING
-    assert said(await found(world, 3)) == {"missing: vanished without goodbye": ("10.0.0.5",)}
+    assert texts(await found(world, 3)) == {"missing: vanished without goodbye": ("10.0.0.5",)}
 
 
 @pytest.mark.parametrize("how", ["hung", "gone", "lying"])
-async def test_who_is_silent_is_named_with_those_below(how: str, autojump_clock: MockClock) -> None:
+async def test_a_silent_node_counts_with_its_branch(how: str, autojump_clock: MockClock) -> None:
     world = World()
     if how == "lying":
         world.lying[2] = b"[]"
@@ -80,7 +80,7 @@ async def test_a_root_that_hangs_costs_no_more_than_the_budget(autojump_clock: M
     assert (document.silent, document.silent_nodes) == (("10.0.0.1",), 1)
 
 
-async def test_when_all_above_hang_we_say_what_we_know(autojump_clock: MockClock) -> None:
+async def test_when_all_above_hang_the_subtree_answers(autojump_clock: MockClock) -> None:
     world = World()
     world.hung = {1, 2, 4}
     document = await found(world, 9)
@@ -88,53 +88,53 @@ async def test_when_all_above_hang_we_say_what_we_know(autojump_clock: MockClock
     assert (document.asked, document.nodes, document.complete) == ("10.0.0.9", 1, False)
 
 
-class WithOlder(FakeShown):
-    """Asks a world in which 2 runs a version that does not know the question, and says this."""
+class WithOlderPeer(FakeNode):
+    """Asks a world in which 2 runs a version that does not know the question and answers `reply`."""
 
-    said: bytes | None = None
+    reply: bytes | None = None
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         if address == "10.0.0.2":
             await trio.lowlevel.checkpoint()
-            return understood(question, self.said) if question.topic == "problems" else b"{}"
+            return understood(question, self.reply) if question.topic == "problems" else b"{}"
         return await super().ask(address, question, timeout_s)
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("reply", "reason"),
     [
         (None, "broke off its answer: subord 0.1 does not know problems"),
         (b'{"unknown_topic":"problems","version":"0.2.0"}', "runs subord 0.2.0, which does not know problems"),
     ],
 )
 async def test_an_older_daemon_is_not_called_silent(
-    said: bytes | None, reason: str, monkeypatch: pytest.MonkeyPatch
+    reply: bytes | None, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WithOlder, "said", said)
-    document = await problems.find(WithOlder(World(), 1), BUDGET_S)
+    monkeypatch.setattr(WithOlderPeer, "reply", reply)
+    document = await problems.find(WithOlderPeer(World(), 1), BUDGET_S)
     assert (document.older, document.older_nodes, document.silent) == (("10.0.0.2",), 7, ())
-    below = await problems.find(WithOlder(World({2: None, 4: 2}), 4), BUDGET_S)
+    below = await problems.find(WithOlderPeer(World({2: None, 4: 2}), 4), BUDGET_S)
     assert below.note == f"10.0.0.2 (root) {reason}: this is what 10.0.0.4 knows"
     assert (below.silent, below.silent_nodes) == ((), 0)
 
 
-async def test_other_keys_and_versions_are_a_trouble_of_the_few(tmp_path: Path) -> None:
+async def test_differing_keys_and_versions_are_a_problem_of_the_minority(tmp_path: Path) -> None:
     world = World()
     old, new = (keyring_of(key_of(bytes([n]) * 32), revision=n) for n in (1, 2))
-    world.keepings = {position: keeping_of(tmp_path, old if position == 9 else new) for position in world.leaders}
+    world.keepings = {position: key_ring_of(tmp_path, old if position == 9 else new) for position in world.leaders}
     names = [ring.primary.name for ring in (old, new)]
-    assert said(await found(world)) == {
+    assert texts(await found(world)) == {
         f"has key {names[0]} of revision 1, most has key {names[1]} of revision 2": ("10.0.0.9",)
     }
 
 
-async def test_what_happened_lately_is_a_trouble() -> None:
-    shown = World({1: None}).node(1)
-    shown.counters.lately.note("dropped", "no_key", "10.0.0.7")
-    shown.counters.lately.note("lost", "lost its leader 10.0.0.2: closed")
-    shown.placed = False
-    assert said(await problems.find(shown, BUDGET_S)) == {
-        "its datagrams are thrown away: no_key (it goes by another key)": ("10.0.0.7",),
+async def test_recent_events_are_problems() -> None:
+    node = World({1: None}).node(1)
+    node.counters.lately.note("dropped", "no_key", "10.0.0.7")
+    node.counters.lately.note("lost", "lost its leader 10.0.0.2: closed")
+    node.placed = False
+    assert texts(await problems.find(node, BUDGET_S)) == {
+        "its datagrams are dropped: no_key (it uses another key)": ("10.0.0.7",),
         "lost its leader 10.0.0.2: closed": ("10.0.0.1",),
         "has no place (seeking)": ("10.0.0.1",),
     }
@@ -150,14 +150,14 @@ def report(*each: ProblemDocument) -> ProblemsDocument:
 
 
 @pytest.mark.parametrize(("kind", "nodes"), [("lost", 92), ("refused", 62)])
-def test_those_whom_nobody_named_are_counted(kind: str, nodes: int) -> None:
-    """Of what several tell of others, 60 unnamed ones may be the same as 30 unnamed ones."""
+def test_unnamed_nodes_are_counted(kind: str, nodes: int) -> None:
+    """If several reports name the same problem of others, 60 unnamed nodes may include 30 unnamed nodes."""
     one, other = problem(1, kind=kind, nodes=61), problem(2, kind=kind, nodes=31)
     assert problems.folded([report(one), report(other)]).problems[0].nodes == nodes
 
 
 def test_a_report_is_bounded() -> None:
-    many = [report(problem(number % 250, text=f"trouble {number}")) for number in range(100)]
+    many = [report(problem(number % 250, text=f"problem {number}")) for number in range(100)]
     wide = [report(problem(*range(number, number + 40), text="wide")) for number in range(0, 1000, 40)]
     whole = problems.folded([*many, *wide])
     assert (len(whole.problems), whole.more, whole.nodes) == (problems.PROBLEMS_MAX, 101 - problems.PROBLEMS_MAX, 125)
@@ -167,51 +167,51 @@ def test_a_report_is_bounded() -> None:
     assert again.more >= whole.more
 
 
-def test_spoofed_datagrams_displace_no_other_trouble() -> None:
+def test_spoofed_datagrams_displace_no_other_problem() -> None:
     now = 0.0
-    lately = RecentProblems(lambda: now)
-    lately.note("lost", "lost its leader 10.0.0.2: closed")
-    lately.note("performance", "its jobs cannot be counted: missing")
-    lately.note("dropped", "malformed", "10.0.0.7")
+    recent = RecentProblems(lambda: now)
+    recent.note("lost", "lost its leader 10.0.0.2: closed")
+    recent.note("performance", "its jobs cannot be counted: missing")
+    recent.note("dropped", "malformed", "10.0.0.7")
     for _ in range(2):
-        lately.note("dropped", "no_key", "10.0.0.8")
-    real = {(each.kind, each.text, each.address) for each in lately.shown()}
+        recent.note("dropped", "no_key", "10.0.0.8")
+    real = {(each.kind, each.text, each.address) for each in recent.shown()}
     for number in range(20 * LINES_MAX):
         now += 0.001
         for reason in ("no_key", "bad_tag", "unsealed"):
-            lately.note("dropped", reason, f"10.0.{number // 200}.{number % 200}")
-        lately.note("stream", "tls_refused", f"10.0.{number // 200}.{number % 200}")
-    assert real <= {(each.kind, each.text, each.address) for each in lately.shown()}
-    assert len(lately) == 4 * LINES_MAX + 3
-    ages = [each.ago_s for each in lately.shown()]
+            recent.note("dropped", reason, f"10.0.{number // 200}.{number % 200}")
+        recent.note("stream", "tls_refused", f"10.0.{number // 200}.{number % 200}")
+    assert real <= {(each.kind, each.text, each.address) for each in recent.shown()}
+    assert len(recent) == 4 * LINES_MAX + 3
+    ages = [each.ago_s for each in recent.shown()]
     assert ages == sorted(ages)
 
 
-def test_many_troubles_of_one_kind_leave_room_for_the_others() -> None:
-    invented = [report(problem(9, kind=kind, text=f"{n}")) for kind in ("refused", "odd") for n in range(200)]
+def test_many_problems_of_one_kind_leave_room_for_others() -> None:
+    forged = [report(problem(9, kind=kind, text=f"{n}")) for kind in ("refused", "odd") for n in range(200)]
     lost = problem(1, text="lost its leader 10.0.0.2: closed")
-    whole = problems.folded([*invented, report(lost), *[report(problem(3, text=f"{n}")) for n in range(9)]])
+    whole = problems.folded([*forged, report(lost), *[report(problem(3, text=f"{n}")) for n in range(9)]])
     assert len(whole.problems) == problems.PROBLEMS_MAX
     assert [each.kind for each in whole.problems].count("lost") == problems.OF_A_KIND_MIN
     assert {each.kind for each in whole.problems} == {"refused", "lost"}
 
 
-def test_the_notebook_has_few_lines_and_forgets() -> None:
+def test_recent_problems_are_bounded_and_expire() -> None:
     now = 0.0
-    lately = RecentProblems(lambda: now)
+    recent = RecentProblems(lambda: now)
     for number in range(2 * LINES_MAX):
-        lately.note("dropped", "no_key", f"10.0.0.{number}")
-    lately.note("dropped", "no_key", f"10.0.0.{2 * LINES_MAX - 1}")
-    first = next(lately.shown())
-    assert (len(lately), first.address, first.times) == (LINES_MAX, f"10.0.0.{2 * LINES_MAX - 1}", 2)
+        recent.note("dropped", "no_key", f"10.0.0.{number}")
+    recent.note("dropped", "no_key", f"10.0.0.{2 * LINES_MAX - 1}")
+    first = next(recent.shown())
+    assert (len(recent), first.address, first.times) == (LINES_MAX, f"10.0.0.{2 * LINES_MAX - 1}", 2)
     now = LATELY_S + 1
-    assert list(lately.shown()) == []
-    lately.note("dropped", "no_key", first.address)
-    assert next(lately.shown()).times == 1
+    assert list(recent.shown()) == []
+    recent.note("dropped", "no_key", first.address)
+    assert next(recent.shown()).times == 1
 
 
-async def test_when_all_the_time_is_spent_above_us_there_is_an_answer_nevertheless() -> None:
-    """By a clock that nobody stops: the time may be over when the last ones above us would be asked."""
+async def test_an_answer_comes_when_all_time_is_spent_above() -> None:
+    """With the real clock: the time may be over when the last nodes above would be asked."""
     deep = 20
     world = World({1: None, **{position: position - 1 for position in range(2, deep + 1)}})
     world.hung.update(range(1, deep))
@@ -219,9 +219,9 @@ async def test_when_all_the_time_is_spent_above_us_there_is_an_answer_neverthele
     assert (document.asked, document.nodes, document.complete) == (f"10.0.0.{deep}", 1, False)
 
 
-def test_the_silent_are_told_once() -> None:
-    shown = World().node(1)
-    assert nodes.path(shown) == ()
+def test_a_silent_node_is_reported_once() -> None:
+    node = World().node(1)
+    assert nodes.path(node) == ()
     overdue = problem(2, 3, kind="silent")
     merged = ProblemsDocument(nodes=9, problems=(overdue,), silent=("10.0.0.2",), silent_nodes=1)
     document = problems._document(merged, "10.0.0.1", None)

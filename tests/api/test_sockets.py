@@ -1,4 +1,4 @@
-"""A socket that cannot be had is one sentence, and nobody else's socket is touched."""
+"""A socket that cannot be opened is one sentence; no other process's socket is touched."""
 
 from __future__ import annotations
 

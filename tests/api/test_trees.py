@@ -1,4 +1,4 @@
-"""A roster becomes a tree: every row once, whatever the roster says."""
+"""A roster becomes a tree: every row once, whatever the roster contains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from subord.api.models import nodes, trees
 from subord.api.models.fields import RosterDocument, RowDocument, TreeDocument
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 
 
 def paper_tree() -> TreeDocument:
@@ -36,19 +36,19 @@ def row(name: int, leader: int | None) -> RowDocument:
     )
 
 
-def test_the_paper_tree_is_nested_as_the_contract_says() -> None:
+def test_the_paper_tree_is_nested() -> None:
     tree = json.loads(trees.encoded(paper_tree()))
     assert (tree["nodes"], tree["depth"], tree["at_home"], tree["complete"], tree["note"]) == (11, 3, 11, True, None)
 
     def leaders(node: dict[str, Any]) -> dict[int, list[int]]:
-        led = {node["position"]: [each["position"] for each in node["subordinates"]]}
+        subordinates = {node["position"]: [each["position"] for each in node["subordinates"]]}
         for each in node["subordinates"]:
-            led |= leaders(each)
-        return led
+            subordinates |= leaders(each)
+        return subordinates
 
     (root,) = tree["roots"]
     assert {"address", "position", "level", "offset", "place", "subordinates"} <= root.keys()
-    assert {position: led for position, led in leaders(root).items() if led} == {
+    assert {position: subordinates for position, subordinates in leaders(root).items() if subordinates} == {
         1: [2, 3],
         2: [4, 5],
         3: [6, 7],
@@ -58,7 +58,7 @@ def test_the_paper_tree_is_nested_as_the_contract_says() -> None:
     assert root["place"] == "root"
 
 
-def test_standings_are_counted_and_the_missing_are_no_nodes() -> None:
+def test_standings_are_counted_and_missing_rows_are_not_nodes() -> None:
     world = World()
     world.standing = {7: Standing.MISSING, 6: Standing.STALE, 5: Standing.HELD}
     node = world.node(1)
@@ -84,7 +84,7 @@ def test_standings_are_counted_and_the_missing_are_no_nodes() -> None:
         ([(1, None), (2, 1), (2, 1)], [(1, 0, None), (2, 1, None), (2, 1, None)]),
     ],
 )
-def test_bad_rosters_are_laid_out_with_a_reason(
+def test_bad_rosters_are_arranged_with_a_reason(
     rows: list[tuple[int, int | None]], expected: list[tuple[int, int, str | None]]
 ) -> None:
     arranged = trees.arranged(tuple(row(name, leader) for name, leader in rows))
@@ -97,7 +97,7 @@ def test_no_row_is_lost_and_every_depth_follows(rows: list[tuple[int, int | None
     assert sorted(each.position for each in arranged) == sorted(name for name, _ in rows)
     depths = [each.real_level for each in arranged]
     assert all(after <= before + 1 for before, after in pairwise(depths))
-    # Where a row stands below another, that one is its leader.
+    # A row stands below its leader.
     above: list[str] = []
     for each in arranged:
         del above[each.real_level :]

@@ -10,7 +10,7 @@ import pytest
 from chromium import MISSING, Browser, chromium, programs
 
 from subord.api.http.server import Handler
-from tests.api.fake_shown import FakeShown
+from tests.api.fake_node_api import FakeNode
 from tests.browser.served_page import Served, served
 
 PageOf = Callable[..., Served]
@@ -28,7 +28,7 @@ def chromium_of_all() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(chromium_of_all: Browser) -> Iterator[Browser]:
-    """It must have nothing to complain of at the end; a test that provokes complaints asks for them itself."""
+    """Fails a test if the browser has complaints at its end; a test that provokes complaints collects them itself."""
     yield chromium_of_all
     chromium_of_all.driver.get("about:blank")
     assert chromium_of_all.complaints() == []
@@ -40,12 +40,12 @@ def page_of(browser: Browser) -> Iterator[PageOf]:
     with ExitStack() as stack:
 
         def opened(
-            shown: FakeShown, handlers: Mapping[str, Handler] | None = None, prefix: str = "", named: str = ""
+            node: FakeNode, handlers: Mapping[str, Handler] | None = None, prefix: str = "", named: str = ""
         ) -> Served:
-            node = stack.enter_context(served(shown, handlers, prefix))
-            browser.open(node.url + named)
+            web_address = stack.enter_context(served(node, handlers, prefix))
+            browser.open(web_address.url + named)
             browser.until(lambda: browser.all("[role=treeitem]"), "a first tree")
-            return node
+            return web_address
 
         yield opened
         browser.driver.get("about:blank")

@@ -1,4 +1,4 @@
-"""The web address of a node on paper, served on loopback by a thread, for tests with a browser."""
+"""The web address of a fake node, served on loopback by a thread, for tests with a browser."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from functools import partial
 import trio
 
 from subord.api.handlers.control import control_app
-from subord.api.http.server import Handler, News, Query, Send, serve
+from subord.api.http.server import EventStream, Handler, Query, Send, serve
 from subord.api.http.sockets import bind_tcp
 from subord.api.http.web import web_app
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
 from subord.core.state.settings import Settings
-from tests.api.fake_shown import FakeShown, World
+from tests.api.fake_node_api import FakeNode, World
 
 FANOUT = 8
 
 
 def large(nodes: int) -> World:
-    """Everybody at home, positions from 1, fan-out 8."""
+    """All nodes at home, positions from 1, fan-out 8."""
     settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=FANOUT, guest_slots=FANOUT)
     rule = numbering("complete", FANOUT)
     return World({position: rule.computed_leader(position) for position in range(1, nodes + 1)}, settings)
 
 
 class Served:
-    """A web address that can be shut and opened again; what it shows is changed in its own thread."""
+    """A web address that can be closed and opened again; its world is changed in its own thread."""
 
-    def __init__(self, shown: FakeShown, handlers: Mapping[str, Handler], prefix: str) -> None:
-        shown.world.known.setdefault(shown.position, shown)
-        app = {**web_app(shown, control_app(shown)), **handlers}
+    def __init__(self, node: FakeNode, handlers: Mapping[str, Handler], prefix: str) -> None:
+        node.world.known.setdefault(node.position, node)
+        app = {**web_app(node, control_app(node)), **handlers}
         self.handlers = {prefix + path: handler for path, handler in app.items()}
         self._sock = bind_tcp("127.0.0.1", 0)
         self._port = self._sock.getsockname()[1]
@@ -59,7 +59,7 @@ class Served:
         self.open()
 
     def change(self, change: Callable[[], object]) -> None:
-        """Between two answers: nobody sees a world half changed."""
+        """Between two answers, so that no answer has half of a change."""
         trio.from_thread.run_sync(change, trio_token=self._token)
 
     def shut(self) -> None:
@@ -70,25 +70,25 @@ class Served:
 
 
 @contextmanager
-def served(shown: FakeShown, handlers: Mapping[str, Handler] | None = None, prefix: str = "") -> Iterator[Served]:
-    """`handlers` replace those of the node; `prefix`: as behind a proxy that hands on whole paths."""
-    node = Served(shown, handlers or {}, prefix)
-    node.open()
+def served(node: FakeNode, handlers: Mapping[str, Handler] | None = None, prefix: str = "") -> Iterator[Served]:
+    """`handlers` replace those of the node; `prefix`: as behind a proxy that passes on whole paths."""
+    web_address = Served(node, handlers or {}, prefix)
+    web_address.open()
     try:
-        yield node
+        yield web_address
     finally:
-        node.shut()
+        web_address.shut()
 
 
 def streams(pieces: bytes) -> Handler:
-    """A handler of news that says this and then nothing more."""
+    """A handler of events that sends these pieces and then nothing more."""
 
-    async def tell(send: Send) -> None:
+    async def run(send: Send) -> None:
         await send(pieces)
         await trio.sleep_forever()
 
-    async def handler(_: Query) -> News:
+    async def handler(_: Query) -> EventStream:
         await trio.lowlevel.checkpoint()
-        return News(tell)
+        return EventStream(run)
 
     return handler

@@ -11,7 +11,7 @@ import pytest
 from chromium import Browser
 from page_of_lab import shown_outside
 
-from tests.browser.seen import addresses, events, figures, row, shape
+from tests.browser.page_reader import addresses, events, figures, row, shape
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "netns-lab"))
 
@@ -35,19 +35,19 @@ def lab(browser: Browser, tmp_path: Path) -> Iterator[Any]:
 
 
 def moved(browser: Browser) -> set[str]:
-    """Who left 10.0.0.2."""
+    """The nodes that moved away from 10.0.0.2."""
     return {line.split()[0] for line in events(browser) if " moved from 10.0.0.2 " in line}
 
 
 def test_a_node_is_killed_and_returns(browser: Browser, lab: Any) -> None:
-    """Seen without reloading."""
+    """The page shows it without reloading."""
     browser.until(lambda: figures(browser).get("nodes") == str(NODES), "the whole tree")
     browser.until(lambda: browser.text("#connection-text") == "live" and events(browser), "events")
     assert addresses(browser) == [f"10.0.0.{n}" for n in (1, 2, 4, 8, 9, 5, 10, 11, 3, 6, 7)]
     assert figures(browser)["asked"] == "10.0.0.1"
     browser.one(row("10.0.0.4")).click()
     browser.until(lambda: browser.all("#why table"), "the reasons of another node")
-    browser.run("window.theSamePage = true")
+    browser.run("window.notReloaded = true")
     lab.kill(2)
     browser.until(lambda: shape(browser, "10.0.0.2") == "#mark-missing", "it is missing")
     browser.until(lambda: figures(browser)["guests"] == "2", "its subordinates are guests")
@@ -57,4 +57,4 @@ def test_a_node_is_killed_and_returns(browser: Browser, lab: Any) -> None:
     browser.until(lambda: figures(browser)["at home"] == str(NODES), "all at home")
     browser.until(lambda: "10.0.0.2 is back, led by 10.0.0.1" in events(browser), "its event")
     assert shape(browser, "10.0.0.2") == "#mark-home"
-    assert browser.run("return window.theSamePage")
+    assert browser.run("return window.notReloaded")

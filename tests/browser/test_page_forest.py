@@ -1,4 +1,4 @@
-"""The forest of the page, as the real browser computes it: who stands where, and what a closed branch says."""
+"""The forest of the page in a real browser: places, and the counts of a closed branch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from chromium import Browser
 
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.browser.served_page import served
 
 
 @pytest.fixture(scope="module")
-def beside(chromium_of_all: Browser) -> Iterator[Browser]:
+def page_modules(chromium_of_all: Browser) -> Iterator[Browser]:
     """A browser on the page, in which its modules can be imported."""
     with served(World().node(1)) as node:
         chromium_of_all.open(node.url)
@@ -56,25 +56,25 @@ def show(
         ([line("a", 0), line("b", 1), line("c", 2), line("d", 1)], [], ["a", ".b", "..c", ".d"]),
         # Two trees; and one address twice is two rows.
         ([line("a", 0), line("b", 1), line("c", 0), line("b", 1)], [], ["a", ".b", "c", ".b (2)"]),
-        # A depth that leaps is no reason to lose anybody.
+        # No row is lost when a depth leaps.
         ([line("a", 0), line("b", 7), line("c", 8)], [], ["a", ".b", "..c"]),
         ([line("a", 3)], [], ["a"]),
-        # Who is gone stands below the leader it had, ...
+        # A gone node is below its last leader, ...
         ([line("a", 0), line("b", 1)], [gone("x", "b")], ["a", ".b", "..x"]),
-        # ... below the nearest above it who is there, ...
+        # ... below the nearest present node above, ...
         ([line("a", 0)], [gone("x", "y"), gone("y", "a")], ["a", ".x", ".y"]),
         # ... or beside the tree.
         ([line("a", 0)], [gone("x", "z"), gone("y", None)], ["a", "x", "y"]),
         ([line("a", 0)], [gone("x", "y"), gone("y", "x")], ["a", "x", "y"]),
-        # Who came back is there once; who was missing and is in no row is gone; who is well and in no row has moved.
+        # A returned node has one row; a missing one without a row is gone; a live one without a row has moved.
         ([line("a", 0), line("x", 1)], [gone("x", "a")], ["a", ".x"]),
         ([line("a", 0)], [gone("x", "a", "missing"), gone("y", "a", "live")], ["a", ".x"]),
     ],
 )
-def test_everybody_has_a_row(
-    beside: Browser, rows: list[dict[str, object]], members: list[dict[str, object]] | None, expected: list[str]
+def test_every_node_has_a_row(
+    page_modules: Browser, rows: list[dict[str, object]], members: list[dict[str, object]] | None, expected: list[str]
 ) -> None:
-    assert show(beside, rows, members, ALL) == expected
+    assert show(page_modules, rows, members, ALL) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_everybody_has_a_row(
         ("something new", "somewhere", ["home"]),
     ],
 )
-def test_marks(beside: Browser, standing: str, place: str | None, marks: list[str]) -> None:
+def test_marks(page_modules: Browser, standing: str, place: str | None, marks: list[str]) -> None:
     rows = [line("a", 0), line("b", 1, standing=standing, place=place)]
-    assert show(beside, rows, None, "return forest.nodes.get('b').marks") == marks
+    assert show(page_modules, rows, None, "return forest.nodes.get('b').marks") == marks
 
 
-def test_a_branch_knows_what_is_inside(beside: Browser) -> None:
+def test_a_branch_counts_the_states_inside(page_modules: Browser) -> None:
     rows = [
         line("a", 0),
         line("b", 1, place="guest"),
@@ -105,13 +105,13 @@ def test_a_branch_knows_what_is_inside(beside: Browser) -> None:
         line("e", 1),
     ]
     inside = "const {below, inside} = forest.nodes.get(%r); return [below, inside]"
-    below, marks = show(beside, rows, [gone("x", "c")], inside % "a")
+    below, marks = show(page_modules, rows, [gone("x", "c")], inside % "a")
     assert below == 3  # b, d, e
     assert marks == {"missing": 1, "gone": 1, "stale": 0, "held": 1, "guest": 2, "home": 1}
-    assert show(beside, rows, None, inside % "e") == [0, None]
-    assert show(beside, rows, None, "return forest.path(forest.nodes.get('d')).map((each) => each.key)") == list(
-        "abd"
-    )
+    assert show(page_modules, rows, None, inside % "e") == [0, None]
+    assert show(
+        page_modules, rows, None, "return forest.path(forest.nodes.get('d')).map((each) => each.key)"
+    ) == list("abd")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_branch_knows_what_is_inside(beside: Browser) -> None:
     ],
 )
 def test_searching(
-    beside: Browser, text: str, marks: list[str], hits: list[str] | None, shown: list[str] | None
+    page_modules: Browser, text: str, marks: list[str], hits: list[str] | None, shown: list[str] | None
 ) -> None:
     rows = [line("a", 0), line("b", 1, place="guest"), line("c", 2, standing="missing"), line("d", 1)]
     script = (
@@ -136,30 +136,30 @@ def test_searching(
         "const sorted = (keys) => keys && [...keys].sort();"
         "return [sorted(found.hits), sorted(found.shown)]"
     )
-    assert show(beside, rows, None, script) == [hits, shown]
+    assert show(page_modules, rows, None, script) == [hits, shown]
 
 
 @pytest.mark.parametrize(("rows_max", "level"), [(0, 1), (1, 1), (3, 1), (6, 1), (7, 2), (8, 2), (100, 3)])
-def test_the_level_that_fits(beside: Browser, rows_max: int, level: int) -> None:
+def test_the_level_that_fits(page_modules: Browser, rows_max: int, level: int) -> None:
     """1 + 2 + 4 + 4 rows: the first level is always open."""
     rows = [line("a", 0)]
     for name in "bc":
         rows.append(line(name, 1))
         for number in (1, 2):
             rows += [line(f"{name}{number}", 2), line(f"{name}{number}x", 3)]
-    assert show(beside, rows, None, f"return forest.levelThatFits({rows_max})") == level
+    assert show(page_modules, rows, None, f"return forest.levelThatFits({rows_max})") == level
 
 
-def test_a_long_chain_overflows_nothing(beside: Browser) -> None:
+def test_a_long_chain_overflows_nothing(page_modules: Browser) -> None:
     rows = [line(f"n{depth}", depth) for depth in range(20_000)]
     script = (
         "const last = forest.nodes.get('n19999');"
         "return [last.depth, forest.path(last).length, forest.nodes.get('n0').below,"
         " forest.rows(() => true, null).length, forest.matching('n19999', new Set()).shown.size]"
     )
-    assert show(beside, rows, None, script) == [19_999, 20_000, 19_999, 20_000, 20_000]
+    assert show(page_modules, rows, None, script) == [19_999, 20_000, 19_999, 20_000, 20_000]
 
 
-def test_a_position_that_json_rounds_is_said_to_be_rounded(beside: Browser) -> None:
-    script = "return import('./words.js').then(({ exact }) => [7, 10376293541461622787, '<b>'].map(exact))"
-    assert beside.run(script) == ["7", "about 1.038e+19", "<b>"]
+def test_a_rounded_position_is_marked(page_modules: Browser) -> None:
+    script = "return import('./dom.js').then(({ exact }) => [7, 10376293541461622787, '<b>'].map(exact))"
+    assert page_modules.run(script) == ["7", "about 1.038e+19", "<b>"]

@@ -1,4 +1,4 @@
-"""The page among strangers: hostile texts, foreign hosts, proxies, no scripts, small and dark screens."""
+"""The page with hostile texts, foreign hosts, proxies, no scripts, small and dark screens."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from chromium import Browser, Keys
 
 from subord.api.models import nodes, trees
-from tests.api.fake_shown import World
-from tests.api.served_node import says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fixed_answer
 from tests.browser.conftest import PageOf
-from tests.browser.seen import ROWS, events, focused, row
+from tests.browser.page_reader import ROWS, events, focused, row
 from tests.browser.served_page import large, served, streams
 
 HOSTILE = [
@@ -25,7 +25,7 @@ HOSTILE = [
 
 
 def hostile_handlers() -> dict[str, object]:
-    """Everything that the daemon checks before it tells it, unchecked."""
+    """All texts that the daemon checks, unchecked."""
     world = World()
     tree = msgspec.to_builtins(trees.tree(nodes.roster(world.settings, world.node(1).roster()), False, HOSTILE[0]))
     for line, text in zip(tree["rows"][1:], HOSTILE, strict=False):
@@ -36,18 +36,18 @@ def hostile_handlers() -> dict[str, object]:
         "members": [{"address": HOSTILE[2], "standing": "gone", "leader": HOSTILE[0], "place": None, "since_s": 1}]
     }
     changes = [{"number": 1, "wall": HOSTILE[0], "kind": text, "address": text, "leader": text} for text in HOSTILE]
-    told = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(each).encode() for each in changes)
+    events_text = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(each).encode() for each in changes)
     settings = {"settings": {"network": HOSTILE[0], "fanout": HOSTILE[1], "mapping": HOSTILE[2]}}
     return {
-        "/v1/tree": says(json.dumps(tree).encode()),
-        "/v1/members": says(json.dumps(members).encode()),
-        "/v1/status": says(json.dumps(settings).encode()),
-        "/v1/why": says(json.dumps({**reasons, "candidates": [candidate], "others": []}).encode()),
-        "/v1/events": streams(told + b"event: note\ndata: %s\n\n" % json.dumps(HOSTILE[0]).encode()),
+        "/v1/tree": fixed_answer(json.dumps(tree).encode()),
+        "/v1/members": fixed_answer(json.dumps(members).encode()),
+        "/v1/status": fixed_answer(json.dumps(settings).encode()),
+        "/v1/why": fixed_answer(json.dumps({**reasons, "candidates": [candidate], "others": []}).encode()),
+        "/v1/events": streams(events_text + b"event: note\ndata: %s\n\n" % json.dumps(HOSTILE[0]).encode()),
     }
 
 
-def test_what_the_cluster_says_is_text(browser: Browser, page_of: PageOf) -> None:
+def test_texts_of_the_cluster_are_never_markup(browser: Browser, page_of: PageOf) -> None:
     page_of(World().node(1), hostile_handlers())
     browser.until(lambda: len(events(browser)) == len(HOSTILE), "its events")
     for address in HOSTILE:
@@ -63,22 +63,22 @@ def test_what_the_cluster_says_is_text(browser: Browser, page_of: PageOf) -> Non
     assert browser.run("return ({}).standing ?? null") is None
 
 
-def test_written_markup_would_not_be_obeyed_either(browser: Browser, page_of: PageOf) -> None:
-    """The second lock: the page's policy (CSP)."""
+def test_the_policy_blocks_inserted_markup(browser: Browser, page_of: PageOf) -> None:
+    """The second protection: the page's content security policy."""
     page_of(World().node(1))
     browser.run("document.body.insertAdjacentHTML('beforeend', arguments[0])", HOSTILE[0])
     browser.run(
         "const script = document.createElement('script'); script.textContent = 'window.hit = 1';"
         "document.body.append(script)"
     )
-    complaints = browser.until(browser.complaints, "what the browser says of it")
+    complaints = browser.until(browser.complaints, "the browser's complaint")
     assert any("Content Security Policy" in each for each in complaints)
     assert browser.run("return window.hit ?? null") is None
     browser.complaints()
 
 
 @pytest.mark.parametrize("prefix", ["", "/clusters/one"])
-def test_nobody_else_is_asked(browser: Browser, page_of: PageOf, prefix: str) -> None:
+def test_no_other_host_is_asked(browser: Browser, page_of: PageOf, prefix: str) -> None:
     """Also below a path, behind a proxy."""
     browser.requested()
     node = page_of(World().node(1), prefix=prefix)
@@ -90,7 +90,7 @@ def test_nobody_else_is_asked(browser: Browser, page_of: PageOf, prefix: str) ->
     assert len(asked) >= 16
 
 
-def test_without_scripts_the_page_says_what_to_do(browser: Browser) -> None:
+def test_without_scripts_the_page_names_the_commands(browser: Browser) -> None:
     with served(World().node(1)) as node:
         browser.emulate("Emulation.setScriptExecutionDisabled", value=True)
         try:
@@ -144,14 +144,14 @@ return found;
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_all_words_can_be_read_on_all_grounds(browser: Browser, page_of: PageOf, theme: str) -> None:
+def test_all_colours_have_enough_contrast(browser: Browser, page_of: PageOf, theme: str) -> None:
     """WCAG 2.2, 1.4.3: a contrast of 4.5 at least."""
     page_of(World().node(1))
     browser.run("document.documentElement.dataset.theme = arguments[0]", theme)
     assert {pair: ratio for pair, ratio in browser.run(CONTRAST).items() if ratio < 4.5} == {}
 
 
-def test_a_telephone(browser: Browser, page_of: PageOf) -> None:
+def test_a_small_screen(browser: Browser, page_of: PageOf) -> None:
     browser.emulate("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
     try:
         page_of(large(500).node(1))
@@ -164,7 +164,7 @@ def test_a_telephone(browser: Browser, page_of: PageOf) -> None:
         browser.emulate("Emulation.clearDeviceMetricsOverride")
 
 
-def test_everything_is_reached_with_the_tab_key(browser: Browser, page_of: PageOf) -> None:
+def test_all_parts_are_reached_with_the_tab_key(browser: Browser, page_of: PageOf) -> None:
     page_of(World().node(1))
     browser.until(lambda: events(browser), "events")
     browser.one(row("10.0.0.4")).click()
@@ -182,7 +182,7 @@ def test_everything_is_reached_with_the_tab_key(browser: Browser, page_of: PageO
 
 
 def test_ten_thousand_nodes(browser: Browser, page_of: PageOf) -> None:
-    """Only what is in sight is drawn, so one change costs little."""
+    """Only visible rows are drawn, so one change costs little."""
     world = large(10_000)
     page_of(world.node(1))
     browser.until(lambda: browser.text("#connection-text") == "live" and events(browser), "live")
@@ -191,7 +191,7 @@ def test_ten_thousand_nodes(browser: Browser, page_of: PageOf) -> None:
     browser.press("10.0.39.16", Keys.ENTER)
     assert focused(browser) == "10.0.39.16"
     browser.press(Keys.ESCAPE)
-    assert focused(browser) == "10.0.39.16", "what would hide it was opened"
+    assert focused(browser) == "10.0.39.16", "its branches were opened"
     assert browser.run("return document.getElementsByTagName('*').length") < 6000
     (measured,) = browser.run("return performance.getEntriesByName('subord-tree').map((each) => each.duration)")
-    assert 0 < measured < 1000  # milliseconds; docs/page.md has what it takes
+    assert 0 < measured < 1000  # milliseconds; docs/page.md has the measured time

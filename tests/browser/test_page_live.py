@@ -1,4 +1,4 @@
-"""The page while things happen: to the cluster, to the daemon that serves it, to the reader's network."""
+"""The page during changes of the cluster, of its daemon and of the network."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from chromium import Browser, Keys
 from subord.api.handlers.changes import CHANGES_MAX
 from subord.api.http.server import READERS_MAX
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
-from tests.api.served_node import never, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fixed_answer, hanging
 from tests.browser.conftest import PageOf
-from tests.browser.seen import ROWS, addresses, box, events, figures, focused, open_to, row, shape
+from tests.browser.page_reader import ROWS, addresses, box, events, figures, focused, open_to, row, shape
 from tests.browser.served_page import large, streams
 
 LIVE = "live"
@@ -31,17 +31,17 @@ def test_a_change_is_seen_without_reloading(browser: Browser, page_of: PageOf) -
     world = World()
     node = page_of(world.node(1))
     is_live(browser)
-    browser.until(lambda: browser.text("#age"), "an update that is 3 s old: the page has come to rest")
-    browser.run("window.theSamePage = true")
-    browser.run("for (let id = setTimeout(() => {}); id > 0; id--) clearTimeout(id)")  # there is no next round
+    browser.until(lambda: browser.text("#age"), "an update that is 3 s old: no request is under way")
+    browser.run("window.notReloaded = true")
+    browser.run("for (let id = setTimeout(() => {}); id > 0; id--) clearTimeout(id)")  # no further polling
     node.change(lambda: world.standing.update({11: Standing.MISSING}))
-    browser.until(lambda: figures(browser)["missing"] == "1", "one is missing: told by an event")
+    browser.until(lambda: figures(browser)["missing"] == "1", "one is missing, by an event")
     assert shape(browser, "10.0.0.11") == "#mark-missing"
     browser.until(lambda: events(browser)[0] == "10.0.0.11 is missing, was led by 10.0.0.5", "its event")
     assert browser.driver.title == "1 missing, 10 nodes - subord"
-    # It is forgotten by the tree, and remembered as one who should be there.
+    # The tree forgets it, and the members still have it.
     node.change(lambda: (world.leaders.pop(11), world.standing.clear()))
-    node.change(lambda: world.leaders.update({10: 4}))  # something that is told
+    node.change(lambda: world.leaders.update({10: 4}))  # causes an event
     browser.until(lambda: events(browser)[0] == "10.0.0.10 moved from 10.0.0.5 to 10.0.0.4, as a guest", "it moved")
     browser.until(lambda: figures(browser)["guests"] == "1", "a guest")
     browser.until(lambda: shape(browser, "10.0.0.11") == "#mark-gone", "it is gone")
@@ -50,10 +50,10 @@ def test_a_change_is_seen_without_reloading(browser: Browser, page_of: PageOf) -
     browser.until(lambda: "10.0.0.11 is back, led by 10.0.0.5" in events(browser)[:2], "it is back")
     browser.until(lambda: shape(browser, "10.0.0.11") == "#mark-home", "it is at home")
     assert "gone" not in figures(browser)
-    assert browser.run("return window.theSamePage")
+    assert browser.run("return window.notReloaded")
 
 
-def test_an_update_leaves_the_reader_where_he_is(browser: Browser, page_of: PageOf) -> None:
+def test_an_update_keeps_focus_and_position(browser: Browser, page_of: PageOf) -> None:
     world = large(500)
     node = page_of(world.node(1))
     is_live(browser)
@@ -68,7 +68,7 @@ def test_an_update_leaves_the_reader_where_he_is(browser: Browser, page_of: Page
     # A whole branch above it goes away.
     branch = {10, *(position for position in world.leaders if 10 in world.path(position))}
     node.change(lambda: [world.leaders.pop(position) for position in branch])
-    node.change(lambda: world.standing.update({500: Standing.MISSING}))  # something that is told at once
+    node.change(lambda: world.standing.update({500: Standing.MISSING}))  # causes an event at once
     browser.until(lambda: figures(browser)["nodes"] == str(499 - len(branch)), "the branch has left")
     assert focused(browser) == "10.0.1.20"
     assert box(browser, row("10.0.1.20"))["top"] == pytest.approx(before, abs=1)
@@ -82,11 +82,13 @@ def test_a_closed_branch_stays_closed(browser: Browser, page_of: PageOf) -> None
     browser.one(f"{row('10.0.0.4')} .twist").click()
     assert not browser.all(row("10.0.0.8"))
     node.change(lambda: world.standing.update({9: Standing.MISSING}))
-    browser.until(lambda: browser.text(f"{row('10.0.0.4')} .inside") == "1 node below 1 missing", "told from outside")
+    browser.until(
+        lambda: browser.text(f"{row('10.0.0.4')} .inside") == "1 node below 1 missing", "visible from outside"
+    )
     assert not browser.all(row("10.0.0.8"))
 
 
-def test_who_has_the_focus_and_leaves_hands_it_to_its_leader(browser: Browser, page_of: PageOf) -> None:
+def test_the_focus_of_a_removed_row_goes_to_its_leader(browser: Browser, page_of: PageOf) -> None:
     world = World()
     node = page_of(world.node(1))
     is_live(browser)
@@ -95,9 +97,9 @@ def test_who_has_the_focus_and_leaves_hands_it_to_its_leader(browser: Browser, p
     browser.until(lambda: not browser.all(row("10.0.0.9")), "it has left")
     assert focused(browser) == "10.0.0.4"
     assert browser.text("#node-title") == "10.0.0.9"
-    assert browser.text("#node-gone") == "It is not in the tree any more; this is what was known last."
+    assert browser.text("#node-gone") == "It is not in the tree any more; this is its last known state."
     browser.until(lambda: browser.text("#why") == "10.0.0.9 does not answer.", "nor does it answer")
-    browser.until(browser.complaints, "what the browser says of the answer 504")
+    browser.until(browser.complaints, "the browser's complaint about the answer 504")
 
 
 def test_time_passes_without_asking(browser: Browser, page_of: PageOf) -> None:
@@ -109,37 +111,37 @@ def test_time_passes_without_asking(browser: Browser, page_of: PageOf) -> None:
     browser.until(lambda: browser.text(f"{row('10.0.0.9')} .since") == "3 h", "three hours more")
 
 
-def test_a_daemon_that_goes_and_comes_back(browser: Browser, page_of: PageOf) -> None:
+def test_a_daemon_that_stops_and_returns(browser: Browser, page_of: PageOf) -> None:
     world = World()
     node = page_of(world.node(1))
     is_live(browser)
     node.shut()
-    browser.until(lambda: connection(browser) == "no answer: trying again", "the loss is told")
-    browser.until(lambda: browser.text("#age").startswith("last update "), "and how old the tree is")
-    assert len(addresses(browser)) == 11, "what was known last"
+    browser.until(lambda: connection(browser) == "no answer: trying again", "the loss is shown")
+    browser.until(lambda: browser.text("#age").startswith("last update "), "and the age of the tree")
+    assert len(addresses(browser)) == 11, "the last known tree"
     node.open_again()
     browser.until(lambda: connection(browser) == LIVE, "live again")
     node.change(lambda: world.standing.update({11: Standing.MISSING}))
     browser.until(lambda: events(browser)[0] == "10.0.0.11 is missing, was led by 10.0.0.5", "events again")
-    # Nothing is told twice.
+    # No event is listed twice.
     assert len(events(browser)) == len(set(events(browser)))
-    browser.until(browser.complaints, "what the browser says of a server that is away")
+    browser.until(browser.complaints, "the browser's complaint about the closed server")
 
 
-def test_without_events_the_tree_is_looked_at_all_the_same(browser: Browser, page_of: PageOf) -> None:
-    said = f"{READERS_MAX} read the news already: try again later"
-    page_of(World().node(1), {"/v1/events": says(json.dumps({"error": said}).encode(), 503)})
-    browser.until(lambda: connection(browser) == "no events: trying again", "told")
+def test_without_events_the_tree_is_polled(browser: Browser, page_of: PageOf) -> None:
+    sentence = f"{READERS_MAX} readers of events are connected already: try again later"
+    page_of(World().node(1), {"/v1/events": fixed_answer(json.dumps({"error": sentence}).encode(), 503)})
+    browser.until(lambda: connection(browser) == "no events: trying again", "shown")
     assert len(addresses(browser)) == 11
-    browser.until(browser.complaints, "what the browser says of the refusal")
+    browser.until(browser.complaints, "the browser's complaint about the refusal")
 
 
 WRONG = [
-    (b"not JSON", 200, "the answer is no document that this page understands: trying again"),
+    (b"not JSON", 200, "the answer is not a valid document: trying again"),
     (b"{}", 200, "the answer is no tree: trying again"),
     (b"null", 200, "the answer is no tree: trying again"),
     (b'{"rows": [{}, 7, null]}', 200, "the answer is no tree: trying again"),
-    (b'{"error": "the root sleeps"}', 503, "the root sleeps: trying again"),
+    (b'{"error": "the root is silent"}', 503, "the root is silent: trying again"),
     (b"<h1>502</h1>", 502, "the daemon answered with status 502: trying again"),
 ]
 
@@ -148,22 +150,22 @@ def test_an_answer_that_is_no_tree_changes_nothing(browser: Browser, page_of: Pa
     node = page_of(World().node(1))
     is_live(browser)
     right = node.handlers["/v1/tree"]
-    for body, status, told in WRONG:
-        wrong = says(body, status)
+    for body, status, expected in WRONG:
+        wrong = fixed_answer(body, status)
         node.change(lambda handler=wrong: node.handlers.update({"/v1/tree": handler}))
         browser.run("dispatchEvent(new Event('online'))")
-        browser.until(lambda wanted=told: connection(browser) == wanted, told)
+        browser.until(lambda wanted=expected: connection(browser) == wanted, expected)
         assert len(addresses(browser)) == 11
         node.change(lambda: node.handlers.update({"/v1/tree": right}))
         browser.run("dispatchEvent(new Event('online'))")
-        browser.until(lambda: connection(browser) == LIVE, "well again")
+        browser.until(lambda: connection(browser) == LIVE, "live again")
     assert all("50" in each for each in browser.complaints())
 
 
 # -- why --------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_tells_why(browser: Browser, page_of: PageOf) -> None:
+def test_the_reasons_of_a_node(browser: Browser, page_of: PageOf) -> None:
     page_of(World().node(1))
     browser.one(row("10.0.0.4")).click()
     browser.until(lambda: browser.all("#why table"), "its reasons")
@@ -175,7 +177,7 @@ def test_a_node_tells_why(browser: Browser, page_of: PageOf) -> None:
     assert browser.text("#node-title") == "10.0.0.2"
 
 
-def test_a_hung_node_hangs_nothing(browser: Browser, page_of: PageOf) -> None:
+def test_a_hung_node_blocks_nothing(browser: Browser, page_of: PageOf) -> None:
     world = World()
     world.hung.add(9)
     node = page_of(world.node(1))
@@ -183,16 +185,16 @@ def test_a_hung_node_hangs_nothing(browser: Browser, page_of: PageOf) -> None:
     browser.one(row("10.0.0.9")).click()
     browser.until(lambda: browser.text("#why") == "Asking 10.0.0.9.", "it is being asked")
     node.change(lambda: world.standing.update({11: Standing.MISSING}))
-    browser.until(lambda: figures(browser)["missing"] == "1", "the page goes on")
-    browser.until(lambda: browser.text("#why") == "10.0.0.9 does not answer.", "told")
+    browser.until(lambda: figures(browser)["missing"] == "1", "the page is live")
+    browser.until(lambda: browser.text("#why") == "10.0.0.9 does not answer.", "shown")
     node.change(world.hung.clear)
     browser.one("#ask-again").click()
     browser.until(lambda: browser.all("#why table"), "asked again, it answers")
-    browser.until(browser.complaints, "what the browser says of the answer 504")
+    browser.until(browser.complaints, "the browser's complaint about the answer 504")
 
 
 def test_a_daemon_that_never_answers_why(browser: Browser, page_of: PageOf) -> None:
-    page_of(World().node(1), {"/v1/why": never})
+    page_of(World().node(1), {"/v1/why": hanging})
     browser.one(row("10.0.0.9")).click()
     browser.until(lambda: browser.text("#why") == "Asking 10.0.0.9.", "it is being asked")
     browser.one(row("10.0.0.4")).click()
@@ -203,7 +205,7 @@ def test_a_daemon_that_never_answers_why(browser: Browser, page_of: PageOf) -> N
 # -- events -----------------------------------------------------------------------------------------------------
 
 
-def told(number: int, address: str = "10.0.0.9", kind: str = "moved") -> dict[str, object]:
+def change_of(number: int, address: str = "10.0.0.9", kind: str = "moved") -> dict[str, object]:
     change = {"number": number, "wall": 1.6e9 + number, "kind": kind, "address": address}
     return {**change, "leader": "10.0.0.3", "old": "10.0.0.4", "place": "guest"}
 
@@ -215,7 +217,7 @@ def test_events_can_be_held_and_narrowed(browser: Browser, page_of: PageOf) -> N
     before = events(browser)
     browser.one("#pause").click()
     node.change(lambda: world.leaders.update({11: 4}))
-    browser.until(lambda: browser.text("#events-note") == "Held; 1 new.", "counted")
+    browser.until(lambda: browser.text("#events-note") == "Paused; 1 new.", "counted")
     assert events(browser) == before
     browser.one("#pause").click()
     assert events(browser)[0] == "10.0.0.11 moved from 10.0.0.5 to 10.0.0.4, as a guest"
@@ -241,17 +243,17 @@ def test_an_event_leads_to_its_node_wherever_that_is(browser: Browser, page_of: 
 
 
 def test_of_many_events_the_last_are_kept(browser: Browser, page_of: PageOf) -> None:
-    changes = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(told(n)).encode() for n in range(2000))
-    again = b"event: change\ndata: %s\n\n" % json.dumps(told(1999)).encode()
+    changes = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(change_of(n)).encode() for n in range(2000))
+    again = b"event: change\ndata: %s\n\n" % json.dumps(change_of(1999)).encode()
     page_of(World().node(1), {"/v1/events": streams(changes + again + b"event: missed\ndata: {}\n\n")})
     browser.until(lambda: len(browser.all("#event-list li")) == 500, "the last 500")
-    assert browser.text("#events-note") == "Some events were missed; the tree is right all the same."
+    assert browser.text("#events-note") == "Some events were missed; the tree is not affected."
     times = [each.get_attribute("datetime") for each in browser.all("#event-list time")[:2]]
     assert times == ["2020-09-13T12:59:59.000Z", "2020-09-13T12:59:58.000Z"]
     assert CHANGES_MAX < 500
 
 
-def test_a_tab_that_nobody_sees_asks_nothing(browser: Browser, page_of: PageOf) -> None:
+def test_a_hidden_tab_asks_nothing(browser: Browser, page_of: PageOf) -> None:
     world = World()
     node = page_of(world.node(1))
     is_live(browser)
@@ -263,6 +265,6 @@ def test_a_tab_that_nobody_sees_asks_nothing(browser: Browser, page_of: PageOf) 
     browser.run("return new Promise((done) => setTimeout(done, 1500))")
     assert browser.requested() == set()
     browser.run(hide % "false" + turn)
-    browser.until(lambda: figures(browser)["missing"] == "1", "it looks at once")
-    browser.until(lambda: "10.0.0.11 is missing, was led by 10.0.0.5" in events(browser), "and reads on")
+    browser.until(lambda: figures(browser)["missing"] == "1", "it asks at once")
+    browser.until(lambda: "10.0.0.11 is missing, was led by 10.0.0.5" in events(browser), "and continues the events")
     assert len(browser.all(ROWS)) == 11

@@ -1,4 +1,4 @@
-"""The tree of the page in a real browser: what one sees, finds and opens."""
+"""The tree of the page in a real browser: what is visible, found and opened."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from chromium import Browser, Keys
 
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.browser.conftest import PageOf
-from tests.browser.seen import ROWS, addresses, box, figures, focused, found, open_to, row, shape
+from tests.browser.page_reader import ROWS, addresses, box, figures, focused, found, open_to, row, shape
 from tests.browser.served_page import large
 
 DEPTH_FIRST = [f"10.0.0.{n}" for n in (1, 2, 4, 8, 9, 5, 10, 11, 3, 6, 7)]
@@ -42,7 +42,7 @@ def test_a_large_tree_begins_with_what_fits(browser: Browser, page_of: PageOf) -
     assert addresses(browser) == [f"10.0.0.{n}" for n in range(1, 10)]
     assert figures(browser)["nodes"] == "499"
     assert browser.driver.title == "1 missing, 499 nodes - subord"
-    # A closed branch says what is inside, also to those who do not see it.
+    # A closed branch shows the states inside, also to screen readers.
     branch = browser.one(row("10.0.0.4"))
     assert branch.get_attribute("aria-expanded") == "false"
     assert browser.text(f"{row('10.0.0.4')} .inside") == "71 nodes below 1 missing 1 held"
@@ -54,7 +54,7 @@ def test_a_large_tree_begins_with_what_fits(browser: Browser, page_of: PageOf) -
     assert len(addresses(browser)) == 9
 
 
-def test_of_many_rows_only_those_in_sight_exist(browser: Browser, page_of: PageOf) -> None:
+def test_only_visible_rows_exist(browser: Browser, page_of: PageOf) -> None:
     page_of(large(500).node(1))
     open_to(browser, "all")
     assert 20 < len(browser.all(ROWS)) < 80
@@ -67,16 +67,16 @@ def test_of_many_rows_only_those_in_sight_exist(browser: Browser, page_of: PageO
     browser.press(Keys.PAGE_UP)
     browser.press(Keys.HOME)
     assert focused(browser) == "10.0.0.1"
-    # Scrolled away, the row with the focus stays: the keys go on from there.
+    # The row with the focus stays when it is scrolled away, and keys continue from it.
     browser.run("document.getElementById('tree').scrollTop = 6000")
     browser.until(lambda: "10.0.0.2" not in addresses(browser), "the first rows are no more")
     assert focused(browser) == "10.0.0.1"
-    # Whoever reads with the ears meets them from top to bottom.
+    # Screen readers meet the rows from top to bottom.
     heights = [box(browser, row(each))["top"] for each in addresses(browser)]
     assert heights == sorted(heights)
 
 
-def test_search_shows_the_found_and_those_above_them(browser: Browser, page_of: PageOf) -> None:
+def test_search_shows_hits_and_their_ancestors(browser: Browser, page_of: PageOf) -> None:
     world = large(500)
     page_of(world.node(1))
     browser.press("/")
@@ -94,9 +94,9 @@ def test_search_shows_the_found_and_those_above_them(browser: Browser, page_of: 
     assert browser.all(row("10.0.0.9"))
     assert browser.one("#search").get_attribute("value") == ""
     browser.press("/")
-    browser.press("nobody")
+    browser.press("nothing")
     browser.until(lambda: browser.text("#tree-empty"), "a sentence instead of nothing")
-    assert (browser.text("#tree-empty"), addresses(browser)) == ("No node is like that.", [])
+    assert (browser.text("#tree-empty"), addresses(browser)) == ("No node matches.", [])
     browser.press(Keys.ESCAPE)
     assert browser.all(row("10.0.0.9"))
 
@@ -120,10 +120,10 @@ def test_one_state_is_picked_out(browser: Browser, page_of: PageOf, mark: str, p
     assert len(addresses(browser)) == 11
 
 
-def test_the_arrow_keys_walk_through_the_tree(browser: Browser, page_of: PageOf) -> None:
+def test_the_arrow_keys_move_through_the_tree(browser: Browser, page_of: PageOf) -> None:
     page_of(large(500).node(1))
     browser.run("document.querySelector('[role=treeitem]').focus()")
-    walk = [
+    steps = [
         (Keys.ARROW_DOWN, "10.0.0.2"),
         (Keys.ARROW_RIGHT, "10.0.0.2"),  # it opens
         (Keys.ARROW_RIGHT, "10.0.0.10"),
@@ -136,9 +136,9 @@ def test_the_arrow_keys_walk_through_the_tree(browser: Browser, page_of: PageOf)
         (Keys.ARROW_UP, "10.0.0.3"),
         (Keys.ARROW_LEFT, "10.0.0.3"),  # it closes
         (Keys.ARROW_LEFT, "10.0.0.1"),
-        (Keys.ARROW_UP, "10.0.0.1"),  # there is nobody above
+        (Keys.ARROW_UP, "10.0.0.1"),  # there is no row above
     ]
-    for step, (key, address) in enumerate(walk):
+    for step, (key, address) in enumerate(steps):
         browser.press(key)
         assert focused(browser) == address, f"after step {step}"
         assert browser.text("#node-title") == address
@@ -161,7 +161,7 @@ def test_the_path_to_the_root_is_marked_and_can_be_climbed(browser: Browser, pag
 
 def test_the_address_of_the_page_names_a_node(browser: Browser, page_of: PageOf) -> None:
     node = page_of(large(500).node(1), named="#10.0.1.44")
-    assert browser.all(f"{row('10.0.1.44')}.chosen"), "what hid it is open"
+    assert browser.all(f"{row('10.0.1.44')}.chosen"), "its branches are open"
     browser.one(row("10.0.0.1")).click()
     assert browser.driver.current_url == f"{node.url}#10.0.0.1"
 
@@ -174,7 +174,7 @@ def test_what_was_measured_is_shown(browser: Browser, page_of: PageOf) -> None:
     assert browser.text(f"{row('10.0.0.5')} .numbers") == ""
 
 
-def test_an_incomplete_tree_says_so(browser: Browser, page_of: PageOf) -> None:
+def test_an_incomplete_tree_has_a_note(browser: Browser, page_of: PageOf) -> None:
     world = World()
     world.gone.add(1)
     page_of(world.node(2))

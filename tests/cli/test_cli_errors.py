@@ -1,4 +1,4 @@
-"""How the command line ends: exit codes, one plain line, no traceback for a user's mistake, a fast start."""
+"""The end of a command: exit codes, one plain line, no traceback for a user's mistake, a fast start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from subord.cli import COMMANDS, main
 from subord.client import control_socket, exit_codes
 from subord.client.errors import CommandError, guarded
 from subord.config import schema
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(subord.__file__).parents[1])}
@@ -51,7 +51,7 @@ def test_help_lists_commands_and_exit_codes(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_of_its_own(capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_every_command_has_its_own_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])
     assert caught.value.code == 0
@@ -97,10 +97,7 @@ def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert failing(KeyError("position")) == exit_codes.INTERNAL
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
-    assert (
-        lines[-1]
-        == "subord: this is a mistake in subord, not yours (KeyError); please report it with the lines above"
-    )
+    assert lines[-1] == "subord: this is a bug in subord (KeyError); please report it with the lines above"
 
 
 @pytest.mark.parametrize(
@@ -114,8 +111,10 @@ def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
         (MemoryError(), 70),
     ],
 )
-def test_other_ends(capfd: pytest.CaptureFixture[str], error: BaseException, exit_code: int) -> None:
-    # In a process of its own, since what is left of the output is thrown away for good.
+def test_exit_codes_of_other_exceptions(
+    capfd: pytest.CaptureFixture[str], error: BaseException, exit_code: int
+) -> None:
+    # In its own process, because the rest of the output is discarded for good.
     if (child := os.fork()) == 0:
         os._exit(failing(error))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == exit_code
@@ -136,7 +135,7 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "--version"]])
-def test_a_reader_that_went_away_is_quiet(command: list[str], unbuffered: str) -> None:
+def test_a_closed_pipe_is_quiet(command: list[str], unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
@@ -157,7 +156,7 @@ def test_a_full_disk_is_a_plain_error(command: list[str], unbuffered: str) -> No
     assert done.returncode == exit_codes.OUTPUT
 
 
-def test_a_closed_output_is_not_our_mistake() -> None:
+def test_a_closed_output_is_no_failure() -> None:
     with fake_daemon(World().node(3)) as path:
         for words in (POSITION, *([*SUBORD, name, "--socket", path] for name in ("tree", "members", "errors"))):
             command = ["sh", "-c", 'exec "$@" >&-', "sh", *words]
@@ -196,7 +195,7 @@ def test_a_standard_error_that_takes_nothing_keeps_the_exit_code(exit_code: int,
 
 
 def test_what_is_opened_later_does_not_become_a_standard_stream() -> None:
-    """The next socket would get the descriptor, and whoever is at its other end what is meant for the stream."""
+    """Otherwise the next socket would get the descriptor, and its peer the output of the stream."""
     code = (
         "from subord.client.errors import guarded; import os; print(guarded(lambda: os.open('/', os.O_RDONLY)) > 2)"
     )
@@ -215,7 +214,7 @@ def test_what_is_opened_later_does_not_become_a_standard_stream() -> None:
         ("/from/option", "/from/variable", "/from/option"),
     ],
 )
-def test_where_the_daemon_is_looked_for(
+def test_the_socket_path_is_option_variable_or_default(
     monkeypatch: pytest.MonkeyPatch, option: str | None, variable: str | None, path: str
 ) -> None:
     monkeypatch.delenv(control_socket.VARIABLE, raising=False)
@@ -228,7 +227,7 @@ def test_where_the_daemon_is_looked_for(
 
 
 @pytest.mark.parametrize("way", ["option", "variable"])
-def test_a_path_too_long_for_a_socket_is_no_daemons_fault(
+def test_a_path_too_long_for_a_socket_is_a_usage_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], way: str
 ) -> None:
     """In bytes, as the kernel counts them."""
@@ -266,7 +265,7 @@ def test_position_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize(("words", "most"), [(POSITION[len(SUBORD) :], 100), (["--help"], 170), (["--version"], 170)])
 def test_a_start_imports_little(words: list[str], most: int) -> None:
-    """What a start costs is what it imports; how long that takes is a matter of the machine."""
+    """The imports determine the cost of a start; their time depends on the machine."""
     run = f"import contextlib; from subord.cli import main\nwith contextlib.suppress(SystemExit): main({words!r})"
     imported = modules_after(run) - modules_after("")
     assert not HEAVY & imported

@@ -1,4 +1,4 @@
-"""`subord errors`, `members` and `tree --down --ghosts`, from the command line to what is printed."""
+"""`subord errors`, `members` and `tree --down --ghosts`, from the command line to the output."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 
 from subord.cli import main
 from subord.client import exit_codes
-from subord.client.missing_nodes import down, never_came, with_ghosts
+from subord.client.missing_nodes import down, never_came, with_gone
 from subord.core.address.network import Network
 from subord.core.state.settings import Settings
 from subord.core.state.view import Refusal, Standing
-from tests.api.fake_shown import PAPER, World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import PAPER, World
+from tests.api.served_node import fake_daemon, fixed_answer
 
 
 @contextmanager
 def serving(world: World, members: list[dict[str, Any]], note: str | None = None) -> Iterator[str]:
     answer = {"asked": "10.0.0.1", "complete": note is None, "note": note, "members": members}
-    with fake_daemon(world.node(7), {"/v1/members": says(json.dumps(answer).encode())}) as path:
+    with fake_daemon(world.node(7), {"/v1/members": fixed_answer(json.dumps(answer).encode())}) as path:
         yield path
 
 
@@ -55,7 +55,7 @@ def test_errors_are_folded(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(world.node(9)) as path:
         lines = printed(capsys, "errors", "--socket", path)
         assert lines == [
-            "11 nodes answered, 1 trouble",
+            "11 nodes answered, 1 problem",
             "10.0.0.[30,70-72]: refused: fan-out 8, we use 4 (last 2.0 s ago)",
         ]
         assert main(["errors", "--check", "--socket", path]) == exit_codes.NOT_REACHED
@@ -63,15 +63,15 @@ def test_errors_are_folded(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_errors(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(World().node(1)) as path:
-        assert printed(capsys, "errors", "--check", "--socket", path) == ["11 nodes answered, no troubles"]
+        assert printed(capsys, "errors", "--check", "--socket", path) == ["11 nodes answered, no problems"]
 
 
-def test_errors_of_who_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_a_silent_node(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     world.gone = {2}
     with fake_daemon(world.node(3)) as path:
         lines = printed(capsys, "errors", "--socket", path)
-        assert lines == ["4 nodes answered, 1 trouble", "10.0.0.2: no answer; 6 below could not be asked"]
+        assert lines == ["4 nodes answered, 1 problem", "10.0.0.2: no answer; 6 below could not be asked"]
 
 
 def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +84,7 @@ def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def found_of(*addresses: str, nodes: int) -> dict[str, Any]:
-    """An answer in which so many nodes share a trouble, and some run an older daemon."""
+    """An answer in which `nodes` nodes share a problem, and some run an older daemon."""
     problem = {
         "kind": "lost",
         "text": "lost its leader\x1b[2J",
@@ -96,18 +96,18 @@ def found_of(*addresses: str, nodes: int) -> dict[str, Any]:
     return found | {"more": 3, "silent": [], "silent_nodes": 0, "older": ["10.0.0.8"], "older_nodes": 3}
 
 
-def test_long_sets_are_shortened_and_strangers_words_are_tamed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_sets_are_shortened_and_control_characters_removed(capsys: pytest.CaptureFixture[str]) -> None:
     answer = found_of(*(f"10.0.0.{number}" for number in range(1, 101, 2)), nodes=120)
-    with fake_daemon(World().node(1), {"/v1/errors": says(json.dumps(answer).encode())}) as path:
+    with fake_daemon(World().node(1), {"/v1/errors": fixed_answer(json.dumps(answer).encode())}) as path:
         short = printed(capsys, "errors", "--socket", path)
         full = printed(capsys, "errors", "--full", "--socket", path)
-    assert short[0] == "9 nodes answered, 4 troubles"
+    assert short[0] == "9 nodes answered, 4 problems"
     assert short[1].endswith(" more: lost its leader?[2J")
     assert len(short[1]) < 120
     assert full[1].endswith(",95,97,99] and 70 more: lost its leader?[2J")
     assert short[2:] == [
         "10.0.0.8: older daemon: not asked, nor 2 below",
-        "and 3 more troubles, for which there was no room",
+        "and 3 more problems, for which there was no room",
     ]
 
 
@@ -143,7 +143,7 @@ def test_members_that_are_not_all(capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr() == ("10.0.0.[1-3,9-10]\n", "subord: incomplete: 10.0.0.1 (root) does not answer\n")
 
 
-def test_a_standing_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_standing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["members", "--standing", "live,dead"])
     assert caught.value.code == exit_codes.USAGE
@@ -152,7 +152,7 @@ def test_a_standing_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
 
 # -- tree -----------------------------------------------------------------------------------------------------------
 
-GHOSTS = """\
+WITH_GONE = """\
 10 nodes, 1 missing, depth 3, all at home, root 10.0.0.1
 10.0.0.1
 ├─ 10.0.0.2
@@ -183,35 +183,35 @@ DOWN = """\
 └─ 10.0.0.23  gone for 5 min
 10.0.0.22  gone for 5 min  (last below 10.0.0.99)
 """.splitlines()
-GONE = [member(21, "gone", 20), member(20, "gone", 9), member(22, "gone", 99), member(23, "gone", 1)]
+GONE_MEMBERS = [member(21, "gone", 20), member(20, "gone", 9), member(22, "gone", 99), member(23, "gone", 1)]
 
 
-def test_ghosts_stand_where_they_were(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gone_nodes_are_drawn_where_they_were(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     world.standing[10] = Standing.MISSING
-    with serving(world, [*(member(number) for number in PAPER), *GONE]) as path:
-        assert printed(capsys, "tree", "--ghosts", "--socket", path) == GHOSTS
+    with serving(world, [*(member(number) for number in PAPER), *GONE_MEMBERS]) as path:
+        assert printed(capsys, "tree", "--ghosts", "--socket", path) == WITH_GONE
         assert printed(capsys, "tree", "--ghosts", "--down", "--socket", path) == DOWN
         without = printed(capsys, "tree", "--down", "--socket", path)
         assert without[1:] == ["10.0.0.1", "└─ 10.0.0.2", "   └─ 10.0.0.5", "      └─ 10.0.0.10  missing"]
         (document,) = printed(capsys, "tree", "--ghosts", "--down", "--json", "--socket", path)
         assert json.loads(document)["never_came"] is None
-        assert document.count('"gone"') == len(GONE)
+        assert document.count('"gone"') == len(GONE_MEMBERS)
         assert sum("gray" in line for line in printed(capsys, "tree", "--ghosts", "--dot", "--socket", path)) == len(
-            GONE
+            GONE_MEMBERS
         )
 
 
 def test_when_all_are_up(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(World().node(3)) as path:
         lines = printed(capsys, "tree", "--down", "--socket", path)
-        with_ghosts = printed(capsys, "tree", "--down", "--ghosts", "--socket", path)
+        with_gone = printed(capsys, "tree", "--down", "--ghosts", "--socket", path)
     head = "11 nodes, depth 3, all at home, root 10.0.0.1"
-    assert lines == [head, "all of these are up; who is gone is drawn with --ghosts"]
-    assert with_ghosts == [head, "all are up"]
+    assert lines == [head, "all of these are up; gone nodes are drawn with --ghosts"]
+    assert with_gone == [head, "all are up"]
 
 
-def test_those_who_never_came_are_known_by_a_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_that_never_came_are_known_from_a_list(capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings(network=Network.parse("10.0.0.[1-14]"), fanout=2, guest_slots=2)
     world = World(settings=settings)
     members = [member(number) for number in PAPER] + [member(13, "gone", 6)]
@@ -234,13 +234,13 @@ def test_never_came(text: str, names: list[str] | None) -> None:
     assert never_came(text, 3, [member(1), member(3)]) == names
 
 
-def test_ghosts_who_led_each_other_are_drawn_once() -> None:
-    rows = with_ghosts([], [member(1, "gone", 2), member(2, "gone", 1)])
+def test_gone_nodes_in_a_circle_are_drawn_once() -> None:
+    rows = with_gone([], [member(1, "gone", 2), member(2, "gone", 1)])
     assert [(row["address"], row["real_level"]) for row in rows] == [("10.0.0.1", 0), ("10.0.0.2", 1)]
     assert down(rows) == rows
 
 
-def test_many_are_drawn_soon() -> None:
+def test_many_rows_are_drawn_fast() -> None:
     import time
 
     settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=4, guest_slots=4)
@@ -253,7 +253,7 @@ def test_many_are_drawn_soon() -> None:
         row["address"] = settings.network.address_text_of(number)
         row["leader"] = None if leaders[number] is None else settings.network.address_text_of(leaders[number])
     began = time.process_time()
-    drawn = with_ghosts([row for row in rows if row["standing"] == "live"], rows)
+    drawn = with_gone([row for row in rows if row["standing"] == "live"], rows)
     assert len(drawn) == len(rows)
     assert 0 < len(down(drawn)) < len(rows)
     assert time.process_time() - began < 0.5

@@ -1,4 +1,4 @@
-"""The completions, tried in the shells themselves."""
+"""The completion scripts, run by the shells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from subord.cli import COMMANDS, main
 from subord.cli.completion import SHELLS, script
 from subord.client import exit_codes
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 from tests.cli.test_cli_errors import ENVIRONMENT
 
@@ -88,14 +88,14 @@ def test_fish_completes(place: Path, line: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_shell_understands_it(tmp_path: Path, shell: str) -> None:
+def test_the_shell_parses_it(tmp_path: Path, shell: str) -> None:
     (tmp_path / "completion").write_text(script(shell))
     command = [installed(shell), "-n", str(tmp_path / "completion")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_zsh_is_told_whose_completion_it_is() -> None:
+def test_the_zsh_script_names_its_command() -> None:
     text = script("zsh")
     assert text.startswith("#compdef subord")
     assert all(f"    {command}:'" in text for command in COMMANDS)

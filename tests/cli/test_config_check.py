@@ -1,4 +1,4 @@
-"""`subord config check`, and how `subord run` meets a wrong configuration."""
+"""`subord config check`, and `subord run` with an invalid configuration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def file_of(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_right_file_is_summed_up(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_valid_file_is_summarized(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = file_of(
         tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nfanout = 2\ninsecure = true\n[node]\nseeds = ["a", "b"]\n'
     )
@@ -38,7 +38,7 @@ def test_a_right_file_is_summed_up(capsys: pytest.CaptureFixture[str], tmp_path:
     assert "  node.announce                 false" in lines
 
 
-def test_a_host_list_is_read_and_its_mistakes_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_host_list_is_read_and_its_errors_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = file_of(tmp_path, '[cluster]\nnetwork_file = "nodes.list"\ninsecure = true\n')
     (tmp_path / "nodes.list").write_text("10.0.0.[5-9]\n10.0.0.1\n")
     assert main(["config", "check", file]) == 0
@@ -50,7 +50,7 @@ def test_a_host_list_is_read_and_its_mistakes_are_named(capsys: pytest.CaptureFi
     assert f"subord: {tmp_path / 'nodes.list'}:2: '10.0.0.300' is no IP address" in capsys.readouterr().err
 
 
-def test_a_resolver_that_is_away_is_worth_another_try(
+def test_an_unavailable_resolver_is_worth_another_try(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def getaddrinfo(*_: object) -> None:
@@ -63,7 +63,7 @@ def test_a_resolver_that_is_away_is_worth_another_try(
     assert ":1: node1 has no address: temporary failure in name resolution; " in capsys.readouterr().err
 
 
-def test_a_right_file_as_an_object(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_valid_file_as_an_object(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nkey_file = "k"\n[node]\nmetrics = "[::1]:1"\n')
     assert main(["config", "check", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -72,7 +72,7 @@ def test_a_right_file_as_an_object(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 @pytest.mark.parametrize("command", [["config", "check"], ["config", "check", "--json"], ["run", "--config"]])
-def test_a_wrong_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: list[str]) -> None:
+def test_an_invalid_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: list[str]) -> None:
     file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\nfan_out = 2\n')
     assert main([*command, file]) == 78
     captured = capsys.readouterr()
@@ -90,7 +90,7 @@ def test_a_wrong_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, comman
         ('network = ["127.0.0.1", "10.0.0.1"]', 'address = "10.0.0.1"'),
     ],
 )
-def test_a_file_that_seals_nothing_on_any_machine(
+def test_a_file_without_a_key_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, cluster: str, node: str
 ) -> None:
     (tmp_path / "nodes.list").write_text("10.0.0.[5-9]\n")
@@ -105,7 +105,7 @@ def test_a_file_that_seals_nothing_on_any_machine(
 def test_what_is_set_on_the_command_line_is_checked_with_the_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A unit may say `subord run --config FILE --set KEY=VALUE`: then the file alone is not what the daemon reads."""
+    """A unit may run `subord run --config FILE --set KEY=VALUE`: the daemon then reads more than the file."""
     file = file_of(tmp_path, '[cluster]\nnetwork = "10.0.0.0/24"\n')
     assert main(["config", "check", file, "--set", "cluster.insecure=true", "--set", "cluster.fanout=3"]) == 0
     assert re.search(r"^ +cluster\.fanout +3$", capsys.readouterr().out, re.MULTILINE)
@@ -137,9 +137,7 @@ def test_a_network_with_a_loopback_address_may_need_no_key(tmp_path: Path, netwo
         (["--config", "/no/such"], "/no/such: cannot read the configuration: No such file or directory"),
     ],
 )
-def test_run_refuses_before_it_starts_anything(
-    capsys: pytest.CaptureFixture[str], words: list[str], line: str
-) -> None:
+def test_run_refuses_before_the_start(capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
     assert main(["run", *words]) == 78
     captured = capsys.readouterr()
     assert captured.err.startswith(f"subord: {line}")

@@ -1,4 +1,4 @@
-"""`subord events`: what is printed, and that nothing which the daemon does ends it while it follows."""
+"""`subord events`: its output, and that no failure of the daemon ends it while it follows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from subord.client import exit_codes
 from subord.client.daemon import UnreachableError
 from subord.client.errors import CommandError
 from subord.client.options import duration
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 
 WALL = 1_700_000_000.0
@@ -48,8 +48,8 @@ def answer(changes: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def telling(document: Mapping[str, Any]) -> Iterator[str]:
-    with fake_daemon(World().node(1), {"/v1/changes": says(json.dumps(document).encode())}) as path:
+def serving_changes(document: Mapping[str, Any]) -> Iterator[str]:
+    with fake_daemon(World().node(1), {"/v1/changes": fixed_answer(json.dumps(document).encode())}) as path:
         yield path
 
 
@@ -63,7 +63,7 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_changes_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with telling(answer(SOME, note="10.0.0.1 (root) does not answer")) as path:
+    with serving_changes(answer(SOME, note="10.0.0.1 (root) does not answer")) as path:
         assert main(["events", "--socket", path]) == exit_codes.OK
     out, err = capsys.readouterr()
     assert out.splitlines() == [
@@ -76,14 +76,14 @@ def test_changes_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_changes_as_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with telling(answer(SOME)) as path:
+    with serving_changes(answer(SOME)) as path:
         assert main(["events", "--json", "--socket", path]) == exit_codes.OK
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == SOME
 
 
 def test_only_the_latest(capsys: pytest.CaptureFixture[str]) -> None:
     latest = change(9, "root", wall=time.time() - 30)
-    with telling(answer([*SOME, latest])) as path:
+    with serving_changes(answer([*SOME, latest])) as path:
         assert main(["events", "--json", "--since", "1min", "--socket", path]) == exit_codes.OK
         assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [latest]
         assert main(["events", "--json", "--since", "10s", "--socket", path]) == exit_codes.OK
@@ -98,7 +98,7 @@ def test_times(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1s", "0", "1y", "9999d", "nan", "1e999"])
-def test_times_that_are_none(text: str) -> None:
+def test_invalid_times(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="must be a time such as"):
         duration(text)
 
@@ -106,13 +106,13 @@ def test_times_that_are_none(text: str) -> None:
 # -- following ------------------------------------------------------------------------------------------------------
 
 
-def test_following_survives_what_daemons_do(
+def test_following_survives_failures_of_the_daemon(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each trouble is said once, and its end; what was missed is said; the token of before is used again."""
+    """Each failure and its end are reported once, missed changes are reported, and the last token is used again."""
     gone = UnreachableError("no subord daemon answers at /s: is it running?")
     hung = CommandError("does not answer within 5 s", exit_codes.TRY_AGAIN)
-    told: list[Any] = [
+    answers: list[Any] = [
         answer(SOME[:1], token="t1"),
         gone,
         hung,
@@ -125,10 +125,10 @@ def test_following_survives_what_daemons_do(
 
     def ask(path: str, target: str, timeout_s: float) -> Any:
         asked.append(target)
-        said = told.pop(0)
-        if isinstance(said, BaseException):
-            raise said
-        return said
+        next_answer = answers.pop(0)
+        if isinstance(next_answer, BaseException):
+            raise next_answer
+        return next_answer
 
     monkeypatch.setattr(events, "ask", ask)
     monkeypatch.setattr(events, "pause", lambda _: None)
@@ -137,26 +137,26 @@ def test_following_survives_what_daemons_do(
     assert asked == ["/v1/changes", *["/v1/changes?since=t1"] * 5, "/v1/changes?since=t2"]
     assert err.splitlines() == [
         "subord: waiting: no subord daemon answers at /s: is it running?",
-        "subord: going on",
-        "subord: some changes were missed: the daemon remembers no more",
+        "subord: continuing",
+        "subord: some changes were missed: the daemon does not have them any more",
     ]
 
 
-def test_what_will_not_pass_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    told = [answer([]), CommandError("no permission for /s", exit_codes.PERMISSION)]
+def test_a_permanent_failure_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [answer([]), CommandError("no permission for /s", exit_codes.PERMISSION)]
 
     def ask(*_: object) -> Any:
-        said = told.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return said
+        next_answer = answers.pop(0)
+        if isinstance(next_answer, Exception):
+            raise next_answer
+        return next_answer
 
     monkeypatch.setattr(events, "ask", ask)
     assert main(["events", "--follow", "--socket", "/s"]) == exit_codes.PERMISSION
 
 
 def numbered() -> Handler:
-    """One new change each time somebody asks."""
+    """One new change for each request."""
     numbers = count(1)
 
     async def handler(_: Query) -> Response:
@@ -168,7 +168,7 @@ def numbered() -> Handler:
 
 
 @contextmanager
-def uplink(path: str, *words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def following(path: str, *words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     command = [*SUBORD, "events", "--follow", "--json", "--socket", path, *words]
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, **options) as child:
         try:
@@ -179,7 +179,7 @@ def uplink(path: str, *words: str, **options: Any) -> Iterator[subprocess.Popen[
 
 def test_ctrl_c_ends_it_quietly() -> None:
     daemon = fake_daemon(World().node(1), {"/v1/changes": numbered()})
-    with daemon as path, uplink(path, stdout=subprocess.PIPE) as child:
+    with daemon as path, following(path, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert [json.loads(child.stdout.readline())["number"] for _ in range(2)] == [1, 2]
         child.send_signal(signal.SIGINT)
@@ -187,10 +187,10 @@ def test_ctrl_c_ends_it_quietly() -> None:
         assert child.returncode == exit_codes.INTERRUPTED
 
 
-def test_a_reader_that_went_away_ends_it_although_nothing_happens() -> None:
-    with telling(answer(SOME)) as path:
+def test_a_closed_pipe_ends_it_without_changes() -> None:
+    with serving_changes(answer(SOME)) as path:
         reader, writer = os.pipe()
-        with uplink(path, stdout=writer) as child:
+        with following(path, stdout=writer) as child:
             os.close(writer)
             assert os.read(reader, 1)
             os.close(reader)

@@ -1,4 +1,4 @@
-"""Folded sets: what is folded unfolds to the same, by our own reading and by ClusterShell's."""
+"""A folded set unfolds to the same names, with the reader of subord and with ClusterShell's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import pytest
 from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from subord.client.folding import DIGITS_MAX, folded, in_order, in_short
 from subord.config import hostlist
@@ -42,48 +42,48 @@ def test_folded(names: str, text: str) -> None:
     assert folded(names.split()) == text
 
 
-numbers = some.one_of(some.integers(0, 12), some.integers(90, 110), some.integers(995, 1005))
-dials = some.builds(lambda number, width: f"{number:0{width}}", numbers, some.integers(1, 4))
-hosts = some.builds("{}{}{}".format, some.sampled_from(["n", "node-", "r1x"]), dials, some.sampled_from(["", "-ib"]))
-racks = some.builds("rack{}n{}".format, dials, dials)
-octets = some.one_of(some.integers(0, 3), some.integers(250, 255))
-addresses = some.builds("10.0.{}.{}".format, octets, octets)
-v6 = some.integers(0, 40).map(lambda number: f"fd00::{number:x}" if number else "fd00::")
+numbers = st.one_of(st.integers(0, 12), st.integers(90, 110), st.integers(995, 1005))
+digits = st.builds(lambda number, width: f"{number:0{width}}", numbers, st.integers(1, 4))
+hosts = st.builds("{}{}{}".format, st.sampled_from(["n", "node-", "r1x"]), digits, st.sampled_from(["", "-ib"]))
+racks = st.builds("rack{}n{}".format, digits, digits)
+octets = st.one_of(st.integers(0, 3), st.integers(250, 255))
+addresses = st.builds("10.0.{}.{}".format, octets, octets)
+v6 = st.integers(0, 40).map(lambda number: f"fd00::{number:x}" if number else "fd00::")
 
 
-@given(some.sets(some.one_of(hosts, racks), max_size=60))
+@given(st.sets(st.one_of(hosts, racks), max_size=60))
 def test_names_unfold_to_the_same(names: set[str]) -> None:
     text = folded(names)
     again = [name for item in items_of(text) for name in unfolded(item)]
     assert (set(again), len(again)) == (names, len(names))
 
 
-@given(some.sets(some.one_of(addresses), min_size=1, max_size=60))
+@given(st.sets(st.one_of(addresses), min_size=1, max_size=60))
 def test_clustershell_reads_the_same(names: set[str]) -> None:
     assert set(NodeSet(folded(names))) == names
 
 
-@given(some.sets(some.builds("n{}r{}".format, octets, octets), min_size=1, max_size=60))
+@given(st.sets(st.builds("n{}r{}".format, octets, octets), min_size=1, max_size=60))
 def test_clustershell_reads_the_same_names(names: set[str]) -> None:
     assert set(NodeSet(folded(names))) == names
 
 
-@given(some.one_of(some.sets(addresses, min_size=1, max_size=60), some.sets(v6, min_size=1, max_size=40)))
+@given(st.one_of(st.sets(addresses, min_size=1, max_size=60), st.sets(v6, min_size=1, max_size=40)))
 def test_addresses_are_a_network(names: set[str]) -> None:
     network = Network.parse(folded(names))
     assert {network.address_text_of(position) for position in range(1, network.size + 1)} == names
 
 
-def test_brackets_are_those_of_the_host_list() -> None:
+def test_brackets_have_the_limit_of_the_host_list() -> None:
     assert DIGITS_MAX == hostlist.DIGITS_MAX
 
 
-def test_people_count_node9_before_node10() -> None:
+def test_node9_sorts_before_node10() -> None:
     names = ["node10", "node9", "10.0.0.10", "10.0.0.9", "fd00::10", "fd00::9"]
     assert sorted(names, key=in_order) == ["10.0.0.9", "10.0.0.10", "node9", "node10", "fd00::9", "fd00::10"]
 
 
-@given(some.sets(some.one_of(hosts, racks, addresses, v6), max_size=200), some.integers(20, 200))
+@given(st.sets(st.one_of(hosts, racks, addresses, v6), max_size=200), st.integers(20, 200))
 def test_in_short_is_short(names: set[str], room: int) -> None:
     text, _, more = in_short(names, room).partition(" and ")
     assert len(text) <= max(room, 40)  # one name is always shown
@@ -93,12 +93,12 @@ def test_in_short_is_short(names: set[str], room: int) -> None:
         assert text == folded(names)
 
 
-def test_in_short_counts_those_whom_nobody_named() -> None:
+def test_in_short_counts_unnamed_nodes() -> None:
     assert in_short(["node1", "node2"], total=7) == "node[1-2] and 5 more"
     assert in_short([f"node{number}" for number in range(0, 400, 2)], room=30).startswith("node[0,2,4,")
 
 
-def test_many_are_folded_soon() -> None:
+def test_many_names_are_folded_fast() -> None:
     names = [f"10.{number // 250 // 20}.{number // 250 % 20}.{number % 250}" for number in range(0, 20_000, 2)]
     began = time.process_time()
     text = folded(names)

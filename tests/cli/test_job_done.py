@@ -1,4 +1,4 @@
-"""`subord job-done`: who hears of a job, and how it ends when nobody does; and the epilogs that call it."""
+"""`subord job-done`: its effect, its end without a daemon, and the epilogs that call it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from subord.cli.job_done import TIMEOUT_S, WEIGHT_MAX
 from subord.client import exit_codes
 from subord.config.schema import NodeConfig
 from subord.runtime.jobs import meter
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, hanging
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
-def test_a_job_is_counted_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_is_counted_silently(capsys: pytest.CaptureFixture[str]) -> None:
     node = World().node(4)
     with fake_daemon(node) as path:
         assert main(["job-done", "--socket", path]) == exit_codes.OK
@@ -47,7 +47,7 @@ def test_a_node_with_another_source_counts_nothing(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("weight", ["0", "-1", "x", "nan", "inf", "1000001", ""])
-def test_a_weight_that_is_none(weight: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_weight(weight: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["job-done", f"--weight={weight}"])
     assert caught.value.code == exit_codes.USAGE
@@ -58,9 +58,9 @@ def test_the_command_and_the_daemon_have_the_same_bound() -> None:
     assert WEIGHT_MAX == meter.WEIGHT_MAX
 
 
-def test_a_daemon_that_hangs_is_left_soon() -> None:
+def test_a_hanging_daemon_ends_it_soon() -> None:
     assert TIMEOUT_S < 1
-    with fake_daemon(World().node(4), {"/v1/job-done": never}) as path:
+    with fake_daemon(World().node(4), {"/v1/job-done": hanging}) as path:
         began = time.monotonic()
         assert main(["job-done", "--socket", path, "--timeout", "0.1"]) == exit_codes.TRY_AGAIN
         assert time.monotonic() - began < 5  # a machine under load
@@ -71,14 +71,12 @@ def test_without_a_daemon() -> None:
         assert main(["job-done", "--socket", f"{folder}/c"]) == exit_codes.DAEMON_UNREACHABLE
 
 
-def test_who_may_not_change_anything_may_not_report(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_user_may_not_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(server, "is_owner", lambda _: False)
     node = World().node(4)
     with fake_daemon(node) as path:
         assert main(["job-done", "--socket", path]) == exit_codes.PERMISSION
-    assert "only root and the daemon's own user may change something" in capsys.readouterr().err
+    assert "only root and the daemon's own user may make changes" in capsys.readouterr().err
     assert node.counters.jobs_done == 0
 
 
@@ -90,9 +88,9 @@ EPILOGS = sorted(DEPLOY.glob("*-epilog.sh"))
 @pytest.mark.parametrize("exit_code", [0, 1, 75, 127])
 @pytest.mark.parametrize("epilog", EPILOGS, ids=lambda path: path.name)
 def test_an_epilog_reports_a_job_and_never_fails(epilog: Path, exit_code: int, tmp_path: Path) -> None:
-    """With our own programs in the place of those that it names in full."""
+    """With test programs instead of those that it names with full paths."""
     programs = {
-        "subord": f'{{ echo "$0 $*"; /usr/bin/env; }} >"{tmp_path}/called"\necho trouble >&2\nexit {exit_code}',
+        "subord": f'{{ echo "$0 $*"; /usr/bin/env; }} >"{tmp_path}/called"\necho problem >&2\nexit {exit_code}',
         "logger": f'echo "$*" >"{tmp_path}/logged"\n/bin/cat >>"{tmp_path}/logged"',
     }
     for name, lines in programs.items():
@@ -115,11 +113,11 @@ def test_an_epilog_reports_a_job_and_never_fails(epilog: Path, exit_code: int, t
         called = (tmp_path / "called").read_text()
         assert called.startswith(f"{tmp_path / 'subord'} job-done\n")
         assert ("PYTHONPATH" in called) is (epilog.name == "slurm-epilog.sh")
-        assert (tmp_path / "logged").read_text() == "-t subord\ntrouble\n"
+        assert (tmp_path / "logged").read_text() == "-t subord\nproblem\n"
 
 
 @pytest.mark.parametrize("epilog", EPILOGS, ids=lambda path: path.name)
-def test_an_epilog_is_short_and_plain(epilog: Path) -> None:
+def test_an_epilog_is_short(epilog: Path) -> None:
     assert epilog.stat().st_mode & stat.S_IXUSR
     text = epilog.read_text()
     assert text.startswith("#!/bin/sh\n")

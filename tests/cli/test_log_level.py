@@ -1,4 +1,4 @@
-"""`subord log-level`: what it prints, what it changes, and who may."""
+"""`subord log-level`: its output, its effect, and its permissions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from subord.api.http import server
 from subord.cli import log_level, main
 from subord.client import exit_codes
 from subord.config.schema import LogLevel
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, hanging
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_it_shows_and_changes(capsys: pytest.CaptureFixture[str]) -> None:
     assert (node.log.log_level, logging.getLogger("subord").level) == ("debug", logging.DEBUG)
 
 
-def test_a_level_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_level(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["log-level", "loud"])
     assert caught.value.code == exit_codes.USAGE
@@ -47,7 +47,7 @@ def test_the_command_and_the_daemon_know_the_same_levels() -> None:
     assert get_args(LogLevel) == log_level.LEVELS
 
 
-def test_everybody_may_see_it_and_not_everybody_change_it(
+def test_any_user_may_see_it_and_only_the_owner_change_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(server, "is_owner", lambda _: False)
@@ -55,10 +55,10 @@ def test_everybody_may_see_it_and_not_everybody_change_it(
     with fake_daemon(node) as path:
         assert main(["log-level", "--socket", path]) == exit_codes.OK
         assert main(["log-level", "debug", "--socket", path]) == exit_codes.PERMISSION
-    assert "only root and the daemon's own user may change something" in capsys.readouterr().err
+    assert "only root and the daemon's own user may make changes" in capsys.readouterr().err
     assert node.log.log_level == "info"
 
 
-def test_a_daemon_that_hangs_is_left() -> None:
-    with fake_daemon(World().node(4), {"/v1/log-level": never}) as path:
+def test_a_hanging_daemon_ends_it() -> None:
+    with fake_daemon(World().node(4), {"/v1/log-level": hanging}) as path:
         assert main(["log-level", "debug", "--socket", path, "--timeout", "0.1"]) == exit_codes.TRY_AGAIN

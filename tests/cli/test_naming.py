@@ -1,4 +1,4 @@
-"""Names of the host list in the place of addresses."""
+"""Names of the host list instead of addresses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from subord.client.daemon import NOTHING_HERE
 from subord.client.naming import renamed
 from subord.config import schema
 from subord.core.state.view import Refusal
-from tests.api.fake_shown import PAPER, World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import PAPER, World
+from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.test_events import answer, change
 
 NAMES = {f"10.0.0.{number}": f"node{number:02}" for number in [*PAPER, 30, 70, 71, 72]}
@@ -51,7 +51,7 @@ def world() -> World:
 @pytest.mark.parametrize(
     ("command", "lines"),
     [
-        ("errors", ["11 nodes answered, 1 trouble", "node[30,70-72]: refused: fan-out 8, we use 4 (last 2.0 s ago)"]),
+        ("errors", ["11 nodes answered, 1 problem", "node[30,70-72]: refused: fan-out 8, we use 4 (last 2.0 s ago)"]),
         ("members --fold", ["node[01-11]"]),
         ("tree --from node03", ["node03", "├─ node06", "└─ node07"]),
         ("tree --from 10.0.0.3", ["node03", "├─ node06", "└─ node07"]),
@@ -60,7 +60,7 @@ def world() -> World:
 )
 def test_names_are_shown(world: World, capsys: pytest.CaptureFixture[str], command: str, lines: list[str]) -> None:
     changes = answer([change(1, "joined", leader="10.0.0.4")])
-    with fake_daemon(world.node(7), {"/v1/changes": says(json.dumps(changes).encode())}) as path:
+    with fake_daemon(world.node(7), {"/v1/changes": fixed_answer(json.dumps(changes).encode())}) as path:
         assert main([*command.split(), "--names", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out.splitlines()
     assert out[-len(lines) :] == lines
@@ -86,17 +86,20 @@ def test_names_come_from_the_host_list(tmp_path: Path) -> None:
 
 
 def test_an_older_daemon(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a daemon of version 0.1.0 without these questions says, and its list of keys."""
-    nothing = says(json.dumps({"error": f"{NOTHING_HERE}; served: /v1/status"}).encode(), 404)
+    """The answers of a daemon of version 0.1.0, which does not know these questions, and its list of keys."""
+    nothing = fixed_answer(json.dumps({"error": f"{NOTHING_HERE}; served: /v1/status"}).encode(), 404)
     keys = {"rings": [{"revision": 0, "keys": ["00000000"], "nodes": 2, "addresses": [], "unsaved": 0}]}
-    older = {"/v1/members": nothing, "/v1/keys": says(json.dumps({**keys, "silent": [], "silent_nodes": 0}).encode())}
+    older = {
+        "/v1/members": nothing,
+        "/v1/keys": fixed_answer(json.dumps({**keys, "silent": [], "silent_nodes": 0}).encode()),
+    }
     with fake_daemon(World().node(1), older) as path:
         assert main(["members", "--socket", path]) == exit_codes.DAEMON_UNREACHABLE
         assert "it runs an older release than this command" in capsys.readouterr().err
         assert main(["key", "list", "--socket", path]) == exit_codes.OK
 
 
-def test_what_is_not_served_is_told_as_the_client_expects() -> None:
+def test_an_unknown_path_gets_the_expected_answer() -> None:
     with fake_daemon(World().node(1)) as path:
         import http.client
         import socket

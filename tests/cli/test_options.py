@@ -1,4 +1,4 @@
-"""What all commands have in common: the options by which they ask, their colours, and that they are quick."""
+"""What all commands have in common: the options for questions, colours, and speed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from subord.cli import parser
 from subord.client import exit_codes
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 from tests.cli.test_cluster_wide import member
 from tests.cli.test_events import SOME, answer
@@ -36,7 +36,7 @@ def options(of: argparse.ArgumentParser, words: str = "subord") -> Iterator[tupl
 
 
 @pytest.mark.parametrize(("command", "names"), [*options(parser())])
-def test_who_asks_a_daemon_has_a_timeout_and_who_colours_can_be_told_not_to(command: str, names: set[str]) -> None:
+def test_commands_that_ask_have_timeouts_and_coloured_ones_no_color(command: str, names: set[str]) -> None:
     assert ("--socket" in names) == ("--timeout" in names)
     if command.partition(" ")[2] in {words.partition(" ")[0] for words in COLOURED}:
         assert {"--socket", "--no-color"} <= names
@@ -55,14 +55,16 @@ def large() -> Iterator[str]:
     problem["addresses"] = [each["address"] for each in members[::2]]
     errors |= {"problems": [problem] * 40, "silent": [], "silent_nodes": 0, "older_nodes": 0}
     rings = {**errors, "rings": [{"revision": 1, "keys": ["00000000"], "nodes": 500, "addresses": [], "unsaved": 0}]}
-    said = {"/v1/members": found, "/v1/changes": answer(changes), "/v1/errors": errors, "/v1/keys": rings}
-    with fake_daemon(LARGE.node(1), {page: says(json.dumps(text).encode()) for page, text in said.items()}) as path:
+    answers = {"/v1/members": found, "/v1/changes": answer(changes), "/v1/errors": errors, "/v1/keys": rings}
+    with fake_daemon(
+        LARGE.node(1), {page: fixed_answer(json.dumps(text).encode()) for page, text in answers.items()}
+    ) as path:
         yield path
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_500_nodes_take_no_time(large: str, command: str) -> None:
-    """Processor time of the whole command, the best of three, so that a busy machine does not count."""
+def test_500_nodes_take_little_time(large: str, command: str) -> None:
+    """Processor time of the whole command, the best of three, because the machine may be busy."""
     spent_s = []
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -88,7 +90,9 @@ def test_500_nodes_take_no_time(large: str, command: str) -> None:
 def test_colours(command: str, words: tuple[str, ...], variables: dict[str, str], is_coloured: bool) -> None:
     changes = json.dumps(answer(SOME)).encode()
     members = json.dumps({"asked": "10.0.0.1", "complete": True, "note": None, "members": [member(1)]}).encode()
-    with fake_daemon(World().node(3), {"/v1/changes": says(changes), "/v1/members": says(members)}) as path:
+    with fake_daemon(
+        World().node(3), {"/v1/changes": fixed_answer(changes), "/v1/members": fixed_answer(members)}
+    ) as path:
         environment = {**ENVIRONMENT, "TERM": "xterm-256color", **variables}
         master, slave = pty.openpty()
         run = [*SUBORD, *command.split(), *words, "--socket", path]

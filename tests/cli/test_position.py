@@ -1,4 +1,4 @@
-"""`subord position`: the arithmetic of the tree as people and scripts see it."""
+"""`subord position`: the arithmetic of the tree as text and as JSON."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_numberings_differ(capsys: pytest.CaptureFixture[str]) -> None:
     assert (paper["level"], paper["offset"]) == (1, 1)
 
 
-def test_an_endless_network_answers_with_ten_candidates_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_huge_network_has_ten_candidates_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "fd00::ffff:ffff:ffff:fff0", "--network", "fd00::/64")
     assert found["position"] == 2**64 - 16
     assert len(found["candidates"]) == 10
@@ -80,7 +80,7 @@ def test_settings_from_a_configuration(capsys: pytest.CaptureFixture[str], tmp_p
     assert "fan-out 4, paper numbering" in capsys.readouterr().out
 
 
-def test_the_page_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["position", "10.0.0.12", *NETWORK, "--fanout", "2"]) == 0
     assert capsys.readouterr().out == (
         "10.0.0.12 in 10.0.0.0/24, fan-out 2, complete numbering\n"
@@ -119,7 +119,7 @@ def test_the_page_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         (["10.0.0.6", "--config", "/no/such"], 78, "/no/such: cannot read the configuration: No such file"),
     ],
 )
-def test_mistakes(capsys: pytest.CaptureFixture[str], words: list[str], exit_code: int, line: str) -> None:
+def test_wrong_arguments(capsys: pytest.CaptureFixture[str], words: list[str], exit_code: int, line: str) -> None:
     assert main(["position", *words]) == exit_code
     captured = capsys.readouterr()
     assert captured.err.startswith(f"subord: {line}")

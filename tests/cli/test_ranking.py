@@ -1,10 +1,10 @@
-"""Measured numbers as people read them."""
+"""Measured numbers as text."""
 
 from __future__ import annotations
 
 import pytest
 
-from subord.client.ranking import in_full, performance, round_trip
+from subord.client.ranking import performance, ranking_lines, round_trip
 from subord.core.placement.quantize import CLASS_MAX, quantity_of
 
 
@@ -50,17 +50,17 @@ def test_every_class_has_short_words() -> None:
         assert len(performance(quantity_of(number))) <= 21
 
 
-def test_one_who_knows_nothing_yet() -> None:
+def test_without_measurements() -> None:
     empty = {"mapping": "performance", "performance": None, "performance_class": 0, "standing": None}
     empty |= {"standing_class": 0, "wanted_level": None, "level": 0, "leader_round_trip_s": None}
-    assert in_full({**empty, "near": [], "moves": 0, "moves_held": 0}, None) == [
+    assert ranking_lines({**empty, "near": [], "moves": 0, "moves_held": 0}, None) == [
         "",
         "ranking:",
         "  mapping      performance",
         "  performance  -",
-        "  stands by    nothing: after all that are known",
+        "  stands by    nothing: after all known ones",
         "  level        0 in the real tree, wanted not known",
         "  moves        0 moves for a better rank or a nearer leader, 0 held back: too many in this hour",
         "",
-        "nobody is measured yet",
+        "no node is measured yet",
     ]

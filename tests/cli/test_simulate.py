@@ -1,4 +1,4 @@
-"""`subord simulate` as people type it: wrong files, wrong options, Ctrl-C, and what is printed."""
+"""`subord simulate`: wrong files, wrong options, Ctrl-C, and its output."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from subord.cli import main
 from subord.sim import campaign
 from subord.sim.campaign import SEEDS_AT_ONCE, Verdict
 from subord.sim.draw.aim import ANY, Aim
+from subord.sim.scenario import file as scenario_file
+from subord.sim.scenario.definition import ScenarioError
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +25,7 @@ REPOSITORY = Path(__file__).parents[2]
 SUBORD = (sys.executable, "-m", "subord")
 STARTS_WITHIN_S = 60.0
 FAILING = """
-title = "Nobody is whole so soon"
+title = "No tree is whole so soon"
 cluster = { nodes = 3 }
 steps = [{ do = "start" }, { do = "expect", within_s = 0 }]
 """
@@ -41,11 +43,11 @@ steps = [{ do = "start" }, { do = "expect", within_s = 0 }]
         ("", "No such file"),
     ],
 )
-def test_what_is_no_file(path: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_files(path: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", path]) == 2
-    told = capsys.readouterr().err
-    assert complaint in told
-    assert told.endswith(". Nothing was started.\n")
+    output = capsys.readouterr().err
+    assert complaint in output
+    assert output.endswith(". Nothing was started.\n")
 
 
 def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
@@ -55,12 +57,12 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_of_a_large_file_only_a_part_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "large.toml"
-    file.write_bytes(b"#" * 100)
-    monkeypatch.setattr(file, "FILE_BYTES_MAX", 10)
-    assert file._bytes_of(file) == b"#" * 11
-    with pytest.raises(file.ScenarioError, match="another file"):
-        file.load(file)
+    path = tmp_path / "large.toml"
+    path.write_bytes(b"#" * 100)
+    monkeypatch.setattr(scenario_file, "FILE_BYTES_MAX", 10)
+    assert scenario_file._bytes_of(path) == b"#" * 11
+    with pytest.raises(ScenarioError, match="another file"):
+        scenario_file.load(path)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,19 +72,19 @@ def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("name", ["plain.toml", "with space.toml", "it's; rm.toml", "-dash.toml"])
-def test_the_command_to_see_it_again_can_be_typed(
+def test_the_printed_command_repeats_the_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(FAILING)
     assert main(["simulate", "--", name]) == 1
-    told = capsys.readouterr().out
-    command = shlex.split(told.partition("to see it: ")[2])
+    output = capsys.readouterr().out
+    command = shlex.split(output.partition("to see it: ")[2])
     assert main(command[1:]) == 1
     assert "step 2: expect" in capsys.readouterr().out
 
 
-def test_a_name_that_cannot_be_shown_is_not_shown(
+def test_an_unprintable_name_is_not_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -102,10 +104,10 @@ def test_a_name_that_cannot_be_shown_is_not_shown(
     [
         ("--seeds 5 --trace", "--trace is for one scenario"),
         ("--seeds 5 --write", "--write is for one scenario"),
-        ("--seed 5 --trace --write", "take one of them"),
-        ("some.toml --mapping ip", "--mapping goes with --seed or --seeds: a file says `mapping` in its cluster"),
+        ("--seed 5 --trace --write", "give one of them"),
+        ("some.toml --mapping ip", "--mapping goes with --seed or --seeds: a file has `mapping` in its cluster"),
         ("some.toml --mapping latency --trace", "--mapping goes with --seed or --seeds"),
-        ("some.toml --fanout 3", "--fanout goes with --seed or --seeds: a file says everything itself"),
+        ("some.toml --fanout 3", "--fanout goes with --seed or --seeds: a file has all settings itself"),
         ("some.toml --kinds kill", "--kinds goes with --seed or --seeds"),
         ("--seed 5 --fanout 1", "--fanout 1: 2 to 1024"),
         ("--seeds 5 --guest-slots 1025", "--guest-slots 1025: 1 to 1024"),
@@ -121,41 +123,41 @@ def test_a_name_that_cannot_be_shown_is_not_shown(
         ("--seeds 2 --first 999999999999999999", "the last seed would be above 999999999999999999"),
     ],
 )
-def test_options_that_mean_nothing(words: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradicting_options(words: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", *words.split()]) == 2
-    told = capsys.readouterr()
-    assert complaint in told.err
-    assert told.err.endswith(". Nothing was started.\n")
-    assert told.out == ""
+    output = capsys.readouterr()
+    assert complaint in output.err
+    assert output.err.endswith(". Nothing was started.\n")
+    assert output.out == ""
 
 
 @pytest.mark.parametrize("word", ["speed", "IP", "latenc", ""])
-def test_a_mapping_that_there_is_not(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_mapping(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["simulate", "--seeds", "1", "--mapping", word])
     assert ended.value.code == 2
-    told = capsys.readouterr()
-    assert all(name in told.err for name in ("--mapping", "ip", "performance", "latency"))
-    assert told.out == ""
+    output = capsys.readouterr()
+    assert all(name in output.err for name in ("--mapping", "ip", "performance", "latency"))
+    assert output.out == ""
 
 
 @pytest.mark.parametrize("name", ["ip", "performance", "latency"])
 def test_the_mapping_is_played_and_written(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And what is to be typed to see a failure again names it."""
+    """The command that repeats a failure names it, too."""
     assert main(["simulate", "--seed", "3", "--mapping", name, "--write"]) == 0
     written = capsys.readouterr().out
     assert (f'mapping = "{name}"' in written) is (name != "ip")
-    asked: list[str] = []
+    mappings: list[str] = []
 
     def note(seed: int, mapping: str, _aim: Aim) -> Verdict:
-        asked.append(mapping)
+        mappings.append(mapping)
         return broken(seed, mapping)
 
     monkeypatch.setattr(campaign, "try_seed", note)
     assert main(["simulate", "--seeds", "1", "--jobs", "1", "--mapping", name]) == 1
-    assert asked == [name]
+    assert mappings == [name]
     again = "" if name == "ip" else f" --mapping {name}"
     assert f"  subord simulate --seed 0{again} --trace\n" in capsys.readouterr().out
 
@@ -173,19 +175,19 @@ def test_numbers_beyond_the_bounds(number: str, complaint: str, capsys: pytest.C
     with pytest.raises(SystemExit) as ended:
         main(["simulate", "--seeds", "1", "--first", number])
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert complaint in told
-    assert len(told) < 300
+    output = capsys.readouterr().err
+    assert complaint in output
+    assert len(output) < 300
 
 
-def test_the_exit_codes_are_told_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["simulate", "--help"])
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     page = (REPOSITORY / "docs" / "scenarios.md").read_text(encoding="utf-8")
     rows = [line.split("|")[2].strip() for line in page.partition("## Exit codes")[2].splitlines() if "| " in line]
     for code in ("0", "1", "2", "130"):
-        assert f"\n{code:>5}  " in told
+        assert f"\n{code:>5}  " in output
         assert code in rows
 
 
@@ -196,7 +198,7 @@ def test_the_exit_codes_are_told_and_listed(capsys: pytest.CaptureFixture[str]) 
     ("wanted", "seeds", "jobs"),
     [(200, 3, 1), (200, SEEDS_AT_ONCE + 1, 2), (4, 1000, 4), (1000, 100_000, campaign.JOBS_MAX), (1, 1000, 1)],
 )
-def test_there_are_no_more_processes_than_work(wanted: int, seeds: int, jobs: int) -> None:
+def test_processes_are_bounded_by_the_work(wanted: int, seeds: int, jobs: int) -> None:
     assert campaign._jobs(wanted, seeds) == jobs
 
 
@@ -205,11 +207,11 @@ def test_into_a_file_no_line_is_overwritten(
 ) -> None:
     monkeypatch.setattr(campaign, "try_seed", broken)
     assert main(["simulate", "--seeds", "9", "--jobs", "1"]) == 1
-    told = capsys.readouterr()
-    assert told.err == "9 of 9 seeds, 9 failed\n"
-    assert told.out.startswith("seed 0: planted\n  subord simulate --seed 0 --trace\nseed 1: ")
-    assert "\r" not in told.out + told.err
-    assert "\x1b" not in told.out + told.err
+    output = capsys.readouterr()
+    assert output.err == "9 of 9 seeds, 9 failed\n"
+    assert output.out.startswith("seed 0: planted\n  subord simulate --seed 0 --trace\nseed 1: ")
+    assert "\r" not in output.out + output.err
+    assert "\x1b" not in output.out + output.err
 
 
 def test_interrupted_after_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,24 +247,25 @@ sys.exit(main(["simulate", "--seeds", "1000000", "--jobs", sys.argv[1]]))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("everybody", [False, True])
-def test_interrupted(jobs: int, everybody: bool) -> None:
-    """Ctrl-C of a terminal is for the whole group, `kill -INT` for the first process alone. No seed is played to its
-    end: from the second piece on none has one."""
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_interrupted(jobs: int, whole_group: bool) -> None:
+    """Ctrl-C of a terminal signals the whole group, `kill -INT` only the first process. From the second piece on no
+    seed ends.
+    """
     command = [sys.executable, "-c", ENDLESS, str(jobs)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as ran:
         try:
             wait_until_busy(ran.pid, jobs)
-            (os.killpg if everybody else os.kill)(ran.pid, signal.SIGINT)
-            told, complaint = ran.communicate(timeout=60)
+            (os.killpg if whole_group else os.kill)(ran.pid, signal.SIGINT)
+            output, complaint = ran.communicate(timeout=60)
         except BaseException:
             os.killpg(ran.pid, signal.SIGKILL)
             raise
     assert ran.returncode == 130
-    assert told.startswith("Stopped: ")
-    assert "of 1000000 seeds done, 0 failed" in told
+    assert output.startswith("Stopped: ")
+    assert "of 1000000 seeds done, 0 failed" in output
     assert complaint == ""
     with pytest.raises(ProcessLookupError):
         os.killpg(ran.pid, 0)

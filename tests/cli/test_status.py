@@ -1,4 +1,4 @@
-"""`subord status`: the whole page for an ordinary node, and the words for the others."""
+"""`subord status`: the whole output for an ordinary node, and the texts for the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from subord.cli import main
 from subord.cli.status import place, refusal
 from subord.client import exit_codes
 from subord.core.state.view import Ranking, Refusal
-from tests.api.fake_shown import MEASURED, World
+from tests.api.fake_node_api import MEASURED, World
 from tests.api.served_node import fake_daemon
 
 PAGE = f"""\
@@ -23,7 +23,7 @@ PAGE = f"""\
   subtree     7 nodes, all at home
   alternates  none
   settings    10.0.0.0/16, fan-out 2, 2 guest slots, ip mapping, complete numbering, lan timing
-  seal        none: whoever reaches our port can take part, and whoever listens can read
+  seal        none: any host that reaches the port can take part, and any listener can read
   daemon      version {__version__}, UDP port 7700, up ?, 1 leader change, 2 exchanges
 
 2 subordinates:
@@ -31,7 +31,7 @@ PAGE = f"""\
   10.0.0.5  home  for 1 min  3 below  heard, last 0.2 s ago
 
 refusals:
-  10.0.0.9 refuses us: fan-out 8, we use 4 (3 times, last 2.0 s ago)
+  10.0.0.9 refuses this node: fan-out 8, we use 4 (3 times, last 2.0 s ago)
 """
 
 
@@ -88,7 +88,7 @@ PLACED = {
         ({"place": None, "phase": "orphan"}, "none yet (orphan for 2 h)"),
         (
             {"place": "home", "adrift": True},
-            "home: subordinate of 10.0.0.3 for 2 h, level 2 in the real tree; held: somebody above lost its leader",
+            "home: subordinate of 10.0.0.3 for 2 h, level 2 in the real tree; held: a node above lost its leader",
         ),
     ],
 )
@@ -96,6 +96,6 @@ def test_places_in_words(changes: dict[str, Any], words: str) -> None:
     assert place({**PLACED, **changes}) == words
 
 
-def test_our_own_refusal_and_foreign_characters() -> None:
+def test_a_refusal_by_this_node_and_control_characters() -> None:
     each = {"address": "10.0.0.9", "by": "us", "reason": "wire version\x1b[2J 9", "ago_s": 61.0, "times": 1}
-    assert refusal(each) == "we refuse 10.0.0.9: wire version?[2J 9 (1 min ago)"
+    assert refusal(each) == "this node refuses 10.0.0.9: wire version?[2J 9 (1 min ago)"

@@ -1,4 +1,4 @@
-"""`subord top`: the page, and the screen on a terminal of our own."""
+"""`subord top`: the text of the page, and the screen of a terminal."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ import pytest
 from subord.cli import main
 from subord.client import exit_codes
 from subord.client.drawing import colourless
-from subord.client.top_view import BARS_ASCII, Seen, page, spark
+from subord.client.top_view import BARS_ASCII, Answers, page, spark
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer, hanging
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 from tests.cli.test_events import SOME, WALL, answer
 
@@ -54,26 +54,26 @@ def row(number: int, leader: int | None) -> dict[str, Any]:
     return {"address": f"10.0.0.{number}", "leader": name, "standing": "live", "place": place}
 
 
-def seen(troubles: int = 0, nodes: int = 9, note: str | None = None) -> Seen:
+def answers_with(problem_count: int = 0, nodes: int = 9, note: str | None = None) -> Answers:
     tree = {"nodes": nodes, "at_home": nodes, "depth": 1, "missing": 0, "stale": 0, "held": 0, "note": note}
     tree["rows"] = [row(1, None), *(row(number, 1 if number < 7 else 2) for number in range(2, nodes + 1))]
     problem = {"kind": "lost", "nodes": 1, "addresses": ["10.0.0.3"], "ago_s": None}
-    problems = [{**problem, "text": f"trouble {number}"} for number in range(troubles)]
+    problems = [{**problem, "text": f"problem {number}"} for number in range(problem_count)]
     errors = {"nodes": nodes, "problems": problems, "more": 0, "silent": [], "silent_nodes": 0, "older_nodes": 0}
-    return Seen(tree, {**errors, "note": None}, answer(SOME), 3.0, ())
+    return Answers(tree, {**errors, "note": None}, answer(SOME), 3.0, ())
 
 
-def text_of(what: Seen, height: int = 60) -> list[str]:
+def text_of(what: Answers, height: int = 60) -> list[str]:
     return colourless(page(what, height, WALL + 90, is_ascii=True)).splitlines()
 
 
 def test_a_page() -> None:
-    lines = text_of(seen(troubles=1))
+    lines = text_of(answers_with(problem_count=1))
     assert lines[:4] == [
         "9 nodes, depth 1, all at home, root 10.0.0.1",
         "",
-        "9 nodes answered, 1 trouble  3.0 s ago",
-        "  10.0.0.3: trouble 0",
+        "9 nodes answered, 1 problem  3.0 s ago",
+        "  10.0.0.3: problem 0",
     ]
     assert lines[5] == f"4 changes in 30 min  |{'@':>29} |"
     assert re.fullmatch(
@@ -83,9 +83,9 @@ def test_a_page() -> None:
 
 
 @pytest.mark.parametrize("height", [0, 1, 2, 5, 12, 23, 60])
-@pytest.mark.parametrize("troubles", [0, 3, 40])
-def test_a_page_fits_its_screen(height: int, troubles: int) -> None:
-    lines = text_of(seen(troubles), height)
+@pytest.mark.parametrize("problem_count", [0, 3, 40])
+def test_a_page_fits_its_screen(height: int, problem_count: int) -> None:
+    lines = text_of(answers_with(problem_count), height)
     assert len(lines) <= height
     assert height < 1 or lines[0].startswith("9 nodes")
     if height >= 12:
@@ -95,13 +95,13 @@ def test_a_page_fits_its_screen(height: int, troubles: int) -> None:
 
 
 def test_a_page_before_anything_is_known() -> None:
-    assert text_of(Seen(None, None, None, 0.0, ["no daemon"]))[0] == "no daemon"
+    assert text_of(Answers(None, None, None, 0.0, ["no daemon"]))[0] == "no daemon"
 
 
 def test_once(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     world.standing[5] = Standing.MISSING
-    changes = says(json.dumps(answer(SOME)).encode())
+    changes = fixed_answer(json.dumps(answer(SOME)).encode())
     with fake_daemon(world.node(3), {"/v1/changes": changes}) as path:
         assert main(["top", "--once", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out
@@ -115,16 +115,16 @@ def test_without_a_daemon(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_daemon_that_hangs_is_an_error_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
-    with fake_daemon(World().node(3), {"/v1/tree": never}) as path:
+    with fake_daemon(World().node(3), {"/v1/tree": hanging}) as path:
         assert main(["top", "--timeout", "0.3", "--socket", path]) == exit_codes.TRY_AGAIN
 
 
-def test_a_daemon_that_hangs_is_told_once_before_time_is_up(
+def test_a_hanging_daemon_is_reported_once_before_the_timeout(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
     monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.1)
-    hung = dict.fromkeys(("/v1/tree", "/v1/errors", "/v1/changes"), never)
+    hung = dict.fromkeys(("/v1/tree", "/v1/errors", "/v1/changes"), hanging)
     with fake_daemon(World().node(3), hung) as path:
         assert main(["top", "--once", "--timeout", "0.5", "--socket", path]) == exit_codes.TRY_AGAIN
     slow, ended = capsys.readouterr().err.splitlines()
@@ -187,8 +187,8 @@ def terminal(path: str, *words: str, **variables: str) -> Iterator[Terminal]:
 
 
 @contextmanager
-def daemon(shown: World) -> Iterator[str]:
-    with fake_daemon(shown.node(3), {"/v1/changes": says(json.dumps(answer(SOME)).encode())}) as path:
+def daemon(world: World) -> Iterator[str]:
+    with fake_daemon(world.node(3), {"/v1/changes": fixed_answer(json.dumps(answer(SOME)).encode())}) as path:
         yield path
 
 
@@ -196,7 +196,7 @@ def test_on_a_terminal_it_lives_until_q() -> None:
     world = World()
     with daemon(world) as path, terminal(path) as screen:
         screen.until(lambda shown: "11 nodes, depth 3" in shown)
-        assert "\x1b[?1049h" in screen.shown  # a screen of its own, so that the old one comes back
+        assert "\x1b[?1049h" in screen.shown  # the alternate screen
         assert "\x1b[1" in screen.shown  # bold
         world.standing[5] = Standing.MISSING
         screen.until(lambda shown: "10 nodes, 1 missing" in shown)
@@ -226,7 +226,7 @@ def test_without_colours_nothing_is_coloured() -> None:
     assert re.findall(r"\x1b\[[0-9;]*m", screen.shown.replace("\x1b[0m", "")) == []
 
 
-def test_a_daemon_that_goes_away_is_told_and_waited_for() -> None:
+def test_a_stopped_daemon_is_reported_and_waited_for() -> None:
     with daemon(World()) as path, terminal(path) as screen:
         screen.until(lambda shown: "11 nodes, depth 3" in shown)
         hidden = f"{path}.hidden"

@@ -1,4 +1,4 @@
-"""`subord tree` from the command line to the picture."""
+"""`subord tree`, from the command line to the output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from subord.cli import main
 from subord.client import exit_codes
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 
 BRANCH = """\
@@ -68,7 +68,7 @@ def test_json_has_the_numbers_always(capsys: pytest.CaptureFixture[str]) -> None
     assert top["subordinates"][0].keys() >= {"round_trip_s", "performance"}
 
 
-def test_json_is_the_contract_and_obeys_from_and_depth(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_nested_and_obeys_from_and_depth(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(World().node(7)) as path:
         assert main(["tree", "--socket", path, "--json"]) == exit_codes.OK
         whole = json.loads(capsys.readouterr().out)
@@ -114,7 +114,7 @@ def test_wrong_words_are_usage(words: list[str]) -> None:
     assert caught.value.code == exit_codes.USAGE
 
 
-def test_a_hung_root_is_said_and_drawn_around(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hung_root_is_noted_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     world.hung = {1}
     with fake_daemon(world.node(11)) as path:

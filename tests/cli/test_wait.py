@@ -1,4 +1,4 @@
-"""`subord wait`: when it returns, and what it says when it does not get there."""
+"""`subord wait`: when it returns, and its message when time is up."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from subord.api.http.server import Query, Response
 from subord.cli import main
 from subord.cli.wait import QUIET_S, unstable
 from subord.client import exit_codes
-from tests.api.fake_shown import FakeShown, World
-from tests.api.served_node import fake_daemon, never, says
+from tests.api.fake_node_api import FakeNode, World
+from tests.api.served_node import fake_daemon, fixed_answer, hanging
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_a_stable_tree_is_reported_from_any_node(capsys: pytest.CaptureFixture[s
 
 
 def test_it_waits_until_the_state_comes() -> None:
-    class Slow(FakeShown):
+    class Slow(FakeNode):
         looks = 0
 
         def snapshot(self) -> Any:
@@ -86,7 +86,7 @@ def test_time_is_up(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("subord.cli.wait.POLL_S_MIN", 20.0)  # a look may take longer, where the daemon is slow
+    monkeypatch.setattr("subord.cli.wait.POLL_S_MIN", 20.0)  # a look may take longer with a slow daemon
     monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 20.0)
     node = World().node(4)
     node.placed = placed
@@ -104,11 +104,11 @@ def test_a_daemon_that_never_comes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_daemon_that_hangs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told is the whole silence and the whole wait, not the last look."""
+    """The message has the whole silence and the whole wait, not only the last look."""
     monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
     monkeypatch.setattr("subord.client.daemon.SLOW_S", 0.05)
     monkeypatch.setattr("subord.cli.wait.LOOK_S_MAX", 0.2)
-    with fake_daemon(World().node(4), {"/v1/status": never}) as path:
+    with fake_daemon(World().node(4), {"/v1/status": hanging}) as path:
         assert main(["wait", "--socket", path, "--timeout", "0.8", "--json"]) == exit_codes.TRY_AGAIN
     out, err = capsys.readouterr()
     slow, ended = err.splitlines()
@@ -125,8 +125,8 @@ def test_only_the_last_silence_counts(capsys: pytest.CaptureFixture[str]) -> Non
     async def seeking_then_silent(query: Query) -> Response:
         if len(answered) < 3:
             answered.append(time.monotonic())
-            return await says(b'{"address": "10.0.0.4", "place": null, "phase": "seeking"}')(query)
-        return await never(query)
+            return await fixed_answer(b'{"address": "10.0.0.4", "place": null, "phase": "seeking"}')(query)
+        return await hanging(query)
 
     with fake_daemon(World().node(4), {"/v1/status": seeking_then_silent}) as path:
         assert main(["wait", "--socket", path, "--timeout", "2"]) == exit_codes.TRY_AGAIN
@@ -136,5 +136,5 @@ def test_only_the_last_silence_counts(capsys: pytest.CaptureFixture[str]) -> Non
     assert float(found[1]) <= ended - answered[-1] + 0.05  # as rounded
 
 
-def test_nodes_make_no_sense_for_placed() -> None:
+def test_nodes_are_refused_for_placed() -> None:
     assert main(["wait", "--state", "placed", "--nodes", "3"]) == exit_codes.USAGE

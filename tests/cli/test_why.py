@@ -9,7 +9,7 @@ import pytest
 from subord.cli import main
 from subord.cli.why import text
 from subord.client import exit_codes
-from tests.api.fake_shown import MEASURED, World
+from tests.api.fake_node_api import MEASURED, World
 from tests.api.served_node import fake_daemon
 
 PAGE = """\
@@ -33,7 +33,7 @@ def test_the_page_of_this_node_and_of_another(
     assert capsys.readouterr().out == PAGE
 
 
-PAGE_OF_ONE_WHO_MEASURES = """\
+PAGE_WITH_RANKING = """\
 10.0.0.4  home, leader 10.0.0.2
   the computed leader accepted
 
@@ -65,7 +65,7 @@ def test_the_numbers_by_which_a_leader_was_chosen(
     world.ranking = MEASURED
     with fake_daemon(world.node(asked)) as path:
         assert main(["why", "--socket", path, *words]) == exit_codes.OK
-    assert capsys.readouterr().out == PAGE_OF_ONE_WHO_MEASURES
+    assert capsys.readouterr().out == PAGE_WITH_RANKING
 
 
 def test_json_is_the_document(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,4 +92,4 @@ def test_no_reasons_to_be_had(address: str, exit_code: int, line: str, capsys: p
 def test_the_lowest_position_has_no_candidates() -> None:
     reasons: dict[str, object] = {"address": "10.0.0.1", "place": "root", "leader": None, "reason": "x"}
     reasons |= {"candidates": [], "others": []}
-    assert text(reasons) == ["10.0.0.1  root", "  x", "", "there are no candidates: nobody has a lower position"]
+    assert text(reasons) == ["10.0.0.1  root", "  x", "", "there are no candidates: no node has a lower position"]

@@ -1,4 +1,4 @@
-"""The package, built once as a user builds it, and a clean machine to try it on."""
+"""The package, built once as a user builds it, and a clean machine for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def package() -> Iterator[Path]:
-    """The package that `./dev deb` builds of what is here."""
+    """The package that `./dev deb` builds from this tree."""
     if shutil.which("dpkg-deb") is None:
         pytest.skip("no `dpkg-deb` here: a Debian package is built on Debian")
     with TemporaryDirectory(prefix="subord-dist-") as folder:
@@ -32,7 +32,7 @@ def package() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def base() -> Iterator[Path]:
-    """The root of a clean machine, which is only looked at: machines are booted from copies."""
+    """The root of a clean machine, only read: machines boot from copies."""
     reason = obstacle()
     if reason is not None:
         pytest.skip(reason)

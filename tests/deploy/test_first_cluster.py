@@ -1,4 +1,4 @@
-"""docs/first-cluster.md, typed by an administrator on three machines that boot systemd and are wired together."""
+"""The commands of docs/first-cluster.md, on three machines that boot systemd and share a network."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ pytestmark = pytest.mark.lab
 PAGE = Path(__file__).parents[2] / "docs" / "first-cluster.md"
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 COMMANDS_MAX = 40
-"""Ten minutes of typing are not many commands."""
+"""Ten minutes allow only few commands."""
 
 
 class Step(NamedTuple):
-    """A block of commands, where it is typed, and what its last command is said to print."""
+    """A block of commands, its machine, and the documented output of its last command."""
 
     where: str
     script: str
-    shown: str
+    expected: str
 
 
 def steps() -> list[Step]:
-    """Of the page, in its order. What stands before a block says where it is typed; else where the last one was."""
+    """The steps of the page in order. The text before a block names its machine; otherwise it is that of the block
+    before.
+    """
     found, where = [], "first"
     text = PAGE.read_text(encoding="utf-8")
-    for before, script, shown in re.findall(
+    for before, script, expected in re.findall(
         r"(.*?)^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.DOTALL | re.MULTILINE
     ):
         places = re.findall(r"on (?:the )?(first|second|every) machine", before, re.IGNORECASE)
         where = places[-1] if places else where
-        found.append(Step(where, script, shown))
+        found.append(Step(where, script, expected))
     return found
 
 
@@ -46,12 +48,12 @@ def test_the_page_is_short() -> None:
     lines = [line for step in steps() for line in step.script.splitlines()]
     assert 10 < len(lines) < COMMANDS_MAX
     assert {step.where for step in steps()} == {"first", "second", "every"}
-    assert sum(bool(step.shown) for step in steps()) == 2
+    assert sum(bool(step.expected) for step in steps()) == 2
 
 
 @pytest.fixture(scope="module")
 def machines(package: Path, base: Path) -> Iterator[list[Machine]]:
-    """Booted and wired; on the first one lies the clone's dist/ with the package."""
+    """Booted and connected; the first has dist/ with the package in its clone."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="subord-walk-")))
         told("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "id")
@@ -69,30 +71,30 @@ def machines(package: Path, base: Path) -> Iterator[list[Machine]]:
         yield booted
 
 
-def test_whoever_types_the_page_has_a_cluster(machines: list[Machine]) -> None:
+def test_the_commands_of_the_page_make_a_cluster(machines: list[Machine]) -> None:
     for step in steps():
-        script = step.script.removeprefix("./dev deb\n")  # built already, by that very command (conftest.py)
+        script = step.script.removeprefix("./dev deb\n")  # built already, by this command (conftest.py)
         rooms = {"first": machines[:1], "second": machines[1:2], "every": machines}[step.where]
         folder = f"/home/{ADMIN}/subord" if script != step.script else f"/home/{ADMIN}"
-        if step.shown or "query" in script:
-            wait_for(rooms[0], script, step.shown.strip() or "{} => 3 @", folder)
+        if step.expected or "query" in script:
+            wait_for(rooms[0], script, step.expected.strip() or "{} => 3 @", folder)
         else:
             for room in rooms:
-                said = typed(room, script, folder)
-    assert "missing" in said
-    assert "returned" in said
+                output = typed(room, script, folder)
+    assert "missing" in output
+    assert "returned" in output
 
 
-def wait_for(machine: Machine, script: str, shown: str, folder: str) -> None:
-    """Until what is typed prints what the page shows."""
-    said = ""
+def wait_for(machine: Machine, script: str, expected: str, folder: str) -> None:
+    """Until the commands print the documented output."""
+    output = ""
 
-    def is_shown() -> bool:
-        nonlocal said
-        said = typed(machine, script, folder, check=False)  # Prometheus may not listen yet
-        return shown in said
+    def has_expected() -> bool:
+        nonlocal output
+        output = typed(machine, script, folder, check=False)  # Prometheus may not listen yet
+        return expected in output
 
     try:
-        until(is_shown, f"{script!r} shows what the page shows")
+        until(has_expected, f"{script!r} prints the documented output")
     except AssertionError as error:
-        raise AssertionError(f"{error}; last:\n{said}") from None
+        raise AssertionError(f"{error}; last:\n{output}") from None

@@ -1,7 +1,6 @@
-"""The package and its unit for real: on a clean Debian with systemd, from the first installation to the last purge.
+"""The package and its unit on a clean Debian with systemd, from the first installation to the purge.
 
-One machine for all tests of this file, in their order: a life of a node. It has no way out, so whatever the
-installation needs is in the package.
+All tests use one machine, in their order. It has no network access, so the installation needs only the package.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ SECOND_KEYS = {
 }
 
 
-def wrote(machine: Machine, path: str, text: str) -> None:
+def write(machine: Machine, path: str, text: str) -> None:
     machine.run("sh", "-c", 'mkdir -p "$(dirname "$0")"; cat > "$0"', path, stdin=text)
 
 
 def incarnation(machine: Machine) -> int:
-    """Of the daemon's present life, as the event log has it."""
+    """Of the running daemon, as in the event log."""
     lines = machine.asked("cat", "/var/log/subord/events.jsonl").splitlines()
     (*_, last) = [event for event in map(json.loads, lines) if event["event"] == "started"]
     return int(last["incarnation"])
@@ -72,14 +71,14 @@ def fresh(machine: Machine) -> Machine:
 
 @pytest.fixture
 def running(machine: Machine) -> Machine:
-    """This version, with TEXT as its configuration and a key, and running: whatever the test before did."""
-    ours = f"install ok installed {machine.asked('dpkg-deb', '--field', '/subord.deb', 'Version')}"
+    """This version, with TEXT as its configuration and a key, running, whatever the test before did."""
+    wanted = f"install ok installed {machine.asked('dpkg-deb', '--field', '/subord.deb', 'Version')}"
     form = "--showformat=${Status} ${Version}"
-    if machine.run("dpkg-query", "--show", form, "subord", check=False).stdout != ours:
+    if machine.run("dpkg-query", "--show", form, "subord", check=False).stdout != wanted:
         machine.run("dpkg", "--install", "/subord.deb")
     if machine.run("cat", CONFIG, check=False).stdout != TEXT:
         machine.run("systemctl", "stop", "subord")  # it may have read the other text
-        wrote(machine, CONFIG, TEXT)
+        write(machine, CONFIG, TEXT)
     if machine.run("test", "-e", KEY, check=False).returncode != 0:
         key = machine.asked("subord", "key", "generate")
         machine.run("install", "--mode", "0600", "--owner", "subord", "/dev/stdin", KEY, stdin=f"{key}\n")
@@ -88,12 +87,12 @@ def running(machine: Machine) -> Machine:
     return machine
 
 
-# -- the first day --------------------------------------------------------------------------------------------------
+# -- installation --------------------------------------------------------------------------------------------------
 
 
 def test_a_first_installation_starts_nothing(machine: Machine) -> None:
-    said = machine.run("dpkg", "--install", "/subord.deb").stdout
-    assert "not started yet. Set cluster.network" in said
+    output = machine.run("dpkg", "--install", "/subord.deb").stdout
+    assert "not started yet. Set cluster.network" in output
     assert machine.shown("ActiveState") == "inactive"
     assert machine.shown("UnitFileState") == "disabled"
     assert machine.asked("subord", "--version") == f"subord {subord.__version__}"
@@ -103,7 +102,7 @@ def test_a_first_installation_starts_nothing(machine: Machine) -> None:
 
 
 def typed_on_each_node() -> str:
-    """The commands of docs/install.md for the package, one after the other."""
+    """The commands of docs/install.md for the package."""
     part = (
         (REPOSITORY / "docs/install.md")
         .read_text()
@@ -137,19 +136,19 @@ def test_a_wrong_configuration_is_not_tried_again(fresh: Machine) -> None:
     )
     assert 'key "network" is missing' in fresh.journal()
     # Configured, but without the key: the same.
-    wrote(fresh, CONFIG, TEXT)
+    write(fresh, CONFIG, TEXT)
     assert fresh.run("systemctl", "start", "subord", check=False).returncode == 1
     assert (fresh.shown("ExecMainStatus"), fresh.shown("NRestarts")) == ("78", "0")
     assert f"{KEY}: there is no such file" in fresh.journal()
 
 
 def test_an_address_that_comes_late_is_found(fresh: Machine) -> None:
-    """75: try again. `--no-block`, because the start is not over until the node has its place."""
-    wrote(fresh, CONFIG, TEXT.replace('"10.0.0.1"', '"10.0.0.3"'))
+    """75: try again. `--no-block`, because the start ends only when the node has its place."""
+    write(fresh, CONFIG, TEXT.replace('"10.0.0.1"', '"10.0.0.3"'))
     fresh.run("sh", "-c", f"subord key generate | install --mode 0600 --owner subord /dev/stdin {KEY}")
     fresh.run("systemctl", "start", "--no-block", "subord")
-    until(lambda: fresh.shown("ExecMainStatus") == "75", "it ended for want of its address")
-    until(lambda: int(fresh.shown("NRestarts")) >= 2, "it was tried again twice")
+    until(lambda: fresh.shown("ExecMainStatus") == "75", "it ended without its address")
+    until(lambda: int(fresh.shown("NRestarts")) >= 2, "it was restarted twice")
     fresh.run("ip", "address", "add", "10.0.0.3/24", "dev", "lo")
     until(lambda: is_active(fresh), "it runs")
     fresh.run("systemctl", "stop", "subord")
@@ -162,16 +161,16 @@ def test_a_key_that_was_copied_as_root_is_given_to_the_daemon(running: Machine) 
     assert running.asked("stat", "--format", "%U %a", KEY) == "subord 600"
 
 
-# -- every day ------------------------------------------------------------------------------------------------------
+# -- operation ------------------------------------------------------------------------------------------------------
 
 
 def test_started_means_that_the_node_has_its_place(running: Machine) -> None:
     running.run("systemctl", "restart", "subord")
-    until(lambda: running.shown("StatusText") == "root, 0 below", "it has said what it is")  # after it was ready
+    until(lambda: running.shown("StatusText") == "root, 0 below", "its status is set")  # after it was ready
     assert running.asked("subord", "tree").splitlines()[-1] == "10.0.0.1"
 
 
-def test_the_daemon_may_do_nothing_that_it_need_not(running: Machine) -> None:
+def test_the_daemon_has_no_needless_rights(running: Machine) -> None:
     status = running.asked("cat", f"/proc/{running.shown('MainPID')}/status")
     shown = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     number = running.asked("id", "--user", "subord")
@@ -182,8 +181,8 @@ def test_the_daemon_may_do_nothing_that_it_need_not(running: Machine) -> None:
     assert running.asked("stat", "--format", "%U %a", "/run/subord/control.sock") == "subord 660"
 
 
-def test_what_the_unit_forbids_the_daemon_does_not_miss(running: Machine) -> None:
-    """The metrics of its process need /proc, the key ring is written to the state directory, events to the log."""
+def test_the_daemon_works_within_the_limits_of_the_unit(running: Machine) -> None:
+    """The process metrics need /proc, the key ring needs the state directory, events need the log directory."""
     fetch = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9717/metrics').read().decode())"
     metrics = running.asked("/usr/lib/subord/bin/python3", "-c", fetch)
     assert re.search(r"^process_start_time_seconds \d", metrics, re.MULTILINE)
@@ -193,7 +192,7 @@ def test_what_the_unit_forbids_the_daemon_does_not_miss(running: Machine) -> Non
     assert "WARNING" not in running.journal()
 
 
-def test_members_of_the_group_may_look_and_only_root_may_change(running: Machine) -> None:
+def test_the_group_may_read_and_only_root_may_change(running: Machine) -> None:
     running.run("useradd", "--groups", "subord", "member")
     running.run("useradd", "stranger")
     for user, command, code in (
@@ -206,7 +205,7 @@ def test_members_of_the_group_may_look_and_only_root_may_change(running: Machine
 
 
 def test_reload_reads_the_configuration_again(running: Machine) -> None:
-    wrote(running, CONFIG, f'{TEXT}log_level = "debug"\n')
+    write(running, CONFIG, f'{TEXT}log_level = "debug"\n')
     before = running.shown("MainPID")
     running.run("systemctl", "reload", "subord")
     until(lambda: "configuration read again: node.log_level" in running.journal(), "it was read again")
@@ -214,7 +213,7 @@ def test_reload_reads_the_configuration_again(running: Machine) -> None:
 
 
 def test_a_daemon_that_hangs_is_started_again(running: Machine) -> None:
-    wrote(running, DROP_IN, "[Service]\nWatchdogSec=3\n")
+    write(running, DROP_IN, "[Service]\nWatchdogSec=3\n")
     running.run("systemctl", "daemon-reload")
     running.run("systemctl", "restart", "subord")
     hanging = running.shown("MainPID")
@@ -228,8 +227,8 @@ def test_a_daemon_that_hangs_is_started_again(running: Machine) -> None:
         running.run("systemctl", "restart", "subord")
 
 
-def test_stopping_says_goodbye(running: Machine) -> None:
-    """To a second daemon, which then takes over at once, without having missed anybody."""
+def test_a_stopped_daemon_says_goodbye(running: Machine) -> None:
+    """To a second daemon, which then takes over at once, without a lost leader."""
     running.run("ip", "address", "add", "10.0.0.2/24", "dev", "lo")
     keys = [f"--set={key}={value}" for key, value in SECOND_KEYS.items()]
     running.run("systemd-run", *SECOND, "subord", "run", "--config", CONFIG, *keys)
@@ -240,17 +239,17 @@ def test_stopping_says_goodbye(running: Machine) -> None:
         assert (running.shown("Result"), running.shown("ExecMainStatus")) == ("success", "0")
         until(lambda: running.shown("StatusText", "second") == "root, 0 below", "the second is root")
         events = [json.loads(line) for line in running.asked("cat", SECOND_EVENTS).splitlines()]
-        assert {"lost", "subordinate_lost"}.isdisjoint(event["event"] for event in events), "it was told"
+        assert {"lost", "subordinate_lost"}.isdisjoint(event["event"] for event in events), "it got the goodbye"
     finally:
         running.run("systemctl", "stop", "second")
         running.run("ip", "address", "delete", "10.0.0.2/24", "dev", "lo")
 
 
-# -- the hundredth day ----------------------------------------------------------------------------------------------
+# -- upgrades ----------------------------------------------------------------------------------------------
 
 
 def repacked(package: Path, version: str, program: Callable[[Path], None], wanted: Path) -> None:
-    """The package as if it were of another version; `program` changes what is in the directory of the program."""
+    """The package with another version; `program` changes the directory of the program."""
     with TemporaryDirectory(prefix="subord-repacked-") as folder:
         subprocess.run(["dpkg-deb", "--raw-extract", package, folder], check=True, timeout=300)
         control = Path(folder) / "DEBIAN/control"
@@ -263,7 +262,7 @@ def repacked(package: Path, version: str, program: Callable[[Path], None], wante
 
 @pytest.fixture(scope="module")
 def newer(package: Path, machine: Machine) -> str:
-    """The same as if it were of a later version."""
+    """The same package with a later version."""
 
     def rename(there: Path) -> None:
         init = there / "__init__.py"
@@ -275,7 +274,7 @@ def newer(package: Path, machine: Machine) -> str:
 
 @pytest.fixture(scope="module")
 def previous(package: Path, machine: Machine) -> str:
-    """With the program of the previous release, as it was."""
+    """With the program of the previous release."""
 
     def replace(there: Path) -> None:
         shutil.rmtree(there)
@@ -290,43 +289,43 @@ def test_the_previous_release_and_back_keep_what_the_node_has(running: Machine, 
     running.run("subord", "key", "install")
     ring = running.asked("subord", "key", "list")
     running.run("systemctl", "restart", "subord")
-    lives = [incarnation(running)]
+    incarnations = [incarnation(running)]
     for file, version in ((previous, PREVIOUS), ("/subord.deb", subord.__version__)):
         running.run("dpkg", "--install", file)
         assert f"version {version}" in running.asked("subord", "status"), "it runs"
-        lives.append(incarnation(running))
+        incarnations.append(incarnation(running))
         assert running.asked("subord", "key", "list") == ring
-    assert lives == sorted(set(lives))
+    assert incarnations == sorted(set(incarnations))
     assert "ignored" not in running.journal()
     assert running.asked("cat", CONFIG) == TEXT.strip()
 
 
 def test_up_and_down_again_keep_what_the_node_has(running: Machine, newer: str) -> None:
-    running.run("systemctl", "stop", "subord")  # so that it remembers its neighbourhood
+    running.run("systemctl", "stop", "subord")  # so that it saves its neighbourhood
     running.run("systemctl", "start", "subord")
     key = running.asked("cat", KEY)
-    lives = [incarnation(running)]
+    incarnations = [incarnation(running)]
 
     running.run("dpkg", "--install", newer)
     assert running.asked("subord", "status").find(f"version {NEWER}") > 0, "the new daemon runs"
-    lives.append(incarnation(running))
+    incarnations.append(incarnation(running))
 
-    # A later version may remember more than this one knows of, and a clock may be set back: far in the future.
+    # A later version may save more than this one knows, and its clock may have been far ahead.
     state = "/var/lib/subord/neighbourhood.json"
     running.run("systemctl", "stop", "subord")
     remembered = json.loads(running.asked("cat", state))
-    remembered["neighbourhood"] |= {"incarnation": lives[1] + 10**9, "of_a_later_version": {"x": [1]}}
+    remembered["neighbourhood"] |= {"incarnation": incarnations[1] + 10**9, "of_a_later_version": {"x": [1]}}
     remembered["also_later"] = 1
     remembered["terms"].append("a later term")
-    wrote(running, state, json.dumps(remembered))
+    write(running, state, json.dumps(remembered))
     running.run("systemctl", "start", "subord")
-    lives.append(incarnation(running))
-    assert lives[2] > 10**9 + lives[1]
+    incarnations.append(incarnation(running))
+    assert incarnations[2] > 10**9 + incarnations[1]
 
     running.run("dpkg", "--install", "/subord.deb")
     assert f"version {subord.__version__}" in running.asked("subord", "status"), "the old daemon runs"
-    lives.append(incarnation(running))
-    assert lives == sorted(set(lives)), "each start read what the one before had written"
+    incarnations.append(incarnation(running))
+    assert incarnations == sorted(set(incarnations)), "each start read the state of the one before"
     assert "ignored" not in running.journal()
     assert running.asked("cat", CONFIG) == TEXT.strip()
     assert running.asked("cat", KEY) == key
@@ -339,26 +338,26 @@ def test_a_node_that_was_stopped_stays_so(running: Machine, newer: str) -> None:
     running.run("dpkg", "--install", "/subord.deb")
 
 
-def test_an_upgrade_is_not_held_up_by_a_daemon_that_does_not_start(running: Machine) -> None:
-    wrote(running, CONFIG, "[cluster]\n")
-    said = running.run("dpkg", "--install", "/subord.deb").stderr
-    assert "the daemon did not start again: see journalctl" in said
+def test_an_upgrade_completes_without_a_starting_daemon(running: Machine) -> None:
+    write(running, CONFIG, "[cluster]\n")
+    output = running.run("dpkg", "--install", "/subord.deb").stderr
+    assert "the daemon did not restart: see journalctl" in output
     assert running.asked("dpkg-query", "--show", "--showformat=${Status}", "subord") == "install ok installed"
 
 
-def test_an_installation_by_hand_that_comes_first_is_told(running: Machine) -> None:
+def test_a_manual_installation_is_reported(running: Machine) -> None:
     own = "/usr/local/bin/subord"
     assert own not in running.run("dpkg", "--install", "/subord.deb").stderr
     running.run("ln", "--symbolic", "/opt/subord/bin/subord", own)
     running.run("ln", "--symbolic", "/dev/null", "/etc/systemd/system/subord.service")
-    said = running.run("dpkg", "--install", "/subord.deb").stderr
-    assert f"an older installation by hand comes first: remove {own}" in said
+    output = running.run("dpkg", "--install", "/subord.deb").stderr
+    assert f"an older manual installation takes precedence: remove {own}" in output
     running.run("rm", own, "/etc/systemd/system/subord.service")
     running.run("systemctl", "daemon-reload")
 
 
 def test_a_removal_that_dpkg_gives_up_leaves_the_node_running(running: Machine) -> None:
-    """If it is enabled: prerm has stopped it, and postinst is called with `abort-remove`."""
+    """If it is enabled: prerm has stopped it, and dpkg calls postinst with `abort-remove`."""
     script = "/var/lib/dpkg/info/subord.postinst"
     for word, state in (("disable", "inactive"), ("enable", "active")):
         running.run("systemctl", word, "subord")
@@ -368,7 +367,7 @@ def test_a_removal_that_dpkg_gives_up_leaves_the_node_running(running: Machine) 
     running.run("systemctl", "disable", "subord")
 
 
-# -- the last day ---------------------------------------------------------------------------------------------------
+# -- removal ---------------------------------------------------------------------------------------------------
 
 
 def test_removed_it_leaves_configuration_and_state(running: Machine) -> None:

@@ -1,6 +1,6 @@
-"""The Ansible role: its syntax, and a rollout by the real ansible to a clean machine.
+"""The Ansible role: its syntax, and a rollout by ansible to a clean machine.
 
-ansible believes it uses ssh; the program in its place leads into the machine.
+A replacement for ssh runs the commands in the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEY_LINE = "primary AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
 
 
 def played(inventory: Path, own: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A run of the playbook; ansible keeps its own things in `own`."""
+    """A run of the playbook; `own` is ansible's home."""
     environment = {
         **os.environ,
         "ANSIBLE_HOME": str(own),
@@ -52,16 +52,16 @@ def test_the_syntax_and_the_example_inventory(tmp_path: Path) -> None:
 
 @pytest.fixture
 def inventory(machine: Machine, package: Path, tmp_path: Path) -> Path:
-    """Of one host, the machine, with nothing of subord on it."""
+    """Of one host, the machine, without subord."""
     machine.run("dpkg", "--purge", "subord")
-    door = tmp_path / "ssh"
-    door.write_text(f'#!/bin/sh\nfor last; do :; done\nexec {shlex.join(machine.door)} sh -c "$last"\n')
-    door.chmod(0o755)
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f'#!/bin/sh\nfor last; do :; done\nexec {shlex.join(machine.door)} sh -c "$last"\n')
+    ssh.chmod(0o755)
     (tmp_path / "cluster.key").write_text(KEY_LINE)
     hosts = tmp_path / "hosts.ini"
     lines = {
         "ansible_user": "root",
-        "ansible_ssh_executable": str(door),
+        "ansible_ssh_executable": str(ssh),
         "ansible_python_interpreter": "/usr/bin/python3",
         "subord_package": os.path.relpath(package, ROLE),  # as in the example
         "subord_key": os.path.relpath(tmp_path / "cluster.key", ROLE),
@@ -73,7 +73,7 @@ def inventory(machine: Machine, package: Path, tmp_path: Path) -> Path:
     return hosts
 
 
-def test_a_rollout_and_what_a_second_one_changes(machine: Machine, inventory: Path) -> None:
+def test_a_second_rollout_changes_nothing(machine: Machine, inventory: Path) -> None:
     ran = played(inventory, inventory.parent, "--diff", "-vvv")
     assert recap(ran)["changed"] >= 5
     assert KEY_LINE.split()[1] not in ran.stdout, "the key stays secret"
@@ -86,7 +86,7 @@ def test_a_rollout_and_what_a_second_one_changes(machine: Machine, inventory: Pa
     assert recap(played(inventory, inventory.parent))["changed"] == 0
     assert machine.shown("MainPID") == daemon
 
-    # A mistake reaches no file.
+    # A wrong setting changes no file.
     ran = played(inventory, inventory.parent, "--extra-vars", "subord_fanout=1")
     assert ran.returncode != 0
     assert "fanout" in ran.stdout
@@ -98,7 +98,7 @@ def test_a_rollout_and_what_a_second_one_changes(machine: Machine, inventory: Pa
     assert "fan-out 4" in machine.asked("subord", "status")
 
 
-def test_what_the_site_forgot_is_named(inventory: Path) -> None:
+def test_a_missing_setting_is_named(inventory: Path) -> None:
     inventory.write_text(inventory.read_text().replace("subord_network", "another_network"))
     ran = played(inventory, inventory.parent)
     assert ran.returncode != 0
@@ -106,7 +106,7 @@ def test_what_the_site_forgot_is_named(inventory: Path) -> None:
 
 
 def test_a_failure_after_the_configuration_changed_loses_no_restart(machine: Machine, inventory: Path) -> None:
-    """The key that does not exist fails after the configuration; a second run would find nothing changed."""
+    """A missing key fails after the configuration; a second run would find nothing changed."""
     recap(played(inventory, inventory.parent))
     ran = played(inventory, inventory.parent, "--extra-vars", "subord_fanout=4 subord_key=/nowhere")
     assert ran.returncode != 0

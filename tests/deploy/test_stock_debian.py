@@ -1,6 +1,6 @@
-"""README's commands on a stock Debian with nothing but what README asks for, and the Python of that Debian.
+"""README's commands on a stock Debian with only the packages that README names, and the Python of that Debian.
 
-Debian 12 has the oldest Python that is promised, Debian 13 a newer one. The clone is of the committed tree.
+Debian 12 has the oldest supported Python, Debian 13 a newer one. The clone has the committed tree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stock_root import StockRoot, readme
 pytestmark = pytest.mark.lab
 PACKAGES, (DEMO, TEST) = readme()
 HARD_TO_QUOTE = "Büro 2"
-"""A space and a letter that is not ASCII, as in the name of a person."""
+"""A space and a letter that is not ASCII, as in a person's name."""
 SYSTEM_PYTHON = {"bookworm": "3.11", "trixie": "3.13"}
 
 Make = Callable[[str, str], StockRoot]
@@ -26,7 +26,7 @@ Make = Callable[[str, str], StockRoot]
 
 @pytest.fixture(scope="module")
 def stock() -> Iterator[Make]:
-    """Makes a root of a release, in which a user types. Roots of one release begin as one."""
+    """Makes a root of a release, in which a user types. Roots of one release begin as copies of one."""
     reason = obstacle()
     if reason is not None:
         pytest.skip(reason)
@@ -53,7 +53,7 @@ def test_the_two_commands() -> None:
     [("bookworm", "root", "src"), ("bookworm", "visitor", HARD_TO_QUOTE), ("trixie", "root", "src")],
 )
 def test_the_commands_of_readme(stock: Make, release: str, user: str, folder: str) -> None:
-    """The demo whole; the tests to their first tier, where the Python is the oldest."""
+    """The whole demo; the first tier of the tests with the oldest Python."""
     root = stock(release, user)
     clone = root.clone(folder)
     demo = root.typed(DEMO, clone)

@@ -1,4 +1,4 @@
-"""What can be said of the unit and the container file without running them."""
+"""Static checks of the unit and the container file."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ CONTAINER = (REPOSITORY / "deploy" / "Containerfile").read_text()
 
 
 def exposure(unit: Path) -> float:
-    """What `systemd-analyze security` thinks of a unit: 0 (best) to 10."""
+    """The exposure of a unit by `systemd-analyze security`: 0 (best) to 10."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no `systemd-analyze` here: apt-get install systemd")
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", unit]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    if "unrecognized option" in told.stderr:
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if "unrecognized option" in ran.stderr:
         pytest.skip("systemd-analyze is older than 250")
-    (number,) = re.findall(r"exposure level for \S+: ([0-9.]+)", told.stdout)
+    (number,) = re.findall(r"exposure level for \S+: ([0-9.]+)", ran.stdout)
     return float(number)
 
 
-def told_in(page: str) -> float:
+def documented_exposure(page: str) -> float:
     (number,) = re.findall(r"exposure of ([0-9.]+) ", (REPOSITORY / page).read_text())
     return float(number)
 
 
-def test_the_unit_is_as_closed_as_the_page_says() -> None:
-    assert exposure(UNIT) <= told_in("docs/install.md")
+def test_the_exposure_of_the_unit_is_documented() -> None:
+    assert exposure(UNIT) <= documented_exposure("docs/install.md")
 
 
-def test_an_address_list_of_the_site_closes_it_further(tmp_path: Path) -> None:
-    closed = tmp_path / UNIT.name
+def test_an_address_list_lowers_the_exposure(tmp_path: Path) -> None:
+    stricter = tmp_path / UNIT.name
     text = UNIT.read_text().replace("[Install]", "IPAddressDeny=any\nIPAddressAllow=10.0.0.0/24\n\n[Install]")
-    closed.write_text(text)
-    assert exposure(closed) < told_in("docs/install.md")
+    stricter.write_text(text)
+    assert exposure(stricter) < documented_exposure("docs/install.md")
 
 
 @pytest.mark.parametrize("line", ["PrivateUsers=yes", "CapabilityBoundingSet=", "SystemCallFilter=@system-service"])
-def test_a_door_left_open_is_noticed(line: str, tmp_path: Path) -> None:
-    opened = tmp_path / UNIT.name
+def test_a_removed_protection_is_noticed(line: str, tmp_path: Path) -> None:
+    weaker = tmp_path / UNIT.name
     assert f"\n{line}\n" in UNIT.read_text()
-    opened.write_text(UNIT.read_text().replace(f"\n{line}\n", "\n"))
-    assert exposure(opened) > told_in("docs/install.md")
+    weaker.write_text(UNIT.read_text().replace(f"\n{line}\n", "\n"))
+    assert exposure(weaker) > documented_exposure("docs/install.md")
 
 
 def test_the_container_takes_the_package_that_is_built(package: Path) -> None:

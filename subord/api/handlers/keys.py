@@ -1,10 +1,9 @@
-"""Key rings of all nodes: who has which, and changing them from the root on.
+"""The key rings of all nodes: which node has which ring, and changes of the ring.
 
-Intuition: a roll call by platoons. Every leader asks its own, adds itself, and reports one sum with the names of
-those who differ; so the one at the top hears a handful of reports, however many there are below.
-
-A change is made by the root alone, so that two are never made at once; it travels down the edges as a whole new ring
-(runtime/net/streams.py), and the next roll call says how far it came.
+Every leader asks its subordinates, adds its own ring and reports the sums; the root needs one report for each
+subordinate, however many nodes there are. Only the root changes the ring, so two changes never happen at once. The
+new ring travels down the edges (runtime/net/streams.py); the next question shows how far it came. A key is removed
+only when all nodes have the newest ring, unless forced.
 """
 
 from __future__ import annotations
@@ -26,31 +25,31 @@ BUDGET_S_MAX = 30.0
 NO_KEYS = "nothing is sealed here: there is no cluster.key_file"
 
 
-async def find(shown: NodeApi, budget_s: float) -> AllKeysDocument:
-    """Of the whole cluster, or of the largest part that answers within `budget_s`."""
+async def find(node: NodeApi, budget_s: float) -> AllKeysDocument:
+    """The rings of the whole cluster, or of the largest part that answers within `budget_s`."""
 
     async def own(left_s: float) -> KeysDocument:
-        return await (coverage if nodes.path(shown) else all_keys)(shown, left_s)
+        return await (coverage if nodes.path(node) else all_keys)(node, left_s)
 
-    found = await aggregate.widest(shown, "keys", KeysDocument, budget_s, own)
+    found = await aggregate.of_tree(node, "keys", KeysDocument, budget_s, own)
     fields = msgspec.structs.asdict(found.report)
     return AllKeysDocument(asked=found.asked, complete=found.note is None, note=found.note, **fields)
 
 
-async def coverage(shown: NodeApi, budget_s: float) -> KeysDocument:
-    """Our subtree, within `budget_s`."""
-    found = [_of_one(shown.address, nodes.seal(shown))]
-    for each in await aggregate.below(shown, "keys", KeysDocument, budget_s):
+async def coverage(node: NodeApi, budget_s: float) -> KeysDocument:
+    """The rings of this node's subtree, within `budget_s`."""
+    found = [_of_one(node.address, nodes.seal(node))]
+    for each in await aggregate.below(node, "keys", KeysDocument, budget_s):
         silent = KeysDocument(rings=(), silent=(each.address,), silent_nodes=each.nodes)
         found.append(silent if isinstance(each.report, AskFailure) else each.report)
     return fold(found)
 
 
-async def all_keys(shown: NodeApi, budget_s: float) -> KeysDocument:
-    """Of the whole tree, at its root: besides our subtree those who are missing, and may come back."""
-    missing = [row.position for row in shown.roster().rows if row.standing is Standing.MISSING]
-    away = tuple(map(shown.settings.network.address_text_of, missing))
-    return fold([await coverage(shown, budget_s), KeysDocument(rings=(), silent=away, silent_nodes=len(away))])
+async def all_keys(node: NodeApi, budget_s: float) -> KeysDocument:
+    """The rings of the whole tree, at its root: missing nodes count as silent, because they may return."""
+    missing = [row.position for row in node.roster().rows if row.standing is Standing.MISSING]
+    away = tuple(map(node.settings.network.address_text_of, missing))
+    return fold([await coverage(node, budget_s), KeysDocument(rings=(), silent=away, silent_nodes=len(away))])
 
 
 def _of_one(address: str, own: SealDocument | None) -> KeysDocument:
@@ -63,7 +62,7 @@ def _of_one(address: str, own: SealDocument | None) -> KeysDocument:
 
 
 def fold(reports: Iterable[KeysDocument]) -> KeysDocument:
-    """One report of many, the newest ring first."""
+    """One report made of many, the newest ring first."""
     rings: dict[tuple[int, tuple[str, ...]], CountedRing] = {}
     silent: list[str] = []
     silent_nodes = 0
@@ -74,7 +73,7 @@ def fold(reports: Iterable[KeysDocument]) -> KeysDocument:
             name = ring.revision, ring.keys
             rings[name] = _sum(rings[name], ring) if name in rings else ring
     ranked = sorted(rings.values(), key=lambda ring: (-ring.revision, -ring.nodes, ring.keys))
-    silent_nodes += sum(ring.nodes for ring in ranked[NAMED_MAX:])  # of whom nobody could be told apart
+    silent_nodes += sum(ring.nodes for ring in ranked[NAMED_MAX:])  # their rings are not in the report
     return KeysDocument(rings=tuple(ranked[:NAMED_MAX]), silent=tuple(silent[:NAMED_MAX]), silent_nodes=silent_nodes)
 
 
@@ -88,22 +87,22 @@ def _sum(one: CountedRing, other: CountedRing) -> CountedRing:
     )
 
 
-async def rotate(shown: NodeApi, words: tuple[str, ...], budget_s: float) -> RotatedDocument:
-    """`install`, `use KEY`, `remove KEY` or `remove KEY force`; only the root does it."""
-    if shown.keeping is None:
+async def rotate(node: NodeApi, words: tuple[str, ...], budget_s: float) -> RotatedDocument:
+    """`install`, `use KEY`, `remove KEY` or `remove KEY force`. Only the root does it."""
+    if node.keeping is None:
         return RotatedDocument(error=NO_KEYS)
-    if shown.snapshot().place is not Place.ROOT:
-        return RotatedDocument(error=f"{shown.address} is not the root any more: try again", passing=True)
-    before = shown.keeping.ring
+    if node.snapshot().place is not Place.ROOT:
+        return RotatedDocument(error=f"{node.address} is not the root any more: try again", passing=True)
+    before = node.keeping.ring
     try:
         if words[:1] == ("remove",) and words[2:] != ("force",):
-            await _check_nobody_needs_it(shown, before, budget_s)
-        if shown.keeping.ring is not before:
+            await _check_all_have(node, before, budget_s)
+        if node.keeping.ring is not before:
             return RotatedDocument(error="the key ring was changed meanwhile: try again", passing=True)
         ring, name = _changed(before, words)
     except KeyringError as error:
         return RotatedDocument(error=str(error))
-    shown.keeping.take(ring)
+    node.keeping.take(ring)
     return RotatedDocument(key=name, revision=ring.revision)
 
 
@@ -119,9 +118,9 @@ def _changed(ring: Keyring, words: tuple[str, ...]) -> tuple[Keyring, str]:
     raise KeyringError("a change of keys is install, use KEY or remove KEY")
 
 
-async def _check_nobody_needs_it(shown: NodeApi, ring: Keyring, budget_s: float) -> None:
-    """Raises KeyringError: who may still depend on the old ring is named."""
-    found = await all_keys(shown, min(budget_s, BUDGET_S_MAX))
+async def _check_all_have(node: NodeApi, ring: Keyring, budget_s: float) -> None:
+    """Raises KeyringError with the nodes that may still depend on the old ring."""
+    found = await all_keys(node, min(budget_s, BUDGET_S_MAX))
     behind = [each for each in found.rings if each.revision != ring.revision]
     behind += [each for each in found.rings if each.revision == ring.revision and each is not found.rings[0]]
     names = [address for each in behind for address in each.addresses] + list(found.silent)

@@ -1,10 +1,7 @@
-"""The tally sheet in the language of Prometheus.
+"""The metrics of a node for Prometheus.
 
-Intuition: the daemon keeps strokes on paper; only when the inspector comes are they copied into his form.
-Nothing is kept here between two scrapes, so the form cannot disagree with the paper and costs nothing
-while nobody looks.
-
-Names and units follow https://prometheus.io/docs/practices/naming/: seconds and bytes, counters end in
+Input: the node and its counters at the moment of the scrape. Output: metric families. Nothing is kept between two
+scrapes. Names and units follow https://prometheus.io/docs/practices/naming/: seconds and bytes, counters end in
 `_total`.
 """
 
@@ -31,56 +28,56 @@ from subord.api.node_api import NodeApi
 from subord.core.state.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
 
-REFUSED_LATELY_S = 300.0
-"""A refusal that was not repeated for so long is over; two that do not fit meet again within a minute or two."""
+REFUSAL_S_MAX = 300.0
+"""A refusal that is not repeated for this long is over: such nodes meet again within a minute or two."""
 
 
-def node_registry(shown: NodeApi) -> CollectorRegistry:
-    """A registry of this node alone, so that several nodes in one process (tests) do not meet."""
+def node_registry(node: NodeApi) -> CollectorRegistry:
+    """A registry of one node alone, so that several nodes in one process (tests) do not interfere."""
     registry = CollectorRegistry()
-    registry.register(_Node(shown))
+    registry.register(_Node(node))
     ProcessCollector(registry=registry)
     return registry
 
 
 def page(registry: CollectorRegistry) -> bytes:
-    """What Prometheus reads, in the text format of http/scrape.py's content type."""
+    """The text that Prometheus reads; its content type is in http/scrape.py."""
     return generate_latest(registry)
 
 
 class _Node(Collector):
     """Reads the node at the moment of the scrape."""
 
-    def __init__(self, shown: NodeApi) -> None:
-        self._shown = shown
+    def __init__(self, node: NodeApi) -> None:
+        self._node = node
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # else registering would read the node, which may not have started
+        return ()  # or registering would read the node, which may not have started
 
     def collect(self) -> Iterator[Metric]:
-        view = self._shown.snapshot()
+        view = self._node.snapshot()
         yield _build()
         yield from self._place(view)
-        yield from _gauges(view, self._shown.settings.fanout)
+        yield from _gauges(view, self._node.settings.fanout)
         yield _subordinates(view)
         yield _refusals(view)
-        yield _tables({**view.tables, **self._shown.counters.tables()})
-        yield from _seal(self._shown)
+        yield _tables({**view.tables, **self._node.counters.tables()})
+        yield from _seal(self._node)
         yield from _ranking(view)
-        yield from _performance(self._shown)
+        yield from _performance(self._node)
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
-        yield from _counted(self._shown.counters)
-        yield _by("log_lines", "Lines of the log, by what became of them", "fate", Counter(self._shown.log.counts))
-        yield from _timed(self._shown.counters)
+        yield from _counted(self._node.counters)
+        yield _by("log_lines", "Log lines by fate", "fate", Counter(self._node.log.counts))
+        yield from _timed(self._node.counters)
 
     def _place(self, view: Snapshot) -> Iterator[Metric]:
         leader = InfoMetricFamily("subord_leader", "Address of the leader; absent while there is none")
         if view.leader is not None:
-            leader.add_metric((), {"leader": self._shown.settings.network.address_text_of(view.leader)})
+            leader.add_metric((), {"leader": self._node.settings.network.address_text_of(view.leader)})
         yield leader
         is_root = view.place is Place.ROOT
-        yield _gauge("is_root", "1 if this node is the root of what it can see, else 0", is_root)
+        yield _gauge("is_root", "1 if this node is the root of its tree, else 0", is_root)
 
 
 def _build() -> Metric:
@@ -112,28 +109,26 @@ def _subordinates(view: Snapshot) -> Metric:
 
 
 def _refusals(view: Snapshot) -> Metric:
-    text = (
-        f"Addresses with other settings that were met in the last {REFUSED_LATELY_S / 60:g} minutes, by who refuses"
-    )
+    text = f"Addresses with other settings met in the last {REFUSAL_S_MAX / 60:g} minutes, by refusing side"
     family = GaugeMetricFamily("subord_refusals", text, labels=("by",))
-    lately = Counter(refusal.by for refusal in view.refusals if refusal.ago_s <= REFUSED_LATELY_S)
+    recent = Counter(refusal.by for refusal in view.refusals if refusal.ago_s <= REFUSAL_S_MAX)
     for side in ("us", "them"):
-        family.add_metric((side,), lately[side])
+        family.add_metric((side,), recent[side])
     return family
 
 
-def _seal(shown: NodeApi) -> Iterator[Metric]:
-    ring = None if shown.keeping is None else shown.keeping.ring
+def _seal(node: NodeApi) -> Iterator[Metric]:
+    ring = None if node.keeping is None else node.keeping.ring
     yield _gauge(
-        "sealed", "1 if datagrams are sealed and streams are TLS, 0 if anybody can take part", ring is not None
+        "sealed", "1 if datagrams are sealed and connections are TLS, 0 if any host can take part", ring is not None
     )
     keys = InfoMetricFamily("subord_key", "Name of the primary key; absent when nothing is sealed")
     if ring is not None:
         keys.add_metric((), {"primary": ring.primary.name})
-        yield _gauge("keys", "Keys that this node understands", len(ring.keys))
+        yield _gauge("keys", "Keys that this node accepts", len(ring.keys))
         yield _gauge("key_ring_revision", "Grows with every change of the key ring", ring.revision)
-        is_saved = shown.keeping is not None and shown.keeping.is_saved
-        yield _gauge("key_ring_saved", "1 if a restart would find this key ring, 0 if it is only in memory", is_saved)
+        is_saved = node.keeping is not None and node.keeping.is_saved
+        yield _gauge("key_ring_saved", "1 if the key ring is on disk, 0 if a restart would lose it", is_saved)
     yield keys
 
 
@@ -142,7 +137,7 @@ def _ranking(view: Snapshot) -> Iterator[Metric]:
         return
     away = GaugeMetricFamily(
         "subord_leader_round_trip_seconds",
-        "Round trip to the leader in seconds, the least of some; absent while not measured",
+        "Lowest measured round trip to the leader in seconds; absent while not measured",
     )
     away_s = leader_round_trip_s(view.ranking, view.leader)
     if away_s is not None:
@@ -150,33 +145,31 @@ def _ranking(view: Snapshot) -> Iterator[Metric]:
     yield away
     yield _gauge(
         "performance_class",
-        "Class of this node's performance, two a doubling; 0: not known",
+        "Class of this node's performance, two per doubling; 0: unknown",
         view.ranking.performance_class,
     )
     yield _gauge(
-        "standing_class", "Class by which this node ranks; 0: after all that are known", view.ranking.standing_class
+        "standing_class", "Class by which this node ranks; 0: after all known classes", view.ranking.standing_class
     )
     yield _count("ranking_moves", "Moves for a better rank or a nearer leader", view.ranking.moves)
-    yield _count("ranking_moves_held", "Such moves not made: too many in an hour", view.ranking.moves_held)
+    yield _count("ranking_moves_held", "Such moves held back: too many in an hour", view.ranking.moves_held)
 
 
-def _performance(shown: NodeApi) -> Iterator[Metric]:
-    jobs_per_hour = shown.performance.jobs_per_hour
+def _performance(node: NodeApi) -> Iterator[Metric]:
+    jobs_per_hour = node.performance.jobs_per_hour
     text = "Smoothed performance of this node in jobs an hour; absent while it is unknown"
     yield GaugeMetricFamily("subord_performance_jobs_per_hour", text, value=jobs_per_hour)
-    yield _count("jobs_done", "Jobs that `subord job-done` reported, by weight", shown.counters.jobs_done)
+    yield _count("jobs_done", "Jobs that `subord job-done` reported, by weight", node.counters.jobs_done)
     yield _by(
         "performance_readings_failed",
-        "Times that a file or page of jobs could not be read, by reason",
+        "Failed readings of the source of performance, by reason",
         "reason",
-        shown.counters.readings_failed,
+        node.counters.readings_failed,
     )
 
 
 def _tables(tables: Mapping[str, int]) -> Metric:
-    family = GaugeMetricFamily(
-        "subord_table_entries", "Entries of each table, all of them bounded", labels=("table",)
-    )
+    family = GaugeMetricFamily("subord_table_entries", "Entries of each table, all bounded", labels=("table",))
     for table, size in tables.items():
         family.add_metric((table,), size)
     return family
@@ -189,8 +182,8 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     yield _by_direction(
         "bytes", "UDP payload in bytes by message type and direction", counters.bytes_sent, counters.bytes_received
     )
-    yield _by("input_dropped", "Input thrown away, by reason", "reason", counters.dropped)
-    yield _by("send_errors", "Datagrams the kernel did not take, by errno name", "errno", counters.send_errors)
+    yield _by("input_dropped", "Dropped input, by reason", "reason", counters.dropped)
+    yield _by("send_errors", "Datagrams that the kernel rejected, by errno name", "errno", counters.send_errors)
 
 
 def _timed(counters: Counters) -> Iterator[Metric]:
@@ -198,8 +191,8 @@ def _timed(counters: Counters) -> Iterator[Metric]:
     yield _histogram(
         "detection", "Seconds from the last sign of life of a lost leader to giving it up", counters.detection
     )
-    yield _histogram("healing", "Seconds from giving a leader up to having the next", counters.healing)
-    yield _histogram("event_loop_lag", "Seconds by which the daemon's own alarm rang late", counters.loop_lag)
+    yield _histogram("healing", "Seconds from giving up a leader to having the next", counters.healing)
+    yield _histogram("event_loop_lag", "Seconds by which the daemon's own timer fired late", counters.loop_lag)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

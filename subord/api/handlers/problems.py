@@ -1,9 +1,8 @@
-"""What is wrong in this cluster, and with whom? Every node's troubles, told once for all who share them.
+"""The problems of the cluster, each with the nodes that have it.
 
-Intuition: the morning round of a ward. Every sister asks her own and reports upwards: "three have a fever, two want
-to go home"; the doctor reads one page, however many beds there are. Who did not answer stands on it, too.
-
-A trouble that is about somebody else, such as a refusal, is told by several; so addresses are put together as sets.
+Every leader asks its subordinates, adds its own problems and reports one list, so the root needs one report for each
+subordinate. Equal problems become one, with the set of their addresses, because several nodes may report a problem
+about the same other node. The list is bounded; nodes that did not answer are part of it.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ from subord.core.state.view import Snapshot
 from subord.runtime.log.problems import LATELY_S
 
 PROBLEMS_MAX: Final = 64
-OF_A_KIND_MIN: Final = 4  # of each kind that we know: one kind leaves room for the others
+OF_A_KIND_MIN: Final = 4  # of each known kind: one kind leaves room for the others
 NAMED_MAX: Final = 512
-STREAMS_BROKEN_MIN: Final = 3  # of one address: some break wherever somebody dies or starts
+STREAMS_BROKEN_MIN: Final = 3  # of one address: some break whenever a node dies or starts
 TEXT_MAX: Final = 200
-DIFFERENT_MAX: Final = 8  # versions, and rings, that are told
-SHARE_BELOW: Final = 0.9  # the rest is for those who are asked again
-TOLD_BY_MANY: Final = ("duplicate", "refused", "dropped", "stream", "unlisted")
+DIFFERENT_MAX: Final = 8  # versions, and rings, in a report
+SHARE_BELOW: Final = 0.9  # the rest is for nodes that are asked again
+REPORTED_BY_MANY: Final = ("duplicate", "refused", "dropped", "stream", "unlisted")
 COUNT_QUIET_S: Final = 5.0  # without a change, or counts may differ because a node is moving
 VANISHED: Final = {
     "missing": "missing: vanished without goodbye",
-    "gone": "gone: vanished without goodbye, and nobody leads it any more",
+    "gone": "gone: vanished without goodbye, and has no leader",
 }
 MEANINGS: Final = {
-    "no_key": " (it goes by another key)",
+    "no_key": " (it uses another key)",
     "unsealed": " (it has no key)",
     "row_not_below": " (it reports nodes that cannot stand below it)",
     "rows_of_one": " (it reports too many nodes)",
     "rows_absent": " (it reports nodes of which hardly any answers)",
     "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",
     "stale_boot": " (they are of a former life)",
-    "bad_tag": " (its address is translated on the way, or somebody forges)",
+    "bad_tag": " (its address is translated on the way, or forged)",
 }
 SAME_EVERYWHERE: Final = ("version", "ring")
 KINDS: Final = (
@@ -67,29 +66,33 @@ KINDS: Final = (
 """Worst first; others come last."""
 
 
-async def find(shown: NodeApi, budget_s: float) -> ErrorsDocument:
-    """Of the whole cluster, or of the largest part that answers within `budget_s`."""
+async def find(node: NodeApi, budget_s: float) -> ErrorsDocument:
+    """The problems of the whole cluster, or of the largest part that answers within `budget_s`."""
 
     async def own(left_s: float) -> ProblemsDocument:
-        return await (of_subtree if nodes.path(shown) else of_tree)(shown, left_s)
+        return await (of_subtree if nodes.path(node) else of_tree)(node, left_s)
 
-    found = await aggregate.widest(shown, "problems", ProblemsDocument, budget_s, own)
+    found = await aggregate.of_tree(node, "problems", ProblemsDocument, budget_s, own)
     note = found.note
     if note is None and not found.report.is_whole:
         note = f"{found.asked} knows no root just now: this is what it knows"
     above = ProblemsDocument(nodes=0, problems=(), silent=found.silent, silent_nodes=len(found.silent))
-    everybody = msgspec.structs.replace(folded([above, found.report]), is_whole=found.report.is_whole)
-    return _document(everybody, found.asked, note)
+    known = msgspec.structs.replace(folded([above, found.report]), is_whole=found.report.is_whole)
+    return _document(known, found.asked, note)
 
 
 def _document(found: ProblemsDocument, asked: str, note: str | None) -> ErrorsDocument:
-    """Without what is the same everywhere: who differs from most is the trouble; and who is silent is told once."""
+    """The report without what is the same everywhere: there only a difference from most nodes is a problem.
+
+    A silent node is reported once.
+    """
     problems = [_without(each, found.silent) if each.kind == "silent" else each for each in found.problems]
     problems = [each for each in problems if each.kind not in SAME_EVERYWHERE and each.nodes]
     for kind in SAME_EVERYWHERE:
-        told = sorted((each for each in found.problems if each.kind == kind), key=lambda each: -each.nodes)
+        stated = sorted((each for each in found.problems if each.kind == kind), key=lambda each: -each.nodes)
         problems += [
-            msgspec.structs.replace(each, text=f"{each.text}, most {told[0].text}"[:TEXT_MAX]) for each in told[1:]
+            msgspec.structs.replace(each, text=f"{each.text}, most {stated[0].text}"[:TEXT_MAX])
+            for each in stated[1:]
         ]
     fields = {**msgspec.structs.asdict(found), "problems": tuple(problems)}
     return ErrorsDocument(asked=asked, complete=note is None, note=note, **fields)
@@ -101,109 +104,114 @@ def _without(problem: ProblemDocument, silent: tuple[str, ...]) -> ProblemDocume
     return msgspec.structs.replace(problem, addresses=rest, nodes=nodes)
 
 
-async def of_tree(shown: NodeApi, budget_s: float) -> ProblemsDocument:
-    """At the root: besides what our subtree says those who vanished, lately or before."""
-    everybody = members.own(shown).members
+async def of_tree(node: NodeApi, budget_s: float) -> ProblemsDocument:
+    """At the root: the problems of its subtree, and the nodes that vanished."""
+    known = members.own(node).members
     away: list[ProblemDocument] = []
     for standing, text in VANISHED.items():
-        away += _of_many(standing, text, [each.address for each in everybody if each.standing == standing])
-    before = shown.snapshot().subtree_nodes
-    below = await of_subtree(shown, budget_s)
-    listed = shown.snapshot().subtree_nodes
-    counted = ProblemsDocument(nodes=0, problems=(*away, *_difference(shown, below, before, listed)))
+        away += _of_many(standing, text, [each.address for each in known if each.standing == standing])
+    before = node.snapshot().subtree_nodes
+    below = await of_subtree(node, budget_s)
+    listed = node.snapshot().subtree_nodes
+    counted = ProblemsDocument(nodes=0, problems=(*away, *_difference(node, below, before, listed)))
     found = folded([below, counted])
-    return msgspec.structs.replace(found, is_whole=shown.roster().is_root, listed=listed)
+    return msgspec.structs.replace(found, is_whole=node.roster().is_root, listed=listed)
 
 
-def _difference(shown: NodeApi, below: ProblemsDocument, *listed: int) -> tuple[ProblemDocument, ...]:
-    """Whether as many have answered, or are known to be silent, as the root lists; whatever others have stated."""
-    told = _told(below)
-    if min(listed) <= told <= max(listed) or shown.roster().quiet_s < COUNT_QUIET_S:
+def _difference(node: NodeApi, below: ProblemsDocument, *listed: int) -> tuple[ProblemDocument, ...]:
+    """A problem if the number of nodes that answered or are known to be silent is not what the root lists."""
+    stated = _nodes_of(below)
+    if min(listed) <= stated <= max(listed) or node.roster().quiet_s < COUNT_QUIET_S:
         return ()
-    return (_problem("count", f"the root lists {listed[-1]}, and by their own word they are {told}", shown.address),)
+    return (_problem("count", f"the root lists {listed[-1]}, and by their own word they are {stated}", node.address),)
 
 
-def _told(report: ProblemsDocument) -> int:
-    """Of how many nodes a report speaks."""
+def _nodes_of(report: ProblemsDocument) -> int:
+    """The number of nodes that a report covers."""
     return report.nodes + report.silent_nodes + report.older_nodes
 
 
-def _branch(shown: NodeApi, heard: aggregate.Heard[ProblemsDocument], report: ProblemsDocument) -> ProblemsDocument:
-    """What a subordinate says of its branch: by a difference that no leader below has stated yet it is named."""
-    more = _told(report) - report.uncounted - heard.nodes
-    now = {each.position: each.below for each in shown.snapshot().subordinates}
-    position = shown.settings.network.position_of(heard.address)
-    if not more or now.get(position or 0) != heard.nodes or shown.roster().quiet_s < COUNT_QUIET_S:
+def _branch(
+    node: NodeApi, branch: aggregate.BranchReport[ProblemsDocument], report: ProblemsDocument
+) -> ProblemsDocument:
+    """The report of a subordinate, with a problem if its count differs from what the subordinate reports upwards.
+
+    A difference that a leader below has stated already is left out.
+    """
+    more = _nodes_of(report) - report.uncounted - branch.nodes
+    now = {each.position: each.below for each in node.snapshot().subordinates}
+    position = node.settings.network.position_of(branch.address)
+    if not more or now.get(position or 0) != branch.nodes or node.roster().quiet_s < COUNT_QUIET_S:
         return report
     words = f"{abs(more)} {'more' if more > 0 else 'fewer'} nodes answer for its branch than it reports"
-    problems = (*report.problems[: PROBLEMS_MAX - 1], _problem("count", words, heard.address))
+    problems = (*report.problems[: PROBLEMS_MAX - 1], _problem("count", words, branch.address))
     return msgspec.structs.replace(report, problems=problems, uncounted=report.uncounted + more)
 
 
-async def of_subtree(shown: NodeApi, budget_s: float) -> ProblemsDocument:
-    """We, and everybody below us, within `budget_s`."""
+async def of_subtree(node: NodeApi, budget_s: float) -> ProblemsDocument:
+    """The problems of this node and of all below it, within `budget_s`."""
     until = trio.current_time() + budget_s
-    heard = await aggregate.below(shown, "problems", ProblemsDocument, budget_s * SHARE_BELOW)
-    reports = [of_one(shown)]
+    reports_below = await aggregate.below(node, "problems", ProblemsDocument, budget_s * SHARE_BELOW)
+    reports = [of_one(node)]
 
-    async def read(each: aggregate.Heard[ProblemsDocument]) -> None:
+    async def read(each: aggregate.BranchReport[ProblemsDocument]) -> None:
         if not isinstance(each.report, AskFailure):
-            reports.append(_branch(shown, each, each.report))
-        elif await aggregate.is_older(shown, each.address, each.report, max(0.0, until - trio.current_time())):
+            reports.append(_branch(node, each, each.report))
+        elif await aggregate.is_older(node, each.address, each.report, max(0.0, until - trio.current_time())):
             reports.append(ProblemsDocument(nodes=0, problems=(), older=(each.address,), older_nodes=each.nodes))
         else:
             reports.append(ProblemsDocument(nodes=0, problems=(), silent=(each.address,), silent_nodes=each.nodes))
 
     async with trio.open_nursery() as nursery:
-        for each in heard:
+        for each in reports_below:
             nursery.start_soon(read, each)
     return folded(reports)
 
 
-def of_one(shown: NodeApi) -> ProblemsDocument:
-    """What this node knows by itself."""
-    view = shown.snapshot()
-    return ProblemsDocument(nodes=1, problems=tuple(_joined([*_about_others(shown, view), *_about_us(shown, view)])))
+def of_one(node: NodeApi) -> ProblemsDocument:
+    """The problems that this node knows by itself."""
+    view = node.snapshot()
+    return ProblemsDocument(nodes=1, problems=tuple(_joined([*_about_others(node, view), *_about_us(node, view)])))
 
 
-def _about_others(shown: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
+def _about_others(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for each in view.refusals:
         if each.ago_s <= LATELY_S:
-            # The reason names their setting first, then ours, whoever refuses: it is about them.
+            # The reason names the other node's setting first, whichever side refuses: it is about the other node.
             yield _problem("refused", f"refused: {each.reason}", each.address, each.ago_s)
     for edge in view.subordinates:
         if edge.silent:
-            address = shown.settings.network.address_text_of(edge.position)
+            address = node.settings.network.address_text_of(edge.position)
             yield _problem("silent", "silent: overdue, and not yet given up", address)
 
 
-def _about_us(shown: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
+def _about_us(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for position in view.disputed:
-        text = f"two subordinates of {shown.address} report it as below themselves"
-        yield _problem("disputed", text, shown.settings.network.address_text_of(position))
+        text = f"two subordinates of {node.address} report it in their branches"
+        yield _problem("disputed", text, node.settings.network.address_text_of(position))
     for position in view.unlisted:
-        root = shown.settings.network.address_text_of(view.root or view.position)
+        root = node.settings.network.address_text_of(view.root or view.position)
         text = f"not listed by the root {root}: a leader above it does not report it"
-        yield _problem("unlisted", text, shown.settings.network.address_text_of(position))
+        yield _problem("unlisted", text, node.settings.network.address_text_of(position))
     if view.place is None:
-        yield _problem("seeking", f"has no place ({view.phase})", shown.address)
-    for each in shown.counters.lately.shown():
+        yield _problem("seeking", f"has no place ({view.phase})", node.address)
+    for each in node.counters.lately.shown():
         if each.kind == "stream" and each.times < STREAMS_BROKEN_MIN:
             continue
-        who = each.address or shown.address
-        yield _problem(each.kind, _in_words(each.kind, each.text), who, each.ago_s)
-    seal = nodes.seal(shown)
+        address = each.address or node.address
+        yield _problem(each.kind, _in_words(each.kind, each.text), address, each.ago_s)
+    seal = nodes.seal(node)
     if seal is not None:
-        yield _problem("ring", f"has key {seal.keys[0]} of revision {seal.revision}", shown.address)
+        yield _problem("ring", f"has key {seal.keys[0]} of revision {seal.revision}", node.address)
         if not seal.saved and seal.revision:
-            yield _problem("unsaved", "would forget its keys at a restart", shown.address)
-    yield _problem("version", f"runs version {__version__}", shown.address)
+            yield _problem("unsaved", "would lose its keys at a restart", node.address)
+    yield _problem("version", f"runs version {__version__}", node.address)
 
 
 def _in_words(kind: str, text: str) -> str:
     match kind:
         case "dropped":
-            return f"its datagrams are thrown away: {text}{MEANINGS.get(text, '')}"
+            return f"its datagrams are dropped: {text}{MEANINGS.get(text, '')}"
         case "stream":
             return f"no TLS with it: {text}"
         case _:
@@ -222,11 +230,11 @@ def _of_many(kind: str, text: str, addresses: list[str]) -> tuple[ProblemDocumen
 
 
 def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:
-    """One report of many: the worst troubles first, of the same kind that of most."""
+    """One report made of many: the worst kinds first, within a kind the problems of most nodes."""
     all_of = list(reports)
     problems = _joined(problem for report in all_of for problem in report.problems)
     problems.sort(key=lambda each: (_rank(each.kind), -each.nodes, each.text))
-    for kind in SAME_EVERYWHERE:  # one who invents many must not leave no room for the others
+    for kind in SAME_EVERYWHERE:  # a liar must not displace the others
         surplus = [each for each in problems if each.kind == kind][DIFFERENT_MAX:]
         problems = [each for each in problems if each not in surplus]
     silent = tuple(dict.fromkeys(address for report in all_of for address in report.silent))
@@ -245,7 +253,7 @@ def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:
 
 
 def _chosen(problems: list[ProblemDocument]) -> tuple[ProblemDocument, ...]:
-    """The worst for which there is room, in their order; what others invent of one kind displaces no other kind."""
+    """The worst problems for which there is room, in their order; no kind displaces all problems of another kind."""
     of_kind: Counter[str] = Counter()
     first: list[int] = []
     others: list[int] = []
@@ -265,10 +273,10 @@ def _joined(problems: Iterable[ProblemDocument]) -> list[ProblemDocument]:
 
 
 def _sum(one: ProblemDocument, other: ProblemDocument) -> ProblemDocument:
-    """Of what many tell of the same, only those named are surely different."""
+    """Addresses that several reports name count once; unnamed nodes count once if several nodes report the same."""
     addresses = tuple(dict.fromkeys((*one.addresses, *other.addresses)))
     unnamed = [each.nodes - len(each.addresses) for each in (one, other)]
-    hidden = max(unnamed) if one.kind in TOLD_BY_MANY else sum(unnamed)
+    hidden = max(unnamed) if one.kind in REPORTED_BY_MANY else sum(unnamed)
     ages = [each.ago_s for each in (one, other) if each.ago_s is not None]
     return ProblemDocument(
         kind=one.kind,
@@ -281,5 +289,5 @@ def _sum(one: ProblemDocument, other: ProblemDocument) -> ProblemDocument:
 
 def _rank(kind: str) -> int:
     if kind in SAME_EVERYWHERE:
-        return -1  # never among those for whom there is no room
+        return -1  # never cut off
     return KINDS.index(kind) if kind in KINDS else len(KINDS)

@@ -1,12 +1,9 @@
-"""`/sd`: whom Prometheus should ask, in the form of its HTTP service discovery.
+"""`/sd`: the scrape targets for Prometheus, as its HTTP service discovery reads them.
 
-Intuition: the address list for the census. Everybody who lives here is on it, also those who do not open the door
-just now: that nobody opens is what the census wants to know. Who moved away is not.
-
-The contract (https://prometheus.io/docs/prometheus/latest/http_sd/): the whole list each time, in JSON. Labels are of
-the computed place, which never changes, so that a node that moves in the tree stays the same series. Whoever does not
-know the list, or has not had time to, says 503: after an error Prometheus goes on with the list that it has, and half
-a list would be taken for a whole one.
+Output: the whole list each time, in JSON (https://prometheus.io/docs/prometheus/latest/http_sd/), including nodes
+that do not answer, without nodes that left. The labels are those of the computed place, which never changes, so a
+node that moves in the tree keeps its series. A node that does not know the whole list answers 503: after an error
+Prometheus keeps its list, whereas it would take half a list for a whole one.
 """
 
 from __future__ import annotations
@@ -24,41 +21,41 @@ WORDS = ("of", "port")
 
 
 class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One node. All labels begin with `__meta_`: what is wanted of them is chosen by relabelling."""
+    """One node. All labels begin with `__meta_`; relabelling chooses among them."""
 
     targets: tuple[str]
     labels: dict[str, str]
 
 
-async def targets(shown: NodeApi, cluster: Cluster, query: Query) -> Response:
-    """Of this node's subtree; with `?of=cluster` of the whole tree. `?port=N` gives another port than ours."""
+async def targets(node: NodeApi, cluster: Cluster, query: Query) -> Response:
+    """The targets of this node's subtree; with `?of=cluster` those of the whole tree. `?port=N` sets another port."""
     if unknown := sorted(set(query) - set(WORDS)):
-        return failure(400, f"{unknown[0]} is not known here, but {' and '.join(WORDS)} are")
-    port = query.get("port", str(shown.web_port or PORT_DEFAULT))
+        return failure(400, f"unknown parameter {unknown[0]}; known: {', '.join(WORDS)}")
+    port = query.get("port", str(node.web_port or PORT_DEFAULT))
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
         return failure(400, "port must be a number from 1 to 65535")
     of = query.get("of", "subtree")
     if of not in {"subtree", "cluster"}:
         return failure(400, "of must be subtree or cluster")
-    members = await cluster.settled() if of == "cluster" else _settled(shown)
+    members = await cluster.settled() if of == "cluster" else _settled(node)
     if isinstance(members, str):
         return failure(503, members)
-    return Response(msgspec.json.encode([_group(shown, each, port) for each in members.members]))
+    return Response(msgspec.json.encode([_group(node, each, port) for each in members.members]))
 
 
-def _settled(shown: NodeApi) -> MembersDocument | str:
-    """Those below us; or why they are not known: who has just come to its place does not know them yet."""
-    view = shown.snapshot()
+def _settled(node: NodeApi) -> MembersDocument | str:
+    """The members of this subtree; or the reason why they are not known yet."""
+    view = node.snapshot()
     if view.place is None:
-        return f"{shown.address} has no place in the tree just now"
+        return f"{node.address} has no place in the tree just now"
     if view.since_s < SETTLE_S:
-        return f"{shown.address} has only just come to its place, and may not know all below it yet"
-    return own(shown)
+        return f"{node.address} has only just come to its place, and may not know all below it yet"
+    return own(node)
 
 
-def _group(shown: NodeApi, member: MemberDocument, port: str) -> TargetGroup:
+def _group(node: NodeApi, member: MemberDocument, port: str) -> TargetGroup:
     host = f"[{member.address}]" if ":" in member.address else member.address
-    level, offset = shown.settings.numbering.level_and_offset(member.position)
+    level, offset = node.settings.numbering.level_and_offset(member.position)
     return TargetGroup(
         targets=(f"{host}:{port}",),
         labels={

@@ -1,8 +1,8 @@
-"""By which names the web address of a node may be asked.
+"""The check of the header `Host` at the web address of a node.
 
-A page of the Internet can make a browser inside ask us under a name of its own (DNS rebinding) and read the answer,
-because for the browser both are one site. The header `Host` then holds that name, so an unknown name is refused. An
-address is no name: what is asked by address is never under a page's own name, also where ports are forwarded.
+A web page can make a browser ask this node under a host name of the page (DNS rebinding) and read the answer, because
+both then have the same origin. `Host` holds that name, so an unknown name is refused. A numeric address is always
+accepted: the origin of such a page never has that address, even where ports are forwarded.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from urllib.parse import urlsplit
 from subord.api.node_api import NodeApi
 
 LOCALHOST = "localhost"
-SENTENCE = "this node does not go by this name: ask by address, or set node.web_names"
+FOREIGN_HOST = "this node does not go by this name: ask by address, or set node.web_names"
 
 
-def host_check(shown: NodeApi, web_names: tuple[str, ...] = ()) -> Callable[[str], bool]:
-    """Whether a `Host` is an address, localhost, the name of this machine or in the host list, or of `web_names`.
+def host_check(node: NodeApi, web_names: tuple[str, ...] = ()) -> Callable[[str], bool]:
+    """A predicate: `Host` is an address, localhost, the machine's name, its name in the host list, or in `web_names`.
 
-    Counts those that are not.
+    It counts refused requests as `foreign_host`.
     """
     machine = socket.gethostname()
     always = {LOCALHOST, *map(_plain, (machine, machine.partition(".")[0], *web_names))}
 
     def is_ours(host: str) -> bool:
         name = _name_of(host)
-        listed = shown.names.get(shown.address)  # the host list may be read again
+        listed = node.names.get(node.address)  # the host list may be read again
         if name is not None and (_is_address(name) or name in always or (listed and name == _plain(listed))):
             return True
-        shown.counters.dropped["foreign_host"] += 1
+        node.counters.dropped["foreign_host"] += 1
         return False
 
     return is_ours
 
 
 def _name_of(host: str) -> str | None:
-    """Of `NAME:PORT`, without the port; None: malformed."""
+    """The name in `NAME:PORT`, without the port; None: malformed."""
     try:
         parts = urlsplit(f"//{host}")
-        _ = parts.port  # raises for what is none
+        _ = parts.port  # raises ValueError for a malformed port
     except ValueError:
         return None
     return _plain(parts.hostname) if parts.hostname and parts.netloc == host and "@" not in host else None

@@ -1,7 +1,6 @@
-"""The page: the files of subord/page as they are, for every browser that reaches the web address.
+"""The page: the files of subord/page, unchanged, at the web address.
 
-Intuition: a poster and its nails. The daemon hands them out and knows nothing of what they show; what is live on the
-page, the browser asks for at the addresses under /v1. They are fetched from the cellar when the first reader comes.
+The daemon reads them when they are first asked for and keeps them. They ask for all live data under /v1.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ FILES = (
     "theme.js",
     "page.js",
     "watch.js",
-    "talk.js",
+    "api.js",
     "forest.js",
     "tree.js",
     "node.js",
     "events.js",
-    "words.js",
+    "dom.js",
     "icon.svg",
 )
-"""Named one by one: whatever else may come to lie there is served to nobody."""
+"""Named one by one, so that other files in the directory are not served."""
 
 HEADERS = (
-    # Nothing from elsewhere and nothing written into the page is obeyed (CSP level 3); it may be framed by its own
-    # site alone, and tells nobody where its reader came from.
+    # The browser runs only scripts of this site and no inline ones (CSP level 3); only this site may frame the page;
+    # no referrer is sent.
     (
         "content-security-policy",
         "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; object-src 'none'",
@@ -50,7 +49,7 @@ HEADERS = (
 
 @cache
 def _contents(name: str) -> bytes:
-    """Read once, from wherever Python keeps its packages."""
+    """Read once per file."""
     return resources.files("subord").joinpath("page", name).read_bytes()
 
 

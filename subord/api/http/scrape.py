@@ -1,7 +1,6 @@
-"""The metrics address: `/metrics`, in the text format that every Prometheus reads.
+"""`/metrics`, in the text format of Prometheus.
 
-Intuition: the inspector's form is fetched from the cellar when the first inspector comes. In many clusters none ever
-does, and the library behind it costs 2 MiB and 20 ms of each start.
+The library behind it is imported at the first scrape: it costs 2 MiB and 20 ms of each start.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_app(shown: NodeApi) -> App:
+def metrics_app(node: NodeApi) -> App:
     """The handlers of the metrics address."""
     registry: CollectorRegistry | None = None
 
@@ -25,7 +24,7 @@ def metrics_app(shown: NodeApi) -> App:
         nonlocal registry
         from subord.api.handlers.metrics import node_registry, page  # noqa: PLC0415 - see above
 
-        registry = registry or node_registry(shown)
+        registry = registry or node_registry(node)
         return Response(page(registry), content_type=CONTENT_TYPE)
 
     return {"/metrics": metrics}

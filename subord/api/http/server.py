@@ -1,10 +1,9 @@
-"""HTTP for small answers: one request, one answer, goodbye; and for news that go on until the reader leaves.
+"""A small HTTP/1.1 server: one request and one answer per connection; or a stream of events until the reader leaves.
 
-Intuition: a counter where everybody asks one question and leaves. Who dawdles is sent away, who brings
-a lorry is turned back at the door, and when the room is full the others wait outside.
-
-h11 (RFC 9112) and trio instead of a web server: a lab runs hundreds of daemons on one machine, and this
-costs a third of the memory per daemon (figures in docs/architecture.md).
+All resources are bounded: the size and time of a request, the time of an answer, the requests that are answered at
+once, the readers of streams, and the waiting connections. h11 (RFC 9112) and trio are used instead of a web server
+because a lab runs hundreds of daemons on one machine, and this costs a third of the memory per daemon (figures in
+docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ import h11
 import msgspec
 import trio
 
-from subord.api.http.host_check import SENTENCE
+from subord.api.http.host_check import FOREIGN_HOST
 
 HEADER_BYTES_MAX = 8192
 REQUEST_S_MAX = 5.0
 """From the accepted connection to the complete request."""
 ANSWER_S_MAX = 10.0
-"""To make the answer and hand it to the kernel: a reader that stops reading is dropped."""
+"""To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed."""
 ANSWERED_MAX = 16
-"""Answered at the same time per socket; others wait for their turn."""
+"""Answered at the same time per socket; further requests wait."""
 READERS_MAX = 8
-"""Of those, how many may be readers of news; the next is told to come back."""
+"""How many of those may be readers of events; the next one gets 503."""
 WAITING_MAX = 64
-"""Who have not asked yet, or wait for their turn; when one more comes, who has waited longest is sent away."""
+"""Connections without a request, or waiting for a slot; one more closes the one that has waited longest."""
 READ_BYTES = 4096
-PATH_TOLD_MAX = 100
+PATH_LOGGED_MAX = 100
 _CREDENTIALS = struct.Struct("=iII")  # struct ucred
 _Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 JSON = "application/json"
@@ -57,27 +56,27 @@ class Response(msgspec.Struct, frozen=True):
 Send = Callable[[bytes], Awaitable[None]]
 
 
-class News(msgspec.Struct, frozen=True):
-    """An answer without an end: `tell` is given what sends one piece, and goes on until it is cancelled."""
+class EventStream(msgspec.Struct, frozen=True):
+    """An answer without an end: `run` gets a function that sends one piece, and runs until it is cancelled."""
 
-    tell: Callable[[Send], Awaitable[None]]
+    run: Callable[[Send], Awaitable[None]]
     content_type: str = "text/event-stream"
 
 
 class Error(msgspec.Struct, frozen=True):
-    """Body of every answer that is no success: one plain sentence."""
+    """The body of every answer that is no success: one plain sentence."""
 
     error: str
 
 
 Query = Mapping[str, str]
-Handler = Callable[[Query], Awaitable[Response | News]]
+Handler = Callable[[Query], Awaitable[Response | EventStream]]
 App = Mapping[str, Handler]
 """Handlers of GET by exact path. The header `Last-Event-ID` (HTML, server-sent events) is `since` in the query."""
 
 
-class _Room:
-    """Who is in, of one socket: waiting or being answered. Silent ones are pushed out by those who come later."""
+class _Slots:
+    """The connections of one socket, waiting or being answered. A new one closes the longest waiting one."""
 
     def __init__(self) -> None:
         self.turns = trio.Semaphore(ANSWERED_MAX)
@@ -86,7 +85,7 @@ class _Room:
 
     @contextmanager
     def waiting(self) -> Iterator[trio.CancelScope]:
-        """The scope of one who waits; cancelled when time is up, or the place is needed."""
+        """The scope of a waiting connection; cancelled when time is up, or its slot is needed."""
         if len(self._waiting) >= WAITING_MAX:
             longest = next(iter(self._waiting))
             del self._waiting[longest]
@@ -105,7 +104,7 @@ def failure(status: int, sentence: str) -> Response:
 
 
 def is_owner(stream: trio.SocketStream) -> bool:
-    """Whether it is root or our own user at the other end of a Unix socket (unix(7): SO_PEERCRED)."""
+    """Whether the peer of a Unix socket is root or the daemon's own user (unix(7): SO_PEERCRED)."""
     _, uid, _ = _CREDENTIALS.unpack(
         stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     )
@@ -121,30 +120,30 @@ async def serve(
     is_our_host: Callable[[str], bool] = lambda _: True,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answer GET requests on a listening stream socket, until cancelled; then the socket is closed.
+    """Answer GET requests on a listening stream socket until cancelled; then close the socket.
 
     `changes` are handlers of POST, for `is_owner` alone: the socket must be a Unix socket. `tls` is called for each
     connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A handler that raises
-    is a bug, which the log tells; it ends nobody else's answer.
+    is a bug: the log has its traceback, the client gets 500, and other connections are not affected.
     """
     sock.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    room = _Room()
+    slots = _Slots()
 
-    async def attend(stream: trio.SocketStream) -> None:
+    async def run(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):  # the client went away in the middle
-            await _Visit(_secured(stream, tls()), room, is_our_host).attend(app, changes or {})
+            await _Exchange(_secured(stream, tls()), slots, is_our_host).run(app, changes or {})
 
     task_status.started()  # the socket listens already
-    await trio.serve_listeners(attend, [listener])
+    await trio.serve_listeners(run, [listener])
 
 
-async def _made(handler: Handler, query: Query, path: str) -> Response | News:
+async def _made(handler: Handler, query: Query, path: str) -> Response | EventStream:
     try:
         return await handler(query)
     except Exception:
-        logger.exception("answering %s failed; this is a mistake in subord", path[:PATH_TOLD_MAX])
-        return failure(500, "this is a mistake in subord, and the log of the daemon says more")
+        logger.exception("answering %s failed; this is a bug in subord", path[:PATH_LOGGED_MAX])
+        return failure(500, "this is a bug in subord; see the log of the daemon")
 
 
 def _announces_body(request: h11.Request) -> bool:
@@ -158,46 +157,46 @@ def _secured(stream: trio.SocketStream, context: ssl.SSLContext | None) -> _Stre
     return stream if context is None else trio.SSLStream(stream, context, server_side=True, https_compatible=True)
 
 
-class _Visit:
+class _Exchange:
     """One connection: reads one request, writes one answer."""
 
-    def __init__(self, stream: _Stream, room: _Room, is_our_host: Callable[[str], bool]) -> None:
+    def __init__(self, stream: _Stream, slots: _Slots, is_our_host: Callable[[str], bool]) -> None:
         self._stream = stream
         self._is_our_host = is_our_host
-        self._room = room
+        self._slots = slots
         self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES_MAX)
         self._request: h11.Request | None = None
 
-    async def attend(self, app: App, changes: App) -> None:
+    async def run(self, app: App, changes: App) -> None:
         asked: h11.Request | Response | None = None
         has_turn = False
-        with self._room.waiting():
+        with self._slots.waiting():
             asked = await self._read()
             if asked is not None:
-                await self._room.turns.acquire()
+                await self._slots.turns.acquire()
                 has_turn = True
         if not has_turn or asked is None:
             return
         try:
-            news: News | None = None
+            events: EventStream | None = None
             with trio.move_on_after(ANSWER_S_MAX):
                 answer = asked if isinstance(asked, Response) else await self._answer(asked, app, changes)
                 if isinstance(answer, Response):
                     await self._write(answer)
                 else:
-                    news = answer
-            if news is not None:
-                await self._tell(news)
+                    events = answer
+            if events is not None:
+                await self._serve_events(events)
         finally:
-            self._room.turns.release()
+            self._slots.turns.release()
 
     async def _read(self) -> h11.Request | Response | None:
-        """The request, or the refusal of one that is malformed, too large or has a body; None if nobody asked."""
+        """The request; or the refusal of a malformed, too large or bodied one; None if the client left."""
         while True:
             try:
                 event = self._connection.next_event()
             except h11.RemoteProtocolError as error:
-                return failure(error.error_status_hint, "this is no HTTP request that we understand")
+                return failure(error.error_status_hint, "this is not a valid HTTP request")
             if event is h11.NEED_DATA:
                 self._connection.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
             elif isinstance(event, h11.Request):
@@ -207,23 +206,25 @@ class _Visit:
             else:
                 return self._request if isinstance(event, h11.EndOfMessage) else None
 
-    async def _tell(self, news: News) -> None:
-        """Until the reader leaves, or stops reading: then it is dropped, as everybody else."""
+    async def _serve_events(self, events: EventStream) -> None:
+        """Until the reader leaves or stops reading."""
         try:
-            self._room.readers.acquire_nowait()
+            self._slots.readers.acquire_nowait()
         except trio.WouldBlock:
             with trio.move_on_after(ANSWER_S_MAX):
-                await self._write(failure(503, f"{READERS_MAX} read the news already: try again later"))
+                await self._write(
+                    failure(503, f"{READERS_MAX} readers of events are connected already: try again later")
+                )
             return
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._await_end, nursery.cancel_scope)
-                await self._say(news, nursery.cancel_scope)
+                await self._send_events(events, nursery.cancel_scope)
         finally:
-            self._room.readers.release()
+            self._slots.readers.release()
 
-    async def _say(self, news: News, reading: trio.CancelScope) -> None:
-        """Whatever ends it, nothing is raised out of the nursery."""
+    async def _send_events(self, events: EventStream, reading: trio.CancelScope) -> None:
+        """Nothing is raised out of the nursery."""
 
         async def send(piece: bytes) -> None:
             try:
@@ -234,24 +235,24 @@ class _Visit:
                 await trio.lowlevel.checkpoint_if_cancelled()
 
         headers = [
-            ("content-type", news.content_type),
+            ("content-type", events.content_type),
             ("cache-control", "no-store"),
             ("connection", "close"),
             ("x-content-type-options", "nosniff"),
-            ("x-accel-buffering", "no"),  # a proxy in between must not collect them
+            ("x-accel-buffering", "no"),  # a proxy must not buffer the events
         ]
         try:
             with trio.fail_after(ANSWER_S_MAX):
                 await self._send(h11.Response(status_code=200, headers=headers))
-            await news.tell(send)
+            await events.run(send)
         except (trio.BrokenResourceError, trio.TooSlowError):
             pass
         except Exception:
-            logger.exception("telling the news failed; this is a mistake in subord")
+            logger.exception("sending events failed; this is a bug in subord")
         reading.cancel()
 
     async def _await_end(self, reading: trio.CancelScope) -> None:
-        """Nothing is expected of a reader but that it leaves."""
+        """Ends when the reader leaves; its input is ignored."""
         with suppress(trio.BrokenResourceError):
             while await self._stream.receive_some(READ_BYTES):
                 pass
@@ -269,7 +270,7 @@ class _Visit:
         if response.allow:
             headers.append(("allow", response.allow))
         events: list[h11.Event] = [h11.Response(status_code=response.status, headers=headers)]
-        # The answer to HEAD has no body (RFC 9110, 9.3.2), and h11 holds us to it.
+        # The answer to HEAD has no body (RFC 9110, 9.3.2); h11 enforces it.
         if self._request is None or self._request.method != b"HEAD":
             events.append(h11.Data(data=response.body))
         await self._send(*events, h11.EndOfMessage())
@@ -277,20 +278,20 @@ class _Visit:
     async def _send(self, *events: h11.Event) -> None:
         await self._stream.send_all(b"".join(self._connection.send(event) or b"" for event in events))
 
-    async def _answer(self, request: h11.Request, app: App, changes: App) -> Response | News:
+    async def _answer(self, request: h11.Request, app: App, changes: App) -> Response | EventStream:
         try:
             target = urlsplit(request.target.decode("ascii"))
             query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=8))
             last = next((value for name, value in request.headers if name == b"last-event-id"), None)
             if last is not None:
-                query["since"] = last.decode("ascii")  # a browser that comes back repeats its first address
+                query["since"] = last.decode("ascii")  # a browser that reconnects repeats the first URL
             host = target.netloc or next((value for name, value in request.headers if name == b"host"), b"").decode(
                 "ascii"
             )
         except ValueError:
             return failure(400, "the address of the request is malformed")
         if host and not self._is_our_host(host):
-            return failure(421, SENTENCE)
+            return failure(421, FOREIGN_HOST)
         here = {name: each[target.path] for name, each in (("GET", app), ("POST", changes)) if target.path in each}
         if not here:
             return failure(404, f"there is nothing here; served: {', '.join(sorted({*app, *changes}))}")
@@ -300,9 +301,9 @@ class _Visit:
             allowed = " and ".join(here)
             return msgspec.structs.replace(failure(405, f"only {allowed} is served here"), allow=", ".join(here))
         if method == "POST" and not self._is_owner():
-            return failure(403, "only root and the daemon's own user may change something: nothing was changed")
+            return failure(403, "only root and the daemon's own user may make changes: nothing was changed")
         answer = await _made(here[asked], query, target.path)
-        is_endless = method == "HEAD" and isinstance(answer, News)
+        is_endless = method == "HEAD" and isinstance(answer, EventStream)
         return Response(b"", content_type=answer.content_type) if is_endless else answer
 
     def _is_owner(self) -> bool:

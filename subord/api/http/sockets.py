@@ -1,8 +1,6 @@
-"""Listening sockets, or one sentence that says why not.
+"""Listening sockets. Every failure is a `BindError` with one sentence for the operator.
 
-Intuition: hanging up a letterbox. It fails for a handful of everyday reasons (somebody else's hangs
-there, the wall is missing, we may not drill), and each deserves its own sentence. An old letterbox
-whose owner is gone is taken down; one that is still emptied is left alone.
+The socket file of a daemon that has ended is replaced; one that a running daemon serves is left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from pathlib import Path
 PATH_BYTES_MAX = 107
 """sockaddr_un holds 108 bytes, the last of them zero (unix(7))."""
 BACKLOG = 64
-"""Connections the kernel keeps waiting while `serve` is at its own limit."""
+"""Connections that the kernel keeps waiting while `serve` is at its own limit."""
 SOCKET_MODE = 0o660
 
 
@@ -28,14 +26,14 @@ def bind_unix(path: Path) -> socket.socket:
     """Listen on a Unix stream socket at `path`, mode 0660; a stale socket file is replaced. Raises `BindError`."""
     if len(os.fsencode(path)) > PATH_BYTES_MAX:
         raise BindError(
-            f"the socket path {path} is longer than {PATH_BYTES_MAX} bytes, which the kernel does not take: "
+            f"the socket path {path} is longer than {PATH_BYTES_MAX} bytes, the limit of the kernel: "
             "choose a shorter one"
         )
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _clear_stale(path)
         sock.bind(str(path))
-        # Before listen() nobody can connect, so the mode is never too wide for a caller.
+        # Before listen() no process can connect, so the mode is never too wide.
         os.chmod(path, SOCKET_MODE)
         sock.listen(BACKLOG)
     except OSError as error:
@@ -54,7 +52,7 @@ def unbind_unix(sock: socket.socket) -> None:
     try:
         os.unlink(path)
     except OSError:
-        # Nothing is lost: the next daemon replaces a stale file.
+        # The next daemon replaces a stale file.
         return
 
 
@@ -74,7 +72,7 @@ def bind_tcp(address: str, port: int) -> socket.socket:
 
 
 def _clear_stale(path: Path) -> None:
-    """Remove the socket file of a daemon that is gone. Raises `BindError` for anything else that is there."""
+    """Remove the socket file of a daemon that has ended. Raises `BindError` for any other file."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -82,7 +80,7 @@ def _clear_stale(path: Path) -> None:
     if not stat.S_ISSOCK(mode):
         raise BindError(f"{path} exists and is no socket; it was left as it is: choose another socket path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # A full backlog is a living daemon too; do not wait for it.
+        # A full backlog belongs to a running daemon too; do not wait for it.
         probe.setblocking(False)
         try:
             probe.connect(str(path))
@@ -99,7 +97,7 @@ def _unix_sentence(path: Path, error: OSError) -> str:
         case errno.ENOENT | errno.ENOTDIR:
             return f"the directory {path.parent} of the control socket does not exist: create it or choose another"
         case errno.EACCES | errno.EPERM:
-            return f"we may not create the control socket {path}: allow it for our user or choose another path"
+            return f"no permission to create the control socket {path}: grant it or choose another path"
         case errno.EROFS:
             return f"the control socket {path} lies on a read-only file system: choose another path"
         case errno.ENOSPC:
@@ -116,6 +114,6 @@ def _tcp_sentence(address: str, port: int, error: OSError) -> str:
         case errno.EADDRNOTAVAIL:
             return f"TCP {place}: this host has no address {address}: choose one that `ip address` shows"
         case errno.EACCES | errno.EPERM:
-            return f"we may not listen on TCP {place}: choose a port of 1024 or more"
+            return f"no permission to listen on TCP {place}: choose a port of 1024 or more"
         case _:
             return f"cannot listen on TCP {place}: {error.strerror or error}; choose another address or port"

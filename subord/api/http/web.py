@@ -1,6 +1,6 @@
-"""The web address of a node (`node.metrics`): what everybody may read who reaches it. Nothing is changed here.
+"""The web address of a node (`node.metrics`): a part of the control socket's documents, for all that can reach it.
 
-Intuition: the notice board outside. At the desk inside (handlers/control.py) more is told, and orders are taken.
+Nothing is changed here; changes are made at the control socket (handlers/control.py).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from subord.api.http.scrape import metrics_app
 from subord.api.http.server import App
 from subord.api.node_api import NodeApi
 
-OPEN = ("/v1/status", "/v1/tree", "/v1/why", "/v1/members", "/v1/changes", "/v1/events", "/sd")
-"""What is shown outside, too. Not the names of keys."""
+PUBLIC = ("/v1/status", "/v1/tree", "/v1/why", "/v1/members", "/v1/changes", "/v1/events", "/sd")
+"""The paths of the control socket that are served here, too. Names of keys are not among them."""
 
 
-def web_app(shown: NodeApi, control: App) -> App:
+def web_app(node: NodeApi, control: App) -> App:
     """The handlers of the web address; `control` are those of the control socket."""
-    return {**page_app(), **metrics_app(shown), **{path: control[path] for path in OPEN}}
+    return {**page_app(), **metrics_app(node), **{path: control[path] for path in PUBLIC}}

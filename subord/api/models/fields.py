@@ -1,8 +1,8 @@
 """The JSON documents of a node, field by field.
 
-Intuition: the printed forms of an office. Which boxes there are is fixed here, so that whoever fills one
-in (nodes.py, trees.py) and whoever reads one (other nodes, the command line) mean the same.
-Durations are seconds, ages are seconds before the moment of asking.
+The producers (nodes.py, trees.py) and the readers (other nodes, the command line) share these definitions. Durations
+are in seconds; ages are seconds before the moment of asking. Fields with a default may be missing in documents of
+older daemons.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from subord.runtime.log.logger import Source
 PlaceName = Literal["root", "home", "guest"]
 StandingName = Literal["live", "stale", "missing", "held"]
 
-# Documents of other nodes are checked against this before anything of them reaches a terminal.
+# Documents of other nodes are checked against these patterns before any text of them reaches a terminal.
 Address = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F.:]+\Z")]
 
 
@@ -57,7 +57,7 @@ KeyName = Annotated[str, msgspec.Meta(max_length=8, pattern=r"^[0-9a-f]{8}\Z")]
 
 
 class SealDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The key ring of one node, by names: the primary key first. `saved`: a restart would not forget it."""
+    """The key ring of one node, by names: the primary key first. `saved`: it is on disk."""
 
     revision: int
     keys: Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
@@ -65,7 +65,7 @@ class SealDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NearDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody whose distance was measured. Jobs are in the unit of time of this cluster; null: not known."""
+    """A node whose distance was measured. `performance`: jobs in the cluster's unit of time; null: unknown."""
 
     address: Address
     position: Position
@@ -75,9 +75,10 @@ class NearDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankingDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node measures. Classes are of protocol section 7, 0: not known; `standing` is the middle of its class.
+    """What a node measures. Classes are those of protocol section 7, 0: unknown; `standing` is the middle of its
+    class.
 
-    `wanted_level` is where it belongs by its rank, `level` where it stands; `near` are the nearest, and the leader.
+    `wanted_level` is the level of its rank, `level` its real level; `near` has the nearest nodes and the leader.
     """
 
     mapping: str
@@ -96,7 +97,7 @@ class RankingDocument(msgspec.Struct, frozen=True, kw_only=True):
 class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One node. `real_level` is its distance from the root, `level` the computed one.
 
-    Here and below: what has a default is missing in documents of older daemons. `ranking` null: nothing is measured.
+    `ranking` null: nothing is measured.
     """
 
     version: str
@@ -129,7 +130,7 @@ class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
-    """How many nodes have this ring; some of their addresses; how many would forget it at a restart."""
+    """How many `nodes` have this ring; some of their `addresses`; how many (`unsaved`) would lose it at a restart."""
 
     revision: int
     keys: Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
@@ -139,7 +140,7 @@ class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeysDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A roll call. `silent`: some who did not answer; `silent_nodes`: they, and all that live below them."""
+    """The rings of a subtree. `silent`: some nodes without answer; `silent_nodes`: these and all nodes below them."""
 
     rings: tuple[CountedRing, ...]
     silent: tuple[Address, ...]
@@ -147,7 +148,7 @@ class KeysDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllKeysDocument(KeysDocument, frozen=True, kw_only=True):
-    """The roll call of the whole cluster, as far as `asked` could find out; if that is not all, `note` says why."""
+    """The rings of the whole cluster as far as `asked` could find out; if that is not all, `note` says why."""
 
     asked: Address
     complete: bool
@@ -155,9 +156,9 @@ class AllKeysDocument(KeysDocument, frozen=True, kw_only=True):
 
 
 class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The same trouble of at least so many `nodes`, some of them by address. `ago_s`: last seen; null: it lasts.
+    """One problem of at least `nodes` nodes, some of them by address. `ago_s`: when last seen; null: it lasts.
 
-    Of the kinds `version` and `ring` a difference is the trouble, so they are gathered from all.
+    For the kinds `version` and `ring` the difference is the problem, so all nodes report them.
     """
 
     kind: Annotated[str, msgspec.Meta(max_length=16, pattern=r"^[a-z_]+\Z")]
@@ -168,11 +169,12 @@ class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProblemsDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `nodes` nodes said of their troubles. `more`: troubles for which there was no room.
+    """The problems of the `nodes` nodes that answered. `more`: problems for which there was no room.
 
-    `silent`: some who did not answer; `silent_nodes`: they, and all that live below them. `older` likewise: their
-    version does not know the question. `is_whole`: it is the root that says so. `listed`: so many nodes it lists.
-    `uncounted`: so many more than are listed have answered, as leaders below have stated already.
+    `silent`: some nodes without an answer; `silent_nodes`: these and all nodes below them. `older`, `older_nodes`:
+    the same for nodes whose version does not know the question. `is_whole`: the report is the root's. `listed`: how
+    many nodes the root lists. `uncounted`: how many more nodes answered than are listed, as far as leaders below have
+    stated.
     """
 
     nodes: Annotated[int, msgspec.Meta(ge=0)]
@@ -188,7 +190,7 @@ class ProblemsDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
-    """The troubles of the cluster as far as `asked` could find out; if that is not all, `note` says why."""
+    """The problems of the cluster as far as `asked` could find out; if that is not all, `note` says why."""
 
     asked: Address
     complete: bool
@@ -196,7 +198,7 @@ class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
 
 
 class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a change of keys. `error`: nothing was changed; `passing`: asked again it may be."""
+    """The result of a change of keys. `error`: nothing was changed; `passing`: the request may be repeated."""
 
     error: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
     passing: bool = False
@@ -205,14 +207,14 @@ class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobsDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs reported since the start, by weight, and what follows from them; None: too early to tell."""
+    """Jobs reported since the start, by weight, and the rate that follows; None: not known yet."""
 
     jobs_done: float
     jobs_per_hour: float | None
 
 
 class LogDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """How much the log says, and what chose that last."""
+    """The log level, and what set it last."""
 
     log_level: LogLevel
     source: Source
@@ -230,7 +232,7 @@ class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`candidates`: the first of the ranked list, best first; `others`: asked besides them, newest first."""
+    """`candidates`: the first of the ranked list, best first; `others`: other nodes that were asked, newest first."""
 
     address: Address
     position: Position
@@ -243,7 +245,7 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """There may be tens of thousands in one answer: what is not known is left out."""
+    """Tens of thousands of rows may be in one answer, so unknown fields are left out."""
 
     address: Address
     position: Position
@@ -259,9 +261,9 @@ class RowDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The subtree of one node, the node itself first. `quiet_s`: since anything in it changed.
+    """The subtree of one node, the node itself first. `quiet_s`: seconds since the last change in it.
 
-    `unlisted`: nodes that told the root that they stand below it, and are not in its list.
+    `unlisted`: nodes that reported to the root that they stand below it, and are not in its list.
     """
 
     owner: Address
@@ -294,10 +296,10 @@ class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One node where it stands. `real_level` counts edges from the top of its tree, 0 for the top.
+    """One node in the tree. `real_level` counts edges from the top of its tree, 0 for the top.
 
-    `apart` is null, or says why the row heads a tree of its own without being the owner of the roster.
-    `performance` and `round_trip_s`, to its leader, are the middles of classes; null: not known.
+    `apart` is null, or says why the row heads a tree of its own without being the owner of the roster. `performance`
+    and `round_trip_s`, to its leader, are the middles of classes; null: unknown.
     """
 
     address: Address
@@ -318,9 +320,9 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
 class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The whole cluster as far as `asked` knows it.
 
-    `nodes` are the live ones; `stale`, `missing` and `held` count rows of that standing, and held ones
-    are live. `at_home` counts live rows that are no guest, `depth` the edges from the root to the lowest
-    live one. `complete` is false if `asked` is not the root; then `note` says why.
+    `nodes` counts live nodes; `stale`, `missing` and `held` count rows of that standing, and held ones are live.
+    `at_home` counts live rows that are no guests, `depth` the edges from the root to the lowest live one. `complete`
+    is false if `asked` is not the root; then `note` says why.
     """
 
     nodes: int
@@ -343,9 +345,10 @@ class NamesDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One who is there, or was lately: `gone` vanished without goodbye and is in nobody's roster any more.
+    """A present or recent member: `gone` vanished without goodbye and is in no roster any more.
 
-    Where it stands, or stood; `since_s`: in this place, or away. `place` null: not known.
+    The fields describe where it stands or stood; `since_s`: since when it is in this place, or away. `place` null:
+    unknown.
     """
 
     address: Address
@@ -358,9 +361,9 @@ class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MembersDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`complete` is false if `asked` is not the root, or if this was known some time ago; then `note` says why.
+    """`complete` is false if `asked` is not the root, or if the list is an old one; then `note` says why.
 
-    `parted`: roots before this one who said goodbye.
+    `parted`: former roots that said goodbye.
     """
 
     asked: Address
@@ -386,7 +389,7 @@ Token = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[0-9a-z.]+\Z")]
 
 
 class ChangesDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes after a token, oldest first; asked again with `token`, the next ones. `missed`: some were forgotten.
+    """Changes after a token, oldest first; `token` asks for the next ones. `missed`: some were forgotten.
 
     `note` says why they are not the root's.
     """

@@ -1,9 +1,6 @@
-"""Flat rows with a depth, written as objects inside objects.
+"""Flat rows with a depth as nested JSON objects.
 
-Intuition: opening and closing brackets while walking along a hedge. Going one step deeper opens one more;
-coming back closes as many as were opened. Nothing recurses, so a hedge of any depth is fine.
-
-Imports nothing: the daemon and the command line both use it.
+Nothing recurses, so any depth is possible. Imports nothing, because the daemon and the command line both use it.
 """
 
 from __future__ import annotations
@@ -14,8 +11,8 @@ from collections.abc import Iterable, Iterator
 def nested(head: str, rows: Iterable[tuple[int, str]]) -> Iterator[str]:
     """Pieces of the JSON text `{head..., "roots": [{row..., "subordinates": [...]}]}`.
 
-    `head` and the texts of the rows are JSON objects that are not empty. `rows` is depth first: the
-    first depth is 0 and no depth rises by more than one.
+    `head` and the texts of the rows are JSON objects that are not empty. `rows` is depth first: the first depth is 0
+    and no depth rises by more than one.
     """
     yield head[:-1] + ', "roots": ['
     open_rows = 0

@@ -1,8 +1,7 @@
-"""A node's state in words for others: addresses instead of positions, plain JSON.
+"""The documents of one node: its state with addresses instead of positions.
 
-Intuition: inside the family people are "number 14"; a letter to the outside carries the full address.
-These are the letters. They are pure functions of what the node shows, so the command line, other nodes,
-the lab and the tests all read the same ones. Ages are seconds before the moment of asking.
+Pure functions of the node's snapshots; the command line, other nodes, the lab and the tests read the same documents.
+Ages are seconds before the moment of asking.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ def settings(shared: Settings) -> SettingsDocument:
     )
 
 
-def status(shown: NodeApi) -> StatusDocument:
-    """What `subord status` shows."""
-    view, shared = shown.snapshot(), shown.settings
+def status(node: NodeApi) -> StatusDocument:
+    """What `subord status` prints."""
+    view, shared = node.snapshot(), node.settings
     return StatusDocument(
         version=__version__,
-        address=shown.address,
-        port=shown.port,
+        address=node.address,
+        port=node.port,
         position=view.position,
         level=view.level,
         offset=view.offset,
         incarnation=view.incarnation,
-        up_s=_up_s(shown),
+        up_s=_up_s(node),
         phase=view.phase,
         place=_place_name(view.place),
         leader=_address(shared, view.leader),
@@ -70,24 +69,24 @@ def status(shown: NodeApi) -> StatusDocument:
         subtree_not_home=view.subtree_not_home,
         leader_changes=view.leader_changes,
         exchanges=view.exchanges,
-        seal=seal(shown),
+        seal=seal(node),
         refusals=tuple(_refusal(refusal) for refusal in view.refusals),
         settings=settings(shared),
         ranking=ranking(shared, view.ranking, view.leader),
     )
 
 
-def seal(shown: NodeApi) -> SealDocument | None:
+def seal(node: NodeApi) -> SealDocument | None:
     """None: nothing is sealed."""
-    if shown.keeping is None:
+    if node.keeping is None:
         return None
-    primary, keys, revision = shown.keeping.ring
+    primary, keys, revision = node.keeping.ring
     others = sorted(key.name for key in keys.values() if key != primary)
-    return SealDocument(revision=revision, keys=(primary.name, *others), saved=shown.keeping.is_saved)
+    return SealDocument(revision=revision, keys=(primary.name, *others), saved=node.keeping.is_saved)
 
 
 def why(shared: Settings, view: Why) -> WhyDocument:
-    """What `subord why` shows."""
+    """What `subord why` prints."""
     answers = {asked.position: asked for asked in reversed(view.asked)}
 
     def candidate(position: Position) -> CandidateDocument:
@@ -147,12 +146,12 @@ def roster(shared: Settings, view: RosterView) -> RosterDocument:
     )
 
 
-def counters(shown: NodeApi) -> CountersDocument:
-    """What the daemon counted, for the lab and for `/v1/counters`."""
-    counted: Counters = shown.counters
-    view: Snapshot = shown.snapshot()
+def counters(node: NodeApi) -> CountersDocument:
+    """What the daemon counts, for the lab and for `/v1/counters`."""
+    counted: Counters = node.counters
+    view: Snapshot = node.snapshot()
     return CountersDocument(
-        up_s=_up_s(shown),
+        up_s=_up_s(node),
         exchanges=view.exchanges,
         leader_changes=view.leader_changes,
         messages_sent=counted.messages_sent.total(),
@@ -166,22 +165,22 @@ def counters(shown: NodeApi) -> CountersDocument:
         dropped_by_reason=dict(counted.dropped),
         send_errors_by_errno=dict(counted.send_errors),
         jobs_done=counted.jobs_done,
-        jobs_per_hour=shown.performance.jobs_per_hour,
+        jobs_per_hour=node.performance.jobs_per_hour,
     )
 
 
-def path(shown: NodeApi) -> tuple[str, ...]:
-    """The addresses from the root down to our leader."""
-    return _addresses(shown.settings, shown.snapshot().path)
+def path(node: NodeApi) -> tuple[str, ...]:
+    """The addresses from the root down to the leader of this node."""
+    return _addresses(node.settings, node.snapshot().path)
 
 
 def _three_digits(quantity: float | None) -> float | None:
-    """Of the middle of a class more would be noise, and long."""
+    """More digits of the middle of a class would be noise."""
     return None if quantity is None else float(f"{quantity:.3g}")
 
 
-def _up_s(shown: NodeApi) -> float:
-    return time.monotonic() - shown.started_mono
+def _up_s(node: NodeApi) -> float:
+    return time.monotonic() - node.started_mono
 
 
 def _address(shared: Settings, position: Position | None) -> str | None:

@@ -1,9 +1,6 @@
-"""What a node measures, in words for others: how fast it is, how far away some are, and what follows from it.
+"""What a node measures, as a document: its performance, the nearest nodes and the leader, and the resulting rank.
 
-Intuition: the notes of a surveyor, copied fair. He has sighted more points than anybody wants to read, so the nearest
-are listed, and always the one that everybody asks about: the leader.
-
-Where ranks are addresses nothing is measured, and there is no such document.
+With the mapping `ip` nothing is measured, and there is no such document.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ def measures(view: Ranking) -> bool:
 
 
 def leader_round_trip_s(view: Ranking, leader: Position | None) -> float | None:
-    """None: no leader, or not measured yet."""
+    """In seconds. None: no leader, or not measured yet."""
     return next((each.round_trip_s for each in view.near if each.position == leader), None)
 
 

@@ -1,11 +1,8 @@
-"""From a list of "I am led by" to a tree in drawing order, whatever the list looks like.
+"""A roster (rows that name their leaders) arranged as a tree in drawing order.
 
-Intuition: sorting loose family papers. Begin with the owner of the papers, put everybody under the one
-they name, and at the end lay out whoever is left over beside the tree, with a slip that says why. No
-sheet is thrown away, and two people who name each other do not keep us going round in circles.
-
-The result is flat: rows in depth-first order with their depth. Nothing here recurses, so a chain of any
-length is fine.
+The result is flat: rows in depth-first order with their depth, each row of the roster exactly once. The owner heads
+the first tree. Rows that it does not reach head trees of their own and say why. Leaders may form circles. Nothing
+recurses, so chains of any length are possible.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from subord.api.models.nesting import nested
 
 
 def tree(roster: RosterDocument, complete: bool, note: str | None) -> TreeDocument:
-    """Arrange a roster. Every one of its rows occurs exactly once in the result."""
+    """Arrange a roster. Every row occurs exactly once in the result."""
     rows = tuple(arranged(roster.rows))
     live = [row for row in rows if row.standing in {"live", "held"}]
     return TreeDocument(
@@ -43,8 +40,8 @@ def arranged(rows: tuple[RowDocument, ...]) -> Iterator[TreeRow]:
     for index, row in enumerate(rows):
         if row.leader is not None:
             subordinates.setdefault(row.leader, []).append(index)
-    for led in subordinates.values():
-        led.sort(key=lambda index: rows[index].position, reverse=True)
+    for branch in subordinates.values():
+        branch.sort(key=lambda index: rows[index].position, reverse=True)
     seen: set[int] = set()
     known: set[str] = set()
     for top, apart in _tops(rows, seen):
@@ -56,14 +53,14 @@ def arranged(rows: tuple[RowDocument, ...]) -> Iterator[TreeRow]:
             seen.add(index)
             row = rows[index]
             yield _placed(row, depth, apart if index == top else None)
-            # Of two rows with one address the first one laid out gets the subordinates.
+            # Of two rows with one address the first one gets the subordinates.
             if row.address not in known:
                 known.add(row.address)
                 stack += [(below, depth + 1) for below in subordinates.get(row.address, ())]
 
 
 def _tops(rows: tuple[RowDocument, ...], seen: set[int]) -> Iterator[tuple[int, str | None]]:
-    """Which row heads a tree, and why apart from the first; asked again after each tree is laid out."""
+    """Which rows head a tree, and why, except the first. Evaluated lazily: `seen` grows between the results."""
     if rows:
         yield 0, None
     present = {row.address for row in rows}
@@ -96,7 +93,7 @@ def _placed(row: RowDocument, depth: int, apart: str | None) -> TreeRow:
 
 
 def encoded(document: TreeDocument) -> bytes:
-    """The nested form of the contract: `{..., "roots": [{..., "subordinates": [...]}]}`."""
+    """The nested form: `{..., "roots": [{..., "subordinates": [...]}]}`."""
     head = msgspec.to_builtins(document)
     del head["rows"]
     encode = msgspec.json.encode

@@ -1,9 +1,8 @@
-"""Finding somebody who knows the whole tree.
+"""Finding a node that knows the whole tree.
 
-Intuition: a visitor wants the list of everybody. He asks for the head of the house; if the one he was
-sent to is not the head any more, that one says who is. If the head does not open, he climbs the stairs
-from where he stands, and takes the list from the highest floor that answers. He never waits long at one
-door, so one sleeper cannot keep him from an answer.
+Input: this node's path and roster. Output: the root's roster, or the largest one that could be had. The search asks
+the root first, then the nodes that answers name, then the path from below. Each question gets a share of the time
+that is left, so one silent node does not prevent an answer.
 """
 
 from __future__ import annotations
@@ -19,47 +18,47 @@ from subord.api.node_api import AskFailure, NodeApi, Question
 from subord.wire.codec import UNREADABLE
 
 HOPS_MAX = 16
-"""Nodes asked before we content ourselves with what we know."""
+"""Nodes that are asked before the search ends."""
 NAMED_MAX = 4
-"""Nodes that are named of those whom the root does not list."""
+"""Nodes that a note names of those that the root does not list."""
 SEARCH_S_MAX = 0.8
-"""All questions together. The command line promises an answer within one second."""
+"""For all questions together. The command line promises an answer within one second."""
 ASK_SHARE = 0.45
-"""One node gets this share of the time that is left, so there is always some for the next."""
+"""One node gets this share of the time that is left."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A roster, and whether it is the root's; if not, `note` says so in one sentence."""
+    """A roster, and whether it is the root's; if not, `note` says why in one sentence."""
 
     roster: RosterDocument
     complete: bool
     note: str | None
 
 
-async def find_roster(shown: NodeApi) -> Found:
+async def find_roster(node: NodeApi) -> Found:
     """The root's roster, or the largest one that could be had. Takes at most `SEARCH_S_MAX`."""
-    own = nodes.roster(shown.settings, shown.roster())
+    own = nodes.roster(node.settings, node.roster())
     if own.is_root:
         return _of_root(own, own.owner)
-    search = _Search(shown, own)
+    search = _Search(node, own)
     with trio.move_on_after(SEARCH_S_MAX) as scope:
         await search.run(scope.deadline)
     return search.found()
 
 
 class _Search:
-    """Who was asked, and the best answer so far."""
+    """The nodes that were asked, and the best answer so far."""
 
-    def __init__(self, shown: NodeApi, own: RosterDocument) -> None:
-        self._shown = shown
+    def __init__(self, node: NodeApi, own: RosterDocument) -> None:
+        self._node = node
         self._own = own
         self._best = own
         self._silent: dict[str, str] = {}  # address -> reason
         self._asked: set[str] = {own.owner}
 
     async def run(self, deadline: float) -> None:
-        """Ask the root, then whoever the answers name, then our own path from below."""
-        path = nodes.path(self._shown)
+        """Ask the root, then the nodes that the answers name, then the own path from below."""
+        path = nodes.path(self._node)
         waiting = [*path, *_above(self._own)]  # the last one is asked first
         while waiting and len(self._asked) <= HOPS_MAX and not self._best.is_root:
             address = waiting.pop()
@@ -75,9 +74,9 @@ class _Search:
             waiting += _above(answer)
 
     async def _ask(self, address: str, timeout_s: float) -> RosterDocument | AskFailure:
-        # `ask` keeps to its time by contract; a bug there must not make the command hang.
+        # `ask` keeps to its time by contract; a bug there must not block the command.
         with trio.move_on_after(timeout_s):
-            answer = await self._shown.ask(address, Question("roster"), timeout_s)
+            answer = await self._node.ask(address, Question("roster"), timeout_s)
             if isinstance(answer, AskFailure):
                 return answer
             try:
@@ -87,7 +86,7 @@ class _Search:
         return AskFailure("does not answer")
 
     def found(self) -> Found:
-        """What the search came to."""
+        """The result of the search."""
         if self._best.is_root:
             return _of_root(self._best, self._own.owner)
         return Found(roster=self._best, complete=False, note=self._note())
@@ -99,11 +98,11 @@ class _Search:
             return f"{self._own.owner} knows no root just now: {known}"
         if root in self._silent:
             return f"{root} (root) {self._silent[root]}: {known}"
-        return f"nobody above {self._own.owner} says that it is the root (it was {root}): {known}"
+        return f"no node above {self._own.owner} says that it is the root (it was {root}): {known}"
 
 
 def _of_root(roster: RosterDocument, asker: str) -> Found:
-    """All that the root lists. `asker` stands in its tree; some others may have told it that they do."""
+    """All that the root lists. `asker` stands in its tree, and other nodes may have told the root that they do."""
     unlisted = dict.fromkeys(roster.unlisted)
     if all(row.address != asker for row in roster.rows):
         unlisted[asker] = None
@@ -115,5 +114,5 @@ def _of_root(roster: RosterDocument, asker: str) -> Found:
 
 
 def _above(roster: RosterDocument) -> Iterable[str]:
-    """The owner's leader and root; the root, which comes last, is to be asked first."""
+    """The owner's leader and root; the root comes last, because it is asked first."""
     return [address for address in (roster.leader, roster.root) if address is not None]

@@ -1,4 +1,4 @@
-"""Every way not to get an answer is one line with its own exit code."""
+"""Every failure to get an answer is one line with its own exit code."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from subord.client import exit_codes
 from subord.client.daemon import SilentError, UnreachableError, _left_s, add_timeout, ask
 from subord.client.errors import CommandError
-from tests.api.fake_shown import World
-from tests.api.served_node import fake_daemon, never, says
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon, fixed_answer, hanging
 
 
 def test_an_answer_is_a_document() -> None:
@@ -36,8 +36,8 @@ def test_an_answer_is_a_document() -> None:
         (b"{}", 500, exit_codes.INTERNAL, "HTTP status 500"),
     ],
 )
-def test_an_answer_that_is_none(body: bytes, status: int, exit_code: int, sentence: str) -> None:
-    with fake_daemon(World().node(4), {"/x": says(body, status)}) as path:
+def test_an_unusable_answer(body: bytes, status: int, exit_code: int, sentence: str) -> None:
+    with fake_daemon(World().node(4), {"/x": fixed_answer(body, status)}) as path:
         with pytest.raises(CommandError, match=sentence) as caught:
             ask(path, "/x")
         assert caught.value.exit_code == exit_code
@@ -54,13 +54,13 @@ def test_an_older_daemon_that_does_not_know_the_question() -> None:
 
 
 def test_a_daemon_that_hangs() -> None:
-    with fake_daemon(World().node(4), {"/x": never}) as path:
+    with fake_daemon(World().node(4), {"/x": hanging}) as path:
         with pytest.raises(CommandError, match=r"does not answer within 0\.1 s") as caught:
             ask(path, "/x", timeout_s=0.1)
         assert caught.value.exit_code == exit_codes.TRY_AGAIN
 
 
-def test_nobody_there() -> None:
+def test_without_a_daemon_there_is_one_sentence() -> None:
     with TemporaryDirectory(prefix="s") as folder:
         path = Path(folder) / "c"
         for _ in range(2):
@@ -75,7 +75,7 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object) -> None:
         raise PermissionError
 
-    # Root, as whom tests often run, may open every socket.
+    # Root, which often runs tests, may open every socket.
     monkeypatch.setattr("subord.client.daemon._UnixConnection.connect", refuse)
     with pytest.raises(CommandError, match="no permission") as caught:
         ask("/run/c", "/v1/status")
@@ -83,8 +83,8 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def half_a_daemon(answer: bytes, *, hangs: bool = False) -> Iterator[str]:
-    """The path of the socket. It answers one question with these bytes, then hangs up, or hangs."""
+def partial_daemon(answer: bytes, *, hangs: bool = False) -> Iterator[str]:
+    """The path of a socket whose server answers one question with these bytes, then closes it, or hangs."""
     ended = threading.Event()
     with TemporaryDirectory(prefix="s") as folder, socket.socket(socket.AF_UNIX) as listener:
         path = f"{folder}/c"
@@ -114,26 +114,26 @@ CHUNKS = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1", HEAD, HEAD + b'{"rows": [', HEAD + b'{"nodes": 1}', CHUNKS])
 def test_a_daemon_that_stops_in_the_middle(answer: bytes) -> None:
-    """Also where the piece that came is an object of its own."""
-    with half_a_daemon(answer) as path, pytest.raises(UnreachableError, match=r"broke off .*: is it stopping"):
+    """Even if the received part is a JSON object."""
+    with partial_daemon(answer) as path, pytest.raises(UnreachableError, match=r"broke off .*: is it stopping"):
         ask(path, "/v1/status")
 
 
 @pytest.mark.parametrize("length", [2, 1 << 20])
 def test_an_answer_is_whole_at_its_length(length: int) -> None:
-    """It is not waited for the end of the connection."""
+    """The client does not wait for the end of the connection."""
     answer = f"HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{{{' ' * (length - 2)}}}".encode()
-    with half_a_daemon(answer, hangs=True) as path:
+    with partial_daemon(answer, hangs=True) as path:
         assert ask(path, "/v1/status") == {}
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n", HEAD, HEAD + b"{"])
 def test_a_daemon_that_hangs_in_the_middle(answer: bytes) -> None:
-    with half_a_daemon(answer, hangs=True) as path, pytest.raises(SilentError, match=r"within 0\.1 s"):
+    with partial_daemon(answer, hangs=True) as path, pytest.raises(SilentError, match=r"within 0\.1 s"):
         ask(path, "/v1/status", timeout_s=0.1)
 
 
-def test_the_second_after_which_silence_is_told_belongs_to_the_time(
+def test_the_slow_line_counts_towards_the_timeout(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("subord.client.daemon._slow_line", threading.Lock())
@@ -145,19 +145,19 @@ def test_the_second_after_which_silence_is_told_belongs_to_the_time(
         return _left_s(until)
 
     monkeypatch.setattr("subord.client.daemon._left_s", left)
-    with fake_daemon(World().node(4), {"/x": never}) as path:
+    with fake_daemon(World().node(4), {"/x": hanging}) as path:
         began = time.monotonic()
         with pytest.raises(SilentError, match=r"does not answer within 0\.7 s"):
             ask(path, "/x", timeout_s=0.7)
         assert time.monotonic() - began >= 0.7
-    assert left_s[0] < 0.3, "it begins to read with what is left"
+    assert left_s[0] < 0.3, "reading begins with the time that is left"
     assert capsys.readouterr().err == (
         f"subord: the daemon at {path} has not answered for 0.5 s; waiting up to 0.7 s\n"
     )
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", "86401"])
-def test_a_timeout_that_is_none(text: str) -> None:
+def test_an_invalid_timeout(text: str) -> None:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_timeout(parser)
     with pytest.raises(argparse.ArgumentError, match="must be seconds"):

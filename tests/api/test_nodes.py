@@ -1,4 +1,4 @@
-"""The letters of a node carry addresses, and survive the way there and back."""
+"""The documents of a node have addresses and survive encoding and decoding."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from subord.core.state.settings import Settings
 from subord.core.state.view import Asked, Near, Place, Ranking, Refusal, Why
 from subord.runtime.net.peer_query import Topic
 from subord.sealing.keys import key_of, keyring_of
-from tests.api.fake_shown import MEASURED, SETTINGS, World, keeping_of
+from tests.api.fake_node_api import MEASURED, SETTINGS, World, key_ring_of
 
 
-def test_status_speaks_in_addresses() -> None:
+def test_status_names_nodes_by_address() -> None:
     world = World()
     world.refusals = (Refusal(address="10.0.0.9", by="them", reason="fan-out 8, we use 4", ago_s=2.0, times=3),)
-    shown: NodeApi = world.node(5)
-    status = nodes.status(shown)
+    node: NodeApi = world.node(5)
+    status = nodes.status(node)
     assert (status.address, status.leader, status.root, status.home) == (
         "10.0.0.5",
         "10.0.0.2",
@@ -38,10 +38,10 @@ def test_status_speaks_in_addresses() -> None:
 
 
 @pytest.mark.parametrize(("directory", "saved"), [("", False), ("state", True)])
-async def test_status_tells_the_keys_by_name(tmp_path: Path, directory: str, saved: bool) -> None:
+async def test_status_lists_key_names(tmp_path: Path, directory: str, saved: bool) -> None:
     old, new = (key_of(bytes([number]) * 32) for number in (1, 2))
     (tmp_path / "state").mkdir()
-    keeping = keeping_of(tmp_path, keyring_of(old), directory and str(tmp_path / directory))
+    keeping = key_ring_of(tmp_path, keyring_of(old), directory and str(tmp_path / directory))
     keeping.take(keyring_of(new, [old], revision=3))
     await keeping.save()
     world = World()
@@ -94,7 +94,7 @@ async def test_positions_of_ipv6_networks_are_exact() -> None:
 
 
 @pytest.mark.parametrize("address", ["\x1b[31m", "10.0.0.1\n", "", "a" * 46, "example.org"])
-async def test_an_address_that_is_none_is_not_read(address: str) -> None:
+async def test_a_malformed_address_is_rejected(address: str) -> None:
     answer = msgspec.json.decode(await peer_answers.answer(World().node(2), Question("roster")))
     answer["rows"][0]["address"] = address
     with pytest.raises(msgspec.ValidationError):
@@ -120,7 +120,7 @@ def test_counters_are_totals_and_details() -> None:
     [("status", fields.StatusDocument), ("why", fields.WhyDocument), ("roster", fields.RosterDocument)],
 )
 async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: type[msgspec.Struct]) -> None:
-    """Older daemons say nothing of it, and read what they do not know as if it were not there."""
+    """Documents of older daemons lack these fields, and older daemons ignore them."""
     world = World()
     world.ranking = MEASURED
     world.numbers = {2: (0.02, 90.5), 4: (0.0002, None)}
@@ -138,7 +138,7 @@ async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: t
         assert read.ranking is None  # type: ignore[attr-defined]
 
 
-async def test_a_rosters_numbers_are_those_of_its_rows() -> None:
+async def test_a_roster_has_the_numbers_of_its_rows() -> None:
     world = World({1: None, 2: 1, 4: 2})
     world.numbers = {2: (0.02, 90.5096), 4: (None, 1.0)}
     node = world.node(1)

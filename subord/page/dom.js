@@ -1,24 +1,21 @@
-// Small words: elements, durations, states.
-//
-// Intuition: a box of letters for a printer. Whatever the cluster says is set as text, letter by letter; nothing it
-// says is ever read as markup.
+// Elements, durations, states. Texts of the cluster are always set as text, never as markup.
 
-// Most urgent first: a branch, and a node with two marks, has the colour of the first.
+// Most urgent first: a branch or a node with several marks has the colour of the first.
 export const MARKS = ["missing", "gone", "stale", "held", "guest", "home"];
 
 export const MEANING = {
-  root: "the root: nobody leads it",
-  home: "at home: led by the leader that its address asks for",
-  guest: "a guest: its home is away, somebody else leads it; it is well",
-  held: "held: somebody above it lost its leader and holds the branch together",
-  stale: "stale: the one who reported it is silent just now",
-  missing: "missing: it vanished without goodbye, and its leader says so",
-  gone: "gone: it vanished without goodbye, nobody leads it any more, and it is still remembered",
+  root: "the root: has no leader",
+  home: "at home: below its computed leader",
+  guest: "a guest: below another leader while its home is not available; not a problem",
+  held: "held: a node above lost its leader and holds the branch together",
+  stale: "stale: the node that reported it is silent just now",
+  missing: "missing: vanished without goodbye, as its leader reports",
+  gone: "gone: vanished without goodbye, has no leader any more, and is still remembered",
 };
 
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];
 
-// "0.3 s", "12 s", "5 min", "3 h", "2 d": rounded down, as the command line says it.
+// "0.3 s", "12 s", "5 min", "3 h", "2 d": rounded down, as in the command line.
 export function duration(seconds) {
   const least = Number.isFinite(seconds) ? Math.max(0, seconds) : 0;
   for (const [size, unit] of UNITS) {
@@ -54,7 +51,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// What leads to another node; whoever shows it listens for clicks on `[data-go]`.
+// A link to another node; the part of the page that shows it handles clicks on `[data-go]`.
 export function link(address) {
   return element("button", { type: "button", class: "link", "data-go": String(address) }, String(address));
 }
@@ -66,11 +63,11 @@ export function shape(name) {
   drawn.setAttribute("aria-hidden", "true");
   drawn.setAttribute("focusable", "false");
   drawn.append(document.createElementNS("http://www.w3.org/2000/svg", "use"));
-  reshape(drawn, name);
+  setShape(drawn, name);
   return drawn;
 }
 
-export function reshape(drawn, name) {
+export function setShape(drawn, name) {
   const target = name === "twist" ? "#twist" : `#mark-${name}`;
   const use = drawn.firstChild;
   if (use.getAttribute("href") === target) return;
@@ -78,8 +75,8 @@ export function reshape(drawn, name) {
   drawn.setAttribute("class", `shape is-${name}`);
 }
 
-// Only what differs is written: an untouched text costs nothing, and what a reader has marked stays marked.
-export function say(target, text) {
+// Only a difference is written, so that a selection of the user stays.
+export function setText(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }
 
@@ -88,8 +85,8 @@ export function setAttribute(target, name, value) {
   else if (target.getAttribute(name) !== String(value)) target.setAttribute(name, value);
 }
 
-// What is called many times in a row, as in a storm of events, is done once a frame.
-export function onceAFrame(act) {
+// Many calls in a row, as in a burst of events, act once per frame.
+export function oncePerFrame(act) {
   let waiting = false;
   return () => {
     if (waiting) return;

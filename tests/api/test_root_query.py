@@ -1,4 +1,4 @@
-"""Whoever is asked shows the root's roster, or says what is missing, within a second."""
+"""Every node finds the root's roster, or says what is missing, within a second."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from subord.api.query.root_query import HOPS_MAX, SEARCH_S_MAX, Found, find_roster
 from subord.core.state.settings import Settings
 from subord.core.state.view import RosterView
-from tests.api.fake_shown import SETTINGS, FakeShown, World
+from tests.api.fake_node_api import SETTINGS, FakeNode, World
 
 
 async def search(world: World, position: int, autojump_clock: MockClock) -> Found:
@@ -28,7 +28,7 @@ async def test_from_any_node_it_is_the_roots_roster(position: int, autojump_cloc
 
 
 @pytest.mark.parametrize("how", ["hung", "gone"])
-async def test_without_the_root_the_highest_who_answers_is_shown(how: str, autojump_clock: MockClock) -> None:
+async def test_without_the_root_the_highest_answering_node_is_used(how: str, autojump_clock: MockClock) -> None:
     world = World()
     getattr(world, how).add(1)
     found = await search(world, 11, autojump_clock)
@@ -37,7 +37,7 @@ async def test_without_the_root_the_highest_who_answers_is_shown(how: str, autoj
     assert found.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows"
 
 
-async def test_when_nobody_above_answers_it_is_our_own(autojump_clock: MockClock) -> None:
+async def test_without_an_answer_the_own_roster_is_used(autojump_clock: MockClock) -> None:
     world = World()
     world.hung |= {1, 2, 5}
     found = await search(world, 11, autojump_clock)
@@ -51,17 +51,17 @@ async def test_a_former_root_names_the_present_one(autojump_clock: MockClock) ->
     world.leaders = {1: None, 2: 1, 3: 2, 4: 2}
     view = old.snapshot()
 
-    class Late(FakeShown):
+    class FormerRoot(FakeNode):
         def roster(self) -> RosterView:
             return RosterView(owner=4, is_root=False, root=2, leader=2, quiet_s=0.0, rows=())
 
     assert view.root == 1
-    found = await find_roster(Late(world, 4))
+    found = await find_roster(FormerRoot(world, 4))
     assert (found.complete, found.roster.owner) == (True, "10.0.0.1")
     assert world.asked == [2, 1]
 
 
-async def test_rubbish_from_the_root_counts_as_no_answer(autojump_clock: MockClock) -> None:
+async def test_a_malformed_answer_counts_as_none(autojump_clock: MockClock) -> None:
     world = World()
     world.lying[1] = b'{"rows": 3}'
     found = await search(world, 4, autojump_clock)
@@ -70,8 +70,8 @@ async def test_rubbish_from_the_root_counts_as_no_answer(autojump_clock: MockClo
     assert found.note.startswith("10.0.0.1 (root) answers something else than a roster")
 
 
-async def test_a_node_without_a_root_says_so(autojump_clock: MockClock) -> None:
-    class Seeking(FakeShown):
+async def test_a_node_without_a_root_is_noted(autojump_clock: MockClock) -> None:
+    class Seeking(FakeNode):
         def roster(self) -> RosterView:
             return RosterView(owner=5, is_root=False, root=None, leader=None, quiet_s=0.0, rows=())
 

@@ -11,7 +11,7 @@ import pytest
 from subord.api.handlers.control import control_app
 from subord.client import drawing
 from subord.core.state.view import Standing
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 
 PICTURE = """\
 11 nodes, depth 3, all at home, root 10.0.0.1
@@ -28,7 +28,7 @@ PICTURE = """\
    └─ 10.0.0.7
 """
 
-PICTURE_OF_TROUBLE = """\
+PICTURE_WITH_PROBLEMS = """\
 7 nodes, 1 missing, 1 stale, 1 held, depth 3, 6 at home, 1 guest, root 10.0.0.1
 10.0.0.1
 ├─ 10.0.0.3
@@ -71,17 +71,17 @@ async def test_the_papers_eleven_nodes() -> None:
     assert plain(await rows_of(World(), 11)) == PICTURE
 
 
-async def test_what_is_out_of_the_ordinary_is_said_in_words() -> None:
+async def test_deviations_are_marked_in_words() -> None:
     world = World({1: None, 3: 1, 4: 1, 6: 3, 7: 3, 8: 4, 9: 3, 12: 6, 13: 6})
     world.standing = {6: Standing.HELD, 7: Standing.MISSING, 9: Standing.STALE}
-    assert plain(await rows_of(world)) == PICTURE_OF_TROUBLE
+    assert plain(await rows_of(world)) == PICTURE_WITH_PROBLEMS
 
 
 async def test_a_bounded_depth_counts_the_rest_in_ascii() -> None:
     assert plain(await rows_of(World()), 1, drawing.STROKES_ASCII) == PICTURE_TWO_LEVELS
 
 
-async def test_an_incomplete_tree_says_so_below_the_summary() -> None:
+async def test_an_incomplete_tree_has_a_note_below_the_summary() -> None:
     world = World()
     world.gone = {1}
     lines = plain(await rows_of(world, 4)).splitlines()
@@ -104,7 +104,7 @@ async def test_dot_names_every_node_and_edge_once() -> None:
     assert drawing.dot(tree["rows"]) == DOT
 
 
-async def test_numbers_stand_below_the_names_of_graphviz() -> None:
+async def test_numbers_are_below_the_names_in_graphviz() -> None:
     world = World({1: None, 2: 1})
     world.numbers = {2: (0.02, 90.4)}
     lines = drawing.dot((await rows_of(world))["rows"], ("rtt", "performance")).splitlines()

@@ -1,4 +1,4 @@
-"""Who has which keys: one sum from all platoons, those who are silent by name, and one who may change anything."""
+"""The rings of all nodes as one report; changes of the ring by the root."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from subord.api.handlers import keys
 from subord.sealing.keys import key_of, keyring_of
-from tests.api.fake_shown import World, keeping_of
+from tests.api.fake_node_api import World, key_ring_of
 
 BUDGET_S = 3.0
 ONE, TWO = (key_of(bytes([number]) * 32) for number in (1, 2))
@@ -21,7 +21,7 @@ OLD, NEW = keyring_of(ONE, revision=1), keyring_of(TWO, [ONE], revision=2)
 def world(tmp_path: Path) -> World:
     """Figure 1, all with the new ring."""
     world = World()
-    world.keepings = {position: keeping_of(tmp_path, NEW) for position in world.leaders}
+    world.keepings = {position: key_ring_of(tmp_path, NEW) for position in world.leaders}
     return world
 
 
@@ -34,8 +34,8 @@ async def test_all_are_counted_once(world: World) -> None:
     assert sorted(world.asked) == list(range(2, 12))
 
 
-async def test_those_who_differ_are_named(world: World, tmp_path: Path) -> None:
-    world.keepings[9] = keeping_of(tmp_path, OLD)
+async def test_differing_nodes_are_named(world: World, tmp_path: Path) -> None:
+    world.keepings[9] = key_ring_of(tmp_path, OLD)
     del world.keepings[7]
     newest, behind = (await keys.coverage(world.node(1), BUDGET_S)).rings
     assert (newest.revision, newest.nodes) == (2, 9)
@@ -43,7 +43,7 @@ async def test_those_who_differ_are_named(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["hung", "gone", "lying"])
-async def test_who_is_silent_counts_with_all_below(world: World, how: str, autojump_clock: MockClock) -> None:
+async def test_a_silent_node_counts_with_all_below(world: World, how: str, autojump_clock: MockClock) -> None:
     if how == "lying":
         world.lying[2] = b"[]"
     else:
@@ -54,9 +54,9 @@ async def test_who_is_silent_counts_with_all_below(world: World, how: str, autoj
     assert trio.current_time() <= BUDGET_S
 
 
-async def test_many_who_are_silent_cost_no_more_time_than_one(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_many_silent_nodes_cost_no_more_time_than_one(tmp_path: Path, autojump_clock: MockClock) -> None:
     world = World({1: None, **dict.fromkeys(range(2, 200), 1)})
-    world.keepings = {position: keeping_of(tmp_path, NEW) for position in world.leaders}
+    world.keepings = {position: key_ring_of(tmp_path, NEW) for position in world.leaders}
     world.hung = set(range(2, 199))
     found = await keys.coverage(world.node(1), BUDGET_S)
     assert trio.current_time() <= BUDGET_S
@@ -100,8 +100,8 @@ async def test_without_keys_nothing_is_changed() -> None:
     assert (await keys.rotate(World().node(1), ("install",), BUDGET_S)).error == keys.NO_KEYS
 
 
-async def test_a_key_that_somebody_may_need_is_removed_by_force_only(world: World, tmp_path: Path) -> None:
-    world.keepings[9] = keeping_of(tmp_path, OLD)
+async def test_a_key_that_a_node_may_need_is_removed_only_by_force(world: World, tmp_path: Path) -> None:
+    world.keepings[9] = key_ring_of(tmp_path, OLD)
     refused = await keys.rotate(world.node(1), ("remove", ONE.name), BUDGET_S)
     assert refused.error == "1 of the nodes have not answered that they have the newest ring: 10.0.0.9"
     assert world.keepings[1].ring == NEW
@@ -109,6 +109,6 @@ async def test_a_key_that_somebody_may_need_is_removed_by_force_only(world: Worl
     assert (forced.error, world.keepings[1].ring) == (None, keyring_of(TWO, revision=3))
 
 
-async def test_a_key_that_nobody_needs_is_removed(world: World) -> None:
+async def test_an_unneeded_key_is_removed(world: World) -> None:
     assert (await keys.rotate(world.node(1), ("remove", ONE.name), BUDGET_S)).error is None
     assert world.keepings[1].ring == keyring_of(TWO, revision=3)

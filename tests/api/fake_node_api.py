@@ -1,4 +1,4 @@
-"""A cluster that exists on paper only: every node shows itself, and asks the others without a network."""
+"""A cluster in memory: every node has the interface `NodeApi` and asks the others without a network."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ MEASURED = Ranking(
     moves=3,
     moves_held=1,
 )
-"""What one whose leader is 2 may have measured."""
+"""Possible measurements of a node whose leader is 2."""
 
 
-def keeping_of(top: Path, ring: Keyring, directory: str = "") -> RunningKeyRing:
-    """Of an operator's file below `top`; in `directory` what comes by rotation is kept."""
+def key_ring_of(top: Path, ring: Keyring, directory: str = "") -> RunningKeyRing:
+    """The running key ring of an operator's file below `top`; rings that come by rotation are kept in `directory`."""
     file = top / fingerprint(ring)
     file.touch(mode=0o600)
     file.write_text(text_of(ring))
@@ -72,7 +72,7 @@ class World:
         self.settings = settings
         self.hung: set[int] = set()
         self.gone: set[int] = set()
-        self.young: set[int] = set()  # have come to their places a second ago
+        self.newly_placed: set[int] = set()  # since a second in their places
         self.lying: dict[int, bytes] = {}
         self.names: dict[str, str] = {}
         self.standing: dict[int, Standing] = {}
@@ -81,12 +81,12 @@ class World:
         self.ranking = Ranking(mapping="ip")  # of every node
         self.numbers: dict[int, tuple[float | None, float | None]] = {}  # round trip to the leader, performance
         self.given = NodeConfig()
-        self.keepings: dict[int, RunningKeyRing] = {}  # of the others nothing is sealed
-        self.since_s = 60.0  # everybody in its place
-        self.known: dict[int, FakeShown] = {}  # nodes that are asked as they are; others are made anew each time
+        self.keepings: dict[int, RunningKeyRing] = {}  # other nodes do not seal
+        self.since_s = 60.0  # the age of all places
+        self.known: dict[int, FakeNode] = {}  # nodes that keep their state; others are made anew each time
 
-    def node(self, position: int) -> FakeShown:
-        return self.known.get(position) or FakeShown(self, position)
+    def node(self, position: int) -> FakeNode:
+        return self.known.get(position) or FakeNode(self, position)
 
     def path(self, position: int) -> tuple[int, ...]:
         """Root first, leader last."""
@@ -109,20 +109,20 @@ class World:
         return [position, *others]
 
 
-class FakeAttendance:
-    """Looks whenever it is asked."""
+class FakeTracker:
+    """Brings the history up to date whenever it is asked."""
 
-    def __init__(self, shown: FakeShown) -> None:
+    def __init__(self, node: FakeNode) -> None:
         self.register = History()
-        self._shown = shown
+        self._node = node
 
     def look(self) -> None:
-        path = self._shown.world.path(self._shown.position)
-        self.register.look(self._shown.roster(), path, trio.current_time(), time.time())
+        path = self._node.world.path(self._node.position)
+        self.register.look(self._node.roster(), path, trio.current_time(), time.time())
 
 
-class FakeShown:
-    """One node of a world; keeps the contract of `subord.api.node_api.Shown`."""
+class FakeNode:
+    """One node of a world; has the interface `subord.api.node_api.NodeApi`."""
 
     def __init__(self, world: World, position: int) -> None:
         self.world = world
@@ -130,13 +130,13 @@ class FakeShown:
         self.names = world.names
         self.counters = Counters()
         self.keeping = world.keepings.get(position)
-        self.told: list[float] = []  # the performance, as the core hears of it
-        self.performance = PerformanceMeter(world.given, self.counters, self.told.append, time.monotonic)
+        self.reported: list[float] = []  # the performance as it is reported to the core
+        self.performance = PerformanceMeter(world.given, self.counters, self.reported.append, time.monotonic)
         self.started_mono = time.monotonic()
         self.port = 7700
         self.log = Log()
         self.web_port: int | None = 9717
-        self.attendance = FakeAttendance(self)
+        self.attendance = FakeTracker(self)
         self.quiet_s = 5.0
         self.placed = True
 
@@ -160,7 +160,7 @@ class FakeShown:
             phase="attached" if self.placed else "seeking",
             place=world.place(self.position) if self.placed else None,
             leader=world.leaders[self.position],
-            since_s=1.0 if self.position in world.young else 75.0,
+            since_s=1.0 if self.position in world.newly_placed else 75.0,
             home=self.settings.numbering.computed_leader(self.position),
             root=path[0] if path else self.position,
             path=path,
@@ -229,7 +229,7 @@ class FakeShown:
             leader=self.world.leaders[position],
             place=self.world.place(position),
             incarnation=1,
-            since_s=1.0 if position in self.world.young else self.world.since_s,
+            since_s=1.0 if position in self.world.newly_placed else self.world.since_s,
             standing=self.world.standing.get(position, Standing.LIVE),
             performance=performance,
             round_trip_s=round_trip_s,

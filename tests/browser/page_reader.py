@@ -1,4 +1,4 @@
-"""What a reader sees of the page, in words for the tests."""
+"""What the page shows, for the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROWS = "[role=treeitem]"
 
 
 def row(address: str) -> str:
-    """The selector of its row."""
+    """The selector of the row of a node."""
     return f'{ROWS}[data-key="{address}"]'
 
 
@@ -22,7 +22,7 @@ def addresses(browser: Browser) -> list[str]:
 
 
 def found(browser: Browser) -> set[str]:
-    """The rows that are not only there because somebody below them was found."""
+    """The rows that were found, without those that are only above a found one."""
     return {
         str(each)
         for each in browser.run(
@@ -45,7 +45,7 @@ def shape(browser: Browser, address: str) -> str | None:
 
 
 def figures(browser: Browser) -> dict[str, str]:
-    """The header, name by name."""
+    """The numbers of the header by name."""
     shown: dict[str, str] = browser.run(
         "return Object.fromEntries([...document.querySelectorAll('#summary div')].filter((each) => !each.hidden)"
         ".map((each) => [each.firstChild.innerText, each.lastChild.innerText]))"

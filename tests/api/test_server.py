@@ -1,4 +1,4 @@
-"""The counter: one question, one answer, and nothing a client does ends the server."""
+"""The HTTP server: one request, one answer; no client can end it or block others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from subord.api.http.server import (
     READERS_MAX,
     REQUEST_S_MAX,
     WAITING_MAX,
-    News,
+    EventStream,
     Query,
     Response,
     Send,
@@ -30,7 +30,7 @@ from subord.api.http.server import (
     serve,
 )
 from subord.api.http.sockets import bind_tcp, bind_unix
-from tests.api.fake_shown import World
+from tests.api.fake_node_api import World
 
 
 async def echo(query: Query) -> Response:
@@ -64,17 +64,17 @@ async def serving_changes(sock: socket.socket) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-async def talk(port: int, data: bytes) -> bytes:
-    return await talk_on(await trio.open_tcp_stream("127.0.0.1", port), data)
+async def exchange(port: int, data: bytes) -> bytes:
+    return await exchange_on(await trio.open_tcp_stream("127.0.0.1", port), data)
 
 
-async def talk_on(stream: trio.SocketStream, data: bytes) -> bytes:
+async def exchange_on(stream: trio.SocketStream, data: bytes) -> bytes:
     async with stream:
         await stream.send_all(data)
-        return await everything(stream)
+        return await read_all(stream)
 
 
-async def everything(stream: trio.SocketStream) -> bytes:
+async def read_all(stream: trio.SocketStream) -> bytes:
     answer = b""
     try:
         async for piece in stream:
@@ -100,57 +100,59 @@ def get(target: str, method: str = "GET", headers: Mapping[str, str] | None = No
         (get("/echo", "HEAD", {"Content-Length": "3"}) + b"abc", 413, b"content-length"),
         (get("http://[/echo"), 400, b"malformed"),
         (get("/echo?" + "&".join("abcdefghi")), 400, b"malformed"),
-        (get("/" + "x" * 2 * HEADER_BYTES_MAX), 431, b"no HTTP request"),
-        (b"\x00\xff\x16rubbish\r\n\r\n", 400, b"no HTTP request"),
+        (get("/" + "x" * 2 * HEADER_BYTES_MAX), 431, b"not a valid HTTP request"),
+        (b"\x00\xff\x16rubbish\r\n\r\n", 400, b"not a valid HTTP request"),
     ],
 )
 async def test_answers(request_bytes: bytes, status: int, piece: bytes) -> None:
     async with serving() as port:
-        answer = await talk(port, request_bytes)
+        answer = await exchange(port, request_bytes)
         assert answer.startswith(b"HTTP/1.1 %d" % status)
         assert piece in answer
-        assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+        assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
 
 
 NAMES = {"10.0.0.4": "node4.site", "10.0.0.5": "node5.site"}
-OURS = [
+OWN_HOSTS = [
     "10.0.0.4", "10.0.0.4:9717", "127.0.0.1:41000", "[::1]:9717", "[fd00::4]", "192.0.2.1", "localhost:9717",
     "LocalHost", "node4.site", "NODE4.site.:9717", "machine.example.org:9717", "machine", "proxy.example.org", "",
 ]  # fmt: skip
-FOREIGN = [
+FOREIGN_HOSTS = [
     "evil.example:9717", "node5.site", "localhost.evil.example", "machine.evil.example", "10.0.0.4.evil.example",
     "10.0.0.4@evil.example", "evil.example:x", "evil.example/10.0.0.4", "[::1", "2130706433x", "-",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("host", "ours"), [*((each, True) for each in OURS), *((each, False) for each in FOREIGN)])
-async def test_only_known_names_are_answered(monkeypatch: pytest.MonkeyPatch, host: str, ours: bool) -> None:
-    """A page of the Internet that resolves its own name to our address gets nothing (DNS rebinding)."""
+@pytest.mark.parametrize(
+    ("host", "is_ours"), [*((each, True) for each in OWN_HOSTS), *((each, False) for each in FOREIGN_HOSTS)]
+)
+async def test_only_known_names_are_answered(monkeypatch: pytest.MonkeyPatch, host: str, is_ours: bool) -> None:
+    """A page whose own name resolves to the address of this node gets nothing (DNS rebinding)."""
     monkeypatch.setattr(socket, "gethostname", lambda: "machine.example.org")
-    shown = World().node(4)
-    shown.names = NAMES
+    node = World().node(4)
+    node.names = NAMES
     sock = bind_tcp("127.0.0.1", 0)
     async with trio.open_nursery() as nursery:
-        is_our_host = host_check(shown, ("proxy.example.org",))
+        is_our_host = host_check(node, ("proxy.example.org",))
         await nursery.start(partial(serve, is_our_host=is_our_host), {"/echo": echo}, sock)
         version, header = ("1.1", f"Host: {host}\r\n") if host else ("1.0", "")
-        answer = await talk(sock.getsockname()[1], f"GET /echo HTTP/{version}\r\n{header}\r\n".encode())
-        assert answer.startswith(b"HTTP/1.1 200" if ours else b"HTTP/1.1 4")
-        if not ours and b" 400 " not in answer:
+        answer = await exchange(sock.getsockname()[1], f"GET /echo HTTP/{version}\r\n{header}\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 200" if is_ours else b"HTTP/1.1 4")
+        if not is_ours and b" 400 " not in answer:
             assert answer.startswith(b"HTTP/1.1 421")
             assert b"ask by address, or set node.web_names" in answer
-            assert shown.counters.dropped == {"foreign_host": 1}
+            assert node.counters.dropped == {"foreign_host": 1}
         nursery.cancel_scope.cancel()
 
 
 async def test_the_name_in_a_whole_address_counts_before_the_header() -> None:
-    shown = World().node(4)
+    node = World().node(4)
     sock = bind_tcp("127.0.0.1", 0)
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(serve, is_our_host=host_check(shown)), {"/echo": echo}, sock)
+        await nursery.start(partial(serve, is_our_host=host_check(node)), {"/echo": echo}, sock)
         for name, status in (("10.0.0.4", b"200"), ("evil.example", b"421")):
             request = f"GET http://{name}/echo HTTP/1.1\r\nHost: 10.0.0.4\r\n\r\n".encode()
-            assert (await talk(sock.getsockname()[1], request)).startswith(b"HTTP/1.1 " + status)
+            assert (await exchange(sock.getsockname()[1], request)).startswith(b"HTTP/1.1 " + status)
         nursery.cancel_scope.cancel()
 
 
@@ -160,49 +162,49 @@ async def test_a_client_that_leaves_early_is_no_error() -> None:
             stream = await trio.open_tcp_stream("127.0.0.1", port)
             await stream.send_all(data)
             await stream.aclose()
-        assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+        assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
 
 
-async def test_dawdlers_keep_nobody_from_an_answer(autojump_clock: MockClock) -> None:
+async def test_slow_clients_do_not_block_others(autojump_clock: MockClock) -> None:
     async with serving() as port:
-        dawdlers = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2 * WAITING_MAX)]
-        for each in dawdlers:
-            with suppress(trio.BrokenResourceError):  # the first are out already
+        slow_clients = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2 * WAITING_MAX)]
+        for each in slow_clients:
+            with suppress(trio.BrokenResourceError):  # the first are disconnected already
                 await each.send_all(b"GET /echo")
-        autojump_clock.autojump_threshold = 0.05  # real input and output need real moments
+        autojump_clock.autojump_threshold = 0.05  # real input and output take real time
         started = trio.current_time()
-        assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+        assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
         assert trio.current_time() - started < REQUEST_S_MAX / 2
-        for each in dawdlers:
-            assert await everything(each) == b""
+        for each in slow_clients:
+            assert await read_all(each) == b""
             await each.aclose()
 
 
-async def test_a_dawdler_is_sent_away(autojump_clock: MockClock) -> None:
-    async with serving() as port, await trio.open_tcp_stream("127.0.0.1", port) as dawdler:
-        await dawdler.send_all(b"GET /echo")
+async def test_a_slow_client_is_disconnected(autojump_clock: MockClock) -> None:
+    async with serving() as port, await trio.open_tcp_stream("127.0.0.1", port) as slow_client:
+        await slow_client.send_all(b"GET /echo")
         autojump_clock.autojump_threshold = 0.05
         started = trio.current_time()
-        assert await everything(dawdler) == b""
+        assert await read_all(slow_client) == b""
         assert trio.current_time() - started == pytest.approx(REQUEST_S_MAX, rel=0.1)
 
 
-async def test_a_mistake_of_ours_ends_one_answer(caplog: pytest.LogCaptureFixture) -> None:
-    async def mistaken(_: Query) -> Response:
+async def test_a_failing_handler_ends_one_answer(caplog: pytest.LogCaptureFixture) -> None:
+    async def failing_handler(_: Query) -> Response:
         await trio.lowlevel.checkpoint()
         raise ZeroDivisionError
 
     sock = bind_tcp("127.0.0.1", 0)
     port: int = sock.getsockname()[1]
     async with trio.open_nursery() as nursery:
-        await nursery.start(serve, {"/echo": echo, "/mistaken": mistaken}, sock)
-        assert (await talk(port, get("/mistaken"))).startswith(b"HTTP/1.1 500")
-        assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+        await nursery.start(serve, {"/echo": echo, "/mistaken": failing_handler}, sock)
+        assert (await exchange(port, get("/mistaken"))).startswith(b"HTTP/1.1 500")
+        assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
         nursery.cancel_scope.cancel()
     assert "answering /mistaken failed" in caplog.text
 
 
-# -- what changes something -----------------------------------------------------------------------------------------
+# -- changes -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -227,21 +229,21 @@ async def test_a_change_is_asked_for_by_post_alone(
 ) -> None:
     path = tmp_path / "control.sock"
     async with serving_changes(bind_unix(path)):
-        answer = await talk_on(await trio.open_unix_socket(path), request_bytes)
+        answer = await exchange_on(await trio.open_unix_socket(path), request_bytes)
     assert answer.startswith(b"HTTP/1.1 %d" % status)
     assert piece in answer
 
 
-async def test_over_tcp_nobody_is_the_owner() -> None:
+async def test_changes_over_tcp_are_refused() -> None:
     sock = bind_tcp("127.0.0.1", 0)
     port: int = sock.getsockname()[1]
     async with serving_changes(sock):
-        assert (await talk(port, get("/change", "POST"))).startswith(b"HTTP/1.1 403")
-        assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+        assert (await exchange(port, get("/change", "POST"))).startswith(b"HTTP/1.1 403")
+        assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
 
 
-async def as_nobody(work: Callable[[], bytes]) -> bytes:
-    """What comes of it in a process of another user."""
+async def as_another_user(work: Callable[[], bytes]) -> bytes:
+    """The output of `work` in a process of another user."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -254,9 +256,9 @@ async def as_nobody(work: Callable[[], bytes]) -> bytes:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        said: bytes = await trio.to_thread.run_sync(pipe.read)
+        output: bytes = await trio.to_thread.run_sync(pipe.read)
     await trio.to_thread.run_sync(os.waitpid, child, 0)
-    return said
+    return output
 
 
 # pytest-trio loses the reason of a skip inside an async test.
@@ -276,45 +278,45 @@ async def test_another_user_may_ask_and_change_nothing() -> None:
                 return stream.recv(4096)
 
         async with serving_changes(sock):
-            assert (await as_nobody(partial(ask, get("/echo")))).startswith(b"HTTP/1.1 200")
-            refused = await as_nobody(partial(ask, get("/change", "POST")))
+            assert (await as_another_user(partial(ask, get("/echo")))).startswith(b"HTTP/1.1 200")
+            refused = await as_another_user(partial(ask, get("/change", "POST")))
         assert refused.startswith(b"HTTP/1.1 403")
-        assert b"only root and the daemon's own user may change something: nothing was changed" in refused
+        assert b"only root and the daemon's own user may make changes: nothing was changed" in refused
 
 
 def test_a_failure_is_one_sentence_in_json() -> None:
     assert json.loads(failure(404, "gone").body) == {"error": "gone"}
 
 
-# -- news --------------------------------------------------------------------------------------------------------
+# -- events --------------------------------------------------------------------------------------------------------
 
 
-async def clock(query: Query) -> News:
-    """Says how often it has struck, for ever; `since` is where it begins."""
+async def clock(query: Query) -> EventStream:
+    """Sends ascending numbers without end, beginning at `since`."""
     await trio.lowlevel.checkpoint()
 
-    async def strike(send: Send) -> None:
+    async def count_up(send: Send) -> None:
         number = int(query.get("since", "0"))
         while True:
             await send(f"data: {number}\n\n".encode())
             number += 1
             await trio.sleep(0.01)
 
-    return News(strike)
+    return EventStream(count_up)
 
 
-async def flood(_: Query) -> News:
+async def flood(_: Query) -> EventStream:
     await trio.lowlevel.checkpoint()
 
-    async def pour(send: Send) -> None:
+    async def send_without_end(send: Send) -> None:
         while True:
             await send(b"x" * 65536)
 
-    return News(pour)
+    return EventStream(send_without_end)
 
 
 @asynccontextmanager
-async def serving_news() -> AsyncIterator[int]:
+async def serving_events() -> AsyncIterator[int]:
     sock = bind_tcp("127.0.0.1", 0)
     async with trio.open_nursery() as nursery:
         await nursery.start(serve, {"/clock": clock, "/flood": flood, "/echo": echo}, sock)
@@ -329,20 +331,20 @@ async def read_until(stream: trio.SocketStream, piece: bytes) -> bytes:
     return found
 
 
-async def test_news_go_on_until_the_reader_leaves() -> None:
-    async with serving_news() as port:
+async def test_events_continue_until_the_reader_leaves() -> None:
+    async with serving_events() as port:
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         await stream.send_all(get("/clock"))
         head = await read_until(stream, b"data: 3\n\n")
         assert b"200" in head.split(b"\r\n")[0]
         assert b"content-type: text/event-stream" in head
         await stream.aclose()
-        assert b"200" in await talk(port, get("/echo"))
+        assert b"200" in await exchange(port, get("/echo"))
 
 
-@pytest.mark.parametrize("path", ["/clock", "/clock?since=1"])  # a browser that comes back repeats its address
-async def test_news_are_read_on_after_the_last_that_was_had(path: str) -> None:
-    async with serving_news() as port:
+@pytest.mark.parametrize("path", ["/clock", "/clock?since=1"])  # a browser that reconnects repeats the URL
+async def test_reading_continues_after_the_last_event(path: str) -> None:
+    async with serving_events() as port:
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         async with stream:
             await stream.send_all(get(path, headers={"Last-Event-ID": "41"}))
@@ -351,61 +353,61 @@ async def test_news_are_read_on_after_the_last_that_was_had(path: str) -> None:
 
 
 async def test_readers_leave_room_for_others() -> None:
-    async with serving_news() as port:
+    async with serving_events() as port:
         readers = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(READERS_MAX)]
         for reader in readers:
             await reader.send_all(get("/clock"))
             await read_until(reader, b"data: 1\n\n")
-        answer = await talk(port, get("/clock"))
+        answer = await exchange(port, get("/clock"))
         assert b"503" in answer.split(b"\r\n")[0]
         assert b"try again later" in answer
-        assert b"200" in await talk(port, get("/echo"))
+        assert b"200" in await exchange(port, get("/echo"))
         await readers.pop().aclose()
-        while b"503" in (await talk_first(port)):  # noqa: ASYNC110 - the server hears of it at its next piece
+        while b"503" in (await first_line(port)):  # noqa: ASYNC110 - the server notices it at its next piece
             await trio.sleep(0.01)
         for reader in readers:
             await reader.aclose()
 
 
-async def talk_first(port: int) -> bytes:
+async def first_line(port: int) -> bytes:
     """The first line of the answer to another reader."""
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(get("/clock"))
         return (await read_until(stream, b"\r\n")).split(b"\r\n")[0]
 
 
-async def failing(_: Query) -> News:
+async def failing(_: Query) -> EventStream:
     await trio.lowlevel.checkpoint()
 
     async def fail(send: Send) -> None:
         await send(b"data: 0\n\n")
         raise ZeroDivisionError
 
-    return News(fail)
+    return EventStream(fail)
 
 
-async def test_news_that_fail_end_for_one_reader(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_events_end_for_one_reader(caplog: pytest.LogCaptureFixture) -> None:
     sock = bind_tcp("127.0.0.1", 0)
     port: int = sock.getsockname()[1]
     async with trio.open_nursery() as nursery:
         await nursery.start(serve, {"/echo": echo, "/failing": failing}, sock)
-        assert b"data: 0" in await talk(port, get("/failing"))
-        assert (await talk(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+        assert b"data: 0" in await exchange(port, get("/failing"))
+        assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
         nursery.cancel_scope.cancel()
-    assert "telling the news failed" in caplog.text
+    assert "sending events failed" in caplog.text
 
 
-async def silent(_: Query) -> News:
-    """Never says anything."""
+async def silent(_: Query) -> EventStream:
+    """Never sends an event."""
     await trio.lowlevel.checkpoint()
 
     async def nothing(_: Send) -> None:
         await trio.sleep_forever()
 
-    return News(nothing)
+    return EventStream(nothing)
 
 
-async def test_a_reader_that_left_makes_room_though_there_are_no_news() -> None:
+async def test_a_reader_that_left_frees_its_slot_without_events() -> None:
     sock = bind_tcp("127.0.0.1", 0)
     port: int = sock.getsockname()[1]
     async with trio.open_nursery() as nursery:
@@ -422,12 +424,12 @@ async def test_a_reader_that_left_makes_room_though_there_are_no_news() -> None:
 
 
 async def test_a_reader_that_stops_reading_is_dropped(autojump_clock: MockClock) -> None:
-    async with serving_news() as port:
+    async with serving_events() as port:
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             await stream.send_all(get("/flood"))
             await stream.receive_some(10)
             await trio.sleep(2 * ANSWER_S_MAX)
             with trio.move_on_after(1000):
-                await everything(stream)
+                await read_all(stream)
                 return
         raise AssertionError("it was not dropped")
