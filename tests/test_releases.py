@@ -44,7 +44,7 @@ def test_the_present_is_one_release_later() -> None:
 
 FORMS = """
 import json, msgspec
-from subord.api.models import fields
+from subord.api import forms
 kinds = [kind for kind in vars(forms).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
 print(json.dumps(msgspec.json.schema_components(kinds)[1]))
 """
@@ -139,7 +139,7 @@ import sys
 import msgspec
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
-from subord.runtime.state.store import Store
+from subord.runtime.store import Store
 terms, known = (msgspec.json.decode(text, type=kind) for text, kind in zip(sys.argv[2:], (Terms, Neighbourhood)))
 store = Store(sys.argv[1], terms, 5)
 found = store.load()

@@ -21,7 +21,7 @@ BROKE_OFF: Final = "broke off its answer"
 RUNS: Final = "runs subord "
 """How the reasons begin of one that died, or was asked for what it does not know; of one that said the latter."""
 Words = Annotated[tuple[Annotated[str, msgspec.Meta(max_length=32)], ...], msgspec.Meta(max_length=4)]
-MoveBudget = Annotated[float, msgspec.Meta(ge=0, le=60)]
+Budget = Annotated[float, msgspec.Meta(ge=0, le=60)]
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Question(msgspec.Struct, frozen=True):
 
     topic: Topic
     words: Words = ()
-    budget_s: MoveBudget = 0.0
+    budget_s: Budget = 0.0
 
 
 class AskFailure(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
 from subord.runtime.net.frames import READ_BYTES, Frames, Stream, frame
-from subord.runtime.net.peer_query import AskFailure, MoveBudget, Question, Words, is_topic, understood, unknown_topic
+from subord.runtime.net.peer_query import AskFailure, Budget, Question, Words, is_topic, understood, unknown_topic
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
@@ -56,7 +56,7 @@ class Opening(msgspec.Struct, frozen=True):
     purpose: Literal["edge", "ask"]
     topic: Annotated[str, msgspec.Meta(max_length=32)] | None = None
     words: Words = ()
-    budget_s: MoveBudget = 0.0
+    budget_s: Budget = 0.0
 
 
 _vacancies = msgspec.msgpack.Decoder(Opening)
