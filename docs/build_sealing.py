@@ -77,7 +77,7 @@ def is_sound(run: Run) -> bool:
 
 
 def is_held(run: Run) -> bool:
-    """Nothing of what must not happen did, and all that was to be tried was (netns-lab/netlab/siege.py)."""
+    """Nothing of what must not happen did, and all that was to be tried was (netlab/attack/experiment.py)."""
     return is_sound(run) and not run["faults"]
 
 

@@ -6,11 +6,11 @@ namespace without a way out, so nothing leaks while the lab runs and everything 
 Four kinds of process, each started by the one before; and beside the zygote a fifth, where ARP is counted, and a
 sixth, where there are sites:
 
-    lab         what you typed, or a test; talks to the controller over a Unix socket (lab.py, client.py)
-    keeper      stays outside; cleans up after the controller, whatever ends it (keeper.py)
-    controller  inside the private namespaces; makes wires, answers requests (controller.py, wires.py)
+    lab         what you typed, or a test; talks to the controller over a Unix socket (lab.py, processes/client.py)
+    keeper      stays outside; cleans up after the controller, whatever ends it (processes/keeper.py)
+    controller  inside the private namespaces; makes wires, answers requests (processes/controller.py)
     zygote      has the daemon imported and warm; forks one copy into each node's namespace (zygote.py); a second
-                one has the previous release, where it is run beside the present one (zygotes.py)
-    watcher     reads the neighbour requests on the bridges (arp.py, ring.py)
-    relay       carries frames from site to site, over a distance (relay.py, crossing.py)
+                one has the previous release, where it is run beside the present one (processes/zygotes.py)
+    watcher     reads the neighbour requests on the bridges (topology/arp_counter.py, topology/packet_ring.py)
+    relay       carries frames from site to site, over a distance (topology/relay.py, topology/wan.py)
 """

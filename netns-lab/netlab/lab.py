@@ -23,18 +23,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from netlab import layout as layouts
-from netlab import releases
-from netlab.client import Client
-from netlab.enter import command_in
 from netlab.errors import LabError
-from netlab.events import Cluster, Event, EventLog
-from netlab.launch import Leash, Progress
-from netlab.options import Options
-from netlab.performances import dealt
-from netlab.releases import Release
-from netlab.sites import wide_edges
-from netlab.sites_file import located, placed
+from netlab.eventlog.events import Cluster, Event, EventLog
+from netlab.processes import releases
+from netlab.processes.client import Client
+from netlab.processes.enter import command_in
+from netlab.processes.launch import Leash, Progress
+from netlab.processes.options import Options
+from netlab.processes.performance import dealt
+from netlab.processes.releases import Release
+from netlab.topology import layout as layouts
+from netlab.topology.sites import wide_edges
+from netlab.topology.sites_file import located, placed
 
 READ_INTERVAL_S = 0.02
 QUIET_S = 3.0  # no change of place for so long means stable
@@ -59,7 +59,7 @@ class Lab:
     """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised.
 
     Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread. `seed` draws the layout, and
-    with a `spread` performances (performances.py).
+    with a `spread` performances (processes/performance.py).
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Lab:
         self.client.ask("cut_site", site=name, connected=connected)
 
     def tremble(self, share: float) -> None:
-        """Round trips between sites tremble by this share from now on (crossing.py); 0: no longer."""
+        """Round trips between sites tremble by this share from now on (topology/wan.py); 0: no longer."""
         self.client.ask("tremble", share=share)
 
     def set_performance(self, position: int, jobs_per_hour: float) -> None:
@@ -195,7 +195,7 @@ class Lab:
         self.client.ask("perform", address=self.address(position), jobs_per_hour=jobs_per_hour)
 
     def port(self, position: int) -> str:
-        """Name of the node's port at the bridge, as rules name it (filters.py)."""
+        """Name of the node's port at the bridge, as rules name it (topology/filters.py)."""
         return layouts.port_name(self.address(position), self.options.network)
 
     def filter(self, rules: str) -> None:
@@ -266,10 +266,10 @@ class Lab:
                 raise LabTimeout(f"Not stable after {timeout_s:g} s. {facts(self.cluster)}")
             time.sleep(READ_INTERVAL_S)
 
-    # Measuring (see measure.py)
+    # Measuring (see common/measure.py)
 
     def touch_memory(self) -> int:
-        """Have the memory that the daemons will need lent by the host now (reserve.py); MiB."""
+        """Have the memory that the daemons will need lent by the host now (processes/memory_pool.py); MiB."""
         touched: int = self.client.ask("touch_memory")
         return touched
 
@@ -278,7 +278,7 @@ class Lab:
         return self.client.ask("ports")
 
     def traffic(self) -> Any:
-        """What has crossed from site to site so far (crossing.py), for a lab with `sites`."""
+        """What has crossed from site to site so far (topology/wan.py), for a lab with `sites`."""
         return self.client.ask("traffic")
 
     def wide_edges(self) -> int:
@@ -287,7 +287,7 @@ class Lab:
         return wide_edges(self.look().leaders(), self.options.sites.name_of)
 
     def arp(self) -> Any:
-        """What was asked by ARP so far (arp.py), for a lab with `arp`."""
+        """What was asked by ARP so far (topology/arp_counter.py), for a lab with `arp`."""
         nodes = self.look().nodes.values()
         contacts = {node.address: node.contact_at for node in nodes if node.contact_at is not None}
         return {**self.client.ask("arp", contacts=contacts), "contacted": len(contacts)}

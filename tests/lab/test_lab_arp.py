@@ -17,10 +17,12 @@ def packed(address):
 
 def tally(*requests):
     """Two nodes and a router; requests are (s, sender, target), of addresses 10.0.0.X."""
-    arp = netlab("arp")
+    arp = netlab("topology.arp_counter")
     found = arp.Tally(["10.0.0.1", "10.0.0.2"], ["10.0.0.14"], "10.0.0.0/28")
     for mono, sender, target in requests:
-        found.note(netlab("ring").Request(mono, packed(f"10.0.0.{sender}"), packed(f"10.0.0.{target}")))
+        found.note(
+            netlab("topology.packet_ring").Request(mono, packed(f"10.0.0.{sender}"), packed(f"10.0.0.{target}"))
+        )
     return found
 
 
@@ -52,7 +54,7 @@ def test_only_what_was_first_asked_for_after_the_contact_is_late(contact, late):
 
 
 def test_a_full_table_says_so(monkeypatch):
-    monkeypatch.setattr(netlab("arp"), "PAIRS_MAX", 2)
+    monkeypatch.setattr(netlab("topology.arp_counter"), "PAIRS_MAX", 2)
     found = tally((1, 1, 5), (1, 1, 6), (1, 1, 7), (1, 1, 5)).figures({})
     assert (found["requests"], found["silent"], found["left_out"]) == (4, 2, 1)
 
@@ -90,7 +92,9 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, 
         assert info["requests_for_nobody"] == "stopped"
         assert info["requests_for_hosts"] == ("taken to them" if family == "socket.AF_INET" else "heard by all")
         overheard = [] if family == "socket.AF_INET" else [known]
-        command = netlab("enter").command_in(lab.options.name, "2", ["python", "-c", LISTEN, known, *unknown])
+        command = netlab("processes.enter").command_in(
+            lab.options.name, "2", ["python", "-c", LISTEN, known, *unknown]
+        )
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
             assert listener.stdout.readline() == "ready\n"
             assert lab.run(9, "python", "-c", code, "?", known, *unknown).returncode == 0  # all in one second
@@ -103,8 +107,8 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, 
 
 
 def test_without_nft_requests_are_heard_by_all(monkeypatch):
-    errands = netlab("errands").Errands({"10.0.0.1": bytes(6)})
-    monkeypatch.setattr(netlab("filters"), "_command", lambda: None)
+    errands = netlab("topology.arp_proxy").Errands({"10.0.0.1": bytes(6)})
+    monkeypatch.setattr(netlab("topology.filters"), "_command", lambda: None)
     errands.begin()
     assert not errands.run
     errands.end()  # and nothing is asked of `nft` later

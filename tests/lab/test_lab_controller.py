@@ -3,10 +3,10 @@
 import socket
 
 import pytest
-from netlab.controller import Controller
+from netlab.common.json_lines import Lines, encode
 from netlab.errors import LabError
-from netlab.lines import Lines, encode
-from netlab.zygotes import Zygotes
+from netlab.processes.controller import Controller
+from netlab.processes.zygotes import Zygotes
 from pyroute2.netlink.exceptions import NetlinkError
 
 

@@ -97,7 +97,7 @@ def test_whoever_holds_the_leash_is_killed():
 
 
 def test_a_directory_left_by_a_dead_lab_is_swept():
-    rundir = netlab("rundir")
+    rundir = netlab("processes.rundir")
     left = rundir.create("test-left")
     os.close(left.lock)  # as when all its processes are killed at once
     (left.path / "events").write_text("old\n")
@@ -118,7 +118,7 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "subord-lab").mkdir(mode=0o755)
     with pytest.raises(netlab("errors").LabError, match="not a directory of yours alone"):
-        netlab("rundir").create("x")
+        netlab("processes.rundir").create("x")
 
 
 def test_a_daemon_that_cannot_be_imported_is_reported(tmp_path):

@@ -37,7 +37,7 @@ def test_as_few_wide_edges_as_can_be_also_when_round_trips_tremble(tmp_path):
         lab.start_all()
         lab.wait(lambda cluster: cluster.settled_at() is not None and lab.wide_edges() == 2, WAIT_S)
         lab.tremble(0.3)
-        assert netlab("ground").await_calm(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
+        assert netlab("mappings.base").await_calm(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
         lab.cut_site("b")
         parts = [set(lab.options.sites.members[1]), {*lab.options.sites.members[0], *lab.options.sites.members[2]}]
         lab.wait(lambda cluster: all(cluster.settled_at(part) for part in parts) and lab.wide_edges() == 1, WAIT_S)
@@ -52,24 +52,26 @@ def test_the_best_leads_and_who_becomes_slower_sinks(tmp_path):
         for position, jobs_per_hour in speeds.items():
             lab.set_performance(position, jobs_per_hour)
         lab.start_all()
-        judged = netlab("promotion").judged
+        judged = netlab("mappings.performance").judged
         lab.wait(lambda cluster: cluster.settled_at() is not None and is_in_order(judged(lab)), WAIT_S)
         assert [root.address for root in lab.look().roots()] == [lab.address(12)]
-        told = [each["ranking"] for each in netlab("ground").statuses(lab).values()]
+        told = [each["ranking"] for each in netlab("mappings.base").statuses(lab).values()]
         assert {each["mapping"] for each in told} == {"performance"}
         assert {each["performance_class"] for each in told} == set(map(class_of, speeds.values()))
-        before = netlab("ranking").levels(lab.look().leaders())[lab.address(11)]
+        before = netlab("mappings.ranking").levels(lab.look().leaders())[lab.address(11)]
         lab.set_performance(11, 100.0)
-        lab.wait(lambda cluster: netlab("ranking").levels(cluster.leaders())[lab.address(11)] > before, WAIT_S)
+        lab.wait(
+            lambda cluster: netlab("mappings.ranking").levels(cluster.leaders())[lab.address(11)] > before, WAIT_S
+        )
         run_lab("perform", "--name", lab.options.name, 11, 100_000)
         lab.wait(lambda cluster: [root.address for root in cluster.roots()] == [lab.address(11)], WAIT_S)
 
 
 def test_a_run_and_its_record(tmp_path):
-    mappings, file = netlab("mappings"), tmp_path / "figures.json"
+    mappings, file = netlab("mappings.experiment"), tmp_path / "figures.json"
     given = {"parts": ("trembling-performance",), "timing": "lab", "seconds": 1.0, "events": tmp_path}
     plan = mappings.Plan(nodes=(8,), fanout=(2, 4), repeat=3, **given)
-    records = netlab("evaluate").run_all(plan.runs(lambda *_: None), file, lambda _: None)
+    records = netlab("experiments.evaluate").run_all(plan.runs(lambda *_: None), file, lambda _: None)
     (run,) = json.loads(file.read_text())
     assert run == records[0]
     assert mappings.is_whole(run), mappings.faults_of(run)
@@ -79,7 +81,7 @@ def test_a_run_and_its_record(tmp_path):
 
 
 def test_up_deals_performances(tmp_path):
-    dealt = netlab("performances").dealt
+    dealt = netlab("processes.performance").dealt
     addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
     assert dealt("latency", addresses, 16, 1) == dealt("performance", addresses, 0, 1) == {}
     found = dealt("performance", addresses, 16, 1)
@@ -123,7 +125,7 @@ def test_wrong_input(tmp_path, arguments, code, words):
 
 
 def test_a_trembling_link_stays_within_its_share():
-    distance = netlab("distance")
+    distance = netlab("topology.wan_link")
     link = distance.Link(delay_s=0.02, loss=0.1, bits_per_s=1e6)
     ends = [distance.trembling(link, 0.3, draw) for draw in (0.0, 0.5, 1.0)]
     assert [each.delay_s for each in ends] == pytest.approx([0.014, 0.02, 0.026])
@@ -131,7 +133,7 @@ def test_a_trembling_link_stays_within_its_share():
 
 
 def test_both_ways_tremble_together_and_stop():
-    sites, crossing, distance = netlab("sites"), netlab("crossing"), netlab("distance")
+    sites, crossing, distance = netlab("topology.sites"), netlab("topology.wan"), netlab("topology.wan_link")
     two = sites.Sites(
         names=("a", "b"),
         members=(("10.0.0.1",), ("10.0.0.2",)),
@@ -172,17 +174,17 @@ def test_both_ways_tremble_together_and_stop():
     ],
 )
 def test_spearman(one, other, expected):
-    found = netlab("ranking").spearman(one, other)
+    found = netlab("mappings.ranking").spearman(one, other)
     assert found == (None if expected is None else pytest.approx(expected))
 
 
 def test_ties_share_the_average_of_their_ranks():
-    assert netlab("ranking").ranks([7, 3, 7, 7, 1]) == [4, 2, 4, 4, 1]
-    assert netlab("ranking").ranks([]) == []
+    assert netlab("mappings.ranking").ranks([7, 3, 7, 7, 1]) == [4, 2, 4, 4, 1]
+    assert netlab("mappings.ranking").ranks([]) == []
 
 
 def test_rows_and_levels():
-    ranking = netlab("ranking")
+    ranking = netlab("mappings.ranking")
     assert ranking.rows_in_order(8, 2) == [0, 1, 1, 2, 2, 2, 2, 3]
     leaders = {"a": None, "b": "a", "c": "b", "d": "gone", "e": "f", "f": "e"}
     found = ranking.levels(leaders)
@@ -192,7 +194,7 @@ def test_rows_and_levels():
 
 
 def test_order_and_the_best_order():
-    ranking = netlab("ranking")
+    ranking = netlab("mappings.ranking")
     speeds = {f"n{number}": 100.0 - number for number in range(15)}
     in_order = dict(zip(speeds, ranking.rows_in_order(15, 2), strict=True))
     assert ranking.order(speeds, in_order) == ranking.best_order(speeds, 2) < -0.9
@@ -200,7 +202,7 @@ def test_order_and_the_best_order():
 
 
 def test_who_stands_above_somebody_faster():
-    below_slower = netlab("ranking").below_slower
+    below_slower = netlab("mappings.ranking").below_slower
     leaders = {"a": None, "b": "a", "c": "b", "d": "b"}
     assert list(below_slower(leaders, {"a": 5, "b": 4, "c": 5, "d": 1})) == []  # one class is no matter
     assert list(below_slower(leaders, {"a": 4, "b": 6, "c": 6, "d": 8})) == [
@@ -217,7 +219,7 @@ def places(*some):
 
 
 def test_wide_edges_over_time():
-    films = netlab("films")
+    films = netlab("eventlog.replay")
     log = places((1, "a1", None), (2, "b1", "a1"), (3, "a2", "b1"), (4, "a2", "a1"), (5, "b2", "b1"), (6, "a1", None))
     changes = films.wide([*log, {"mono": 7.0, "node": "b1", "event": "stopped"}], lambda node: node[0])
     assert changes == [(2.0, 1), (3.0, 2), (4.0, 1), (7.0, 0)]
@@ -227,7 +229,7 @@ def test_wide_edges_over_time():
 
 
 def test_the_level_of_one_over_time():
-    films = netlab("films")
+    films = netlab("eventlog.replay")
     before = {"a": None, "b": "a", "c": "b", "d": "c"}
     log = places((1, "c", "a"), (2, "b", "c"), (3, "d", "b"), (4, "d", "a"))
     assert films.level(log, "d", before) == [(1.0, 2), (3.0, 3), (4.0, 1)]
@@ -236,7 +238,7 @@ def test_the_level_of_one_over_time():
 
 
 def test_what_went_wrong_is_said():
-    mappings = netlab("mappings")
+    mappings = netlab("mappings.experiment")
     calm = {"part": "trembling-latency", "fault": None, "calm_before": True, "places": 0}
     assert mappings.is_whole(calm)
     assert mappings.faults_of({**calm, "places": 2}) == ["2 changes of place"]

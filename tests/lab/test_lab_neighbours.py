@@ -24,11 +24,11 @@ KERNEL_DEFAULT = (128, 512, 1024)
     ],
 )
 def test_fits(nodes, limits, fits):
-    assert netlab("neighbours").fits(nodes, limits) is fits
+    assert netlab("topology.neighbours").fits(nodes, limits) is fits
 
 
 def test_out_of_reach_is_said_plainly(monkeypatch):
-    neighbours = netlab("neighbours")
+    neighbours = netlab("topology.neighbours")
     monkeypatch.setattr(neighbours, "memory_available_bytes", lambda: 1 << 30)
     neighbours.check_permanent(500)
     with pytest.raises(netlab("errors").LabError, match="1000 nodes are out of reach"):
@@ -38,7 +38,7 @@ def test_out_of_reach_is_said_plainly(monkeypatch):
 @pytest.fixture
 def table_files(tmp_path, monkeypatch):
     """The table's files, as plain files of ours."""
-    neighbours = netlab("neighbours")
+    neighbours = netlab("topology.neighbours")
     limits = []
     for number, value in enumerate(KERNEL_DEFAULT, 1):
         path = tmp_path / f"gc_thresh{number}"
@@ -50,7 +50,7 @@ def table_files(tmp_path, monkeypatch):
 
 
 def test_the_last_lab_puts_the_limits_back(table_files, tmp_path):
-    neighbours = netlab("neighbours")
+    neighbours = netlab("topology.neighbours")
     first, second = neighbours.Table(), neighbours.Table()
     second._owner = f"{os.getppid()}/{netlab('linux').started_at(os.getppid())}"
     assert first.make_room(100)
@@ -67,7 +67,7 @@ def test_the_last_lab_puts_the_limits_back(table_files, tmp_path):
 
 def test_a_killed_lab_does_not_count(table_files, tmp_path):
     (tmp_path / "ledger").write_text(json.dumps({"before": KERNEL_DEFAULT, "users": ["1/0", "999999999/5"]}))
-    table = netlab("neighbours").Table()
+    table = netlab("topology.neighbours").Table()
     assert table.make_room(100)
     assert len(json.loads((tmp_path / "ledger").read_text())["users"]) == 1
 

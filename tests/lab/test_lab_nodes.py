@@ -120,7 +120,7 @@ def test_from_the_shell():
 def test_visitors_leave_when_the_lab_ends():
     name = f"test-visitor-{os.getpid()}"
     with netlab("lab").Lab(2, daemon=FAKE, name=name) as lab:
-        enter = netlab("enter")
+        enter = netlab("processes.enter")
         import subprocess
 
         command = enter.command_in(name, "1", ["sh", "-c", "echo here; sleep 1000"])

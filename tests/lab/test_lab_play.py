@@ -15,7 +15,7 @@ from .lab_helpers import netlab
 
 
 def test_agenda_is_done_in_order_of_time_and_only_when_due():
-    agenda, done = netlab("agenda").Agenda(), []
+    agenda, done = netlab("scenarios.timers").Agenda(), []
 
     def again():
         done.append("again")
@@ -33,7 +33,7 @@ def test_agenda_is_done_in_order_of_time_and_only_when_due():
 
 
 def test_agenda_is_bounded(monkeypatch):
-    module = netlab("agenda")
+    module = netlab("scenarios.timers")
     monkeypatch.setattr(module, "ENTRIES_MAX", 2)
     agenda = module.Agenda()
     agenda.plan(1, print)
@@ -43,7 +43,7 @@ def test_agenda_is_bounded(monkeypatch):
 
 
 def speech(what):
-    return netlab("babble").Speech(
+    return netlab("scenarios.bad_input").Speech(
         targets=("10.0.0.1",),
         what=what,
         per_s=10,
@@ -66,29 +66,29 @@ def speech(what):
     ],
 )
 def test_what_strangers_say_is_not_understood_for_the_right_reason(what, faults):
-    make = netlab("babble").datagrams(speech(what))
+    make = netlab("scenarios.bad_input").datagrams(speech(what))
     said = [make() for _ in range(500)]
     assert {wire.decode(data) for data in said} == faults
     assert len({len(data) for data in said}) > 50  # of many lengths
     assert max(map(len, said)) <= 60_000
-    again = netlab("babble").datagrams(speech(what))
+    again = netlab("scenarios.bad_input").datagrams(speech(what))
     assert [again() for _ in range(500)] == said  # the seed decides
 
 
 def test_proposals_of_strangers_differ_in_the_fan_out_alone():
-    message = wire.decode(netlab("babble").datagrams(speech("terms"))())
+    message = wire.decode(netlab("scenarios.bad_input").datagrams(speech("terms"))())
     assert isinstance(message, Propose)
     ours = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2))
     assert message.terms == msgspec.structs.replace(ours, fanout=3)
 
 
 def test_a_speech_survives_its_way_into_the_namespace():
-    module = netlab("babble")
+    module = netlab("scenarios.bad_input")
     assert module.Speech.from_json(speech("terms").to_json()) == speech("terms")
 
 
 def performances():
-    report = netlab("report")
+    report = netlab("scenarios.report")
     cluster, step = scenario.Cluster(nodes=5), scenario.Expect(within_s=1)
 
     def seen(whole_s, moved, outside, attached_s, *, never=(), faults=()):
@@ -114,7 +114,7 @@ def performances():
 
 
 def test_table():
-    title, good, bad, reason = netlab("report").table(performances()).splitlines()
+    title, good, bad, reason = netlab("scenarios.report").table(performances()).splitlines()
     assert title.split()[:3] == ["scenario", "nodes", "result"]
     assert good.split() == ["good", "5", "ok", "2.50", "3", "0", "3", "0.20", "0.90", "9.00"]
     assert bad.split() == ["bad", "5", "FAILED", "-", "2", "1", "1", "-", "-", "0.00"]
@@ -122,7 +122,7 @@ def test_table():
 
 
 def test_document(tmp_path):
-    netlab("report").write(tmp_path / "seen.json", performances())
+    netlab("scenarios.report").write(tmp_path / "seen.json", performances())
     document = json.loads((tmp_path / "seen.json").read_text())
     good, bad = document["scenarios"]
     assert document["machine"]["cores"] >= 1

@@ -23,7 +23,7 @@ def packed(address):
 
 
 def datagram(payload, source=AWAY, target=HOME):
-    frames, layout = netlab("frames"), netlab("layout")
+    frames, layout = netlab("attack.frames"), netlab("topology.layout")
     macs = layout.hardware_address(target), layout.hardware_address(source)
     return frames.Packet(*macs, frames.UDP, packed(source), packed(target), 7117, 7117, payload)
 
@@ -37,7 +37,7 @@ def segment(payload, number, flags=0, source_port=40000):
 
 def options(nodes=12):
     addresses = tuple(f"10.0.0.{number}" for number in range(1, nodes + 1))
-    return netlab("options").Options(name="none", addresses=addresses, network="10.0.0.0/24")
+    return netlab("processes.options").Options(name="none", addresses=addresses, network="10.0.0.0/24")
 
 
 # -- frames -----------------------------------------------------------------------------------------------
@@ -53,13 +53,13 @@ def options(nodes=12):
     ],
 )
 def test_checksums(data, expected):
-    assert netlab("frames").checksum(data) == expected
+    assert netlab("attack.frames").checksum(data) == expected
 
 
 @pytest.mark.parametrize(("source", "target"), [(AWAY, HOME), ("fd00::9", "fd00::4")])
 @pytest.mark.parametrize("payload", [b"", b"odd", bytes(1200)])
 def test_what_is_put_together_is_taken_apart_as_it_was(source, target, payload):
-    frames = netlab("frames")
+    frames = netlab("attack.frames")
     packet = datagram(payload, source, target)
     frame = frames.put_together(packet)
     assert frames.taken_apart(frame) == packet
@@ -75,7 +75,7 @@ def test_what_is_put_together_is_taken_apart_as_it_was(source, target, payload):
 
 
 def test_noise_and_later_fragments_are_nothing():
-    frames, chance = netlab("frames"), random.Random(1)
+    frames, chance = netlab("attack.frames"), random.Random(1)
     for _ in range(2000):
         frames.taken_apart(chance.randbytes(12) + b"\x08\x00" + chance.randbytes(chance.randint(0, 60)))
     frame = bytearray(frames.put_together(datagram(b"hello")))
@@ -111,13 +111,13 @@ def conversation():
 
 def test_no_forgery_is_believed():
     sealers, letters = conversation()
-    forger = netlab("forging").Forger(letters, "10.0.0.1", options(), "seed")
+    forger = netlab("attack.forging").Forger(letters, "10.0.0.1", options(), "seed")
     genuine, seen = set(letters), set()
     for number in range(4000):
         way, forged = forger.forge()
         target = str(ipaddress.ip_address(forged.target)), forged.target_port
         source = str(ipaddress.ip_address(forged.source)), forged.source_port
-        assert len(netlab("frames").put_together(forged)) <= netlab("frames").FRAME_BYTES_MAX
+        assert len(netlab("attack.frames").put_together(forged)) <= netlab("attack.frames").FRAME_BYTES_MAX
         if target in sealers:
             opened = sealers[target].open(forged.payload, source, float(number))
             assert opened.content is None, (way, forged)
@@ -133,14 +133,14 @@ def test_the_same_chance_makes_the_same_forgeries():
 
 
 def two_forgers(letters):
-    return [netlab("forging").Forger(letters, "10.0.0.1", options(), "seed") for _ in range(2)]
+    return [netlab("attack.forging").Forger(letters, "10.0.0.1", options(), "seed") for _ in range(2)]
 
 
 def test_ways_of_forging():
     from subord import wire
 
     _, letters = conversation()
-    forger = netlab("forging").Forger(letters, "10.0.0.1", options(), "seed")
+    forger = netlab("attack.forging").Forger(letters, "10.0.0.1", options(), "seed")
     letter = letters[0]
     made = {way: make(letter) for way, make in forger.ways.items()}
     assert len(made["truncated"].payload) < len(letter.payload)
@@ -149,7 +149,7 @@ def test_ways_of_forging():
     for way, (begin, end) in {"other_boot": (8, 16), "other_number": (16, 24), "other_ticket": (24, 32)}.items():
         payload = made[way].payload
         assert (payload[:begin], payload[end:]) == (letter.payload[:begin], letter.payload[end:])
-    assert made["redirected"].target_mac == netlab("layout").hardware_address(
+    assert made["redirected"].target_mac == netlab("topology.layout").hardware_address(
         str(ipaddress.ip_address(made["redirected"].target))
     )
     assert made["redirected"].target != letter.target
@@ -164,27 +164,27 @@ def test_ways_of_forging():
 def test_a_tape_ends_with_its_last_whole_frame(tmp_path):
     tape = tmp_path / "tape"
     tape.write_bytes(b"\0\0\0\3one" + b"\0\0\0\0" + b"\0\0\0\5thr")
-    assert netlab("recorder").read(tape) == [b"one", b""]
+    assert netlab("attack.recorder").read(tape) == [b"one", b""]
     tape.write_bytes(b"\0\0\0\3one\0\0")
-    assert netlab("recorder").read(tape) == [b"one"]
+    assert netlab("attack.recorder").read(tape) == [b"one"]
 
 
 def plain(*frames_of_tape, words=()):
-    return [finding.why for finding in netlab("recorder").plain(frames_of_tape, words, KEY)]
+    return [finding.why for finding in netlab("attack.recorder").plain(frames_of_tape, words, KEY)]
 
 
 def udp(payload):
-    return netlab("frames").put_together(datagram(payload))
+    return netlab("attack.frames").put_together(datagram(payload))
 
 
 def test_sealed_datagrams_are_not_plain():
     _, letters = conversation()
-    tape = list(map(netlab("frames").put_together, letters))
+    tape = list(map(netlab("attack.frames").put_together, letters))
     assert plain(*tape) == []
     assert plain(tape[0], words=[letters[0].payload[:8]]) == [f"the word {letters[0].payload[:8]!r} in the clear"]
     assert plain(udp(b"s\x01" + bytes(60))) == ["a datagram that begins with 73010000"]
     assert plain(udp(b"")) == ["a datagram that begins with nothing"]
-    words = netlab("recorder").known_words([AWAY], KEY)
+    words = netlab("attack.recorder").known_words([AWAY], KEY)
     assert {b"\xa810.0.0.9", b"\xa6roster", b"\xa4edge", b"\xa6status", KEY} <= set(words)
 
 
@@ -234,7 +234,7 @@ def test_of_a_stream_that_was_there_before_only_words_are_found():
 
 
 def test_a_port_that_is_used_again_is_another_stream():
-    recorder = netlab("recorder")
+    recorder = netlab("attack.recorder")
     first = [segment(b"", 1, flags=2), segment(TLS_HELLO, 2)]
     second = [segment(b"", 900, flags=2), segment(TLS_HELLO, 901)]
     assert plain(*first, *second) == []
@@ -243,7 +243,7 @@ def test_a_port_that_is_used_again_is_another_stream():
 
 
 def test_who_speaks_is_known_by_datagrams_alone():
-    frames, recorder = netlab("frames"), netlab("recorder")
+    frames, recorder = netlab("attack.frames"), netlab("attack.recorder")
     heard = [frames.put_together(datagram(b"once", each)) for each in (HOME, AWAY, HOME)]
     away, home = (str(ipaddress.ip_address(each.source)) for each in (datagram(b""), datagram(b"", HOME)))
     assert recorder.speakers([*heard, b"noise"]) == {home, away}
@@ -251,7 +251,7 @@ def test_who_speaks_is_known_by_datagrams_alone():
 
 
 def test_a_listener_who_has_not_heard_all_goes_on():
-    siege, frames, events = netlab("siege"), netlab("frames"), netlab("events")
+    siege, frames, events = netlab("attack.experiment"), netlab("attack.frames"), netlab("eventlog.events")
     heard = [frames.put_together(datagram(b"once", each)) for each in (HOME, AWAY)]
     cluster = events.Cluster()
     for address in (HOME, AWAY):
@@ -268,7 +268,7 @@ def test_a_listener_who_has_not_heard_all_goes_on():
 
 
 def test_an_intruder_does_nothing_outside_of_a_lab():
-    intruder = netlab("intruder")
+    intruder = netlab("attack.intruder")
     for kind in intruder.KINDS:
         assault = intruder.Assault(
             kind=kind, own="192.0.2.1", options=options().to_json(), per_s=1, for_s=0, tape="none"
@@ -279,7 +279,7 @@ def test_an_intruder_does_nothing_outside_of_a_lab():
 
 
 def test_only_words_in_the_clear_need_a_lab_without_a_key():
-    from netlab.programme import speaks_in_the_clear
+    from netlab.scenarios.runner import speaks_in_the_clear
 
     from subord.sim.scenario import Babble, Cluster, Scenario, Start
 
@@ -334,7 +334,7 @@ WORSE = (
 
 def test_a_small_siege():
     """Nothing is understood, nobody moves but the orphans, they are healed, and all that was tried is counted."""
-    siege = netlab("siege")
+    siege = netlab("attack.experiment")
     plan = siege.Plan(nodes=(12,), fanout=2, repeat=1, per_s=600, seconds=10, rest_s=2)
     (run,) = plan.runs(lambda *_: None)
     found = {**run.about, "fault": None, **run.measure()}
@@ -353,7 +353,7 @@ def test_a_small_siege():
 
 def test_in_a_lab_without_a_key_the_recorder_finds_what_is_said():
     """So that the finding of nothing means something."""
-    lab_module, siege, recorder = netlab("lab"), netlab("siege"), netlab("recorder")
+    lab_module, siege, recorder = netlab("lab"), netlab("attack.experiment"), netlab("attack.recorder")
     with lab_module.Lab(7, 2, insecure=True, name=f"plain-{os.getpid()}") as lab:
         lab.events = []
         lab.start_all()

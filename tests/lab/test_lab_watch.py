@@ -9,14 +9,14 @@ from .lab_helpers import netlab
 
 @pytest.fixture(autouse=True)
 def _no_quiet(monkeypatch):
-    monkeypatch.setattr(netlab("watch"), "QUIET_S", 0.0)
+    monkeypatch.setattr(netlab("scenarios.assertions"), "QUIET_S", 0.0)
 
 
 class PaperLab:
     """A lab that is only written about: `told` becomes the picture at the next look."""
 
     def __init__(self, told):
-        self.cluster = netlab("events").Cluster()
+        self.cluster = netlab("eventlog.events").Cluster()
         self.told = list(told)
         self.events = None
 
@@ -56,8 +56,8 @@ FIVE = (
 def watching(*told, **crew):
     """(watch, losses of leaders are told to it) on five nodes, and what was `told` after they had a tree."""
     lab = PaperLab([*FIVE, *told])
-    everybody = netlab("crew").Crew(cast=(1, 2, 3, 4, 5), **{"running": {1, 2, 3, 4, 5}, **crew})
-    return netlab("watch").Watch(lab, everybody, scenario.Cluster(nodes=5)), lab
+    everybody = netlab("scenarios.node_state").Crew(cast=(1, 2, 3, 4, 5), **{"running": {1, 2, 3, 4, 5}, **crew})
+    return netlab("scenarios.assertions").Watch(lab, everybody, scenario.Cluster(nodes=5)), lab
 
 
 def expect(watch, moved=None, **demands):
@@ -148,7 +148,7 @@ def test_a_daemon_that_ends_by_itself_is_told():
     watch, lab = watching()
     watch.look()
     lab.told.append(event(5, 4, "lab_exited", pid=4, code=70))
-    with pytest.raises(netlab("watch").Shortfall, match="node 4 ended by itself, exit code 70"):
+    with pytest.raises(netlab("scenarios.assertions").Shortfall, match="node 4 ended by itself, exit code 70"):
         watch.look()
 
 

@@ -1,0 +1,121 @@
+"""The processes that become daemons, as the controller sees them: one zygote for each release that is run.
+
+Intuition: two stamps and one desk. Whoever wants an imprint says which stamp; who was made by which is written down,
+because only the stamp that made it knows its imprint again.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from netlab.common.json_lines import Lines, Message
+from netlab.errors import LabError
+from netlab.processes import releases, zygote
+from netlab.processes.options import Options
+from netlab.processes.releases import PRESENT, PREVIOUS, Release
+from netlab.processes.rundir import RunDirectory
+
+GONE = "A zygote ended by itself, and every daemon with it. Its last words, if any:"
+Node = Sequence[object]
+"""Address, namespace, position."""
+
+
+class Zygotes:
+    """Which daemons run, of which release, and how those that do not run have ended."""
+
+    def __init__(self, lines: dict[Release, Lines], old: Iterable[str] = ()) -> None:
+        """`old`: addresses whose daemons are of the previous release."""
+        self.pids: dict[str, int] = {}
+        self.exits: dict[str, int] = {}
+        """Exit code of the last run; negative: the signal."""
+        self.lines = lines
+        self._releases: dict[str, Release] = dict.fromkeys(old, PREVIOUS)
+
+    @property
+    def ended(self) -> bool:
+        return any(each.ended for each in self.lines.values())
+
+    def release_of(self, address: str) -> Release:
+        """That its daemon is of, or will be."""
+        return self._releases.get(address, PRESENT)
+
+    def await_ready(self) -> None:
+        """Until all are warm. Raises LabError."""
+        for each in self.lines.values():
+            message = next(iter(each), None)
+            if message is None:
+                raise LabError("The process that should become the daemons ended. Its last words, if any:")
+            if "failed" in message:
+                raise LabError(message["failed"])
+
+    def prepare(self, positions: Iterable[int]) -> None:
+        """Each release reads every configuration: a node may be of either."""
+        for release in self.lines:
+            self._ask(release, {"prepare": list(positions)})
+
+    def touch(self, addresses: Iterable[str]) -> int:
+        """MiB touched for the daemons that will be started (processes/memory_pool.py)."""
+        wanted = [self.release_of(address) for address in addresses]
+        return sum(self._ask(release, {"touch": wanted.count(release)})["mib"] for release in self.lines)
+
+    def start(self, nodes: Iterable[Node], release: Release | None) -> dict[str, int]:
+        """Fork these, in this order; `release` None: each what it was. Raises LabError."""
+        if release is not None:
+            if release not in self.lines:
+                raise LabError(
+                    f"This lab has no {release} release: raise it with `--previous FILE`. Nothing was started."
+                )
+            nodes = list(nodes)
+            self._releases.update((str(address), release) for address, *_ in nodes)
+        pids: dict[str, int] = {}
+        for each, group in groupby(nodes, key=lambda node: self.release_of(str(node[0]))):
+            pids.update(self._ask(each, {"start": list(group)}))
+        return pids
+
+    def signal(self, address: str, number: int) -> Message:
+        """{address: pid}, or {} if it does not run."""
+        return self._ask(self.release_of(address), {"to": address, "signal": number})
+
+    def hear(self, each: Lines) -> None:
+        """One of `lines` has something to say."""
+        for message in each.receive():
+            self._note(message)
+
+    def hear_of_exits(self) -> None:
+        """Whoever read of an exit in the event log may start the node again: then we must know it, too."""
+        for each in self.lines.values():
+            while select.select([each], [], [], 0)[0] and not each.ended:
+                self.hear(each)
+
+    def _ask(self, release: Release, request: Message) -> Message:
+        lines = self.lines[release]
+        lines.send(request)
+        while not lines.ended:
+            done: Message | None = None
+            for message in lines.receive():  # all of them: an exit may come in one piece with the answer
+                if "done" not in message:
+                    self._note(message)
+                    continue
+                done = message["done"]
+                if "start" in request:
+                    self.pids.update(done)
+            if done is not None:
+                return done
+        raise LabError(GONE)
+
+    def _note(self, message: Message) -> None:
+        if self.pids.get(message["exited"]) == message["pid"]:
+            del self.pids[message["exited"]]
+        self.exits[message["exited"]] = message["code"]
+
+
+def start(options: Options, directory: RunDirectory) -> Zygotes:
+    """Fork them; `await_ready` returns when they are warm."""
+    lines = {PRESENT: zygote.start(options, directory)}
+    if options.previous is not None:
+        tree = releases.unpack(Path(options.previous), directory.path)
+        lines[PREVIOUS] = zygote.start(options, directory, tree)
+    return Zygotes(lines, options.old)

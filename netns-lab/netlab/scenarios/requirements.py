@@ -1,0 +1,84 @@
+"""Whether a scenario can be played on this machine, asked before anything is started.
+
+Intuition: the stage manager reads the play before the curtain. If it wants rain and the theatre has none, everybody
+is told at once, and not in the third act.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+from netlab.topology import filters, sites_file
+from netlab.topology.layout import NODES_MAX
+from subord.config_source import cut
+from subord.core.network import Network
+from subord.sim import scenario
+from subord.sim.lasting import Lasting
+from subord.sim.scenario import Scenario, Step
+
+
+class Unplayable(Exception):  # noqa: N818  # nobody's mistake: another stage can do it
+    """One sentence: what the scenario asks for and this lab cannot do. Nothing was started."""
+
+
+def check(play: Scenario, *, rootless: bool, sites: Path | None = None) -> None:
+    """`sites`: the file of those it shall be played at. Raises Unplayable, and LabError for that file."""
+    if wants := [f"{number} ({what})" for number, step in enumerate(play.steps, 1) for what in _beyond(step)]:
+        raise Unplayable(
+            f"the lab cannot do what step{'s' if len(wants) > 1 else ''} {', '.join(wants)} ask"
+            f"{'' if len(wants) > 1 else 's'} for: `subord simulate` can. Nothing was started."
+        )
+    cast = scenario.positions_of(play.cluster)
+    if len(cast) > NODES_MAX:
+        told = f"{len(cast)} nodes: a lab has at most {NODES_MAX}; `subord simulate` takes more"
+        raise Unplayable(f"{told}. Nothing was started.")
+    _check_network(play.cluster.network, cast[-1])
+    if sites is not None:
+        _check_sites(play, sites)
+    elif any(_is_filtered(step) for step in play.steps):
+        reason = filters.obstacle(rootless=rootless)
+        if reason is not None:
+            raise Unplayable(f"its faults of the network are made with nftables, and {reason} Nothing was started.")
+
+
+def _beyond(step: Step) -> list[str]:
+    """What of a step only the simulator can do."""
+    if isinstance(step, scenario.Jump | scenario.Hangup | scenario.Perform | scenario.Dwell | Lasting):
+        return [step.__struct_config__.tag]
+    if isinstance(step, scenario.Weather):
+        return [f"weather: {name}" for name in ("delay_s", "jitter_s", "doubled") if getattr(step, name) > 0]
+    return []
+
+
+def _is_filtered(step: Step) -> bool:
+    return isinstance(step, scenario.Block | scenario.Partition) or (
+        isinstance(step, scenario.Weather) and step.loss > 0
+    )
+
+
+def _check_sites(play: Scenario, file: Path) -> None:
+    network = Network.parse(play.cluster.network)
+    addresses = [network.address_text_of(position) for position in scenario.positions_of(play.cluster)]
+    sites = sites_file.read(file).place(addresses)
+    for number, step in enumerate(play.steps, 1):
+        tag = step.__struct_config__.tag
+        if isinstance(step, scenario.Partition):
+            for group in step.groups:
+                named = scenario.select(group, play.cluster, among=scenario.positions_of(play.cluster))
+                if "root" in group or sites.all_of(list(map(network.address_text_of, named))) is None:
+                    raise Unplayable(
+                        f"with --sites only whole sites can be cut off, and group `{cut(group)}` of step {number}"
+                        f" ({tag}) is none: `netns-lab/lab status` shows who is where. Nothing was started."
+                    )
+        elif _is_filtered(step) or isinstance(step, scenario.Reuse):
+            raise Unplayable(f"with --sites the lab cannot do step {number} ({tag}). Nothing was started.")
+
+
+def _check_network(text: str, highest: int) -> None:
+    try:
+        block = ipaddress.IPv4Network(text)
+    except ValueError:
+        raise Unplayable(f"cluster.network {text}: the lab needs one IPv4 block. Nothing was started.") from None
+    if highest > block.num_addresses - 2:
+        raise Unplayable(f"cluster.network {text} has no position {highest}. Nothing was started.")
