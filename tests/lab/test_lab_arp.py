@@ -84,10 +84,10 @@ LABS = [
 @pytest.mark.parametrize("rootless", [False, True])
 @pytest.mark.parametrize(("address", "network", "family"), LABS)
 def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, network, family, rootless):
-    """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (errands.py)."""
+    """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (arp_proxy.py)."""
     code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]
-    with netlab("lab").Lab(addresses=addresses, network=network, arp=True, errands=True, rootless=rootless) as lab:
+    with netlab("lab").Lab(addresses=addresses, network=network, arp=True, arp_proxy=True, rootless=rootless) as lab:
         info = lab.client.ask("info")
         assert info["requests_for_nobody"] == "stopped"
         assert info["requests_for_hosts"] == ("taken to them" if family == "socket.AF_INET" else "heard by all")
@@ -107,17 +107,17 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, 
 
 
 def test_without_nft_requests_are_heard_by_all(monkeypatch):
-    errands = netlab("topology.arp_proxy").Errands({"10.0.0.1": bytes(6)})
+    proxy = netlab("topology.arp_proxy").ArpProxy({"10.0.0.1": bytes(6)})
     monkeypatch.setattr(netlab("topology.filters"), "_command", lambda: None)
-    errands.begin()
-    assert not errands.run
-    errands.end()  # and nothing is asked of `nft` later
+    proxy.begin()
+    assert not proxy.runs
+    proxy.end()  # and nothing is asked of `nft` later
 
 
 def test_a_lab_without_arp_does_not_count():
     with (
         netlab("lab").Lab(addresses=["10.0.0.1"]) as lab,
-        pytest.raises(netlab("errors").LabError, match="Nobody counts ARP requests in this lab"),
+        pytest.raises(netlab("errors").LabError, match="This lab does not count ARP requests"),
     ):
         lab.arp()
 

@@ -42,8 +42,8 @@ def test_sides(groups, expected):
 
 
 def test_who_is_stopped_or_cut_off():
-    crew = netlab("scenarios.node_state").Crew(cast=(1, 2, 3, 4), running={1, 2, 3, 4}, paused={4}, cut={3})
-    assert crew.living == [1, 2, 3]
-    assert crew.parts() == sets([1, 2], [3])
-    crew.ended(4)
-    assert (crew.running, crew.paused) == ({1, 2, 3}, set())
+    state = netlab("scenarios.node_state").NodeState(nodes=(1, 2, 3, 4), running={1, 2, 3, 4}, paused={4}, cut={3})
+    assert state.living == [1, 2, 3]
+    assert state.parts() == sets([1, 2], [3])
+    state.ended(4)
+    assert (state.running, state.paused) == ({1, 2, 3}, set())

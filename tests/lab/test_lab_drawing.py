@@ -10,7 +10,7 @@ pytestmark = pytest.mark.lab
 
 
 def test_layouts_that_are_not_drawn():
-    positions = netlab("topology.positions").positions
+    positions = netlab("topology.layout").positions
     assert positions("dense", 4, 100, 1) == [1, 2, 3, 4]
     assert positions("six", 4, 100, 1) == [1, 2, 3, 4]
     assert positions("end", 4, 100, 1) == [97, 98, 99, 100]
@@ -20,7 +20,7 @@ def test_layouts_that_are_not_drawn():
 @pytest.mark.parametrize("layout", ["random", "blocks"])
 @pytest.mark.parametrize(("nodes", "size"), [(1, 1), (7, 7), (23, 1000), (500, 65534), (100, 2**64 - 1)])
 def test_layouts_that_are_drawn(layout, nodes, size):
-    positions = netlab("topology.positions").positions
+    positions = netlab("topology.layout").positions
     found = positions(layout, nodes, size, 5)
     assert found == sorted(set(found))
     assert len(found) == nodes
@@ -30,7 +30,7 @@ def test_layouts_that_are_drawn(layout, nodes, size):
 
 
 def test_blocks_are_five():
-    found = netlab("topology.positions").positions("blocks", 23, 65534, 1)
+    found = netlab("topology.layout").positions("blocks", 23, 65534, 1)
     begins = [position for position in found if position - 1 not in found]
     ends = [position for position in found if position + 1 not in found]
     assert [end - begin + 1 for begin, end in zip(begins, ends, strict=True)] == [5, 5, 5, 4, 4]
@@ -51,7 +51,7 @@ def test_blocks_are_five():
     ],
 )
 def test_addresses(layout, nodes, network, expected):
-    assert netlab("topology.layout").addresses(layout, nodes, network) == expected
+    assert list(netlab("topology.layout").layout(layout, nodes, network).addresses) == expected
 
 
 def test_six_is_a_range_as_long_as_there_are_nodes():
@@ -59,14 +59,14 @@ def test_six_is_a_range_as_long_as_there_are_nodes():
 
 
 def test_routed_has_its_router_at_the_end_of_each_subnet():
-    layout = netlab("topology.layout")
-    where = layout.layout("routed", 759)
-    routers = layout.router_addresses(where.subnets)
+    addresses = netlab("topology.addresses")
+    where = netlab("topology.layout").layout("routed", 759)
+    routers = addresses.router_addresses(where.subnets)
     assert routers == ["10.0.1.254", "10.0.2.254", "10.0.3.254"]
     assert not {*routers} & {*where.addresses}
     assert len(where.addresses) == 759
-    blocks = layout.links(where.network, where.subnets)
-    assert [layout.link_number(each, blocks) for each in ("10.0.1.9", "10.0.2.9", "10.0.3.9")] == [0, 1, 2]
+    blocks = addresses.links(where.network, where.subnets)
+    assert [addresses.link_number(each, blocks) for each in ("10.0.1.9", "10.0.2.9", "10.0.3.9")] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_routed_has_its_router_at_the_end_of_each_subnet():
     ],
 )
 def test_the_block_of_an_interface(network, block):
-    assert str(netlab("topology.layout").link_of(network)) == block
+    assert str(netlab("topology.addresses").link_of(network)) == block
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_the_block_of_an_interface(network, block):
     ],
 )
 def test_names_that_follow_from_an_address(address, network, port, mac):
-    layout = netlab("topology.layout")
-    assert layout.port_name(address, network) == port
-    assert layout.hardware_text(layout.hardware_address(address)) == mac
+    addresses = netlab("topology.addresses")
+    assert addresses.port_name(address, network) == port
+    assert addresses.hardware_text(addresses.hardware_address(address)) == mac
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_silent_addresses_take_room_in_the_neighbour_table(nodes, silent, fits):
 
 
 def test_the_best_depth():
-    depth_optimum = netlab("experiments.figures").depth_optimum
+    depth_optimum = netlab("eventlog.tree").depth_optimum
     assert [depth_optimum(nodes, 2) for nodes in (1, 2, 3, 4, 7, 8)] == [0, 1, 1, 2, 2, 3]
     assert [depth_optimum(nodes, 8) for nodes in (9, 10, 73, 74, 500)] == [1, 2, 2, 3, 3]
 

@@ -147,15 +147,15 @@ def test_figures_of_the_start():
 
 def test_table_shows_the_median_and_the_span_of_the_repeats():
     figures = netlab("experiments.figures")
-    run = dict.fromkeys((key for _, key, _ in figures.COLUMNS), 1.0)
+    run = dict.fromkeys((column.key for column in figures.COLUMNS), 1.0)
     run |= {"nodes": 5, "fanout": 2, "layout": "dense", "start": "together", "stable": True}
     runs = [{**run, "stable_s": seconds} for seconds in (1.0, 4.0, 2.0)]
     runs.append({**run, "stable": False, "stable_s": None, "nodes": 6})
     title, five, six = figures.table(runs).splitlines()
-    assert "3/3" in five
+    assert "3 of 3" in five
     assert "2.00 (1.00..4.00)" in five
-    assert six.split()[4:6] == ["0/1", "-"]
-    assert title.split()[:2] == ["nodes", "p"]
+    assert six.split()[4:8] == ["0", "of", "1", "-"]
+    assert title.split()[:2] == ["nodes", "fanout"]
 
 
 @pytest.mark.parametrize(("order", "expected"), [("together", [1, 2, 3]), ("reverse", [3, 2, 1]), ("random", None)])

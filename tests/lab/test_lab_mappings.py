@@ -1,7 +1,7 @@
 """Mappings by latency and performance: real daemons far apart, or of different speed; and what judges them."""
 
 import json
-from itertools import pairwise
+from itertools import count
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_as_few_wide_edges_as_can_be_also_when_round_trips_tremble(tmp_path):
         lab.start_all()
         lab.wait(lambda cluster: cluster.settled_at() is not None and lab.wide_edges() == 2, WAIT_S)
         lab.tremble(0.3)
-        assert netlab("mappings.base").await_calm(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
+        assert netlab("mappings.base").await_quiet(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
         lab.cut_site("b")
         parts = [set(lab.options.sites.members[1]), {*lab.options.sites.members[0], *lab.options.sites.members[2]}]
         lab.wait(lambda cluster: all(cluster.settled_at(part) for part in parts) and lab.wide_edges() == 1, WAIT_S)
@@ -52,7 +52,7 @@ def test_the_best_leads_and_who_becomes_slower_sinks(tmp_path):
         for position, jobs_per_hour in speeds.items():
             lab.set_performance(position, jobs_per_hour)
         lab.start_all()
-        judged = netlab("mappings.performance").judged
+        judged = netlab("mappings.rank_change").judged
         lab.wait(lambda cluster: cluster.settled_at() is not None and is_in_order(judged(lab)), WAIT_S)
         assert [root.address for root in lab.look().roots()] == [lab.address(12)]
         told = [each["ranking"] for each in netlab("mappings.base").statuses(lab).values()]
@@ -81,13 +81,13 @@ def test_a_run_and_its_record(tmp_path):
 
 
 def test_up_deals_performances(tmp_path):
-    dealt = netlab("processes.performance").dealt
+    drawn = netlab("processes.performance").drawn
     addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
-    assert dealt("latency", addresses, 16, 1) == dealt("performance", addresses, 0, 1) == {}
-    found = dealt("performance", addresses, 16, 1)
+    assert drawn("latency", addresses, 16, 1) == drawn("performance", addresses, 0, 1) == {}
+    found = drawn("performance", addresses, 16, 1)
     assert list(found) == addresses
     assert max(found.values()) == pytest.approx(16 * min(found.values()))
-    assert dealt("performance", addresses, 16, 1) == found != dealt("performance", addresses, 16, 2)
+    assert drawn("performance", addresses, 16, 1) == found != drawn("performance", addresses, 16, 2)
     with netlab("lab").Lab(2, mapping="performance", spread=4, daemon=str(FAKE)) as lab:
         texts = [(lab.directory.node(position) / "config.toml").read_text() for position in lab.positions]
         assert all('mapping = "performance"\n' in text for text in texts)
@@ -121,26 +121,25 @@ def test_wrong_input(tmp_path, arguments, code, words):
     assert "Traceback" not in result.stderr
 
 
-# -- a link that trembles -----------------------------------------------------------------------------------------
+# -- jitter of a link -----------------------------------------------------------------------------------------
 
 
-def test_a_trembling_link_stays_within_its_share():
-    distance = netlab("topology.wan_link")
-    link = distance.Link(delay_s=0.02, loss=0.1, bits_per_s=1e6)
-    ends = [distance.trembling(link, 0.3, draw) for draw in (0.0, 0.5, 1.0)]
+def test_a_link_with_jitter_stays_within_its_share():
+    link = netlab("topology.sites").Link(delay_s=0.02, loss=0.1, bits_per_s=1e6)
+    ends = [netlab("topology.wan").jittered(link, 0.3, draw) for draw in (0.0, 0.5, 1.0)]
     assert [each.delay_s for each in ends] == pytest.approx([0.014, 0.02, 0.026])
     assert {(each.loss, each.bits_per_s) for each in ends} == {(0.1, 1e6)}
 
 
-def test_both_ways_tremble_together_and_stop():
-    sites, crossing, distance = netlab("topology.sites"), netlab("topology.wan"), netlab("topology.wan_link")
+def test_both_directions_have_the_same_jitter_and_it_stops():
+    sites = netlab("topology.sites")
     two = sites.Sites(
         names=("a", "b"),
         members=(("10.0.0.1",), ("10.0.0.2",)),
-        links=((0, 1, distance.Link(delay_s=0.1)),),
+        links=((0, 1, sites.Link(delay_s=0.1)),),
     )
     draws = iter([0.0, 0.0, *[0.9] * 4, 1.0, 0.0, *[0.9] * 40])
-    it = crossing.Crossing(two, lambda: next(draws))
+    it = netlab("topology.wan").Wan(two, lambda: next(draws))
     frame = b"\xff" * 60
 
     def passing_s(now):
@@ -152,11 +151,11 @@ def test_both_ways_tremble_together_and_stop():
             found += [at - now for _ in it.due(at)]
         return found
 
-    it.tremble(0.3, 100.0)
+    it.jitter(0.3, 100.0)
     assert passing_s(100.0) == pytest.approx([0.07, 0.07])  # draws: one delay, until when, and two frames
     assert passing_s(104.9) == pytest.approx([0.07, 0.07])
     assert passing_s(105.0) == pytest.approx([0.13, 0.13])
-    it.tremble(0.0, 106.0)
+    it.jitter(0.0, 106.0)
     assert passing_s(1e6) == pytest.approx([0.1, 0.1])
 
 
@@ -185,7 +184,7 @@ def test_ties_share_the_average_of_their_ranks():
 
 def test_rows_and_levels():
     ranking = netlab("mappings.ranking")
-    assert ranking.rows_in_order(8, 2) == [0, 1, 1, 2, 2, 2, 2, 3]
+    assert ranking.levels_in_order(8, 2) == [0, 1, 1, 2, 2, 2, 2, 3]
     leaders = {"a": None, "b": "a", "c": "b", "d": "gone", "e": "f", "f": "e"}
     found = ranking.levels(leaders)
     assert (found["a"], found["b"], found["c"], found["d"]) == (0, 1, 2, 0)
@@ -196,7 +195,7 @@ def test_rows_and_levels():
 def test_order_and_the_best_order():
     ranking = netlab("mappings.ranking")
     speeds = {f"n{number}": 100.0 - number for number in range(15)}
-    in_order = dict(zip(speeds, ranking.rows_in_order(15, 2), strict=True))
+    in_order = dict(zip(speeds, ranking.levels_in_order(15, 2), strict=True))
     assert ranking.order(speeds, in_order) == ranking.best_order(speeds, 2) < -0.9
     assert ranking.order(speeds, {**in_order, "n0": 3, "n14": 0}) > ranking.best_order(speeds, 2)
 
@@ -219,22 +218,22 @@ def places(*some):
 
 
 def test_wide_edges_over_time():
-    films = netlab("eventlog.replay")
+    replay = netlab("eventlog.replay")
     log = places((1, "a1", None), (2, "b1", "a1"), (3, "a2", "b1"), (4, "a2", "a1"), (5, "b2", "b1"), (6, "a1", None))
-    changes = films.wide([*log, {"mono": 7.0, "node": "b1", "event": "stopped"}], lambda node: node[0])
+    changes = replay.wide_edges([*log, {"mono": 7.0, "node": "b1", "event": "stopped"}], lambda node: node[0])
     assert changes == [(2.0, 1), (3.0, 2), (4.0, 1), (7.0, 0)]
-    assert films.by_second(changes, 0.5, 5.0) == [0, 0, 1, 2, 1]
-    assert (films.since(changes, 0), films.since(changes[:3], 1), films.since(changes, 1)) == (7.0, 4.0, None)
-    assert films.since([(1.0, 3), (2.0, 3)], 3) == 1.0
+    assert replay.by_second(changes, 0.5, 5.0) == [0, 0, 1, 2, 1]
+    assert (replay.since(changes, 0), replay.since(changes[:3], 1), replay.since(changes, 1)) == (7.0, 4.0, None)
+    assert replay.since([(1.0, 3), (2.0, 3)], 3) == 1.0
 
 
 def test_the_level_of_one_over_time():
-    films = netlab("eventlog.replay")
+    replay = netlab("eventlog.replay")
     before = {"a": None, "b": "a", "c": "b", "d": "c"}
     log = places((1, "c", "a"), (2, "b", "c"), (3, "d", "b"), (4, "d", "a"))
-    assert films.level(log, "d", before) == [(1.0, 2), (3.0, 3), (4.0, 1)]
-    assert [at for at, _ in films.frames(log, before)] == [1, 2, 3, 4]
-    assert all(one < other for one, other in pairwise(at for at, _ in films.frames(log, before)))
+    assert replay.level(log, "d", before) == [(1.0, 2), (3.0, 3), (4.0, 1)]
+    numbers = count()
+    assert [at for at, _ in replay.changes(log, lambda _: next(numbers), before)] == [1, 2, 3, 4]
 
 
 def test_what_went_wrong_is_said():

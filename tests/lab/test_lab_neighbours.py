@@ -81,9 +81,9 @@ def test_the_machine_gets_its_own_limits_back():
     with netlab("lab").Lab(30, daemon=FAKE) as lab:
         assert limits() >= [64 * 30, 128 * 30, 256 * 30]
         ledger = json.loads(Path("/run/subord-lab-neighbours").read_text())
-        assert any(user.startswith(f"{lab.leash.keeper}/") for user in ledger["users"])
+        assert any(user.startswith(f"{lab.handle.keeper}/") for user in ledger["users"])
         before = ledger["before"]
     ledger = json.loads(Path("/run/subord-lab-neighbours").read_text())
-    assert not any(user.startswith(f"{lab.leash.keeper}/") for user in ledger["users"])
+    assert not any(user.startswith(f"{lab.handle.keeper}/") for user in ledger["users"])
     if not ledger["users"]:  # else another lab on this machine still needs them
         assert limits() == before

@@ -69,7 +69,7 @@ def test_the_alarm_rings_and_stops():
 
 def test_nobody_ever_gives_half_a_list():
     """While the root dies, and is started again, every list is whole, or none is given."""
-    with netlab("lab").Lab(7, 2) as lab, netlab("peers.page_reader").Reader(lab, 7) as reader:
+    with netlab("lab").Lab(7, 2) as lab, netlab("peers.page_reader").PageReader(lab, 7) as reader:
         lab.start_all()
         lab.wait_stable(60)
         lists = {position: f"http://{lab.address(position)}:9717/sd?of=cluster" for position in (1, 2, 7)}
@@ -93,7 +93,7 @@ def test_nobody_ever_gives_half_a_list():
 
 def test_a_rack_that_dies_with_the_root_in_it_stays_on_the_list():
     """The new root has seen none of them die but one; who is asked for the list remembers the list before."""
-    with netlab("lab").Lab(15, 2) as lab, netlab("peers.page_reader").Reader(lab, 15) as reader:
+    with netlab("lab").Lab(15, 2) as lab, netlab("peers.page_reader").PageReader(lab, 15) as reader:
         lab.start_all()
         lab.wait_stable(60)
         url = f"http://{lab.address(15)}:9717/sd?of=cluster"

@@ -45,7 +45,7 @@ def test_what_a_link_leaves_out_is_the_default():
         sites = [{ name = "a" }, { name = "b" }, { name = "c" }]
         links = [{ between = ["c", "a"], rtt_ms = 30 }, { between = ["b", "c"], loss = 0 }]
     """
-    Link = netlab("topology.wan_link").Link  # noqa: N806
+    Link = netlab("topology.sites").Link  # noqa: N806
     rest = {"bits_per_s": 2e6, "queue_bytes_max": 9}
     assert parsed(given).links == (
         (0, 1, Link(delay_s=0.005, loss=0.5, **rest)),
@@ -83,13 +83,13 @@ def test_how_many_nodes_each_site_has(sites, nodes, counts):
     ],
 )
 def test_which_address_is_where(counts, order, dealt):
-    assert "".join(map(str, netlab("topology.sites").dealt(counts, order))) == dealt
+    assert "".join(map(str, netlab("topology.sites").assigned(counts, order))) == dealt
 
 
 @pytest.mark.parametrize("nodes", [4, 17, 300, 1023])
 def test_interleaved_sites_are_of_one_size_and_neighbours_never_at_one(nodes):
     counts = [nodes // 4 + (site < nodes % 4) for site in range(4)]
-    found = netlab("topology.sites").dealt(counts, "interleaved")
+    found = netlab("topology.sites").assigned(counts, "interleaved")
     assert [found.count(site) for site in range(4)] == counts
     assert all(one != other for one, other in itertools.pairwise(found))
 
@@ -179,21 +179,20 @@ PASSAGES = [  # link; free at, bytes, now, draw; passage
     ids=[r[0] for r in PASSAGES],
 )
 def test_passage(link, given, expected):
-    distance = netlab("topology.wan_link")
-    assert distance.passage(distance.Link(**link), *given) == expected
+    assert netlab("topology.wan").passage(netlab("topology.sites").Link(**link), *given) == expected
 
 
-def crossing(link="rtt_ms = 20", **options):
+def wan(link="rtt_ms = 20", **options):
     """Of a site with 10.0.0.1 and 10.0.0.2, and two with one each."""
     sites = parsed(
         f'link = {{ {link} }}\nsites = [{{ name = "a", nodes = 2 }}, {{ name = "b" }}, {{ name = "c" }}]', 4
     )
-    return netlab("topology.wan").Crossing(sites, lambda: 0.5, **options)
+    return netlab("topology.wan").Wan(sites, lambda: 0.5, **options)
 
 
 def frame(target, octets=100):
     """From anybody, for 10.0.0.`target`, or for all."""
-    mac = b"\xff" * 6 if target == "all" else netlab("topology.layout").hardware_address(f"10.0.0.{target}")
+    mac = b"\xff" * 6 if target == "all" else netlab("topology.addresses").hardware_address(f"10.0.0.{target}")
     return mac + bytes(octets - 6)
 
 
@@ -203,8 +202,8 @@ def counted(one):
     return {name: {key: n for key, n in way.items() if n} for name, way in ways.items() if any(way.values())}
 
 
-def test_frames_go_where_their_host_is_and_circulars_to_all_others():
-    one = crossing()
+def test_frames_go_where_their_host_is_and_broadcasts_to_all_others():
+    one = wan()
     one.take(0, frame(3), 1.0)
     one.take(0, frame(2), 1.0)  # for the site itself, whose bridge did not know it yet
     one.take(2, frame("all"), 1.001)
@@ -221,7 +220,7 @@ def test_frames_go_where_their_host_is_and_circulars_to_all_others():
 
 
 def test_of_a_cut_site_nothing_arrives_not_even_what_was_under_way():
-    one = crossing()
+    one = wan()
     one.take(0, frame(3), 1.0)
     one.cut("b", connected=False)
     one.take(1, frame(1), 1.0)
@@ -236,14 +235,14 @@ def test_of_a_cut_site_nothing_arrives_not_even_what_was_under_way():
 
 
 def test_whatever_is_dropped_is_counted():
-    one = crossing("rtt_ms = 20, loss = 0.6")
+    one = wan("rtt_ms = 20, loss = 0.6")
     one.take(0, frame(3), 1.0)
     assert counted(one) == {"ab": {"lost": 1}}
-    one = crossing("rtt_ms = 20, mbit_per_s = 0.001, queue_bytes_max = 150")
+    one = wan("rtt_ms = 20, mbit_per_s = 0.001, queue_bytes_max = 150")
     for _ in range(3):
         one.take(0, frame(3), 1.0)
     assert (counted(one), one.figures()["under_way"]) == ({"ab": {"queue_full": 2}}, 1)
-    one = crossing(under_way_max=2)
+    one = wan(under_way_max=2)
     for _ in range(3):
         one.take(0, frame(3), 1.0)
     assert len(list(one.due(2.0))) == 2
@@ -251,10 +250,10 @@ def test_whatever_is_dropped_is_counted():
 
 
 def test_wide_edges():
-    sites = netlab("topology.sites")
+    tree = netlab("eventlog.tree")
     leaders = {"a1": None, "a2": "a1", "b1": "a1", "b2": "b1", "c1": "b2"}
-    assert sites.wide_edges(leaders, lambda node: node[0]) == 2
-    assert sites.edges_between(leaders, lambda node: node[0]) == {
+    assert tree.wide_edges(leaders, lambda node: node[0]) == 2
+    assert tree.edges_between(leaders, lambda node: node[0]) == {
         ("a", "a"): 1,
         ("b", "a"): 1,
         ("b", "b"): 1,
@@ -387,14 +386,13 @@ def test_a_site_is_cut_off_and_put_back(three):
 
 
 def test_a_partition_of_a_scenario_cuts_off_whole_sites(three):
-    stage = netlab("scenarios.faults").Stage(
-        three.lab, netlab("scenarios.node_state").Crew(tuple(three.lab.positions)), None
-    )
-    stage.partition([[4, 5, 6]])
+    state = netlab("scenarios.node_state").NodeState(tuple(three.lab.positions))
+    faults = netlab("scenarios.faults").FaultInjector(three.lab, state, None)
+    faults.partition([[4, 5, 6]])
     assert three.lab.traffic()["cut_sites"] == ["b"]
-    stage.partition([[1, 2, 3], [9, 8, 7]])  # in the place of the earlier one
+    faults.partition([[1, 2, 3], [9, 8, 7]])  # in the place of the earlier one
     assert three.lab.traffic()["cut_sites"] == ["a", "c"]
-    stage.mend()
+    faults.mend()
     assert three.lab.traffic()["cut_sites"] == []
 
 
@@ -496,7 +494,7 @@ def test_a_request_that_all_sites_hear_is_counted_once(tmp_path, layout):
 
 
 def relay_of(lab):
-    controller = lab.leash.controller
+    controller = lab.handle.controller
     below = Path(f"/proc/{controller}/task/{controller}/children").read_text().split()
     return next(int(pid) for pid in below if Path(f"/proc/{pid}/comm").read_text() == "lab-relay\n")
 
@@ -504,7 +502,7 @@ def relay_of(lab):
 def test_the_relay_ends_with_the_lab_and_the_lab_with_the_relay(tmp_path, capfd):
     with raised(tmp_path, TWO + LINK, nodes=2) as lab:
         relay = relay_of(lab)
-        os.kill(lab.leash.controller, signal.SIGKILL)
+        os.kill(lab.handle.controller, signal.SIGKILL)
         wait_until(lambda: not Path(f"/proc/{relay}").exists(), "the relay ended")
     with raised(tmp_path, TWO + LINK, nodes=2) as lab:
         os.kill(relay_of(lab), signal.SIGKILL)

@@ -1,8 +1,6 @@
-"""Connections to the streams' port by somebody who must not be let in.
+"""Connections to the streams' port without a valid certificate: silent, unsealed, noise, and TLS.
 
-Intuition: a door-to-door swindler. At one door he rings and says nothing, at the next he talks as though he belonged
-to the house; where papers are asked for he has none, or one that he stamped himself. He counts the doors at which
-anybody talks back.
+What counts is how often anything but a refusal is answered. At most AT_ONCE_MAX connections are open at once.
 """
 
 from __future__ import annotations
@@ -18,50 +16,50 @@ from collections.abc import Sequence
 PORT = 7117
 AT_ONCE_MAX = 48
 CONNECT_S_MAX = 2.0
-WAIT_S_MAX = 5.0  # longer than strangers are borne
+WAIT_S_MAX = 5.0  # longer than a daemon keeps such a connection
 READ_BYTES = 4096
-WAYS = ("silent", "words", "rubbish", "no_papers", "own_papers")
+WAYS = ("silent", "words", "rubbish", "no_papers", "own_papers")  # as in the figures
 
 
-class Knocker:
-    """Each knock in a thread of its own, at most AT_ONCE_MAX. `key_id`: of the cluster, as everybody can read it."""
+class ConnectionFlood:
+    """Each connection in a thread of its own. `key_id`: of the cluster, as every datagram shows it."""
 
-    def __init__(self, doors: Sequence[str], own: str, key_id: bytes, seed: str) -> None:
-        self._doors = doors
+    def __init__(self, targets: Sequence[str], own: str, key_id: bytes, seed: str) -> None:
+        self._targets = targets
         self._name = f"{key_id.hex()}.subord"
         self._chance = random.Random(seed)
         self._free = threading.BoundedSemaphore(AT_ONCE_MAX)
         self._threads: list[threading.Thread] = []
-        self._own_papers = _context(own)
-        self._no_papers = _context(None)
-        self.knocks: Counter[str] = Counter()
+        self._contexts = {"own_papers": _context(own), "no_papers": _context(None)}
+        self.tried: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
         self._skipped = 0
 
-    def knock(self) -> None:
-        """At any door, in any way; not at all while too many wait for an answer."""
+    def connect(self) -> None:
+        """To any target, in any way; not at all while too many wait for an answer."""
         if not self._free.acquire(blocking=False):
             self._skipped += 1
             return
-        way, door, noise = self._chance.choice(WAYS), self._chance.choice(self._doors), self._chance.randbytes(600)
-        self.knocks[way] += 1
-        thread = threading.Thread(target=self._at, args=(door, way, noise), daemon=True)
+        way, target = self._chance.choice(WAYS), self._chance.choice(self._targets)
+        noise = self._chance.randbytes(600)
+        self.tried[way] += 1
+        thread = threading.Thread(target=self._run, args=(target, way, noise), daemon=True)
         self._threads = [each for each in self._threads if each.is_alive()]
         self._threads.append(thread)
         thread.start()
 
     def finish(self) -> None:
-        """Until the last has been sent away."""
+        """Wait until the last connection has ended."""
         for thread in self._threads:
             thread.join()
 
     def found(self) -> dict[str, object]:
-        """`answered`: how often anything was said to us but that we should go."""
+        """`answered`: how often a daemon answered with anything but a refusal."""
         return {"answered": self._ends["answered"], "skipped": self._skipped, "ends": dict(self._ends)}
 
-    def _at(self, door: str, way: str, noise: bytes) -> None:
+    def _run(self, target: str, way: str, noise: bytes) -> None:
         try:
-            with socket.create_connection((door, PORT), CONNECT_S_MAX) as stream:
+            with socket.create_connection((target, PORT), CONNECT_S_MAX) as stream:
                 stream.settimeout(WAIT_S_MAX)
                 end = self._talk(stream, way, noise)
         except TimeoutError:
@@ -73,18 +71,17 @@ class Knocker:
         self._ends[end] += 1
 
     def _talk(self, stream: socket.socket, way: str, noise: bytes) -> str:
-        if way in ("no_papers", "own_papers"):
-            context = self._own_papers if way == "own_papers" else self._no_papers
-            with context.wrap_socket(stream, server_hostname=self._name) as inside:
-                inside.sendall(_roster_please())
+        if way in self._contexts:
+            with self._contexts[way].wrap_socket(stream, server_hostname=self._name) as inside:
+                inside.sendall(_roster_request())
                 return "answered" if inside.recv(READ_BYTES) else "closed"
         if way != "silent":
-            stream.sendall(_roster_please() if way == "words" else noise)
-        heard = stream.recv(READ_BYTES)
-        return "alarm" if heard[:1] == b"\x15" else "answered" if heard else "closed"  # TLS: an alert, RFC 8446, 6
+            stream.sendall(_roster_request() if way == "words" else noise)
+        answer = stream.recv(READ_BYTES)
+        return "alarm" if answer[:1] == b"\x15" else "answered" if answer else "closed"  # a TLS alert: RFC 8446, 6
 
 
-def _roster_please() -> bytes:
+def _roster_request() -> bytes:
     """What an unsealed daemon would answer with the whole cluster."""
     from subord.runtime.frames import frame
 
@@ -92,7 +89,7 @@ def _roster_please() -> bytes:
 
 
 def _context(own: str | None) -> ssl.SSLContext:
-    """We believe everybody. With papers of an authority of our own, for our address; or with none."""
+    """It accepts every server. With a certificate of an authority of its own, for this address; or with none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -100,8 +97,8 @@ def _context(own: str | None) -> ssl.SSLContext:
         from subord.sealing.authority import authority_of, passport
         from subord.sealing.keys import new_key
 
-        with tempfile.NamedTemporaryFile() as papers:
-            papers.write(passport(authority_of(new_key()), own))
-            papers.flush()
-            context.load_cert_chain(papers.name)
+        with tempfile.NamedTemporaryFile() as certificate:
+            certificate.write(passport(authority_of(new_key()), own))
+            certificate.flush()
+            context.load_cert_chain(certificate.name)
     return context

@@ -1,42 +1,36 @@
-"""A cluster under attack by somebody without its key: is anything understood, is anybody moved, is anything too dear?
+"""`evaluate siege`: a cluster under attack by a host without its key.
 
-Intuition: a castle for whose gate nobody outside has the key. First a spy listens at the wall; then old letters are
-thrown over it, forged ones, everybody rings at all gates at once, and before the main one stands a man with a crown
-of tin. Meanwhile a captain falls. What counts is whether the others close the ranks as quickly as in peace.
-
-Position 1 is the intruder's, so that it claims the root's place; all others run. The same disaster happens twice, in
-peace, while everything is recorded, and under attack: an interior node is killed, and started again.
+Position 1 is the intruder's, so that it claims the root's place; all others run. An interior node is killed and
+started again twice: without an attack, while everything is recorded, and under attack. Nothing recorded may be
+readable, no node may move but the orphans, and they have to find a leader as quickly as before.
 """
 
 from __future__ import annotations
 
-import http.client
-import shutil
-import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from netlab.attack import intruder, recorder
-from netlab.attack.intruder import Assault
+from netlab.attack import intruder, plaintext, recorder
 from netlab.common import measure
 from netlab.common.results import Record
+from netlab.common.tables import aligned, groups, spread
+from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.eventlog import leader_changes
 from netlab.eventlog.events import Cluster, Event
 from netlab.experiments import evaluate
-from netlab.experiments.evaluate import Run
-from netlab.experiments.figures import spread_text
+from netlab.experiments.evaluate import Run, is_measured
+from netlab.experiments.figures import cpu_used
 from netlab.experiments.healing import FIRST_EDGES_S
-from netlab.lab import Condition, Lab, LabTimeout
+from netlab.lab import Lab
 from netlab.processes.enter import WIRE
 from netlab.processes.launch import Progress
-from netlab.processes.node_command import Envoy
+from netlab.processes.node_command import NodeCommand
 from subord.sealing.keys import parse
 from subord.sim.seen import percentile
 
@@ -45,19 +39,19 @@ NODES_MIN = 12  # two interior nodes besides the root
 STABLE_S_MAX = 120.0
 HEAL_S_MAX = 30.0
 HOME_S_MAX = 60.0
-HEARD_S_MAX = 20.0
+RECORDED_S_MAX = 20.0
 ANSWER_S_MAX = 15.0  # of a daemon on a busy machine
 SHARES = {"replay": 0.5, "forge": 0.5}  # of `per_s`
-KNOCKS_PER_S = 50.0
-ATTACK_S_MAX = 300.0  # longer than all that is waited for in a disaster
-SENT_LEAST = 0.5  # of what was wanted: else the siege was none
+CONNECTIONS_PER_S = 50.0
+ATTACK_S_MAX = 300.0  # longer than all waiting for the healing
+SENT_LEAST = 0.5  # of what was wanted: else it was no attack
 ORPHAN_MOVES_MAX = 2  # to another leader, and back home
 FINDINGS_MAX = 20
 REASONS = (
     *("replay", "bad_tag", "no_key", "unsealed", "oversized", "too_short", "stale_boot", "not_subord"),
     *("tls_refused", "tls_too_slow"),
 )
-"""Why daemons throw away what this intruder sends, all of them."""
+"""Why daemons drop what this intruder sends, all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,26 +61,22 @@ class Plan(evaluate.Plan):
     fanout: int = 8
     per_s: float = 2000.0
     seconds: float = 20.0  # or longer, until all are back in their places
-    rest_s: float = 6.0  # how long processor time is measured, in peace and under attack
+    rest_s: float = 6.0  # how long processor time is measured, without and under attack
     events: Path | None = None  # a directory for the event log of each run
 
     def runs(self, progress: Progress) -> Iterator[Run]:
         """Raises LabError for sizes that are too small, and when the event logs cannot be kept."""
-        if self.events is not None and not self.events.is_dir():
-            raise LabError(f"{self.events} is no directory: make it, or correct --events. Nothing was done.")
-        if min(self.nodes) < NODES_MIN:
-            raise LabError(f"A siege takes {NODES_MIN} nodes or more: correct --nodes. Nothing was done.")
-        for nodes in self.nodes:
-            for number in range(self.repeat):
-                yield Run(
-                    f"{nodes} nodes, run {number + 1} of {self.repeat}",
-                    {"nodes": nodes, "fanout": self.fanout, "per_s": self.per_s, "repeat": number},
-                    partial(measure_one, self, nodes, number, progress),
-                )
+        evaluate.check_directory(self.events)
+        self.check_nodes(NODES_MIN, "A siege")
+
+        def measure(nodes: int, repeat: int) -> Record:
+            return measure_one(self, nodes, repeat, progress)
+
+        yield from self.by_turns(measure, about={"fanout": self.fanout, "per_s": self.per_s})
 
 
 def measure_one(plan: Plan, nodes: int, number: int, progress: Progress) -> Record:
-    """One castle. Raises LabError."""
+    """One cluster. Raises LabError."""
     with Lab(
         nodes + 1, plan.fanout, seed=1 + number, announce=True, rootless=plan.rootless, progress=progress
     ) as lab:
@@ -96,95 +86,79 @@ def measure_one(plan: Plan, nodes: int, number: int, progress: Progress) -> Reco
         lab.start(*(position for position in lab.positions if position != INTRUDER))
         lab.wait_stable(STABLE_S_MAX)
         time.sleep(FIRST_EDGES_S)
-        peace, siege = victims_of(lab.look())
+        first, second = victims_of(lab.look())
+        recording = lab.directory.path / "recording"
         progress("recording", 0, 0)
-        found = listen(lab, lab.directory.path / "tape", peace)
+        found = record(lab, recording, first)
         lab.wait_stable(STABLE_S_MAX)
         progress(f"attacking for {plan.seconds:g} s or more", 0, 0)
         try:
-            found |= attack(lab, lab.directory.path / "tape", plan, siege, seed=f"{number}")
+            found |= attack(lab, recording, plan, second, seed=f"{number}")
             return {**found, "faults": faults_of(found)}
         finally:
-            if plan.events is not None:
-                shutil.copy(lab.directory.events, plan.events / f"siege-{nodes}-{plan.fanout}-{number}.jsonl")
+            evaluate.keep_events(lab, plan.events, f"siege-{nodes}-{plan.fanout}-{number}")
 
 
 def victims_of(cluster: Cluster) -> tuple[str, str]:
-    """Two leaders of others, not the root: first those whose own home lives, then who lead many. Raises LabError."""
-    leading = cluster.subordinates()
-    interior = [node for node in cluster.live() if node.leader is not None and node.address in leading]
+    """Two interior nodes, first those below their computed leader, with many subordinates. Raises LabError."""
+    subordinates = cluster.subordinates()
+    interior = [node for node in cluster.live() if node.leader is not None and node.address in subordinates]
     if len(interior) < 2:
         raise LabError("Fewer than two nodes lead others besides the root: take more --nodes, or a lower --fanout.")
-    interior.sort(key=lambda node: (node.place != "home", -len(leading[node.address])))
+    interior.sort(key=lambda node: (node.place != "home", -len(subordinates[node.address])))
     return interior[0].address, interior[1].address
 
 
-# -- the spy -----------------------------------------------------------------------------------------------
+# -- recording ---------------------------------------------------------------------------------------------
 
 
-def listen(lab: Lab, tape: Path, victim: str) -> Record:
-    """Record while a node dies and comes back, and somebody asks for the whole tree; what of it can be understood."""
-    order = recorder.Order(path=str(tape))
-    spy = Envoy(lab, WIRE, "record", order.to_json(), order.seconds_max)
+def record(lab: Lab, recording: Path, victim: str) -> Record:
+    """Record while a node dies and comes back, and a node asks for the whole tree; what of it can be read."""
+    order = recorder.Order(path=str(recording))
+    command = NodeCommand(lab.options.name, WIRE, "record", order, order.seconds_max)
     try:
-        spy.await_word(recorder.READY)
-        found = _named("peace", disaster(lab, victim))
-        ask_for_the_tree(lab)
-        until = time.monotonic() + HEARD_S_MAX
-        while not has_heard_all(lab, recorder.read(tape)) and time.monotonic() < until:
-            time.sleep(0.5)  # the node that is back opens the stream to its leader after some seconds
-        heard = spy.finish()
+        command.await_begin(recorder.READY)
+        found = _named("peace", kill_and_restart(lab, victim))
+        if measure.document_of(lab.control_socket(lab.positions[-1]), "/v1/tree", ANSWER_S_MAX) is None:
+            raise LabError(f"Node {lab.positions[-1]} does not show the tree: see its log.")
+        # The node that is back opens the stream to its leader after some seconds.
+        wait_until(lambda: is_complete(lab, recorder.read(recording)), RECORDED_S_MAX, 0.5)
+        recorded = command.finish()
     finally:
-        spy.end()
-    frames = recorder.read(tape)
+        command.end()
+    frames = recorder.read(recording)
     secret = secret_of(lab)
-    findings = recorder.plain(frames, recorder.known_words(lab.options.addresses, secret), secret)
+    findings = plaintext.findings(frames, plaintext.known_words(lab.options.addresses, secret), secret)
     return {
         **found,
-        **{f"recorded_{name}": value for name, value in heard.items()},
-        "recorded_handshakes": recorder.handshakes(frames),
-        "recorded_unheard": sorted(unheard(lab, frames)),
+        **{f"recorded_{name}": value for name, value in recorded.items()},
+        "recorded_handshakes": plaintext.handshakes(frames),
+        "recorded_unheard": sorted(unrecorded(lab, frames)),
         "plain": len(findings),
         "plain_findings": list(map(str, findings[:FINDINGS_MAX])),
     }
 
 
-def has_heard_all(lab: Lab, frames: list[bytes]) -> bool:
-    """Whether somebody who listened that long knows how everybody speaks, and how two streams began."""
-    return not unheard(lab, frames) and recorder.handshakes(frames) >= 2
+def is_complete(lab: Lab, frames: list[bytes]) -> bool:
+    """Whether it has a datagram of every node, and the beginning of two streams."""
+    return not unrecorded(lab, frames) and plaintext.handshakes(frames) >= 2
 
 
-def unheard(lab: Lab, frames: Iterable[bytes]) -> set[str]:
+def unrecorded(lab: Lab, frames: Iterable[bytes]) -> set[str]:
     """Nodes that run, and of which there is no datagram."""
-    return {node.address for node in lab.look().live()} - recorder.speakers(frames)
+    return {node.address for node in lab.look().live()} - plaintext.senders(frames)
 
 
 def secret_of(lab: Lab) -> bytes:
-    """The 32 bytes that everything is sealed with."""
+    """The 32 bytes of the key of the cluster."""
     return parse(lab.directory.key.read_text()).primary.secret
 
 
-def ask_for_the_tree(lab: Lab) -> None:
-    """Of the last node, so that the root's roster goes over the wire. Raises LabError."""
-    with socket.socket(socket.AF_UNIX) as stream:
-        stream.settimeout(ANSWER_S_MAX)
-        connection = http.client.HTTPConnection("localhost", timeout=ANSWER_S_MAX)
-        connection.sock = stream
-        try:
-            stream.connect(str(lab.control_socket(lab.positions[-1])))
-            connection.request("GET", "/v1/tree", headers={"Connection": "close"})
-            status = connection.getresponse().status
-        except (OSError, http.client.HTTPException) as reason:
-            raise LabError(f"Node {lab.positions[-1]} does not show the tree: {reason}.") from None
-    if status != http.HTTPStatus.OK:
-        raise LabError(f"Node {lab.positions[-1]} does not show the tree: HTTP status {status}.")
+# -- one node dies and comes back --------------------------------------------------------------------------
 
 
-# -- a captain falls ---------------------------------------------------------------------------------------
-
-
-def disaster(lab: Lab, victim: str) -> Record:
-    """Kill a leader of others, wait until its orphans have another one; start it again, wait until all are back.
+def kill_and_restart(lab: Lab, victim: str) -> Record:
+    """Kill a leader, wait until its orphans have another one; start it again, wait until all are back.
 
     Seconds from the kill, or from the start; None: not in time. `lab.events` holds what has happened.
     """
@@ -195,19 +169,20 @@ def disaster(lab: Lab, victim: str) -> Record:
     losses = leader_changes.Losses()
     lab.kill(position)
     lab.look()
-    struck_at = _at(events[mark:], victim, "lab_signalled")
+    struck = (float(e["mono"]) for e in events[mark:] if (e["node"], e["event"]) == (victim, "lab_signalled"))
+    struck_at = next(struck)
     losses.leader_fell(victim, orphans, struck_at)
-    _holds(lab, lambda _: not losses.attached_s(events[mark:])[1], HEAL_S_MAX)
+    lab.holds(lambda _: not losses.attached_s(events[mark:])[1], HEAL_S_MAX)
     attached, never = losses.attached_s(events[mark:])
-    _holds(lab, lambda cluster: cluster.settled_at() is not None, HEAL_S_MAX)
+    lab.holds(lambda cluster: cluster.settled_at() is not None, HEAL_S_MAX)
     lab.start(position)
-    # A start returns before the copy has written its first line: until then the picture is that of the life before.
-    _holds(lab, lambda cluster: (cluster.nodes[victim].forked_at or 0.0) > struck_at, HOME_S_MAX)
-    home = _holds(lab, lambda cluster: cluster.nodes[victim].leader == leader, HOME_S_MAX)
+    # A start returns before the copy has written its first line: until then the state is that of the run before.
+    lab.holds(lambda cluster: (cluster.nodes[victim].forked_at or 0.0) > struck_at, HOME_S_MAX)
+    home = lab.holds(lambda cluster: cluster.nodes[victim].leader == leader, HOME_S_MAX)
     node = lab.look().nodes[victim]
-    back = _holds(lab, lambda cluster: set(orphans) <= set(cluster.subordinates().get(victim, ())), HOME_S_MAX)
+    back = lab.holds(lambda cluster: set(orphans) <= set(cluster.subordinates().get(victim, ())), HOME_S_MAX)
     last = max((lab.look().nodes[orphan].placed_at for orphan in orphans), default=0.0)
-    _holds(lab, lambda cluster: cluster.settled_at() is not None, HEAL_S_MAX)
+    lab.holds(lambda cluster: cluster.settled_at() is not None, HEAL_S_MAX)
     return {
         "victim": victim,
         "concerned": [victim, *orphans],
@@ -220,18 +195,6 @@ def disaster(lab: Lab, victim: str) -> Record:
     }
 
 
-def _at(events: Iterable[Event], node: str, what: str) -> float:
-    return next(float(event["mono"]) for event in events if (event["node"], event["event"]) == (node, what))
-
-
-def _holds(lab: Lab, condition: Condition, seconds: float) -> bool:
-    try:
-        lab.wait(condition, seconds)
-    except LabTimeout:
-        return False
-    return True
-
-
 def _named(phase: str, found: Record) -> Record:
     return {f"{phase}_{name}": value for name, value in found.items()}
 
@@ -239,41 +202,39 @@ def _named(phase: str, found: Record) -> Record:
 # -- the attack --------------------------------------------------------------------------------------------
 
 
-def attack(lab: Lab, tape: Path, plan: Plan, victim: str, seed: str) -> Record:
-    """All kinds at once, and the disaster in the midst of it. Raises LabError."""
+def attack(lab: Lab, recording: Path, plan: Plan, victim: str, seed: str) -> Record:
+    """All kinds at once, and a death in the midst of it. Raises LabError."""
     before = _figures(lab, victim)
     peace = _cpu_percent(lab, plan.rest_s)
     cluster, events = lab.look(), lab.events
     assert events is not None
     since, roots, mark = leader_changes.baseline(cluster), {root.address for root in cluster.roots()}, len(events)
-    army = _army(lab, tape, plan, seed)
+    commands = _commands(lab, recording, plan, seed)
     try:
-        for envoy in army.values():
-            envoy.await_word(intruder.READY)
+        for command in commands.values():
+            command.await_begin(intruder.READY)
         until = time.monotonic() + plan.seconds
         siege = _cpu_percent(lab, plan.rest_s)
         moved_before = sum(leader_changes.moves(lab.look(), since).values())
-        fallen = disaster(lab, victim)
-        over = time.monotonic()
-        time.sleep(max(0.0, until - over))
-        brought = {kind: envoy.finish() for kind, envoy in army.items()}
+        killed = kill_and_restart(lab, victim)
+        time.sleep(max(0.0, until - time.monotonic()))
+        done = {kind: command.finish() for kind, command in commands.items()}
     finally:
-        for envoy in army.values():
-            envoy.end()
+        for command in commands.values():
+            command.end()
     cluster = lab.look()
     moved = leader_changes.moves(cluster, since)
     after = _figures(lab, victim)
-    ended = [node.address for node in cluster.nodes.values() if not node.alive]
     return {
-        "attacked_s": min(each["lasted_s"] for each in brought.values()),
-        **_named("siege", fallen),
+        "attacked_s": min(each["lasted_s"] for each in done.values()),
+        **_named("siege", killed),
         "moved_before_kill": moved_before,
-        "orphan_moves_max": max((moved.get(node, 0) for node in fallen["concerned"][1:]), default=0),
-        "others_moved": sum(times for node, times in moved.items() if node not in fallen["concerned"]),
-        **_power(events[mark:], roots, lab.address(INTRUDER)),
-        "ended": len(ended),
-        **_of_intruders(brought),
-        "wanted": {kind: _per_s(plan, kind) * brought[kind]["lasted_s"] for kind in (*SHARES, "knock")},
+        "orphan_moves_max": max((moved.get(node, 0) for node in killed["concerned"][1:]), default=0),
+        "others_moved": sum(times for node, times in moved.items() if node not in killed["concerned"]),
+        **_roots(events[mark:], roots, lab.address(INTRUDER)),
+        "ended": sum(not node.alive for node in cluster.nodes.values()),
+        **_of_intruder(done),
+        "wanted": {kind: _per_s(plan, kind) * done[kind]["lasted_s"] for kind in (*SHARES, "knock")},
         "dropped": {name: after.dropped[name] - before.dropped[name] for name in sorted(after.dropped)},
         "dropped_before": dict(before.dropped),
         "cpu_percent_peace": statistics.mean(peace),
@@ -286,49 +247,48 @@ def attack(lab: Lab, tape: Path, plan: Plan, victim: str, seed: str) -> Record:
     }
 
 
-def _army(lab: Lab, tape: Path, plan: Plan, seed: str) -> dict[str, Envoy]:
-    """All on their way; what one needs to begin, the others need too."""
-    options, own = lab.options.to_json(), lab.address(INTRUDER)
-    army: dict[str, Envoy] = {}
+def _commands(lab: Lab, recording: Path, plan: Plan, seed: str) -> dict[str, NodeCommand]:
+    """Start all kinds; each begins by itself."""
+    commands: dict[str, NodeCommand] = {}
     for kind in intruder.KINDS:
-        assault = Assault(
+        order = intruder.Order(
             kind=kind,
-            own=own,
-            options=options,
+            own=lab.address(INTRUDER),
+            options=lab.options.to_json(),
             per_s=_per_s(plan, kind),
             for_s=ATTACK_S_MAX,
             seed=f"{seed}/{kind}",
-            tape=str(tape),
+            recording=str(recording),
         )
-        army[kind] = Envoy(lab, INTRUDER, "intrude", assault.to_json(), ATTACK_S_MAX)
-    return army
+        commands[kind] = NodeCommand(lab.options.name, INTRUDER, "intrude", order, ATTACK_S_MAX)
+    return commands
 
 
 def _per_s(plan: Plan, kind: str) -> float:
-    return plan.per_s * SHARES[kind] if kind in SHARES else KNOCKS_PER_S
+    return plan.per_s * SHARES[kind] if kind in SHARES else CONNECTIONS_PER_S
 
 
-def _power(events: Iterable[Event], roots: set[str], own: str) -> Record:
-    """Who was root meanwhile, and who followed the intruder."""
+def _roots(events: Iterable[Event], roots: set[str], own: str) -> Record:
+    """All nodes that were root meanwhile, and how often one followed the intruder."""
     places = [event for event in events if event["event"] == "place"]
-    ruled = roots | {event["node"] for event in places if event["place"] == "root"}
+    found = roots | {event["node"] for event in places if event["place"] == "root"}
     return {
-        "roots": len(ruled),
-        "root_addresses": sorted(ruled),
+        "roots": len(found),
+        "root_addresses": sorted(found),
         "led_by_intruder": sum(event.get("leader") == own for event in places),
     }
 
 
-def _of_intruders(brought: dict[str, dict[str, Any]]) -> Record:
+def _of_intruder(done: dict[str, dict[str, Any]]) -> Record:
     return {
-        "sent": {kind: told["sent"] for kind, told in brought.items()},
-        "forged": brought["forge"]["ways"],
-        "knocked": brought["knock"]["ways"],
-        "knocks_skipped": brought["knock"]["skipped"],
-        "knocks_ended": brought["knock"]["ends"],
-        "knocks_answered": brought["knock"]["answered"],
-        "pretender_tree_nodes": brought["pretend"]["tree_nodes"],
-        "pretender_led": brought["pretend"]["led"],
+        "sent": {kind: each["sent"] for kind, each in done.items()},
+        "forged": done["forge"]["ways"],
+        "knocked": done["knock"]["ways"],
+        "knocks_skipped": done["knock"]["skipped"],
+        "knocks_ended": done["knock"]["ends"],
+        "knocks_answered": done["knock"]["answered"],
+        "pretender_tree_nodes": done["pretend"]["tree_nodes"],
+        "pretender_led": done["pretend"]["led"],
     }
 
 
@@ -340,7 +300,7 @@ class _Figures:
 
 
 def _figures(lab: Lab, victim: str) -> _Figures:
-    """Raises LabError when a daemon does not tell."""
+    """Raises LabError when a daemon does not answer."""
     dropped: Counter[str] = Counter()
     lines = {}
     for position in lab.positions:
@@ -357,38 +317,37 @@ def _figures(lab: Lab, victim: str) -> _Figures:
 
 def _cpu_percent(lab: Lab, seconds: float) -> list[float]:
     """Of one core, each node."""
-    before = lab.processes("cpu_s")
-    time.sleep(seconds)
-    after = lab.processes("cpu_s")
-    passed = after["mono"] - before["mono"]
-    used = {node: after["cpu_s"][node] - spent for node, spent in before["cpu_s"].items() if node in after["cpu_s"]}
-    return [100 * spent / passed for spent in used.values()]
+    used, passed_s = cpu_used(lab, seconds)
+    return [100 * spent_s / passed_s for spent_s in used.values()]
 
 
-# -- for people --------------------------------------------------------------------------------------------
+# -- verdict and table -------------------------------------------------------------------------------------
 
 
 def faults_of(record: Record) -> list[str]:
-    """What must not be, in words; nothing when the castle held."""
+    """What must not be, in words; nothing when the cluster withstood."""
     if record.get("fault") is not None:
         return [str(record["fault"])]
     never = record["peace_orphans_never"] + record["siege_orphans_never"]
+    wanted = {**record["wanted"], "pretend": 1 / SENT_LEAST}
+    too_few = [kind for kind, least in wanted.items() if record["sent"][kind] < SENT_LEAST * least]
+    uncounted = [reason for reason in REASONS if not record["dropped"].get(reason)]
     bad = {
         f"{record['plain']} findings in the clear": record["plain"],
         "no handshake was recorded": record["recorded_handshakes"] == 0,
-        f"{len(record.get('recorded_unheard', ()))} nodes were not heard": record.get("recorded_unheard"),
-        f"{record['recorded_lost']} frames are not on the tape": record["recorded_lost"],
-        "the tape was too short": record["recorded_cut"],
-        **{f"only {record['sent'][kind]} sent of {kind}": True for kind in _too_few(record)},
-        **{f"nothing was thrown away as {reason}": True for reason in _not_counted(record)},
-        f"{record['moved_before_kill']} moves before anybody was killed": record["moved_before_kill"],
+        f"{len(record.get('recorded_unheard', ()))} nodes were not recorded": record.get("recorded_unheard"),
+        f"{record['recorded_lost']} frames are not in the recording": record["recorded_lost"],
+        "the recording was too short": record["recorded_cut"],
+        **{f"only {record['sent'][kind]} sent of {kind}": True for kind in too_few},
+        **{f"nothing was dropped as {reason}": True for reason in uncounted},
+        f"{record['moved_before_kill']} moves before a node was killed": record["moved_before_kill"],
         f"an orphan moved {record['orphan_moves_max']} times": record["orphan_moves_max"] > ORPHAN_MOVES_MAX,
         f"{record['others_moved']} moves of others": record["others_moved"],
         f"{record['roots']} roots": record["roots"] != 1,
         f"{record['led_by_intruder']} were led by the intruder": record["led_by_intruder"],
         f"the intruder's tree had {record['pretender_tree_nodes']} nodes": record["pretender_tree_nodes"] != 1,
         "the intruder had a leader": record["pretender_led"],
-        f"{record['knocks_answered']} knocks were answered": record["knocks_answered"],
+        f"{record['knocks_answered']} connections were answered": record["knocks_answered"],
         f"{record['ended']} daemons ended": record["ended"],
         f"{never} orphans stayed without a leader": never,
         "the killed one did not come home": None in (record["peace_home_s"], record["siege_home_s"]),
@@ -397,18 +356,8 @@ def faults_of(record: Record) -> list[str]:
     return [words for words, holds in bad.items() if holds]
 
 
-def _too_few(record: Record) -> list[str]:
-    wanted = {**record["wanted"], "pretend": 1 / SENT_LEAST}
-    return [kind for kind, least in wanted.items() if record["sent"][kind] < SENT_LEAST * least]
-
-
-def _not_counted(record: Record) -> list[str]:
-    """Reasons for which nothing was thrown away, though the intruder gave cause."""
-    return [reason for reason in REASONS if not record["dropped"].get(reason)]
-
-
 def is_whole(record: Record) -> bool:
-    """Nothing was understood, nobody moved who need not, and everything healed."""
+    """Nothing of what must not be."""
     return not faults_of(record)
 
 
@@ -424,23 +373,26 @@ COLUMNS: tuple[tuple[str, str, str, int], ...] = (
 
 
 def table(records: list[Record]) -> str:
-    """For people: medians and spread in peace and under attack, what was sent and thrown away, what went wrong."""
+    """For people: medians and spread without and under attack, what was sent and dropped, what went wrong."""
     lines = []
-    for nodes in dict.fromkeys(record["nodes"] for record in records):
-        some = [record for record in records if record["nodes"] == nodes]
-        good = [record for record in some if record["fault"] is None]
-        lines += [f"{nodes} nodes: {sum(map(is_whole, some))} of {len(some)} runs held"]
-        lines += [f"{'':24}{'in peace':>22}{'under attack':>22}"] if good else []
-        for title, peace, siege, digits in COLUMNS if good else ():
-            cells = [spread_text([record[key] for record in good], digits) for key in (peace, siege)]
-            lines.append(f"{title:24}{cells[0]:>22}{cells[1]:>22}")
-        for title, key in (("sent", "sent"), ("thrown away", "dropped")) if good else ():
-            lines.append(f"{title}, median: {_medians([record[key] for record in good])}")
+    for (nodes,), some in groups(records, ("nodes",)).items():
+        good = list(filter(is_measured, some))
+        lines.append(f"{nodes} nodes: {sum(map(is_whole, some))} of {len(some)} runs held")
+        if good:
+            rows = [
+                [title, *(spread([record[key] for record in good], digits) for key in keys)]
+                for title, *keys, digits in COLUMNS
+            ]
+            lines.append(aligned([["", "without attack", "under attack"], *rows], left=1))
+            lines += [
+                f"{title}, median: {_medians([record[key] for record in good])}"
+                for title, key in (("sent", "sent"), ("dropped", "dropped"))
+            ]
         lines += [f"run {record['repeat'] + 1}: {words}" for record in some for words in faults_of(record)]
     return "\n".join(lines)
 
 
 def _medians(counts: list[dict[str, int]]) -> str:
     names = sorted({name for each in counts for name in each})
-    middle: Callable[[str], float] = lambda name: statistics.median(each.get(name, 0) for each in counts)  # noqa: E731
-    return ", ".join(f"{name} {middle(name):.0f}" for name in names)
+    middles = {name: statistics.median(each.get(name, 0) for each in counts) for name in names}
+    return ", ".join(f"{name} {middle:.0f}" for name, middle in middles.items())

@@ -1,10 +1,6 @@
-"""Recorded datagrams changed in every way that somebody without the key can think of.
+"""Recorded datagrams changed without the key: content, length, header, sender and target; and unsealed ones.
 
-Intuition: a forger who has a sack of genuine letters but no seal. He scratches at them, cuts them, adds to them,
-changes name and number on the outside, sends them to somebody else or back to where they came from; and when nothing
-helps, he writes letters of his own and hopes that nobody looks for a seal.
-
-Pure: the same chance makes the same forgeries.
+Pure: the same seed makes the same forgeries.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from typing import Any, cast
 
 from netlab.attack.frames import Packet
 from netlab.processes.options import Options
-from netlab.topology.layout import hardware_address, network_of
+from netlab.topology.addresses import hardware_address, network_of, packed
 
 PORT = 7117
 PAYLOAD_BYTES_MAX = 1452  # of a datagram in one Ethernet frame, also over IPv6
@@ -26,10 +22,10 @@ BOOT_MAX = 1 << 62
 
 
 class Forger:
-    """Makes one forgery after another from genuine `letters`. `own`: the intruder's address."""
+    """Makes one forgery after another from genuine `datagrams`. `own`: the intruder's address."""
 
-    def __init__(self, letters: Sequence[Packet], own: str, options: Options, seed: str) -> None:
-        self._letters = letters
+    def __init__(self, datagrams: Sequence[Packet], own: str, options: Options, seed: str) -> None:
+        self._datagrams = datagrams
         self._own = own
         self._options = options
         self._chance = random.Random(seed)
@@ -48,75 +44,77 @@ class Forger:
             "clear": self._in_the_clear,
         }
         self._names = list(self.ways)
-        life = max(int.from_bytes(letter.payload[BOOT_AT:NUMBER_AT], "big") for letter in letters)
-        self._clear = _clear_words(options, own, life, self._chance)
+        boot = max(int.from_bytes(datagram.payload[BOOT_AT:NUMBER_AT], "big") for datagram in datagrams)
+        self._unsealed = _unsealed_messages(options, own, boot, self._chance)
 
     def forge(self) -> tuple[str, Packet]:
-        """In which way, and what came of it."""
+        """(way, forged datagram)."""
         way = self._chance.choice(self._names)
-        return way, self.ways[way](self._chance.choice(self._letters))
+        return way, self.ways[way](self._chance.choice(self._datagrams))
 
-    def _flipped(self, letter: Packet) -> Packet:
-        payload = bytearray(letter.payload)
+    def _flipped(self, datagram: Packet) -> Packet:
+        payload = bytearray(datagram.payload)
         for _ in range(self._chance.randint(1, 4)):
             payload[self._chance.randrange(len(payload))] ^= self._chance.randint(1, 255)
-        return letter._replace(payload=bytes(payload))
+        return datagram._replace(payload=bytes(payload))
 
-    def _truncated(self, letter: Packet) -> Packet:
-        return letter._replace(payload=letter.payload[: self._chance.randrange(len(letter.payload))])
+    def _truncated(self, datagram: Packet) -> Packet:
+        return datagram._replace(payload=datagram.payload[: self._chance.randrange(len(datagram.payload))])
 
-    def _oversized(self, letter: Packet) -> Packet:
+    def _oversized(self, datagram: Packet) -> Packet:
         length = self._chance.randint(SEALED_BYTES_MAX + 1, PAYLOAD_BYTES_MAX)
-        return letter._replace(payload=letter.payload + self._chance.randbytes(length - len(letter.payload)))
+        return datagram._replace(payload=datagram.payload + self._chance.randbytes(length - len(datagram.payload)))
 
-    def _other_boot(self, letter: Packet) -> Packet:
-        """The life before, the next one, or any."""
-        boot = int.from_bytes(letter.payload[BOOT_AT:NUMBER_AT], "big")
+    def _other_boot(self, datagram: Packet) -> Packet:
+        """Of the run before, the next one, or any."""
+        boot = int.from_bytes(datagram.payload[BOOT_AT:NUMBER_AT], "big")
         other = self._chance.choice((boot - 1, boot + 1, self._chance.randrange(BOOT_MAX)))
-        return _with(letter, BOOT_AT, (other % (1 << 64)).to_bytes(8, "big"))
+        return _with(datagram, BOOT_AT, (other % (1 << 64)).to_bytes(8, "big"))
 
-    def _other_number(self, letter: Packet) -> Packet:
-        number = int.from_bytes(letter.payload[NUMBER_AT:TICKET_AT], "big") + self._chance.randint(1, 1000)
-        return _with(letter, NUMBER_AT, (number % (1 << 64)).to_bytes(8, "big"))
+    def _other_number(self, datagram: Packet) -> Packet:
+        number = int.from_bytes(datagram.payload[NUMBER_AT:TICKET_AT], "big") + self._chance.randint(1, 1000)
+        return _with(datagram, NUMBER_AT, (number % (1 << 64)).to_bytes(8, "big"))
 
-    def _other_ticket(self, letter: Packet) -> Packet:
+    def _other_ticket(self, datagram: Packet) -> Packet:
         """None at all, or a made-up one."""
-        return _with(letter, TICKET_AT, self._chance.choice((bytes(8), self._chance.randbytes(8))))
+        return _with(datagram, TICKET_AT, self._chance.choice((bytes(8), self._chance.randbytes(8))))
 
-    def _unknown_key(self, letter: Packet) -> Packet:
-        return _with(letter, KEY_AT, self._chance.randbytes(4))
+    def _unknown_key(self, datagram: Packet) -> Packet:
+        return _with(datagram, KEY_AT, self._chance.randbytes(4))
 
-    def _redirected(self, letter: Packet) -> Packet:
-        return self._to(letter, self._another(letter.target))
+    def _redirected(self, datagram: Packet) -> Packet:
+        return self._to(datagram, self._another(datagram.target))
 
-    def _reflected(self, letter: Packet) -> Packet:
-        """Back to its sender, as though from its receiver."""
-        back = letter._replace(source=letter.target, source_port=letter.target_port, target_port=letter.source_port)
-        return self._to(back, _text(letter.source))
+    def _reflected(self, datagram: Packet) -> Packet:
+        """To its sender, as though from its receiver."""
+        back = datagram._replace(
+            source=datagram.target, source_port=datagram.target_port, target_port=datagram.source_port
+        )
+        return self._to(back, _text(datagram.source))
 
-    def _of_a_stranger(self, letter: Packet) -> Packet:
-        """In the name of anybody in the network: the receiver has no seal ring ready for that one."""
+    def _of_a_stranger(self, datagram: Packet) -> Packet:
+        """From any address in the network: the receiver has no keys ready for that one."""
         numbers = network_of(self._options.network)
-        return letter._replace(source=_packed(numbers.address_text_of(self._chance.randint(1, numbers.size))))
+        return datagram._replace(source=packed(numbers.address_text_of(self._chance.randint(1, numbers.size))))
 
-    def _in_the_clear(self, letter: Packet) -> Packet:
-        """Words of version 1 that claim a tree: in our own name, or in that of somebody known to the receiver."""
-        said = self._chance.choice(self._clear)()
+    def _in_the_clear(self, datagram: Packet) -> Packet:
+        """An unsealed message, from the intruder's address, or from one that the receiver knows."""
+        message = self._chance.choice(self._unsealed)()
         if self._chance.random() < 0.5:
-            return letter._replace(payload=said)
-        own = letter._replace(source=_packed(self._own), source_port=PORT, payload=said)
+            return datagram._replace(payload=message)
+        own = datagram._replace(source=packed(self._own), source_port=PORT, payload=message)
         return self._to(own, self._another(own.source))
 
     def _another(self, other_than: bytes) -> str:
-        return self._chance.choice([each for each in self._others if _packed(each) != other_than])
+        return self._chance.choice([each for each in self._others if packed(each) != other_than])
 
     @staticmethod
-    def _to(letter: Packet, address: str) -> Packet:
-        return letter._replace(target=_packed(address), target_mac=hardware_address(address))
+    def _to(datagram: Packet, address: str) -> Packet:
+        return datagram._replace(target=packed(address), target_mac=hardware_address(address))
 
 
-def _clear_words(options: Options, own: str, life: int, chance: random.Random) -> list[Callable[[], bytes]]:
-    """What would turn a tree over that believes everybody: proposals, and everything that a root may say."""
+def _unsealed_messages(options: Options, own: str, boot: int, chance: random.Random) -> list[Callable[[], bytes]]:
+    """Proposals, and everything that a root may say: an unsealed tree would follow them."""
     from subord.core import messages as say
     from subord.core.network import Network
     from subord.core.settings import Settings
@@ -137,23 +135,19 @@ def _clear_words(options: Options, own: str, life: int, chance: random.Random) -
         return chance.getrandbits(32)
 
     return [
-        lambda: encode(say.Propose(life, number(), terms, say.Wish.HOME)),
-        lambda: encode(say.Accept(life, number(), guidance)),
-        lambda: encode(say.Advice(life, number(), True, root, (root,), 0)),
-        lambda: encode(say.Back(life, root)),
-        lambda: encode(say.Meet(life, root)),
-        lambda: encode(say.Announce(life, terms)),
-        lambda: encode(say.Goodbye(life, say.Why.LEAVING, (root,))),
+        lambda: encode(say.Propose(boot, number(), terms, say.Wish.HOME)),
+        lambda: encode(say.Accept(boot, number(), guidance)),
+        lambda: encode(say.Advice(boot, number(), True, root, (root,), 0)),
+        lambda: encode(say.Back(boot, root)),
+        lambda: encode(say.Meet(boot, root)),
+        lambda: encode(say.Announce(boot, terms)),
+        lambda: encode(say.Goodbye(boot, say.Why.LEAVING, (root,))),
     ]
 
 
-def _with(letter: Packet, at: int, field: bytes) -> Packet:
-    return letter._replace(payload=letter.payload[:at] + field + letter.payload[at + len(field) :])
+def _with(datagram: Packet, at: int, field: bytes) -> Packet:
+    return datagram._replace(payload=datagram.payload[:at] + field + datagram.payload[at + len(field) :])
 
 
-def _packed(address: str) -> bytes:
-    return ipaddress.ip_address(address).packed
-
-
-def _text(packed: bytes) -> str:
-    return str(ipaddress.ip_address(packed))
+def _text(address: bytes) -> str:
+    return str(ipaddress.ip_address(address))

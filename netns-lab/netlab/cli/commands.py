@@ -1,9 +1,12 @@
-"""The commands of the lab: call, print."""
+"""The commands of the lab. Each takes the parsed arguments and returns the exit code.
+
+Exit codes: 0 done; 1 not, with one line why; 2 wrong arguments; 3 the daemons did not do what was expected; 4 a
+scenario that cannot be played here; 130 Ctrl-C; 141 the reader of the output went away.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import select
 import signal
@@ -12,36 +15,52 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
-from netlab import lab
-from netlab.attack import intruder, recorder
 from netlab.cli import sites
-from netlab.cli.arguments import parser
+from netlab.cli.arguments import OF_LAB, parser
 from netlab.cli.terminal import Terminal
 from netlab.common import results
 from netlab.errors import LabError
 from netlab.eventlog.events import Cluster, EventLog
-from netlab.experiments import figures, scan, start_up
-from netlab.peers import page_reader
-from netlab.processes import client, enter, keeper, performance
-from netlab.processes.launch import Leash
+from netlab.experiments import evaluate, figures, healing, scan, soak, start_up
+from netlab.lab import Lab, facts, start_order
+from netlab.processes import client, enter, keeper
+from netlab.processes.launch import LabHandle
 from netlab.processes.options import Options
-from netlab.scenarios import bad_input
-from netlab.topology import layout as layouts
-from netlab.topology import sites_file
+from netlab.scenarios import report, requirements, runner
 
 PIPE_CLOSED = 141  # 128 + SIGPIPE, as `subord` does
 
+EXPERIMENTS = {
+    "discovery": "experiments.discovery",
+    "stability": "experiments.stability",
+    "sealing": "experiments.sealing",
+    "mappings": "mappings.experiment",
+    "peers": "peers.experiment",
+    "prometheus": "peers.prometheus",
+    "siege": "attack.experiment",
+}
+"""Module of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
+
+INSIDE = {
+    "babble": "scenarios.bad_input:send",
+    "scan-from": "experiments.scan:send",
+    "record": "attack.recorder:record",
+    "intrude": "attack.intruder:intrude",
+    "fetch": "peers.page_reader:fetch",
+}
+"""Words by which the lab calls itself inside a node's namespace, or in that of the bridges (node_command.py)."""
+
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit codes: 0 done; 1 not, with one line why; 2 mistyped; 3 the daemons did not do what was expected;
-    4 a scenario that cannot be played here; 130 Ctrl-C; 141 the reader of the output went away.
-    """
-    if arguments[:1] == ["keep"]:  # the lab calls itself: see processes/launch.py
+    """The exit code."""
+    if arguments[:1] == ["keep"]:  # the lab calls itself: see launch.py
         return keeper.keep(Options.from_json(arguments[1]))
     if arguments and arguments[0] in INSIDE:
-        return INSIDE[arguments[0]](arguments[1])
+        module, _, function = INSIDE[arguments[0]].partition(":")
+        code: int = getattr(import_module(f"netlab.{module}"), function)(arguments[1])
+        return code
     given = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)
@@ -51,20 +70,20 @@ def main(arguments: Sequence[str]) -> int:
         if not (gone := [stream for stream in (sys.stdout, sys.stderr) if _is_reader_gone(stream)]):
             raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in gone:  # what is still buffered goes nowhere
+        for stream in gone:  # drop what is still buffered
             os.dup2(nowhere, stream.fileno())
         return PIPE_CLOSED
 
 
 def _is_reader_gone(stream: TextIO) -> bool:
-    """Of a pipe; what is no pipe has no reader that could go."""
+    """Of a pipe; anything else has no reader that could go."""
     poll = select.poll()
     poll.register(stream.fileno(), 0)
     return any(what & select.POLLERR for _, what in poll.poll(0))
 
 
 def _called(given: argparse.Namespace) -> int:
-    """What was asked for, and an exit code for what we expect to go wrong."""
+    """Run the command; an exit code for what is expected to go wrong."""
     try:
         code: int = CALLS[given.do](given)
         sys.stdout.flush()
@@ -83,38 +102,44 @@ def _terminated(number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+# -- a lab that stays --------------------------------------------------------------------------------------
+
+
+def _of_lab(given: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(given, name) for name in OF_LAB}
+
+
 def up(given: argparse.Namespace) -> int:
     """Raise a lab, start all nodes; stay in the background, or in the foreground until Ctrl-C."""
     terminal = Terminal()
-    options = _options(given, sites_file.located(given.sites, given.layout, given.nodes, given.network, given.seed))
-    leash = Leash(options, terminal.progress)
+    about = {name: getattr(given, name) for name in ("name", "seed", "previous", "old")}
+    lab = Lab(given.nodes, given.fanout, **_of_lab(given), **about)
+    handle = LabHandle(lab.options, terminal.progress)
     try:
-        with client.Client(leash.directory) as controller:
-            positions = [layouts.position_of(address, options.network) for address in options.addresses]
-            by_position = dict(zip(positions, options.addresses, strict=True))
-            order = lab.start_order(positions, given.start, given.seed)
+        with client.Client(handle.directory) as controller:
             terminal.progress("starting daemons", 0, 0)
-            controller.ask("start", addresses=[by_position[position] for position in order])
-        terminal.say(_how_to_use(options, leash))
+            order = start_order(lab.positions, given.start, given.seed)
+            controller.ask("start", addresses=list(map(lab.address, order)))
+        terminal.say(_how_to_use(lab, handle))
         if given.foreground:
             terminal.say("Ctrl-C ends it.")
-            return leash.wait()
-        leash.release()
+            return handle.wait()
+        handle.release()
     except BaseException:
-        leash.end()
+        handle.end()
         raise
     return 0
 
 
-def _how_to_use(options: Options, leash: Leash) -> str:
-    name = "" if options.name == "lab" else f" --name {options.name}"
-    some = layouts.position_of(options.addresses[len(options.addresses) // 2], options.network)
+def _how_to_use(lab: Lab, handle: LabHandle) -> str:
+    name = "" if lab.options.name == "lab" else f" --name {lab.options.name}"
+    some = lab.positions[len(lab.positions) // 2]
     return (
-        f"{len(options.addresses)} nodes are running. Files: {leash.directory.path}\n"
+        f"{len(lab.positions)} nodes are running. Files: {handle.directory.path}\n"
         f"  netns-lab/lab tree{name}                        the tree\n"
         f"  netns-lab/lab status{name}                      what the event log says\n"
         f"  netns-lab/lab exec{name} {some} -- subord status     a command on a node (position or address)\n"
-        f"  netns-lab/lab kill{name} {some}                      kill -9; `--signal 15` says goodbye\n"
+        f"  netns-lab/lab kill{name} {some}                      kill -9; `--signal 15` ends it gracefully\n"
         f"  netns-lab/lab start{name} {some}                     start it again\n"
         f"  netns-lab/lab down{name}                        end everything"
     )
@@ -132,13 +157,9 @@ def status(given: argparse.Namespace) -> int:
     """What the event log and the controller know, without asking a daemon."""
     with client.attach(given.name) as controller:
         info = controller.ask("info")
-    cluster = Cluster()
-    log = EventLog(Path(info["events"]))
-    while events := log.read():
-        for event in events:
-            cluster.apply(event)
+    cluster = Cluster.of(EventLog(Path(info["events"])).new())
     options = Options.from_json(info["options"])
-    print(f"{lab.facts(cluster)} Depth {cluster.depth()}; network {options.network}, fan-out {options.fanout}.")
+    print(f"{facts(cluster)} Depth {cluster.depth()}; network {options.network}, fan-out {options.fanout}.")
     width = max(len(node["address"]) for node in info["nodes"])
     site_width = max(len(node["site"] or "") for node in info["nodes"])
     for node in info["nodes"]:
@@ -146,7 +167,7 @@ def status(given: argparse.Namespace) -> int:
         if node["pid"] is None:
             state = "not started" if node["exit_code"] is None else f"ended with {node['exit_code']}"
         elif seen is None or seen.place is None:
-            state = "looking for its place"
+            state = "has no place yet"
         else:
             state = seen.place if seen.leader is None else f"{seen.place} of {seen.leader}"
         site = f"{node['site']:<{site_width}}  " if site_width else ""
@@ -155,7 +176,7 @@ def status(given: argparse.Namespace) -> int:
     return 0
 
 
-def run(given: argparse.Namespace) -> int:
+def execute(given: argparse.Namespace) -> int:
     """Run a command on a node."""
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
@@ -174,62 +195,31 @@ def tree(given: argparse.Namespace) -> int:
         return enter.run_in(controller, live[0]["address"], ["subord", "tree", *rest])
 
 
-def kill(given: argparse.Namespace) -> int:
-    """Send a signal to a node's daemon."""
+def _on_node(given: argparse.Namespace, do: str, **request: Any) -> int:
+    """One request to the controller about one node."""
     with client.attach(given.name) as controller:
-        node = enter.find_node(controller.ask("info"), given.node)
-        controller.ask("signal", address=node["address"], signal=given.signal)
+        address = enter.find_node(controller.ask("info"), given.node)["address"]
+        controller.ask(do, **({"addresses": [address]} if do == "start" else {"address": address}), **request)
     return 0
 
 
-def perform(given: argparse.Namespace) -> int:
-    """Give a node another performance."""
-    with client.attach(given.name) as controller:
-        node = enter.find_node(controller.ask("info"), given.node)
-        controller.ask("perform", address=node["address"], jobs_per_hour=given.jobs)
-    return 0
+# -- measuring ---------------------------------------------------------------------------------------------
 
 
-def start(given: argparse.Namespace) -> int:
-    """Start a node's daemon."""
-    with client.attach(given.name) as controller:
-        node = enter.find_node(controller.ask("info"), given.node)
-        controller.ask("start", addresses=[node["address"]], release=given.release)
-    return 0
-
-
-def measured(given: argparse.Namespace) -> int:
+def stabilise(given: argparse.Namespace) -> int:
     """Run the campaign and print the table."""
     terminal = Terminal()
     campaign = start_up.Campaign(
         nodes=given.nodes,
         fanout=given.fanout,
-        layout=given.layout,
-        sites=given.sites,
         start=given.start,
         repeat=given.repeat,
         seed=given.seed,
-        execute=given.execute,
         rest_s=given.rest,
         timeout_s=given.timeout,
         quiet_s=given.quiet,
-        network=given.network,
-        seeds=given.seeds,
-        seed_nodes=given.seed_nodes,
-        announce=given.announce,
-        arp=given.arp,
-        disk=given.disk,
-        insecure=given.insecure,
-        guest_slots=given.guest_slots,
-        mapping=given.mapping,
-        spread=given.spread,
-        timing=given.timing,
-        rootless=given.rootless,
-        daemon=given.daemon,
+        lab={**_of_lab(given), "arp": given.arp},
     )
-    for nodes in campaign.nodes:  # what cannot work shall be said before the first run
-        where = sites_file.located(campaign.sites, campaign.layout, nodes, campaign.network, campaign.seed)
-        layouts.seeds(where, campaign.seeds, campaign.seed_nodes)
     runs = start_up.measure_all(campaign, given.json, terminal.progress, terminal.say)
     terminal.say(figures.table(runs))
     return 0 if all(found["stable"] for found in runs) else 3
@@ -237,8 +227,6 @@ def measured(given: argparse.Namespace) -> int:
 
 def evaluated(given: argparse.Namespace) -> int:
     """Repeat an experiment, print its table."""
-    from netlab.experiments import evaluate
-
     terminal, experiment = Terminal(), import_module(f"netlab.{EXPERIMENTS[given.what]}")
     options = {field.name: getattr(given, field.name) for field in fields(experiment.Plan) if field.name in given}
     plan: evaluate.Plan = experiment.Plan(**options)
@@ -249,81 +237,70 @@ def evaluated(given: argparse.Namespace) -> int:
     return 0 if all(map(experiment.is_whole, records)) else 3
 
 
-def healed(given: argparse.Namespace) -> int:
-    """Kill and restart daemons, print how the tree healed."""
-    from netlab.experiments import healing
+def _checked_json(given: argparse.Namespace) -> Path | None:
+    """Where the results go. Raises LabError when they cannot be written there."""
+    path: Path | None = given.json
+    if path is not None:
+        results.check_writable(path)
+    return path
 
-    terminal = Terminal()
-    if given.json is not None:
-        results.check_writable(given.json)
-    with lab.Lab(
-        nodes=given.nodes, fanout=given.fanout, rootless=given.rootless, progress=terminal.progress
-    ) as cluster:
-        rows = healing.measure(cluster, ways=given.way, times=given.times, seed=given.seed, say=terminal.say)
-    if given.json is not None:
-        healing.write(given.json, rows, nodes=given.nodes, fanout=given.fanout)
+
+def heal(given: argparse.Namespace) -> int:
+    """Kill and restart daemons, print how the tree healed."""
+    terminal, path = Terminal(), _checked_json(given)
+    with Lab(given.nodes, given.fanout, rootless=given.rootless, progress=terminal.progress) as lab:
+        rows = healing.measure(lab, ways=given.way, times=given.times, seed=given.seed, say=terminal.say)
+    if path is not None:
+        healing.write(path, rows, nodes=given.nodes, fanout=given.fanout)
     terminal.say(healing.table(rows))
     return 0
 
 
 def soaked(given: argparse.Namespace) -> int:
     """Churn for a long time, print whether memory grows."""
-    from netlab.experiments import soak
-
-    terminal = Terminal()
-    if given.json is not None:
-        results.check_writable(given.json)
-    with lab.Lab(
-        nodes=given.nodes,
-        fanout=given.fanout,
-        layout=given.layout,
-        seed=given.seed,
-        seeds=given.seeds,
-        rootless=given.rootless,
-        progress=terminal.progress,
-    ) as cluster:
-        script = soak.script_of(cluster, given.minutes, given.percent_per_min, given.seed)
+    terminal, path = Terminal(), _checked_json(given)
+    about = {name: getattr(given, name) for name in ("layout", "seed", "seeds", "rootless")}
+    with Lab(given.nodes, given.fanout, progress=terminal.progress, **about) as lab:
+        script = soak.script_of(lab, given.minutes, given.percent_per_min, given.seed)
 
         def write(samples: list[soak.Sample], failure: str | None = None) -> None:
-            if given.json is not None:
-                soak.write_json(given.json, cluster, script, samples, layout=given.layout, failure=failure)
+            if path is not None:
+                soak.write_json(path, lab, script, samples, layout=given.layout, failure=failure)
 
-        performance, samples = soak.soak(cluster, script, say=terminal.say, write=write)
-        write(samples, performance.failure)
+        result, samples = soak.soak(lab, script, say=terminal.say, write=write)
+        write(samples, result.failure)
     for name, value in (("median", lambda s: s.resident_mib_median), ("root", lambda s: s.root_mib)):
         terminal.say(
             f"resident memory, {name}: {soak.growth_kib_per_min(samples, value):+.1f} KiB a minute, second half"
         )
-    if performance.failure is not None:
-        terminal.say(performance.failure)
+    if result.failure is not None:
+        terminal.say(result.failure)
         return 3
     return 0
 
 
-def played(given: argparse.Namespace) -> int:
+def run(given: argparse.Namespace) -> int:
     """Play scenario files, print what was seen."""
-    from netlab.scenarios import report, requirements, runner
-
     terminal = Terminal()
     try:
-        pieces = runner.read(given.files, nodes=given.nodes, rootless=given.rootless, sites=given.sites)
+        playable = runner.read(given.files, nodes=given.nodes, rootless=given.rootless, sites=given.sites)
     except requirements.Unplayable as reason:
         print(reason, file=sys.stderr)
         return 4
-    performances = runner.play_all(
-        pieces,
+    played = runner.play_all(
+        playable,
         rootless=given.rootless,
         json_path=given.json,
         events=given.events,
         progress=terminal.progress,
         say=terminal.say,
     )
-    terminal.say(report.table(performances))
-    return 3 if any(each.failure is not None for each in performances) else 0
+    terminal.say(report.table(played))
+    return 3 if any(each.failure is not None for each in played) else 0
 
 
 def demo(given: argparse.Namespace) -> int:
-    """The story of `./dev demo`."""
+    """What `./dev demo` shows."""
     from netlab.cli import demo as story
 
     return story.run(rootless=given.rootless)
@@ -331,93 +308,34 @@ def demo(given: argparse.Namespace) -> int:
 
 def scanned(given: argparse.Namespace) -> int:
     """Print what a full scan of the network asks by ARP."""
-    terminal = Terminal()
-    if given.json is not None:
-        results.check_writable(given.json)
-    found = scan.measure(
-        given.nodes,
-        given.network,
-        per_s=given.per_s,
-        seconds=given.seconds,
-        rootless=given.rootless,
-        progress=terminal.progress,
-    )
-    if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
+    terminal, path = Terminal(), _checked_json(given)
+    about = {name: getattr(given, name) for name in ("per_s", "seconds", "rootless")}
+    found = scan.measure(given.nodes, given.network, progress=terminal.progress, **about)
+    if path is not None:
+        results.write_json(path, found)
     terminal.say(scan.sentence(found))
     return 0
 
 
-def _options(given: argparse.Namespace, where: layouts.Layout) -> Options:
-    return Options(
-        name=given.name,
-        addresses=where.addresses,
-        network=where.network,
-        subnets=where.subnets,
-        sites=where.sites,
-        seeds=layouts.seeds(where, given.seeds, given.seed_nodes),
-        announce=given.announce,
-        disk=given.disk,
-        insecure=given.insecure,
-        fanout=given.fanout,
-        guest_slots=given.guest_slots,
-        mapping=given.mapping,
-        performances=performance.dealt(given.mapping, where.addresses, given.spread, given.seed),
-        timing=given.timing,
-        execute=given.execute,
-        rootless=given.rootless,
-        daemon=None if given.daemon is None else str(Path(given.daemon).resolve()),
-        previous=None if given.previous is None else str(given.previous.resolve()),
-        old=tuple(_address_at(position, where) for position in given.old),
-    )
-
-
-def _address_at(position: int, where: layouts.Layout) -> str:
-    for address in where.addresses:
-        if layouts.position_of(address, where.network) == position:
-            return address
-    raise LabError(f"No node of this lab has position {position}. Nothing was started.")
-
-
-EXPERIMENTS = {
-    "discovery": "experiments.discovery",
-    "stability": "experiments.stability",
-    "sealing": "experiments.sealing",
-    "mappings": "mappings.experiment",
-    "peers": "peers.experiment",
-    "prometheus": "peers.prometheus",
-    "siege": "attack.experiment",
-}
-"""Module of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
-
-INSIDE: dict[str, Callable[[str], int]] = {
-    "babble": bad_input.babble,
-    "scan-from": scan.send,
-    "record": recorder.record,
-    "intrude": intruder.intrude,
-    "fetch": page_reader.fetch,
-}
-"""The lab calls itself once more, inside a node's namespace or on the wire: see node_command.py."""
-
 CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "up": up,
-    "stabilise": measured,
+    "stabilise": stabilise,
     "evaluate": evaluated,
     "scan": scanned,
-    "heal": healed,
-    "run": played,
+    "heal": heal,
+    "run": run,
     "soak": soaked,
     "demo": demo,
     "down": down,
     "status": status,
     "tree": tree,
-    "exec": run,
-    "kill": kill,
-    "start": start,
+    "exec": execute,
+    "kill": lambda given: _on_node(given, "signal", signal=given.signal),
+    "start": lambda given: _on_node(given, "start", release=given.release),
+    "perform": lambda given: _on_node(given, "perform", jobs_per_hour=given.jobs),
     "cut-site": sites.cut_site,
     "mend-site": sites.cut_site,
-    "tremble": sites.tremble,
-    "perform": perform,
+    "tremble": sites.jitter,
     "traffic": sites.traffic,
     "edges": sites.edges,
 }

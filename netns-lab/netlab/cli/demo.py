@@ -1,7 +1,4 @@
-"""`./dev demo`: a cluster arranges itself, loses an interior node, heals, and takes it back.
-
-Intuition: the shop window. It shows with real daemons, in a minute, what the README claims.
-"""
+"""`./dev demo`: a cluster arranges itself, loses an interior node, heals, and takes it back, in a minute."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ STABLE_S_MAX = 60.0
 
 
 def run(nodes: int = NODES, fanout: int = FANOUT, *, rootless: bool = False) -> int:
-    """Play it; 0. Raises LabError when the lab cannot be raised or does not settle."""
+    """Show it; 0. Raises LabError when the lab cannot be raised or does not settle."""
     terminal = Terminal()
     with Lab(nodes=nodes, fanout=fanout, rootless=rootless, progress=terminal.progress) as lab:
         terminal.progress(f"starting {nodes} daemons", 0, 0)
@@ -37,12 +34,12 @@ def run(nodes: int = NODES, fanout: int = FANOUT, *, rootless: bool = False) -> 
         terminal.say(_headline(f"kill -9 of {address}, an interior node"))
         guests = lab.look().subordinates().get(address, [])
         struck = healing.strike(lab, VICTIM, "kill")
-        terminal.say(_told(struck, "had a new leader"))
+        terminal.say(_healed(struck, "had a new leader"))
         _show_tree(lab, nodes)
 
         terminal.say(_headline(f"{address} starts again"))
         revived = healing.revive(lab, VICTIM, struck, guests)
-        terminal.say(_told(revived, "were at home again"))
+        terminal.say(_healed(revived, "were at home again"))
         _show_tree(lab, nodes)
         terminal.say(_headline("what it cost"))
         terminal.say(_costs(lab))
@@ -59,7 +56,7 @@ def _show_tree(lab: Lab, last: int) -> None:
     print(flush=True)
 
 
-def _told(healed: healing.Healing, what: str) -> str:
+def _healed(healed: healing.Healing, what: str) -> str:
     if not healed.attached_s:
         return f"It had no subordinates; the root's roster was right after {healed.roster_s:.2f} s.\n"
     return (

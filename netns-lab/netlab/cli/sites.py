@@ -1,7 +1,4 @@
-"""The commands for a lab with sites: what crossed between them, how the tree does, and cutting one off.
-
-Intuition: the window of the long-distance exchange, where one asks for the bill, or for a trunk line to be cut.
-"""
+"""The commands for a lab with sites: what crossed between them, the edges of the tree, cuts and jitter."""
 
 from __future__ import annotations
 
@@ -10,11 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from netlab.common.tables import aligned
 from netlab.errors import LabError
 from netlab.eventlog.events import Cluster, EventLog
+from netlab.eventlog.tree import Leaders, edges_between, wide_edges
 from netlab.processes import client
 from netlab.processes.options import Options
-from netlab.topology.sites import Leaders, Sites, edges_between, wide_edges
+from netlab.topology.sites import Sites
 from netlab.topology.wan import LATE_S
 
 COLUMNS = ("frames", "bytes", "lost", "queue_full", "cut", "no_room")
@@ -27,10 +26,10 @@ def cut_site(given: argparse.Namespace) -> int:
     return 0
 
 
-def tremble(given: argparse.Namespace) -> int:
-    """Let the round trips between sites tremble, or end that."""
+def jitter(given: argparse.Namespace) -> int:
+    """Let the delays between sites change, or end that."""
     with client.attach(given.name) as controller:
-        controller.ask("tremble", share=given.share)
+        controller.ask("jitter", share=given.share)
     return 0
 
 
@@ -43,7 +42,7 @@ def traffic(given: argparse.Namespace) -> int:
 
 
 def traffic_table(found: dict[str, Any]) -> str:
-    """For people: one line a direction; what is not quite in order stands below it."""
+    """For people: one line a direction, and below them what is late, under way, cut off or dropped."""
     rows = [["from", "to", *COLUMNS]]
     rows += [[way["from"], way["to"], *(str(way[column]) for column in COLUMNS)] for way in found["ways"]]
     late = f"Late by {1e3 * found['late_s_mean']:.2f} ms on average, {1e3 * found['late_s_max']:.1f} ms at the most,"
@@ -53,7 +52,7 @@ def traffic_table(found: dict[str, Any]) -> str:
         below.append(f"Cut off: {', '.join(found['cut_sites'])}.")
     if left_out := sum(found["overrun"].values()) + found["refused"]:
         below.append(f"{left_out} frames were too many for the relay or the kernel.")
-    return "\n".join([_aligned(rows), *below])
+    return "\n".join([aligned(rows), *below])
 
 
 def edges(given: argparse.Namespace) -> int:
@@ -63,11 +62,7 @@ def edges(given: argparse.Namespace) -> int:
     sites = Options.from_json(info["options"]).sites
     if sites is None:
         raise LabError("This lab has no sites: raise it with `--sites FILE`. Nothing was changed.")
-    cluster, log = Cluster(), EventLog(Path(info["events"]))
-    while events := log.read():
-        for event in events:
-            cluster.apply(event)
-    print(edges_table(cluster.leaders(), sites))
+    print(edges_table(Cluster.of(EventLog(Path(info["events"])).new()).leaders(), sites))
     return 0
 
 
@@ -77,9 +72,4 @@ def edges_table(leaders: Leaders, sites: Sites) -> str:
     rows = [["below \\ above", *sites.names]]
     rows += [[below, *(str(found[below, above]) for above in sites.names)] for below in sites.names]
     wide = wide_edges(leaders, sites.name_of)
-    return f"{_aligned(rows)}\n{wide} of {found.total()} edges lead from one site to another."
-
-
-def _aligned(rows: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return f"{aligned(rows)}\n{wide} of {found.total()} edges lead from one site to another."

@@ -1,4 +1,7 @@
-"""JSON lines over a stream socket: the one way in which the processes of a lab talk to each other."""
+"""JSON lines over a stream socket, the one protocol between the processes of a lab.
+
+A message is a JSON object on a line of at most LINE_BYTES_MAX; everything else is refused.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def encode(message: Message) -> bytes:
 
 
 class Lines:
-    """One end of a conversation."""
+    """One end of a connection."""
 
     def __init__(self, stream: socket.socket) -> None:
         self._stream = stream
@@ -53,6 +56,14 @@ class Lines:
         """Messages until the other end closes."""
         while not self.ended:
             yield from self.receive()
+
+    def ask(self, message: Message) -> Message | None:
+        """The answer to this message; None when the other end is gone."""
+        try:
+            self.send(message)
+            return next(iter(self), None)
+        except OSError:
+            return None
 
     def close(self) -> None:
         self._stream.close()

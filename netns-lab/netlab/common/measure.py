@@ -1,7 +1,7 @@
-"""What nodes cost, read from the kernel; and what they count themselves, asked over their control sockets.
+"""What nodes cost, read from the kernel, and what daemons count themselves, asked over their control sockets.
 
-Intuition: the meter in the cellar and the diary of the lodger. The meter does not disturb anybody; the diary costs
-the lodger some milliseconds to read out, so it is asked for once, after everything was measured.
+Reading the kernel does not disturb a daemon. Asking a daemon costs it some milliseconds, so it is asked after
+everything else was measured. A process that has ended costs 0.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import platform
 import socket
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-ANSWER_BYTES_MAX = 1 << 20
+ANSWER_BYTES_MAX = 16 << 20
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: the clock of a whole process, by the scheduler's account
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of processor time since the fork, of all threads, also ended ones. 0 when the process has ended.
+    """Seconds of processor time since the fork, of all threads, also ended ones.
 
     Source: clock_getcpuclockid(3); in nanoseconds, where /proc/PID/schedstat forgets the threads that are gone.
     """
@@ -34,47 +34,80 @@ def cpu_s(pid: int) -> float:
 
 
 def pss_mib(pid: int) -> float:
-    """Memory in MiB, shared pages divided by their users (proc(5): smaps_rollup). 0 when it has ended."""
+    """Memory in MiB, shared pages divided by their users (proc(5): smaps_rollup)."""
     return _memory_mib(pid, "Pss:")
 
 
 def private_mib(pid: int) -> float:
-    """Memory in MiB that nobody shares. 0 when it has ended."""
+    """Memory in MiB that no other process shares."""
     return _memory_mib(pid, "Private_Clean:", "Private_Dirty:")
 
 
 def resident_mib(pid: int) -> float:
-    """Memory in MiB, shared pages included: copying a page on write does not change it. 0 when it has ended."""
+    """Memory in MiB, shared pages included: copying a page on write does not change it."""
     return _memory_mib(pid, "Rss:")
 
 
 def _memory_mib(pid: int, *names: str) -> float:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
+    lines = _lines(f"/proc/{pid}/smaps_rollup")
     return sum(int(line.split()[1]) for line in lines if line.startswith(names)) / 1024
 
 
 def datagrams_sent(pid: int) -> int:
-    """UDP datagrams sent by the network namespace of `pid`, of both IP versions. 0 when it has ended.
+    """UDP datagrams sent by the network namespace of `pid`, of both IP versions.
 
-    Source: proc(5), net/snmp; net/snmp6 is one `NAME VALUE` a line.
+    Source: proc(5), net/snmp; net/snmp6 has one `NAME VALUE` a line.
     """
+    lines = [line.split() for line in _lines(f"/proc/{pid}/net/snmp") if line.startswith("Udp:")]
+    if not lines:
+        return 0
+    names, values = lines
+    six = [line.split()[1] for line in _lines(f"/proc/{pid}/net/snmp6") if line.startswith("Udp6OutDatagrams")]
+    return int(values[names.index("OutDatagrams")]) + sum(map(int, six))
+
+
+OF_PROCESS: dict[str, Callable[[int], float]] = {
+    "cpu_s": cpu_s,
+    "pss_mib": pss_mib,
+    "private_mib": private_mib,
+    "resident_mib": resident_mib,
+    "datagrams_sent": datagrams_sent,
+}
+
+
+class InterfaceCounters(NamedTuple):
+    """(bytes, packets) each way, Ethernet header included, as seen from the interface."""
+
+    received: tuple[int, int]
+    sent: tuple[int, int]
+    send_drops: int
+
+
+def interface_counters() -> dict[str, InterfaceCounters]:
+    """By interface of the present network namespace. Source: proc(5), net/dev."""
+    counters = {}
+    for line in _lines("/proc/self/net/dev")[2:]:
+        name, _, rest = line.partition(":")
+        fields = [int(field) for field in rest.split()]
+        counters[name.strip()] = InterfaceCounters((fields[0], fields[1]), (fields[8], fields[9]), fields[11])
+    return counters
+
+
+def memory_available_bytes() -> int:
+    """What can be used without swapping (proc(5): meminfo)."""
+    lines = (line for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
+    return int(next(lines, "- 0").split()[1]) * 1024
+
+
+def _lines(path: str) -> list[str]:
+    """[] when there is no such file: the process has ended, or the kernel was built without it."""
     try:
-        lines = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text().splitlines()]
+        return Path(path).read_text().splitlines()
     except OSError:
-        return 0
-    names, values = (line for line in lines if line[0] == "Udp:")
-    return int(values[names.index("OutDatagrams")]) + _datagrams_sent_6(pid)
+        return []
 
 
-def _datagrams_sent_6(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/net/snmp6").read_text().splitlines()
-    except OSError:  # ended, or a kernel without IPv6
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("Udp6OutDatagrams")), 0)
+# -- what a daemon says ------------------------------------------------------------------------------------
 
 
 def counters_of(control_socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
@@ -83,7 +116,7 @@ def counters_of(control_socket: Path, timeout_s: float = 2.0) -> dict[str, Any] 
 
 
 def document_of(control_socket: Path, path: str, timeout_s: float = 2.0) -> dict[str, Any] | None:
-    """What one daemon shows there, or None when it does not answer that."""
+    """The JSON object that a daemon shows at that path, or None when it does not answer that."""
     connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
     stream = socket.socket(socket.AF_UNIX)
     stream.settimeout(timeout_s)
@@ -103,26 +136,16 @@ def document_of(control_socket: Path, path: str, timeout_s: float = 2.0) -> dict
 
 
 def exchanges_per_node(control_sockets: Iterable[Path]) -> float | None:
-    """Mean of the exchanges that the daemons counted; None when not all of them tell."""
-    told = []
-    for path in control_sockets:
-        counters = counters_of(path)
-        if counters is None or "exchanges" not in counters:
-            return None
-        told.append(int(counters["exchanges"]))
-    return sum(told) / len(told) if told else None
+    """Mean of the exchanges that the daemons counted; None when one of them does not tell."""
+    told: list[Any] = [(counters_of(path) or {}).get("exchanges") for path in control_sockets]
+    return None if None in told or not told else sum(map(int, told)) / len(told)
 
 
-def memory_available_bytes() -> int:
-    """What can be used without swapping (proc(5): meminfo)."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 0
+# -- what was measured, and where --------------------------------------------------------------------------
 
 
 def commit() -> str:
-    """Of the program that is measured; `+changes` when files of it were changed since. Empty outside a repository."""
+    """Of the program that is measured; `+changes` when its files were changed since. Empty outside a repository."""
     head = _git("rev-parse", "--short", "HEAD")
     return head + "+changes" if head and _git("status", "--porcelain", "--", "subord", "netns-lab") else head
 

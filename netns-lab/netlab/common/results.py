@@ -1,7 +1,7 @@
-"""Results on disk: for programs (JSON), and the same for spreadsheets (CSV).
+"""Results on disk: JSON for programs, and the same as CSV for spreadsheets.
 
-Intuition: a laboratory book. Every page is copied fair as a whole, so nobody ever reads half a line; and before the
-first glass is filled somebody looks whether the pen writes.
+A file is replaced as a whole, so a reader never sees half of one. Whether it can be written is checked before
+anything is measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Record = dict[str, Any]
 
 
 def check_writable(path: Path) -> None:
-    """Minutes of measuring must not end with a mistyped path. Raises LabError."""
+    """Raises LabError for a file that cannot be written."""
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise LabError(f"{path.parent} is no directory that we may write to: correct --json. Nothing was done.")
 
@@ -33,23 +33,18 @@ def check_pair(path: Path) -> None:
 
 
 def write_pair(path: Path, records: list[Record]) -> None:
-    """As JSON, and as CSV beside it."""
+    """As JSON, and as CSV beside it, with columns such as `machine.cores` and none for lists."""
     write_json(path, records)
-    write_csv(path.with_suffix(".csv"), records)
-
-
-def write_json(path: Path, records: list[Record]) -> None:
-    _write(path, json.dumps(records, indent=1) + "\n")
-
-
-def write_csv(path: Path, records: list[Record]) -> None:
-    """A column `machine.cores` for what stands deeper; lists, which no cell can hold, are left out."""
     rows = [_flat(record) for record in records]
     text = io.StringIO()
     table = csv.DictWriter(text, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
-    _write(path, text.getvalue())
+    _write(path.with_suffix(".csv"), text.getvalue())
+
+
+def write_json(path: Path, document: object) -> None:
+    _write(path, json.dumps(document, indent=1) + "\n")
 
 
 def _flat(record: Mapping[str, Any], before: str = "") -> Record:
@@ -63,7 +58,9 @@ def _flat(record: Mapping[str, Any], before: str = "") -> Record:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: a reader never sees half a file."""
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, and stays
+        path.write_text(text)
+        return
     new = path.with_name(path.name + ".new")
     new.write_text(text)
     os.replace(new, path)

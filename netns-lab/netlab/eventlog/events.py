@@ -1,9 +1,7 @@
-"""Reading the daemons' event log, and the picture of the cluster that follows from it.
+"""Reading the daemons' event log, and the state of the cluster that follows from it.
 
-Intuition: a chess score. Everybody writes their own moves on the same sheet, with the time from the same clock;
-whoever reads it knows the position on the board without asking a player, and so without disturbing the game.
-
-Lines are JSON objects with `mono` (CLOCK_MONOTONIC, seconds), `wall`, `node` (address), `event`, and fields by event.
+All daemons append to one file, with the time from one clock, so reading it asks no daemon and disturbs none. Lines
+are JSON objects with `mono` (CLOCK_MONOTONIC, seconds), `wall`, `node` (address), `event`, and fields by event.
 """
 
 from __future__ import annotations
@@ -11,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from netlab.eventlog.tree import level
 
 LINE_BYTES_MAX = 1 << 16
 CHUNK_BYTES = 1 << 20
@@ -52,6 +52,11 @@ class EventLog:
             self._rest = b"?"  # the end of this line will be counted as malformed
         return [event for line in complete if (event := self._parse(line)) is not None]
 
+    def new(self) -> Iterator[Event]:
+        """Everything that was appended since the last call."""
+        while events := self.read():
+            yield from events
+
     def _parse(self, line: bytes) -> Event | None:
         try:
             event = json.loads(line)
@@ -68,7 +73,7 @@ class NodeSeen:
 
     address: str
     alive: bool = True
-    exited: bool = False  # also its process, a moment after its last word
+    exited: bool = False  # also its process, a moment after its last event
     forked_at: float | None = None
     place: str | None = None  # "root", "home", "guest"; None before the first
     leader: str | None = None
@@ -78,7 +83,7 @@ class NodeSeen:
     roster_nodes: int = 0  # the last count it gave as a root
     roster_at: float = 0.0
     ready: bool = False
-    contact_at: float | None = None  # when somebody first spoke to it
+    contact_at: float | None = None  # when the first message reached it
 
 
 @dataclass
@@ -90,9 +95,17 @@ class Cluster:
     last_fork_at: float = 0.0
     last_place_at: float = 0.0
 
+    @staticmethod
+    def of(events: Iterable[Event]) -> Cluster:
+        """The state after these events."""
+        cluster = Cluster()
+        for event in events:
+            cluster.apply(event)
+        return cluster
+
     def apply(self, event: Event) -> None:
         change = getattr(self, f"_on_{event['event']}", None)
-        if change is not None:  # `lost`, `healed` and what later versions write do not change the picture
+        if change is not None:  # `lost`, `healed` and what later versions write do not change the state
             change(event, float(event["mono"]))
 
     def live(self) -> list[NodeSeen]:
@@ -102,7 +115,7 @@ class Cluster:
         return [node for node in self.live() if node.place == "root"]
 
     def settled_at(self, part: Collection[str] | None = None) -> float | None:
-        """Since when one root has every live node in its roster and nobody moved; None while that is not so.
+        """Since when one root has every live node in its roster and no node moved; None while that is not so.
 
         With `part`, of these nodes alone, all of which have to live.
         """
@@ -121,8 +134,9 @@ class Cluster:
         return max(moved_at, roots[0].roster_at)
 
     def depth(self) -> int:
-        """Edges on the longest way up. A leader that is gone, or a way in a circle, ends the way."""
-        return max((self._edges_up(node) for node in self.live()), default=0)
+        """Edges on the longest way up."""
+        leaders = {address: node.leader for address, node in self.nodes.items()}
+        return max((level(leaders, node.address) for node in self.live()), default=0)
 
     def subordinates(self) -> dict[str, list[str]]:
         """Live subordinates of every leader."""
@@ -140,12 +154,6 @@ class Cluster:
         leader = None if node.leader is None else self.nodes.get(node.leader)
         return leader is not None and leader.alive and (part is None or leader.address in part)
 
-    def _edges_up(self, node: NodeSeen) -> int:
-        edges, leader = 0, node.leader
-        while leader in self.nodes and edges < len(self.nodes):
-            edges, leader = edges + 1, self.nodes[leader].leader
-        return edges
-
     def _on_lab_forked(self, event: Event, mono: float) -> None:
         self.nodes[event["node"]] = NodeSeen(event["node"], forked_at=mono)
         self.first_fork_at = mono if self.first_fork_at is None else min(mono, self.first_fork_at)
@@ -160,7 +168,7 @@ class Cluster:
 
     def _on_started(self, event: Event, _mono: float) -> None:
         node = self._node(event)
-        if node.places or not node.alive:  # restarted by somebody else than the lab
+        if node.places or not node.alive:  # restarted, and not by the lab
             self.nodes[node.address] = NodeSeen(node.address)
 
     def _on_place(self, event: Event, mono: float) -> None:

@@ -1,9 +1,6 @@
-"""What happened between two expectations: who changed its leader, and how long orphans were without one.
+"""Changes of leader between two moments, and how long each orphan was without a leader.
 
-Intuition: a referee's two notebooks. In one stands who changed sides; in the other, for everybody whose leader
-fell, when it fell and when the next one was found.
-
-Pure: pictures and events of the log come in, numbers go out. Times are on the log's clock, in seconds.
+Pure: states and events of the log come in, numbers go out. Times are on the log's clock, in seconds.
 """
 
 from __future__ import annotations

@@ -1,27 +1,26 @@
-"""What an event log shows when it is played again from the beginning, as a film is wound back.
+"""How one quantity changed, from an event log that is replayed from its beginning.
 
-Intuition: who only looks at the finish knows who won. Who has the film knows since when he was in front for good.
-
-Pure: events come in, changes of one quantity go out as (moment, value), the moment on the log's clock in seconds.
+Pure: events come in, changes go out as (moment, value), the moment on the log's clock in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
+from netlab.eventlog import tree
 from netlab.eventlog.events import Event
-from netlab.topology.sites import Leaders
+from netlab.eventlog.tree import Leaders
 
 Change = tuple[float, int]
 ENDS = ("stopped", "lab_exited", "lab_forked")
 
 
-def frames(events: Iterable[Event], leaders: Leaders | None = None) -> Iterator[tuple[float, dict[str, str | None]]]:
-    """Leaders of all that have a place, after each event that changes one; `leaders` is how it was before.
-
-    The dictionary is always the same.
-    """
+def changes(
+    events: Iterable[Event], value_of: Callable[[Leaders], int], leaders: Leaders | None = None
+) -> list[Change]:
+    """A value of the leaders of all nodes that have a place, whenever it changes; `leaders`: as they were before."""
     now: dict[str, str | None] = dict(leaders or {})
+    found: list[Change] = []
     for event in events:
         node = event["node"]
         if event["event"] == "place":
@@ -30,39 +29,21 @@ def frames(events: Iterable[Event], leaders: Leaders | None = None) -> Iterator[
             del now[node]
         else:
             continue
-        yield float(event["mono"]), now
-
-
-def wide(events: Iterable[Event], site_of: Callable[[str], str]) -> list[Change]:
-    """How many edges lead from one site to another."""
-    found: list[Change] = []
-    wide_nodes: set[str] = set()
-    for event in events:
-        node, before = event["node"], len(wide_nodes)
-        if event["event"] == "place":
-            leader = event.get("leader")
-            wide_nodes.discard(node)
-            if leader is not None and site_of(leader) != site_of(node):
-                wide_nodes.add(node)
-        elif event["event"] in ENDS:
-            wide_nodes.discard(node)
-        if len(wide_nodes) != before:
-            found.append((float(event["mono"]), len(wide_nodes)))
+        value = value_of(now)
+        if not found or value != found[-1][1]:
+            found.append((float(event["mono"]), value))
     return found
+
+
+def wide_edges(events: Iterable[Event], site_of: Callable[[str], str]) -> list[Change]:
+    """How many edges lead from one site to another; 0 before the first change."""
+    found = changes(events, lambda leaders: tree.wide_edges(leaders, site_of))
+    return found[1:] if found and found[0][1] == 0 else found
 
 
 def level(events: Iterable[Event], node: str, leaders: Leaders) -> list[Change]:
-    """How many edges lead from the node to its root; `leaders` is how it was before. Circles end the way."""
-    found: list[Change] = []
-    last: int | None = None
-    for at, now in frames(events, leaders):
-        edges, leader = 0, now.get(node)
-        while leader is not None and edges < len(now):
-            edges, leader = edges + 1, now.get(leader)
-        if edges != last:
-            found.append((at, edges))
-            last = edges
-    return found
+    """How many edges lead from the node to its root; `leaders` is how it was before."""
+    return changes(events, lambda now: tree.level(now, node), leaders)
 
 
 def since(changes: Iterable[Change], value: int) -> float | None:

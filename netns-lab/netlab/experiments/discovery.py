@@ -1,11 +1,8 @@
-"""The paper's first test: the mapping against a scan of everybody (HPCS 2015, "Evaluation on virtual network").
+"""`evaluate discovery`, the paper's first test: the mapping against a full scan.
 
-Intuition: the same class finds its teacher twice. Once everybody knows the name of the room; once everybody knocks
-at every door of the house, and then goes to the room. The clock runs from the first bell to the last pupil seated.
-
-One leader, the fan-out being the number of nodes, as in the paper; the network is exactly the nodes' addresses, so
-that a scan has no silent address to wait for. Starts from disk are measured beside a search that costs something:
-at random addresses, with nothing to go by.
+Source: HPCS 2015, "Evaluation on virtual network". One leader, the fan-out being the number of nodes, as in the
+paper; the network is exactly the nodes' addresses, so that a scan has no silent address to wait for. Starts from disk
+are measured beside a search that costs something: at random addresses, without seeds.
 """
 
 from __future__ import annotations
@@ -14,48 +11,59 @@ import signal
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 
 from netlab.common import measure
 from netlab.common.results import Record
+from netlab.common.tables import Column, comparison
 from netlab.errors import LabError
 from netlab.experiments import evaluate
-from netlab.experiments.evaluate import Run
-from netlab.experiments.figures import spread_text
+from netlab.experiments.evaluate import Run, is_measured
 from netlab.lab import Lab, LabTimeout
 from netlab.processes.launch import Progress
-from netlab.topology.layout import NETWORK, network_of
+from netlab.topology.addresses import NETWORK, network_of
 
-DENSE = ("mapping", "scan")
 SPARSE = ("cold", "warm")
-MODES = DENSE + SPARSE
+MODES = ("mapping", "scan", *SPARSE)
 ADDRESSES_PER_NODE = 64  # at least, where they are sparse: at most twice as many
 QUIET_S = 1.0
 STABLE_S_MAX = 90.0
 LEAVE_S_MAX = 30.0
+COLUMNS = (
+    Column("built_s", "built, s", 2),
+    Column("built_after_last_start_s", "after last start, s", 2),
+    Column("own_s_median", "own, s", 3),
+    Column("frames_per_node", "frames", 1),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(evaluate.Plan):
-    """Modes take turns, so that what happens on the machine meanwhile happens to all of them."""
+    """`modes`: the ways in which the tree is built."""
 
     modes: tuple[str, ...] = MODES
 
     def runs(self, progress: Progress) -> Iterator[Run]:
-        for nodes in self.nodes:
-            for number in range(self.repeat):
-                for mode in self.modes:
-                    yield Run(
-                        f"{nodes} nodes, {mode}, run {number + 1} of {self.repeat}",
-                        {"nodes": nodes, "mode": mode, "repeat": number},
-                        partial(measure_one, nodes, mode, number, self.rootless, progress),
-                    )
+        def measure(nodes: int, mode: str, repeat: int) -> Record:
+            return measure_one(nodes, mode, repeat, self.rootless, progress)
+
+        return self.by_turns(measure, mode=self.modes)
 
 
 def measure_one(nodes: int, mode: str, number: int, rootless: bool, progress: Progress) -> Record:
     """One tree in a lab of its own. Raises LabError."""
-    with _lab(nodes, mode, number, rootless, progress) as lab:
+    with Lab(
+        nodes,
+        max(nodes, 2),
+        layout="random" if mode in SPARSE else "dense",
+        network=network(nodes, sparse=mode in SPARSE),
+        seed=1 + number,
+        full_scan=mode == "scan",
+        disk=mode == "warm",
+        arp_proxy=True,
+        rootless=rootless,
+        progress=progress,
+    ) as lab:
         lab.touch_memory()
         progress("starting daemons, waiting for a stable tree", 0, 0)
         order = ("random", number) if mode in SPARSE else ("together", 0)
@@ -69,21 +77,6 @@ def measure_one(nodes: int, mode: str, number: int, rootless: bool, progress: Pr
         return {"network": lab.options.network, **found}
 
 
-def _lab(nodes: int, mode: str, number: int, rootless: bool, progress: Progress) -> Lab:
-    return Lab(
-        nodes,
-        max(nodes, 2),
-        layout="random" if mode in SPARSE else "dense",
-        network=network(nodes, sparse=mode in SPARSE),
-        seed=1 + number,
-        full_scan=mode == "scan",
-        disk=mode == "warm",
-        errands=True,
-        rootless=rootless,
-        progress=progress,
-    )
-
-
 def network(nodes: int, *, sparse: bool) -> str:
     """Exactly the addresses of so many nodes, or a block with many more."""
     block = network_of(NETWORK)
@@ -94,10 +87,10 @@ def network(nodes: int, *, sparse: bool) -> str:
 
 def _start(lab: Lab, order: tuple[str, int]) -> Record:
     """Start all that are down; times count from the fork of the first process and of the last one."""
-    before, then = _meters(lab), {}
+    before, then = _counted(lab), {}
 
     def read() -> None:
-        then.update(_meters(lab))
+        then.update(_counted(lab))
 
     lab.start_all(*order)
     try:
@@ -127,14 +120,14 @@ def _start(lab: Lab, order: tuple[str, int]) -> Record:
     }
 
 
-def _meters(lab: Lab) -> dict[str, float]:
-    """All that was sent on the wires since the lab was raised, and the processor time of those who live now."""
+def _counted(lab: Lab) -> dict[str, float]:
+    """All frames since the lab was raised, and the processor time of the daemons that live now."""
     frames = sum(packets for _, packets in lab.ports()["sent"].values())
     return {"frames": frames, "cpu_s": sum(lab.processes("cpu_s")["cpu_s"].values())}
 
 
 def _stop_all(lab: Lab, seed: int) -> None:
-    """As when a cluster is shut down: all at once, in no order."""
+    """As when a cluster is shut down: all at once, in random order."""
     for position in Random(seed).sample(lab.positions, len(lab.positions)):
         lab.kill(position, signal.SIGTERM)
     lab.wait(lambda cluster: all(node.exited for node in cluster.nodes.values()), LEAVE_S_MAX)
@@ -142,25 +135,9 @@ def _stop_all(lab: Lab, seed: int) -> None:
 
 def is_whole(record: Record) -> bool:
     """One tree of all nodes, at rest."""
-    return (
-        record["fault"] is None and record["stable"] and (record["roots"], record["placed"]) == (1, record["nodes"])
-    )
+    return is_measured(record) and record["stable"] and (record["roots"], record["placed"]) == (1, record["nodes"])
 
 
 def table(records: list[Record]) -> str:
     """For people: medians and spread."""
-    lines = ["nodes     mode  runs  built, s              after last start, s   own, s                frames"]
-    for nodes in dict.fromkeys(record["nodes"] for record in records):
-        for mode in dict.fromkeys(record["mode"] for record in records):
-            some = [each for each in records if (each["nodes"], each["mode"]) == (nodes, mode) and is_whole(each)]
-            cells = [
-                spread_text([each[key] for each in some], digits)
-                for key, digits in (
-                    ("built_s", 2),
-                    ("built_after_last_start_s", 2),
-                    ("own_s_median", 3),
-                    ("frames_per_node", 1),
-                )
-            ]
-            lines.append(f"{nodes:5}  {mode:>7}  {len(some):4}  " + "".join(f"{cell:22}" for cell in cells).rstrip())
-    return "\n".join(lines)
+    return comparison(records, ("nodes", "mode"), COLUMNS, is_whole)

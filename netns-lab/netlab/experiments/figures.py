@@ -1,30 +1,50 @@
-"""From what was seen and measured in one run to the figures that are published. Pure arithmetic.
+"""From what was seen and measured in one run to the figures that are published.
 
 Rates are per node; frames are counted where they enter the bridge, so each once; bytes include the Ethernet header.
 """
 
 from __future__ import annotations
 
-import statistics
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
+from netlab.common.tables import Column, comparison
 from netlab.eventlog.events import Cluster
-from netlab.lab import Stable
+from netlab.lab import Lab, Stable
 
 Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The meters at one instant `mono` (seconds), by address; `sent` and `brought` are (bytes, packets)."""
+    """What was counted up to one instant `mono` (seconds), by address; `sent` and `brought` are (bytes, packets)."""
 
     mono: float
     sent: dict[str, tuple[int, int]]
     brought: dict[str, tuple[int, int]]
     cpu_s: dict[str, float]
     datagrams_sent: dict[str, int]
+
+
+def read(lab: Lab, *, datagrams: bool = False) -> Reading:
+    """Everything that the kernel has counted until now. Datagrams cost 50 us a node more."""
+    processes = lab.processes("cpu_s", "datagrams_sent") if datagrams else lab.processes("cpu_s")
+    return Reading(**{"datagrams_sent": {}, **processes, **lab.ports()})
+
+
+def cpu_used(lab: Lab, seconds: float) -> tuple[dict[str, float], float]:
+    """(seconds of processor time of each node that still lives, how long it was measured)."""
+    before = lab.processes("cpu_s")
+    time.sleep(seconds)
+    after = lab.processes("cpu_s")
+    return _used(before["cpu_s"], after["cpu_s"]), after["mono"] - before["mono"]
+
+
+def _used(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    return {node: after[node] - spent for node, spent in before.items() if node in after}
 
 
 def of_tree(cluster: Cluster) -> Figures:
@@ -40,46 +60,34 @@ def of_tree(cluster: Cluster) -> Figures:
     }
 
 
-def depth_optimum(nodes: int, fanout: int) -> int:
-    """Depth, in edges, of a complete tree of so many nodes."""
-    depth, level, room = 0, 1, 1
-    while room < nodes:
-        depth, level = depth + 1, level * fanout
-        room += level
-    return depth
+ARP = {
+    "arp_per_s_max": "per_s_max",
+    "arp_requests_per_node": "requests",
+    "silent_probes_per_node": "silent",
+    "silent_probes_after_contact_per_node": "silent_after_contact",
+    "arp_router_per_s_max": "router_per_s_max",
+    "arp_router_requests": "router_requests",
+    "arp_of_strangers": "strangers",
+    "arp_lost": "lost",
+    "arp_left_out": "left_out",
+    "contacted": "contacted",
+}
+"""Figure -> what arp_counter.py calls it."""
 
 
-NO_ARP: Figures = dict.fromkeys(
-    (
-        *("arp_per_s_max", "arp_requests_per_node", "silent_probes_per_node", "silent_probes_after_contact_per_node"),
-        *("arp_router_per_s_max", "arp_router_requests", "arp_of_strangers", "arp_lost", "arp_left_out", "contacted"),
-    )
-)
-"""Of a run in which nobody counted."""
-
-
-def of_arp(counted: Figures, nodes: int) -> Figures:
-    """Who asked for whom until then, by ARP or neighbour solicitation (topology/arp_counter.py)."""
-    return {
-        "arp_per_s_max": counted["per_s_max"],
-        "arp_requests_per_node": counted["requests"] / nodes,
-        "silent_probes_per_node": counted["silent"] / nodes,
-        "silent_probes_after_contact_per_node": counted["silent_after_contact"] / nodes,
-        "arp_router_per_s_max": counted["router_per_s_max"],
-        "arp_router_requests": counted["router_requests"],
-        "arp_of_strangers": counted["strangers"],
-        "arp_lost": counted["lost"],
-        "arp_left_out": counted["left_out"],
-        "contacted": counted["contacted"],
-    }
+def of_arp(counted: Figures | None, nodes: int) -> Figures:
+    """Requests until then, by ARP or neighbour solicitation; None: they were not counted."""
+    if counted is None:
+        return dict.fromkeys(ARP)
+    return {name: counted[key] / nodes if name.endswith("_per_node") else counted[key] for name, key in ARP.items()}
 
 
 NO_SITES: Figures = dict.fromkeys(("wide_edges", "wide_frames", "wide_bytes", "wide_dropped", "wide_late_ms_max"))
-"""Of a run at one place."""
+"""Of a run without sites."""
 
 
 def of_sites(traffic: Figures, wide_edges: int) -> Figures:
-    """What went from site to site until then (topology/wan.py); all that did not arrive counts as dropped."""
+    """What went from site to site until then (wan.py); all that did not arrive counts as dropped."""
     ways = traffic["ways"]
     dropped = sum(way[why] for way in ways for why in ("lost", "queue_full", "cut", "no_room"))
     return {
@@ -114,13 +122,13 @@ NO_REST: Figures = NO_ROOT | dict.fromkeys(
 
 
 def of_rest(before: Reading, after: Reading, root: str | None) -> Figures:
-    """What a node costs while nothing happens, and the root: there also what is brought to it counts.
+    """What a node costs while nothing happens, and the root, where what is brought to it counts, too.
 
     Nodes that ended in between are left out of the CPU figure. `root`: its address; None: there is not exactly one.
     """
     seconds = after.mono - before.mono
     octets, packets = _passed(before.sent, after.sent)
-    cpu_s = {node: after.cpu_s[node] - before.cpu_s[node] for node in before.cpu_s if node in after.cpu_s}
+    cpu_s = _used(before.cpu_s, after.cpu_s)
     found = {
         "rest_packets_per_s": _mean(packets.values()) / seconds,
         "rest_bytes_per_s": _mean(octets.values()) / seconds,
@@ -148,54 +156,34 @@ def _passed(
 
 def _mean(values: Iterable[float]) -> float:
     found = list(values)
-    return sum(found) / len(found) if found else 0.0
+    return fmean(found) if found else 0.0
 
 
 COLUMNS = (
-    ("stable s", "stable_s", 2),
-    ("after last", "stable_after_last_start_s", 2),
-    ("roots", "roots", 0),
-    ("at home", "at_home", 0),
-    ("depth", "depth", 0),
-    ("changes", "leader_changes_per_node", 3),
-    ("exchanges", "exchanges_per_node", 2),
-    ("CPU s", "cpu_s_per_node", 3),
-    ("PSS MiB", "pss_mib_per_node", 1),
-    ("rest pkt/s", "rest_packets_per_s", 2),
-    ("rest B/s", "rest_bytes_per_s", 0),
-    ("rest CPU %", "rest_cpu_percent", 3),
+    Column("stable_s", "stable s", 2),
+    Column("stable_after_last_start_s", "after last", 2),
+    Column("roots", "roots", 0),
+    Column("at_home", "at home", 0),
+    Column("depth", "depth", 0),
+    Column("leader_changes_per_node", "changes", 3),
+    Column("exchanges_per_node", "exchanges", 2),
+    Column("cpu_s_per_node", "CPU s", 3),
+    Column("pss_mib_per_node", "PSS MiB", 1),
+    Column("rest_packets_per_s", "rest pkt/s", 2),
+    Column("rest_bytes_per_s", "rest B/s", 0),
+    Column("rest_cpu_percent", "rest CPU %", 3),
 )
-
-
 ARP_COLUMNS = (
-    ("ARP/s max", "arp_per_s_max", 0),
-    ("ARP", "arp_requests_per_node", 1),
-    ("silent", "silent_probes_per_node", 1),
-    ("after contact", "silent_probes_after_contact_per_node", 1),
-    ("lost", "arp_lost", 0),
+    Column("arp_per_s_max", "ARP/s max", 0),
+    Column("arp_requests_per_node", "ARP", 1),
+    Column("silent_probes_per_node", "silent", 1),
+    Column("silent_probes_after_contact_per_node", "after contact", 1),
+    Column("arp_lost", "lost", 0),
 )
 
 
 def table(runs: list[Figures]) -> str:
-    """For people: median (min..max) over the repeats of each combination; figures from `nodes` to `start` group."""
-    groups: dict[tuple[Any, ...], list[Figures]] = {}
-    for run in runs:
-        groups.setdefault((run["nodes"], run["fanout"], run["layout"], run["start"]), []).append(run)
+    """For people: median and spread over the repeats of each combination, of unstable runs, too."""
     columns = (*COLUMNS, *(ARP_COLUMNS if any(run.get("arp") for run in runs) else ()))
-    rows = [["nodes", "p", "layout", "start", "stable runs", *(title for title, _, _ in columns)]]
-    for (nodes, fanout, layout, start), members in groups.items():
-        good = f"{sum(run['stable'] for run in members)}/{len(members)}"
-        cells = [spread_text([run[key] for run in members], digits) for _, key, digits in columns]
-        rows.append([str(nodes), str(fanout), layout, start, good, *cells])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def spread_text(values: list[float | None], digits: int) -> str:
-    """Median, and lowest and highest in brackets; `-`: there is none."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return "-"
-    low, middle, high = (f"{value:.{digits}f}" for value in (min(known), statistics.median(known), max(known)))
-    return middle if low == high else f"{middle} ({low}..{high})"
+    keys = ("nodes", "fanout", "layout", "start")
+    return comparison(runs, keys, columns, lambda run: bool(run["stable"]), counted="stable", measured=lambda _: True)

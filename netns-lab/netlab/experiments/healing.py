@@ -1,14 +1,11 @@
-"""How a tree heals: end a daemon, start it again, and read from the event log who moved, and when.
+"""How a tree heals: end a daemon, start it again, and read from the event log which nodes moved, and when.
 
-Intuition: pull a chair from under somebody and look at the clock until everybody sits again. The clock is the
-log's, started by the signal itself.
-
-`kill` ends the process (kill -9): its host answers. `cut` pulls the cable: nobody answers, silence is all there is.
+`kill` ends the process (kill -9): its host still answers. `cut` also pulls the cable: nothing answers. The clock
+starts with the signal, as the event log has it.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import time
@@ -18,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from netlab.common.measure import machine
+from netlab.common.results import write_json
+from netlab.common.tables import aligned, cell
 from netlab.eventlog.events import Cluster, Event
 from netlab.lab import Lab
 from subord.sim.seen import percentile
@@ -30,20 +29,20 @@ FIRST_EDGES_S = 7.0  # after a first start that has been stable for 3 s
 
 @dataclass(frozen=True, kw_only=True)
 class Healing:
-    """One disaster and its end. Times in seconds from the signal; None: it did not happen."""
+    """One fault and its end. Times in seconds from the signal; None: it did not happen."""
 
     victim: str
     role: str  # root, interior or leaf
     way: str  # kill, cut or restart
     orphans: int  # subordinates of the victim, for a restart: guests that belong to it
     attached_s: tuple[float, ...]  # when each of them had a leader again, or was root
-    roster_s: float  # when one root knew every live node and nobody moved any more
+    roster_s: float  # when one root knew every live node and no node moved any more
     moves: int  # changes of place, the victim's own not counted
     others: int  # nodes that changed places though they were not among those `orphans`
 
 
 def role_of(cluster: Cluster, address: str) -> str:
-    """What the node is in the tree: "root", "interior" or "leaf"."""
+    """The node's part in the tree: "root", "interior" or "leaf"."""
     if cluster.nodes[address].place == "root":
         return "root"
     return "interior" if cluster.subordinates().get(address) else "leaf"
@@ -58,10 +57,10 @@ def strike(lab: Lab, position: int, way: str) -> Healing:
 
     def act() -> None:
         if way == "cut":
-            lab.cut(position)  # first the cable, so that the dead process can tell nobody
+            lab.cut(position)  # first the cable, so that no node learns of the death
         lab.kill(position)
 
-    return _watch(lab, act, victim=address, role=role, way=way, concerned=orphans)
+    return _observe(lab, act, victim=address, role=role, way=way, concerned=orphans)
 
 
 def revive(lab: Lab, position: int, struck: Healing, guests: Iterable[str]) -> Healing:
@@ -73,15 +72,15 @@ def revive(lab: Lab, position: int, struck: Healing, guests: Iterable[str]) -> H
             lab.cut(position, connected=True)
         lab.start(position)
 
-    return _watch(lab, act, victim=address, role=struck.role, way="restart", concerned=list(guests))
+    return _observe(lab, act, victim=address, role=struck.role, way="restart", concerned=list(guests))
 
 
-def _watch(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: str, concerned: list[str]) -> Healing:
+def _observe(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: str, concerned: list[str]) -> Healing:
     lab.look()
     events: list[Event] = []
     lab.events = events
     act()
-    # A start returns before the copy has written its first line: until then the picture is the old one.
+    # A start returns before the copy has written its first line: until then the state is the old one.
     lab.wait(lambda _: any(_is_mark(event, victim) for event in events), HEAL_S_MAX)
     stable = lab.wait_stable(HEAL_S_MAX)
     lab.events = None
@@ -158,43 +157,28 @@ def rows_of(healings: Iterable[Healing]) -> list[dict[str, Any]]:
     return rows
 
 
-COLUMNS = (
-    ("what", "what"),
-    ("victim", "role"),
-    ("times", "times"),
-    ("orphans", "orphans"),
-    ("attached", "attached"),
-    ("p50 s", "attached_p50_s"),
-    ("p99 s", "attached_p99_s"),
-    ("whole, median s", "roster_s_median"),
-    ("max s", "roster_s_max"),
-    ("moves", "moves_mean"),
-    ("others moved", "others"),
-)
+TITLES = {
+    "what": "what",
+    "role": "victim",
+    "times": "times",
+    "orphans": "orphans",
+    "attached": "attached",
+    "attached_p50_s": "p50 s",
+    "attached_p99_s": "p99 s",
+    "roster_s_median": "whole, median s",
+    "roster_s_max": "max s",
+    "moves_mean": "moves",
+    "others": "others moved",
+}
 
 
 def table(healings: Iterable[Healing]) -> str:
     """For people: one line a way and role."""
-    cells = [[title for title, _ in COLUMNS]]
-    cells += [[_cell(row[key]) for _, key in COLUMNS] for row in rows_of(healings)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
-    return "\n".join("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return aligned([list(TITLES.values()), *([cell(row[key]) for key in TITLES] for row in rows_of(healings))])
 
 
 def write(path: Path, healings: Iterable[Healing], *, nodes: int, fanout: int) -> None:
     """Everything that was measured, with the machine, as JSON."""
     known = list(healings)
-    document = {
-        "nodes": nodes,
-        "fanout": fanout,
-        "machine": machine(),
-        "rows": rows_of(known),
-        "healings": [asdict(each) for each in known],
-    }
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    about = {"nodes": nodes, "fanout": fanout, "machine": machine()}
+    write_json(path, {**about, "rows": rows_of(known), "healings": [asdict(each) for each in known]})

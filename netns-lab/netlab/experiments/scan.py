@@ -1,7 +1,4 @@
-"""What a plain full scan of the network costs on the same bridge: every address gets one datagram.
-
-Intuition: the census taker who rings at every door of a street that is mostly empty lots. He is the measure for
-everybody who searches with more thought.
+"""What a full scan of the network costs on the same bridge: every address gets one datagram.
 
 One node, at the highest position, sends; the others only have addresses. No daemon runs.
 """
@@ -16,18 +13,18 @@ import time
 from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.processes.launch import SCRIPT, Progress
-from netlab.topology import layout as layouts
+from netlab.topology.addresses import network_of
 
 PORT = 7117
 ASKED_S = 3.5  # the kernel asks three times, a second apart
-VISIT_S_MAX = 30.0  # to come into the namespace and out of it
+ENTER_S_MAX = 30.0  # to enter the namespace and leave it
 
 
 def measure(
     nodes: int, network: str, *, per_s: float, seconds: float, rootless: bool, progress: Progress
 ) -> dict[str, float]:
-    """Scan for so long; the figures, those with `whole` extrapolated. Raises LabError."""
-    numbers = layouts.network_of(network)
+    """Scan for so long. Figures with `whole` are extrapolated to the network. Raises LabError."""
+    numbers = network_of(network)
     if nodes > numbers.size:
         raise LabError(f"{network} has {numbers.size} addresses, fewer than --nodes {nodes}. Nothing was started.")
     addresses = [numbers.address_text_of(position) for position in (*range(1, nodes), numbers.size)]
@@ -35,7 +32,7 @@ def measure(
         progress("scanning", 0, 0)
         task = json.dumps({"network": network, "per_s": per_s, "seconds": seconds})
         command = (sys.executable, str(SCRIPT), "scan-from", task)
-        done = lab.run(numbers.size, *command, timeout_s=seconds + VISIT_S_MAX)
+        done = lab.run(numbers.size, *command, timeout_s=seconds + ENTER_S_MAX)
         if done.returncode:
             raise LabError(f"The scan failed: {done.stderr.strip()}")
         sent = json.loads(done.stdout)
@@ -66,9 +63,9 @@ def sentence(found: dict[str, float]) -> str:
 
 
 def send(text: str) -> int:
-    """Inside the node's namespace: from position 1 upwards, at that rate. What was done, as JSON."""
+    """Inside the node's namespace: send from position 1 upwards, at that rate; print what was done, as JSON."""
     task = json.loads(text)
-    numbers = layouts.network_of(task["network"])
+    numbers = network_of(task["network"])
     family = socket.AF_INET if numbers.version == 4 else socket.AF_INET6
     sent, begin = 0, time.monotonic()
     with socket.socket(family, socket.SOCK_DGRAM) as wire:

@@ -1,31 +1,29 @@
-"""A long run with churn: the memory of those daemons that live through all of it, and the depth of the tree.
+"""A long run with churn: the memory of the daemons that live through all of it, and the depth of the tree.
 
-Intuition: a bucket in the rain. One does not ask how full it is, but whether it gets fuller.
-
-Resident memory tells of leaks: shared pages are in it, so that it stays when a page shared with the process that
-forked the daemon is copied because somebody writes to it. Private memory, which grows by that, is noted beside it.
+Resident memory shows leaks: it holds shared pages, so it does not grow when a page shared with the zygote is copied
+on a write. Private memory, which grows by that, is noted beside it.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from netlab.common import results
 from netlab.common.measure import machine
-from netlab.experiments.figures import depth_optimum
+from netlab.eventlog.tree import depth_optimum
 from netlab.lab import Lab
-from netlab.scenarios.player import Play
-from netlab.scenarios.report import Performance
+from netlab.scenarios.player import Player
+from netlab.scenarios.report import Result
 from subord.sim import scenario
 from subord.sim.scenario import Cluster, Scenario, Step
 
 MINUTE_S = 60.0
 DOWN_S = 2.0
-WHOLE_S_MAX = 35.0  # a guest that missed the word of its home asks by itself every 30 s
+WHOLE_S_MAX = 35.0  # a guest that missed a message of its home asks by itself every 30 s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +41,7 @@ class Sample:
 
 
 def script_of(lab: Lab, minutes: int, percent_per_min: float, seed: int) -> Scenario:
-    """So many minutes of churn, the tree whole after each. The lowest node is spared: it has the largest roster."""
+    """So many minutes of churn, the tree whole after each. The lowest node stays: it has the largest roster."""
     others = scenario.folded(lab.positions[1:])
     churn = scenario.Churn(nodes=others, percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
     steps: list[Step] = [scenario.Start(), scenario.Expect(within_s=30.0)]
@@ -57,10 +55,10 @@ def script_of(lab: Lab, minutes: int, percent_per_min: float, seed: int) -> Scen
 
 def soak(
     lab: Lab, script: Scenario, *, say: Callable[[str], None], write: Callable[[list[Sample]], None]
-) -> tuple[Performance, list[Sample]]:
+) -> tuple[Result, list[Sample]]:
     """Play the script; `write` is given all samples after each. Raises LabError."""
     samples: list[Sample] = []
-    first: dict[str, float] = {}  # live address -> start of its process, as the log says
+    first: dict[str, float | None] = {}  # live address -> start of its process, as the log says
 
     def look(step: Step) -> None:
         if not isinstance(step, scenario.Expect):
@@ -74,8 +72,7 @@ def soak(
         say(f"          {samples[-1]}")
         write(samples)
 
-    performance = Play(script, lab, say=lambda _line: None, after=look).run("soak")
-    return performance, samples
+    return Player(script, lab, say=lambda _line: None, after=look).run("soak"), samples
 
 
 def _sample(lab: Lab, minute: int, depth: int, veterans: set[str]) -> Sample:
@@ -126,4 +123,4 @@ def write_json(
         "growth_kib_per_min_root": growth_kib_per_min(samples, lambda s: s.root_mib),
         "samples": [asdict(sample) for sample in samples],
     }
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    results.write_json(path, document)

@@ -1,7 +1,7 @@
-"""Measuring how fast a cluster becomes one stable tree, and what it costs until then and afterwards.
+"""`stabilise`: how fast a cluster becomes one stable tree, and what it costs until then and afterwards.
 
-Intuition: a swimming race. Lanes and water are ready before the shot (namespaces made, daemon imported); the clock
-runs from the first start; and the judge (the event log) stands beside the pool, not in it.
+Namespaces are made and the daemon is imported before the clock starts, at the first fork. Everything about the tree
+is read from the event log, so that looking does not disturb the daemons.
 """
 
 from __future__ import annotations
@@ -9,64 +9,53 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from netlab.common import measure
 from netlab.common.results import check_pair, write_pair
+from netlab.eventlog.tree import depth_optimum
 from netlab.experiments import figures
 from netlab.experiments.figures import Figures, Reading
 from netlab.lab import QUIET_S, Lab, LabTimeout, Stable
-from netlab.processes import performance
 from netlab.processes.launch import Progress
 
 REST_AFTER_S = 10.0  # from the last change of place to the measurement at rest
 
 
-@dataclass(frozen=True, kw_only=True)
-class Campaign:
-    """All combinations to be run, each `repeat` times."""
-
-    nodes: tuple[int, ...]
-    fanout: tuple[int, ...]
-    layout: str = "dense"
-    sites: Path | None = None
-    start: tuple[str, ...] = ("together",)
-    repeat: int = 1
-    seed: int = 1
-    execute: bool = False
-    rest_s: float = 10.0
-    timeout_s: float = 60.0
-    quiet_s: float = QUIET_S
-    network: str | None = None  # None: the one that goes with the layout
-    seeds: int = 0
-    seed_nodes: tuple[int, ...] = ()
-    announce: bool = False
-    arp: bool = False
-    disk: bool = True
-    insecure: bool = False
-    guest_slots: int | None = None
-    mapping: str = "ip"
-    spread: float = performance.SPREAD
-    timing: str = "lan"
-    rootless: bool = False
-    daemon: str | None = None
-
-    def runs(self) -> Iterator[Run]:
-        for nodes, fanout, start in itertools.product(self.nodes, self.fanout, self.start):
-            for number in range(self.repeat):
-                yield Run(nodes=nodes, fanout=fanout, start=start, number=number)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(NamedTuple):
     """One run of a campaign; `number` counts the repeats from 0."""
 
     nodes: int
     fanout: int
     start: str
     number: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """All combinations to be run, each `repeat` times. `lab`: what else a Lab is given."""
+
+    nodes: tuple[int, ...]
+    fanout: tuple[int, ...]
+    start: tuple[str, ...] = ("together",)
+    repeat: int = 1
+    seed: int = 1
+    rest_s: float = 10.0
+    timeout_s: float = 60.0
+    quiet_s: float = QUIET_S
+    lab: Mapping[str, Any] = field(default_factory=dict)
+
+    def runs(self) -> Iterator[Run]:
+        combinations = itertools.product(self.nodes, self.fanout, self.start, range(self.repeat))
+        return itertools.starmap(Run, combinations)
+
+    def lab_of(self, run: Run, progress: Progress) -> Lab:
+        """Raises LabError when the lab cannot be."""
+        seed = self.seed + run.number
+        return Lab(run.nodes, run.fanout, seed=seed, arp_proxy=True, progress=progress, **self.lab)
 
 
 def measure_all(
@@ -76,8 +65,10 @@ def measure_all(
     done: list[Figures] = []
     if json_path is not None:
         check_pair(json_path)
+    for run in campaign.runs():  # what cannot be is refused before the first run
+        campaign.lab_of(run, progress)
     for run in campaign.runs():
-        place = f"{run.nodes} nodes, fan-out {run.fanout}, {campaign.layout}, start {run.start}"
+        place = f"{run.nodes} nodes, fan-out {run.fanout}, {_layout(campaign)}, start {run.start}"
         say(f"{place}, run {run.number + 1} of {campaign.repeat}")
         found = measure_one(campaign, run, progress)
         done.append(found)
@@ -90,7 +81,7 @@ def measure_all(
 def measure_one(campaign: Campaign, run: Run, progress: Progress) -> Figures:
     """One run in a lab of its own. Raises LabError when the lab cannot be raised."""
     machine = measure.machine()
-    with _lab(campaign, run, progress) as lab:
+    with campaign.lab_of(run, progress) as lab:
         progress("touching memory", 0, 0)
         touched_mib = lab.touch_memory()
         progress("starting daemons, waiting for a stable tree", 0, 0)
@@ -103,11 +94,11 @@ def measure_one(campaign: Campaign, run: Run, progress: Progress) -> Figures:
         return {
             "nodes": run.nodes,
             "fanout": run.fanout,
-            "layout": campaign.layout,
+            "layout": _layout(campaign),
             "start": run.start,
             **figures.of_start(cluster, stable, then),
             **figures.of_tree(cluster),
-            "depth_optimum": figures.depth_optimum(run.nodes, run.fanout),
+            "depth_optimum": depth_optimum(run.nodes, run.fanout),
             **asked,
             "exchanges_per_node": measure.exchanges_per_node(map(lab.control_socket, lab.positions)),
             "pss_mib_per_node": statistics.fmean(pss) if pss else 0.0,
@@ -121,80 +112,45 @@ def measure_one(campaign: Campaign, run: Run, progress: Progress) -> Figures:
         }
 
 
-def _lab(campaign: Campaign, run: Run, progress: Progress) -> Lab:
-    return Lab(
-        run.nodes,
-        run.fanout,
-        layout=campaign.layout,
-        sites=campaign.sites,
-        network=campaign.network,
-        seed=campaign.seed + run.number,
-        seeds=campaign.seeds,
-        seed_nodes=campaign.seed_nodes,
-        announce=campaign.announce,
-        arp=campaign.arp,
-        errands=True,
-        disk=campaign.disk,
-        insecure=campaign.insecure,
-        guest_slots=campaign.guest_slots,
-        mapping=campaign.mapping,
-        spread=campaign.spread,
-        timing=campaign.timing,
-        execute=campaign.execute,
-        rootless=campaign.rootless,
-        daemon=campaign.daemon,
-        progress=progress,
-    )
+def _layout(campaign: Campaign) -> str:
+    return str(campaign.lab.get("layout", "dense"))
 
 
 def _circumstances(campaign: Campaign, run: Run, lab: Lab) -> Figures:
-    """What somebody needs to repeat the run."""
-    info = lab.client.ask("info")
+    """What is needed to repeat the run."""
+    info, options, sites = lab.client.ask("info"), lab.options, campaign.lab.get("sites")
     return {
         "repeat": run.number,
         "seed": campaign.seed + run.number,
-        "timing": campaign.timing,
-        "mapping": campaign.mapping,
-        "network": lab.options.network,
-        "subnets": lab.options.subnets,
-        "sites": None if campaign.sites is None else campaign.sites.name,
-        "seeds": lab.options.seeds,
-        "announce": campaign.announce,
-        "arp": campaign.arp,
-        "disk": campaign.disk,
-        "sealed": not campaign.insecure,
+        "timing": options.timing,
+        "mapping": options.mapping,
+        "network": options.network,
+        "subnets": options.subnets,
+        "sites": None if sites is None else sites.name,
+        "seeds": options.seeds,
+        "announce": options.announce,
+        "arp": options.arp,
+        "disk": options.disk,
+        "sealed": not options.insecure,
         "quiet_s": campaign.quiet_s,
         "neighbours": info["neighbours"],
         "requests_for_nobody": info["requests_for_nobody"],
         "requests_for_hosts": info["requests_for_hosts"],
-        "command": "executed" if campaign.execute else "forked",
-        "version": _version(campaign.daemon),
+        "command": "executed" if options.execute else "forked",
+        "version": _version(options.daemon),
         "commit": measure.commit(),
     }
 
 
-def read_meters(lab: Lab, *, datagrams: bool) -> Reading:
-    """All meters now. Datagrams cost 50 us a node more."""
-    processes = lab.processes("cpu_s", "datagrams_sent") if datagrams else lab.processes("cpu_s")
-    ports = lab.ports()
-    return Reading(
-        mono=ports["mono"],
-        sent=ports["sent"],
-        brought=ports["brought"],
-        cpu_s=processes["cpu_s"],
-        datagrams_sent=processes.get("datagrams_sent", {}),
-    )
-
-
 def _await_stable(lab: Lab, campaign: Campaign) -> tuple[Stable | None, Reading, Figures, str]:
-    """The stable tree or None, meters, ARP and sites at that moment, and what there is to say if it is not stable."""
+    """The stable tree or None; what was counted at that moment; and the facts if it is not stable."""
     readings: list[tuple[Reading, Figures]] = []
 
     def read() -> None:
-        asked = figures.of_arp(lab.arp(), len(lab.positions)) if campaign.arp else figures.NO_ARP
-        there = lab.options.sites is not None
-        crossed = figures.of_sites(lab.traffic(), lab.wide_edges()) if there else figures.NO_SITES
-        readings[:] = [(read_meters(lab, datagrams=True), asked | crossed)]
+        asked = figures.of_arp(lab.arp() if lab.options.arp else None, len(lab.positions))
+        has_sites = lab.options.sites is not None
+        crossed = figures.of_sites(lab.traffic(), lab.wide_edges()) if has_sites else figures.NO_SITES
+        readings[:] = [(figures.read(lab, datagrams=True), asked | crossed)]
 
     try:
         stable = lab.wait_stable(campaign.timeout_s, campaign.quiet_s, on_settled=read)
@@ -207,10 +163,10 @@ def _await_stable(lab: Lab, campaign: Campaign) -> tuple[Stable | None, Reading,
 def _rest(lab: Lab, campaign: Campaign) -> Figures:
     # By then beats are slow, streams along the edges are open and neighbourhoods are on disk.
     time.sleep(max(0.0, lab.look().last_place_at + REST_AFTER_S - time.monotonic()))
-    before, asked_before = read_meters(lab, datagrams=False), _asked(lab, campaign)
+    before, asked_before = figures.read(lab), _asked(lab)
     places = sum(node.places for node in lab.look().live())
     time.sleep(campaign.rest_s)
-    after, asked_after = read_meters(lab, datagrams=False), _asked(lab, campaign)
+    after, asked_after = figures.read(lab), _asked(lab)
     moved = sum(node.places for node in lab.look().live()) - places
     roots = [root.address for root in lab.look().roots()]
     seconds = after.mono - before.mono
@@ -218,12 +174,12 @@ def _rest(lab: Lab, campaign: Campaign) -> Figures:
         "rest_s": seconds,
         "rest_place_changes": moved,
         **figures.of_rest(before, after, roots[0] if len(roots) == 1 else None),
-        "rest_arp_per_s": (asked_after - asked_before) / len(lab.positions) / seconds if campaign.arp else None,
+        "rest_arp_per_s": (asked_after - asked_before) / len(lab.positions) / seconds if lab.options.arp else None,
     }
 
 
-def _asked(lab: Lab, campaign: Campaign) -> int:
-    return int(lab.arp()["requests"]) if campaign.arp else 0
+def _asked(lab: Lab) -> int:
+    return int(lab.arp()["requests"]) if lab.options.arp else 0
 
 
 def _version(daemon: str | None) -> str:

@@ -1,12 +1,7 @@
-"""What all runs of `evaluate mappings` have in common: a lab, its start, and waiting until nobody moves.
-
-Intuition: the stadium. Jumpers and runners do different things there, but for all of them it must be quiet before the
-shot, and the same stands are round it.
-"""
+"""What all runs of `evaluate mappings` share: a lab, its start, and waiting until no node moves."""
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +10,7 @@ from pathlib import Path
 from netlab.common import measure
 from netlab.common.results import Record
 from netlab.errors import LabError
+from netlab.experiments import evaluate
 from netlab.lab import READ_INTERVAL_S, Lab, facts
 from netlab.processes.launch import Progress
 from netlab.processes.performance import SPREAD
@@ -23,11 +19,11 @@ from subord.core.settings import PRESETS, TimingName
 
 SETTLED_S_MAX = 600.0
 ANSWER_S_MAX = 15.0  # of a daemon on a busy machine
-QUIETER = 1.2  # times what anybody rests
+QUIETER = 1.2  # times the longest pause of a node
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class MappingRun:
     """One run. `number` counts the repeats from 0; without `sites` all nodes are at one place."""
 
     part: str
@@ -51,7 +47,7 @@ class Ground:
             mapping=self.mapping,
             spread=SPREAD,
             seed=1 + self.number,
-            errands=True,
+            arp_proxy=True,
             timing=self.timing,
             rootless=self.rootless,
             progress=self.progress,
@@ -59,33 +55,32 @@ class Ground:
 
     @property
     def quiet_s(self) -> float:
-        """Longer than a guest rests between two looks: whoever has not moved for so long has looked, and stayed."""
+        """Longer than a guest pauses between two looks for a better place."""
         return PRESETS[self.timing].home_interval_s_max * QUIETER
 
     @property
     def long_quiet_s(self) -> float:
-        """The same with the mapping `latency`, where guests rest longer."""
+        """The same with the mapping `latency`, where guests pause longer."""
         return self.quiet_s * RARER
 
     @property
     def round_s(self) -> float:
-        """In so long everybody looks around once, by `latency` and at rest: shorter, one measures chance."""
+        """In so long every node looks once, with `latency` and at rest: a shorter measurement depends on chance."""
         return PRESETS[self.timing].home_interval_s_max * RARER
 
     def begin(self, lab: Lab) -> None:
-        """Start everybody; from now on `lab.events` has all events."""
+        """Start all nodes; from now on `lab.events` has all events."""
         lab.touch_memory()
         lab.events = []
-        self.progress("starting daemons, waiting until nobody moves any more", 0, 0)
+        self.progress("starting daemons, waiting until no node moves any more", 0, 0)
         lab.start_all(seed=1 + self.number)
 
     def keep(self, lab: Lab) -> None:
-        if self.events is not None:
-            name = f"mappings-{self.part}-{self.mapping}-{self.nodes}-{self.fanout}-{self.number}.jsonl"
-            shutil.copy(lab.directory.events, self.events / name)
+        name = f"mappings-{self.part}-{self.mapping}-{self.nodes}-{self.fanout}-{self.number}"
+        evaluate.keep_events(lab, self.events, name)
 
 
-def await_calm(
+def await_quiet(
     lab: Lab,
     quiet_s: float,
     holds: Callable[[], bool] = lambda: True,
@@ -93,11 +88,10 @@ def await_calm(
     seconds: float = SETTLED_S_MAX,
     since: float | None = None,
 ) -> bool:
-    """Until one root has all, the condition holds, and nobody has moved for `quiet_s`; False: not in time.
+    """Until one root has all, the condition holds, and no node has moved for `quiet_s`; False: not in time.
 
-    The quiet time counts from now, or from the moment `since`.
-
-    Raises LabError when not even one whole tree was there in the end.
+    The quiet time counts from now, or from the moment `since`. Raises LabError when there is no whole tree in the
+    end.
     """
     until = time.monotonic() + seconds
     begun_at = time.monotonic() if since is None else since
@@ -114,11 +108,17 @@ def await_calm(
 
 
 def statuses(lab: Lab) -> dict[str, Record]:
-    """What every daemon says of itself (`subord status --json`). Raises LabError."""
+    """`subord status --json` of every daemon, by address. Raises LabError."""
     found = {}
     for position in lab.positions:
-        told = measure.document_of(lab.control_socket(position), "/v1/status", ANSWER_S_MAX)
-        if told is None:
+        status = measure.document_of(lab.control_socket(position), "/v1/status", ANSWER_S_MAX)
+        if status is None:
             raise LabError(f"The daemon of node {position} does not tell its status: see its log.")
-        found[lab.address(position)] = told
+        found[lab.address(position)] = status
+    return found
+
+
+def performances(lab: Lab) -> dict[str, float]:
+    """Address -> jobs an hour, as configured now."""
+    found: dict[str, float] = lab.client.ask("performances")
     return found

@@ -1,7 +1,4 @@
-"""Everything that is measured trembles by 30 %, and nobody may move for that.
-
-Intuition: a table that is knocked at for ten minutes; a house of cards that is well built does not mind.
-"""
+"""Parts `trembling-*`: everything that is measured changes by 30 %, and no node may move for that."""
 
 from __future__ import annotations
 
@@ -13,27 +10,26 @@ from netlab.common.results import Record
 from netlab.eventlog import leader_changes
 from netlab.experiments import figures
 from netlab.lab import READ_INTERVAL_S, Lab
-from netlab.mappings.base import Ground, await_calm
+from netlab.mappings.base import MappingRun, await_quiet, performances
 from netlab.mappings.multisite import await_wide
-from netlab.mappings.performance import performances
 
 SHARE = 0.3  # up and down
-EACH_S = (5.0, 10.0)  # a node keeps what it was given for so long (links: crossing.TREMBLE_S)
+EACH_S = (5.0, 10.0)  # a node keeps a performance for so long (links: wan.REDRAW_S)
 LOOK_S = 0.5
 NAMED_MAX = 100
 
 
-def measure_one(ground: Ground) -> Record:
+def measure_one(run: MappingRun) -> Record:
     """One lab. Raises LabError."""
-    with ground.lab() as lab:
+    with run.lab() as lab:
         try:
-            ground.begin(lab)
-            by_latency = ground.mapping == "latency"
-            calm = await_wide(lab, ground.long_quiet_s) if by_latency else await_calm(lab, ground.quiet_s)
+            run.begin(lab)
+            by_latency = run.mapping == "latency"
+            calm = await_wide(lab, run.long_quiet_s) if by_latency else await_quiet(lab, run.quiet_s)
             assert lab.events is not None
             since, mark, begin = leader_changes.baseline(lab.look()), len(lab.events), time.monotonic()
-            ground.progress(f"everything trembles for {ground.seconds:g} s", 0, 0)
-            changes = tremble_links(lab, ground.seconds) if by_latency else tremble_nodes(lab, ground)
+            run.progress(f"jitter for {run.seconds:g} s", 0, 0)
+            changes = _of_links(lab, run.seconds) if by_latency else _of_nodes(lab, run)
             moved = leader_changes.moves(lab.look(), since)
             places = [each for each in lab.events[mark:] if each["event"] == "place"]
             return {
@@ -48,37 +44,36 @@ def measure_one(ground: Ground) -> Record:
                 **figures.of_tree(lab.cluster),
             }
         finally:
-            ground.keep(lab)
+            run.keep(lab)
 
 
-def tremble_links(lab: Lab, seconds: float) -> int | None:
-    """The relay draws anew by itself; how often, it does not tell."""
-    lab.tremble(SHARE)
+def _of_links(lab: Lab, seconds: float) -> int | None:
+    """The relay draws delays anew by itself; how often is not counted."""
+    lab.jitter(SHARE)
     _look_until(lab, time.monotonic() + seconds)
-    lab.tremble(0.0)
+    lab.jitter(0.0)
     return None
 
 
-def tremble_nodes(lab: Lab, ground: Ground) -> int:
-    """Every node by its own clock; how often somebody was given another performance."""
-    chance = random.Random(f"trembling/{ground.number}")
+def _of_nodes(lab: Lab, run: MappingRun) -> int:
+    """Every node at moments of its own; how often a node was given another performance."""
+    chance = random.Random(f"trembling/{run.number}")
     exact = performances(lab)
-    until, begin, changes = time.monotonic() + ground.seconds, time.monotonic(), 0
-    agenda = [(begin + EACH_S[1] * chance.random(), position) for position in lab.positions]
-    heapify(agenda)
-    while agenda[0][0] < until:
-        at, position = agenda[0]
+    until, begin, changes = time.monotonic() + run.seconds, time.monotonic(), 0
+    due = [(begin + EACH_S[1] * chance.random(), position) for position in lab.positions]
+    heapify(due)
+    while due[0][0] < until:
+        at, position = due[0]
         _look_until(lab, at)
-        jobs = exact[lab.address(position)] * (1 + SHARE * (2 * chance.random() - 1))
-        lab.set_performance(position, jobs)
+        lab.set_performance(position, exact[lab.address(position)] * (1 + SHARE * (2 * chance.random() - 1)))
         changes += 1
-        heapreplace(agenda, (max(at, time.monotonic()) + chance.uniform(*EACH_S), position))
+        heapreplace(due, (max(at, time.monotonic()) + chance.uniform(*EACH_S), position))
     _look_until(lab, until)
     return changes
 
 
 def _look_until(lab: Lab, until: float) -> None:
-    """The log is read meanwhile, so that it never becomes long."""
+    """Read the log meanwhile, so that it never becomes long."""
     while (left_s := until - time.monotonic()) > 0:
         if left_s > READ_INTERVAL_S:
             lab.look()

@@ -1,7 +1,7 @@
-"""Sites far apart: how many edges of the tree lead from one to another, what that costs, and what a cut does.
+"""Part `distance`: how many edges of the tree lead from site to site, what that costs, and what a cut does.
 
-Intuition: a firm with branches whose staff list mixes them all. By the list, three reports in four go to another
-town; by how long the telephone takes one a town would do. Then the line of one town is cut, and repaired.
+With the mapping `ip` most edges lead to another site; with `latency` one edge a site, less one, is the least. The
+tree is measured at rest; then one site is cut off, and joined again.
 """
 
 from __future__ import annotations
@@ -12,53 +12,48 @@ from typing import Any
 from netlab.common.results import Record
 from netlab.eventlog import replay
 from netlab.eventlog.events import Event
+from netlab.eventlog.tree import depth_optimum
 from netlab.experiments import figures
-from netlab.experiments.start_up import read_meters
-from netlab.lab import Lab, LabTimeout
-from netlab.mappings.base import Ground, await_calm
+from netlab.lab import Lab
+from netlab.mappings.base import MappingRun, await_quiet
 
 CUT_S_MAX = 180.0
-CUT_REST_S = 20.0  # how long both parts live apart after both are whole
+CUT_REST_S = 20.0  # how long both parts stay apart after both are whole
 
 
-def measure_one(ground: Ground) -> Record:
+def measure_one(run: MappingRun) -> Record:
     """One lab. Raises LabError."""
-    with ground.lab() as lab:
+    with run.lab() as lab:
         assert lab.options.sites is not None
         try:
-            ground.begin(lab)
-            found = _settled(lab, ground)
-            rest = early = _at_rest(lab, ground, ground.rest_s)
-            if ground.mapping == "latency":  # then nodes look around, ever more rarely
-                await_wide(lab, ground.long_quiet_s, since=lab.cluster.last_place_at)
-                rest = _at_rest(lab, ground, max(ground.rest_s, ground.round_s))
-            return found | {f"early_{name}": value for name, value in early.items()} | rest | _cut(lab, ground)
+            run.begin(lab)
+            found = _settled(lab, run)
+            rest = early = _at_rest(lab, run, run.rest_s)
+            if run.mapping == "latency":  # then nodes look for a better place ever more rarely
+                await_wide(lab, run.long_quiet_s, since=lab.cluster.last_place_at)
+                rest = _at_rest(lab, run, max(run.rest_s, run.round_s))
+            return found | {f"early_{name}": value for name, value in early.items()} | rest | _cut(lab, run)
         finally:
-            ground.keep(lab)
+            run.keep(lab)
 
 
 def wide_edges_least(lab: Lab) -> int:
-    """Without fewer the sites would not be connected."""
+    """With fewer the sites would not be connected."""
     assert lab.options.sites is not None
     return len(lab.options.sites.names) - 1
 
 
-def _wanted(lab: Lab) -> int | None:
-    """How many wide edges are waited for; None: any number will do."""
-    return wide_edges_least(lab) if lab.options.mapping == "latency" else None
-
-
 def await_wide(lab: Lab, quiet_s: float, since: float | None = None) -> bool:
-    """Until nobody has moved for so long and, by latency, as few edges as can be lead from site to site."""
-    wanted = _wanted(lab)
-    return await_calm(lab, quiet_s, lambda: wanted is None or lab.wide_edges() == wanted, since=since)
+    """Until no node has moved for so long and, with `latency`, as few edges as can be lead from site to site."""
+    wanted = wide_edges_least(lab) if lab.options.mapping == "latency" else None
+    return await_quiet(lab, quiet_s, lambda: wanted is None or lab.wide_edges() == wanted, since=since)
 
 
-def _settled(lab: Lab, ground: Ground) -> Record:
-    await_wide(lab, ground.quiet_s)
+def _settled(lab: Lab, run: MappingRun) -> Record:
+    await_wide(lab, run.quiet_s)
     cluster, begin = lab.look(), lab.cluster.last_fork_at
     changes = _wide(lab)
-    at, then = replay.since(changes, wide_edges_least(lab)), read_meters(lab, datagrams=False)
+    at, then = replay.since(changes, wide_edges_least(lab)), figures.read(lab)
     return {
         "sites": len(lab.options.sites.names) if lab.options.sites else None,
         "wide_edges": lab.wide_edges(),
@@ -70,26 +65,22 @@ def _settled(lab: Lab, ground: Ground) -> Record:
         "last_move_s": cluster.last_place_at - begin,
         "wide_edges_by_second": replay.by_second(changes, begin, cluster.last_place_at),
         **figures.of_tree(cluster),
-        "depth_optimum": figures.depth_optimum(len(cluster.live()), lab.options.fanout),
+        "depth_optimum": depth_optimum(len(cluster.live()), lab.options.fanout),
     }
 
 
-def _wide(lab: Lab, mark: int = 0) -> list[replay.Change]:
+def _wide(lab: Lab) -> list[replay.Change]:
     assert lab.events is not None
     assert lab.options.sites is not None
-    return [each for each in replay.wide(lab.events, lab.options.sites.name_of) if each[0] >= _at(lab.events, mark)]
+    return replay.wide_edges(lab.events, lab.options.sites.name_of)
 
 
-def _at(events: list[Event], mark: int) -> float:
-    return float(events[mark]["mono"]) if mark < len(events) else float("inf")
-
-
-def _at_rest(lab: Lab, ground: Ground, rest_s: float) -> Record:
-    ground.progress(f"measuring at rest for {rest_s:g} s", 0, 0)
-    before, crossed = read_meters(lab, datagrams=False), lab.traffic()
+def _at_rest(lab: Lab, run: MappingRun, rest_s: float) -> Record:
+    run.progress(f"measuring at rest for {rest_s:g} s", 0, 0)
+    before, crossed = figures.read(lab), lab.traffic()
     places = sum(node.places for node in lab.look().live())
     time.sleep(rest_s)
-    after, crossed_after = read_meters(lab, datagrams=False), lab.traffic()
+    after, crossed_after = figures.read(lab), lab.traffic()
     seconds = crossed_after["mono"] - crossed["mono"]
     frames, octets = (_ways(crossed_after, each) - _ways(crossed, each) for each in ("frames", "bytes"))
     nodes = len(lab.positions)
@@ -110,19 +101,16 @@ def _ways(traffic: dict[str, Any], what: str) -> int:
     return sum(way[what] for way in traffic["ways"])
 
 
-# -- a site is cut off -------------------------------------------------------------------------------------
-
-
-def _cut(lab: Lab, ground: Ground) -> Record:
+def _cut(lab: Lab, run: MappingRun) -> Record:
     """The second site of the file, then the first (where the root is), then the last, ..., by the repeat."""
     sites = lab.options.sites
     assert sites is not None
     assert lab.events is not None
-    number = (1 - ground.number) % len(sites.names)
+    number = (1 - run.number) % len(sites.names)
     inside = set(sites.members[number])
     parts = [inside, set(lab.options.addresses) - inside]
     had_root = lab.look().roots()[0].address in inside
-    ground.progress(f"cutting off {sites.names[number]}", 0, 0)
+    run.progress(f"cutting off {sites.names[number]}", 0, 0)
     mark, cut_at = len(lab.events), time.monotonic()
     lab.cut_site(sites.names[number])
     apart_s = _whole_s(lab, parts, cut_at)
@@ -135,11 +123,11 @@ def _cut(lab: Lab, ground: Ground) -> Record:
         "cut_wide_edges": lab.wide_edges(),
         "cut_moves": _moves(lab.events[mark:]),
     }
-    ground.progress(f"mending {sites.names[number]}", 0, 0)
+    run.progress(f"mending {sites.names[number]}", 0, 0)
     mark, mended_at = len(lab.events), time.monotonic()
     lab.cut_site(sites.names[number], connected=True)
     one_s = _whole_s(lab, [set(lab.options.addresses)], mended_at)
-    await_wide(lab, ground.quiet_s)
+    await_wide(lab, run.quiet_s)
     at = replay.since(_wide(lab), wide_edges_least(lab))
     return {
         **found,
@@ -153,14 +141,12 @@ def _cut(lab: Lab, ground: Ground) -> Record:
 
 
 def _whole_s(lab: Lab, parts: list[set[str]], since: float) -> float | None:
-    """Until each part is one tree whose root knows all of it, and nobody else."""
+    """Until each part is one tree whose root knows exactly the part."""
 
     def settled() -> list[float | None]:
         return [lab.cluster.settled_at(part) for part in parts]
 
-    try:
-        lab.wait(lambda _: None not in settled(), CUT_S_MAX)
-    except LabTimeout:
+    if not lab.holds(lambda _: None not in settled(), CUT_S_MAX):
         return None
     return max(0.0, max(at for at in settled() if at is not None) - since)
 

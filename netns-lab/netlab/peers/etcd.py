@@ -1,7 +1,6 @@
-"""etcd: a few members agree by consensus (Raft); everybody else registers with a lease, and watches all others.
+"""etcd: a few members agree by consensus (Raft); each other node keeps a lease alive, and watches all others.
 
-Intuition: a land registry with three or five clerks. Every owner renews an entry every few seconds, and reads all
-that is published; who stops renewing is struck out, and all readers see it.
+A node whose lease ends is deleted, which all watchers print.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
+from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.lab import Lab
-from netlab.peers.programs import Visitors
-from netlab.peers.systems import Knowers, Meters
+from netlab.peers.programs import NodePrograms
+from netlab.peers.systems import Costs, Noticed, Since
 
 PROGRAM, CLIENT = "etcd", "etcdctl"
 LEASE_S = 5  # subord notices a silent death within 4.5 s
@@ -29,26 +29,26 @@ REGISTER = (  # again, when a busy server lets a request wait for too long
 
 
 class Etcd:
-    """Rival: `members` servers on the first nodes, two commands of etcdctl on each of the others."""
+    """System: `members` servers on the first nodes, two commands of etcdctl on each of the others."""
 
     meaning = (
         "converged: every client's watch has shown every other client; known: by all clients; a new leader: all"
         " members that live name the same"
     )
 
-    def __init__(self, lab: Lab, visitors: Visitors, members: int, version: str) -> None:
+    def __init__(self, lab: Lab, programs: NodePrograms, members: int, version: str) -> None:
         self._lab = lab
-        self._visitors = visitors
+        self._programs = programs
         self._members = lab.positions[:members]
         self._clients = lab.positions[members:]
         self._started: list[float] = []
         self._seen: defaultdict[int, set[int]] = defaultdict(set)  # watcher -> registered clients
-        self._struck: defaultdict[int, Knowers] = defaultdict(dict)
+        self._deleted: defaultdict[int, Noticed] = defaultdict(dict)
         self._verb: dict[int, str] = {}  # of the last PUT or DELETE that a watcher printed
         self._position_of: dict[str, int] = {}  # member by its own name for itself
         self._leader: dict[int, tuple[str, float]] = {}  # of each member, since when
         self._ended: set[int] = set()
-        self._converged_at: float | None = None
+        self._converged = Since()
         self.settings = (
             f"{version}: {members} members, defaults; when they have a leader, each other node starts two etcdctl:"
             f" one keeps a lease of {LEASE_S} s alive, one watches all of them"
@@ -66,7 +66,7 @@ class Etcd:
     def _start_member(self, position: int, state: str) -> None:
         address = self._lab.address(position)
         cluster = ",".join(f"m{p}=http://{self._lab.address(p)}:2380" for p in self._members)
-        self._visitors.start(
+        self._programs.start(
             position,
             "etcd",
             PROGRAM,
@@ -87,20 +87,16 @@ class Etcd:
         environment = ("env", "ETCDCTL_API=3", f"ETCDCTL_ENDPOINTS={members}")
         watch = (CLIENT, "watch", "--prefix", "/nodes/", "--rev=1")
         register = ("sh", "-c", REGISTER.format(ttl=LEASE_S, position=position))
-        self._visitors.start(position, "watch", *environment, *watch)
-        self._visitors.start(position, "lease", *environment, *register)
+        self._programs.start(position, "watch", *environment, *watch)
+        self._programs.start(position, "lease", *environment, *register)
 
     def started_at(self) -> tuple[float, float]:
         return self._started[0], self._started[-1]
 
     def converged_at(self) -> float | None:
         self._read()
-        everybody = set(self._clients)
-        if any(self._seen[position] != everybody for position in everybody):
-            self._converged_at = None
-        elif self._converged_at is None:
-            self._converged_at = time.monotonic()
-        return self._converged_at
+        every = set(self._clients)
+        return self._converged.look(holds=all(self._seen[position] == every for position in every))
 
     def victims(self) -> tuple[int, int]:
         return self._clients[len(self._clients) // 2], self._clients[len(self._clients) // 2 - 1]
@@ -108,13 +104,13 @@ class Etcd:
     def end(self, position: int) -> None:
         self._ended.add(position)
         self._leader.pop(position, None)
-        self._visitors.end(position)
+        self._programs.end(position)
 
-    def knowers(self, victim: int) -> Knowers:
+    def noticed(self, victim: int) -> Noticed:
         self._read()
-        return self._struck[victim]
+        return self._deleted[victim]
 
-    def must_know(self, victim: int) -> frozenset[int]:
+    def must_notice(self, victim: int) -> frozenset[int]:
         return frozenset(self._clients) - self._ended - {victim}
 
     def leader(self) -> int:
@@ -123,11 +119,11 @@ class Etcd:
 
     def leader_since(self, other_than: int) -> float | None:
         self._read()
-        said = [self._leader.get(p) for p in self._members if p != other_than and p not in self._ended]
-        names = {each[0] for each in said if each is not None}
-        if None in said or len(names) != 1 or self._position_of.get(*names) in (None, other_than):
+        named = [self._leader.get(p) for p in self._members if p != other_than and p not in self._ended]
+        names = {each[0] for each in named if each is not None}
+        if None in named or len(names) != 1 or self._position_of.get(*names) in (None, other_than):
             return None
-        return max(each[1] for each in said if each is not None)
+        return max(each[1] for each in named if each is not None)
 
     def restore(self, position: int) -> None:
         self._ended.discard(position)
@@ -135,40 +131,41 @@ class Etcd:
         self._await_leader()
 
     def _await_leader(self) -> int:
-        until = time.monotonic() + RESTORE_S_MAX
-        while time.monotonic() < until:
-            self._read()
-            names = {self._leader[p][0] for p in self._members if p in self._leader}
-            if len(names) == 1 and len(self._leader) == len(self._members) and (name := names.pop()):
-                return self._position_of[name]
-            time.sleep(LOOK_S)
-        raise LabError(
-            f"etcd elected no leader within {RESTORE_S_MAX:g} s. Its logs were in the lab, which has ended."
-        )
+        if not wait_until(self._agreed, RESTORE_S_MAX, LOOK_S):
+            raise LabError(
+                f"etcd elected no leader within {RESTORE_S_MAX:g} s. Its logs were in the lab, which has ended."
+            )
+        return self._position_of[self._agreed()]
 
-    def meters(self) -> Meters:
-        return self._visitors.meters()
+    def _agreed(self) -> str:
+        """The leader that all members name; empty when they do not agree."""
+        self._read()
+        names = {self._leader[p][0] for p in self._members if p in self._leader}
+        return names.pop() if len(names) == 1 and len(self._leader) == len(self._members) else ""
+
+    def costs(self) -> Costs:
+        return self._programs.costs()
 
     def groups(self) -> dict[str, Iterable[int]]:
         return {"member": self._members, "client": self._clients}
 
     def _read(self) -> None:
         now = time.monotonic()
-        for writer, line in self._visitors.lines("etcd"):
+        for writer, line in self._programs.lines("etcd"):
             found = ELECTED.search(line)
             if found is not None:
                 self._position_of[found[1]] = writer
                 self._leader[writer] = (found[2], now)
-        for writer, line in self._visitors.lines("watch"):
+        for writer, line in self._programs.lines("watch"):
             if line in ("PUT", "DELETE"):
                 self._verb[writer] = line
             elif line.startswith("/nodes/"):
                 self._note(writer, int(line.removeprefix("/nodes/")), now)
 
-    def _note(self, watcher: int, whom: int, now: float) -> None:
+    def _note(self, watcher: int, client: int, now: float) -> None:
         if self._verb.get(watcher) == "PUT":
-            self._seen[watcher].add(whom)
-            self._struck[whom].pop(watcher, None)
+            self._seen[watcher].add(client)
+            self._deleted[client].pop(watcher, None)
         else:
-            self._seen[watcher].discard(whom)
-            self._struck[whom].setdefault(watcher, now)
+            self._seen[watcher].discard(client)
+            self._deleted[client].setdefault(watcher, now)

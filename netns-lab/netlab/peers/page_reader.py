@@ -1,7 +1,6 @@
-"""Pages that can be read only inside the lab: asked for from outside, by one process in a node's namespace.
+"""Web pages that can be read only inside the lab, asked for from outside by one process in a node's namespace.
 
-Intuition: somebody at the window reads aloud what is on the board across the street. He stays there, because sending
-for him every time takes longer than reading.
+The process stays for all pages, because starting it takes longer than reading.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ END_S_MAX = 10.0
 class Page(NamedTuple):
     """The last of some answers; `seconds` is what all of them took, seen from the namespace."""
 
-    status: int  # 0: nobody answered, and `text` says why
+    status: int  # 0: no answer, and `text` says why
     text: str
     seconds: float
 
@@ -35,8 +34,8 @@ class Page(NamedTuple):
         return len(self.text.encode())
 
 
-class Reader:
-    """Reads pages at the place of one node; usable as a context manager."""
+class PageReader:
+    """Reads pages in the namespace of one node; usable as a context manager."""
 
     def __init__(self, lab: Lab, position: int) -> None:
         self._process = subprocess.Popen(
@@ -46,7 +45,7 @@ class Reader:
             text=True,
         )
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> PageReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,7 +60,7 @@ class Reader:
         self._process.stdout.close()
 
     def get(self, url: str, times: int = 1) -> Page:
-        """The page; asked for so many times, one after the other. Raises LabError when the reader itself is gone."""
+        """The page; asked for so many times, one after the other. Raises LabError when the process is gone."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -71,11 +70,11 @@ class Reader:
         except OSError:
             line = ""
         if not line:
-            raise LabError("Whoever read pages inside the lab has ended.")
+            raise LabError("The process that reads pages inside the lab has ended.")
         return Page(*json.loads(line))
 
     def json(self, url: str) -> Any:
-        """What the page says; None when nobody answers, or something else than JSON."""
+        """The document of the page; None without an answer, or for something else than JSON."""
         page = self.get(url)
         try:
             return json.loads(page.text) if page.status == 200 else None

@@ -1,8 +1,4 @@
-"""Other people's programs on the nodes of a lab, for comparison.
-
-Intuition: a playground that is let to another club for an afternoon: the same field, the same lines, their own ball.
-Everybody writes on a sheet of their own, and we read what is new on all of them.
-"""
+"""Programs other than subord on the nodes of a lab. What each prints goes to a file of its own."""
 
 from __future__ import annotations
 
@@ -10,30 +6,29 @@ import os
 import signal
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from netlab.common import linux, measure
 from netlab.errors import LabError
 from netlab.lab import Lab
-from netlab.peers.systems import Meters
+from netlab.peers.systems import Costs
 from netlab.processes import enter
 
 CHUNK_BYTES = 1 << 20
 END_S_MAX = 10.0
 
 
-class Visitors:
+class NodePrograms:
     """Processes by position. Their output is in `directory`, one file each; usable as a context manager."""
 
     def __init__(self, lab: Lab, directory: Path) -> None:
-        self._lab = lab
         self._directory = directory
         self._info = lab.client.ask("info")
         self._running: defaultdict[int, list[subprocess.Popen[bytes]]] = defaultdict(list)
-        self._sheets: dict[tuple[str, int], tuple[Path, int, bytes]] = {}  # file, bytes read, unfinished line
+        self._output: dict[tuple[str, int], tuple[Path, int, bytes]] = {}  # file, bytes read, unfinished line
 
-    def __enter__(self) -> Visitors:
+    def __enter__(self) -> NodePrograms:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -44,15 +39,15 @@ class Visitors:
             self.end(position)
 
     def start(self, position: int, name: str, *command: str) -> None:
-        """Run a command in the node's namespaces; it ends with us. Raises OSError when there is no such program."""
+        """Run a command in the node's namespaces; it ends with this process. Raises OSError."""
         node = enter.find_node(self._info, str(position))
-        us = os.getpid()
+        starter = os.getpid()
         path = self._directory / f"{name}-{position}.log"
 
-        def become_a_visitor() -> None:
+        def enter_node() -> None:
             enter.enter(self._info, node)
-            linux.die_with(us, signal.SIGKILL)
-            os.setpriority(os.PRIO_PROCESS, 0, 0)  # whoever measures may come first (peers/experiment.py)
+            linux.die_with(starter, signal.SIGKILL)
+            os.setpriority(os.PRIO_PROCESS, 0, 0)  # the measuring process may have a higher one (experiment.py)
 
         with path.open("ab") as log:
             process = subprocess.Popen(
@@ -61,10 +56,10 @@ class Visitors:
                 stdout=log,
                 stderr=log,
                 cwd=self._directory,
-                preexec_fn=become_a_visitor,  # noqa: PLW1509 - we have one thread
+                preexec_fn=enter_node,  # noqa: PLW1509 - this process has one thread
             )
         self._running[position].append(process)
-        self._sheets.setdefault((name, position), (path, 0, b""))
+        self._output.setdefault((name, position), (path, 0, b""))
 
     def end(self, position: int) -> None:
         """Kill what runs on the node; it is gone on return."""
@@ -73,38 +68,35 @@ class Visitors:
             process.wait(END_S_MAX)
 
     def lines(self, name: str) -> Iterator[tuple[int, str]]:
-        """New complete lines on the sheets of that name, with the position of the writer."""
-        for (its_name, position), (path, offset, begun) in list(self._sheets.items()):
+        """New complete lines of the programs of that name, with the position of the writer."""
+        for (its_name, position), (path, offset, begun) in list(self._output.items()):
             if its_name != name or path.stat().st_size == offset:
                 continue
             with path.open("rb") as file:
                 file.seek(offset)
                 chunk = file.read(CHUNK_BYTES)
             *whole, rest = (begun + chunk).split(b"\n")
-            self._sheets[its_name, position] = (path, offset + len(chunk), rest)
+            self._output[its_name, position] = (path, offset + len(chunk), rest)
             for line in whole:
                 yield position, line.decode(errors="replace")
 
     def live(self) -> frozenset[int]:
-        """Nodes whose processes were started, and not ended by us. Raises LabError when one has ended by itself."""
+        """Nodes whose processes were started and not ended here. Raises LabError when one has ended by itself."""
         for position, some in self._running.items():
             for process in some:
                 if process.poll() is not None:
-                    word = Path(str(process.args[0])).name if isinstance(process.args, tuple) else process.args
-                    raise LabError(f"{word} on node {position} ended by itself, exit code {process.returncode}.")
+                    name = Path(str(process.args[0])).name  # type: ignore[index]  # as `start` has given it
+                    raise LabError(f"{name} on node {position} ended by itself, exit code {process.returncode}.")
         return frozenset(self._running)
 
-    def meters(self) -> Meters:
+    def costs(self) -> Costs:
         """Of each node's processes together. Raises LabError when one has ended by itself."""
-
-        def of_each(read: Callable[[int], float]) -> dict[int, float]:
-            return {p: sum(read(each.pid) for each in self._running[p]) for p in self.live()}
-
-        return Meters(of_each(measure.cpu_s), of_each(measure.pss_mib), of_each(measure.resident_mib))
+        reads = (measure.cpu_s, measure.pss_mib, measure.resident_mib)
+        return Costs(*({p: sum(read(each.pid) for each in self._running[p]) for p in self.live()} for read in reads))
 
 
 def version_of(*command: str) -> str:
-    """The first line of what it says of its version. Raises LabError when it says nothing."""
+    """The first line that it prints. Raises LabError when it prints nothing."""
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=END_S_MAX)
     lines = (ran.stdout + ran.stderr).splitlines()
     if not lines:

@@ -1,4 +1,4 @@
-"""Asking the controller of a running lab: one request, one answer."""
+"""A connection to the controller of a running lab: one request, one answer."""
 
 from __future__ import annotations
 
@@ -62,11 +62,7 @@ class Client:
 
     def ask(self, do: str, **fields: Any) -> Any:
         """The answer. Raises LabError with the controller's sentence."""
-        try:
-            self._lines.send({"do": do, **fields})
-            answer = next(iter(self._lines), None)
-        except OSError:
-            answer = None
+        answer = self._lines.ask({"do": do, **fields})
         if answer is None:
             raise LabError(f"The lab {self.directory.path.name} ended before it answered.")
         if "error" in answer:

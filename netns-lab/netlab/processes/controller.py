@@ -1,8 +1,7 @@
-"""Inside the private namespaces: makes the lab, then does what it is asked.
+"""The controller runs inside the private namespaces: it makes the lab, and then does what its clients ask.
 
-Intuition: the stage manager. Builds the set, sends the actors on, and answers through one window (a Unix socket, one
-JSON line a request: {"do": NAME, ...} -> {"ok": ...} or {"error": SENTENCE}). It does not watch the play: whoever
-asks reads the event log.
+It answers on a Unix socket, one JSON line a request: {"do": NAME, ...} -> {"ok": ...} or {"error": SENTENCE}. It does
+not read the event log; its clients do.
 """
 
 from __future__ import annotations
@@ -20,23 +19,31 @@ from typing import Any
 
 from netlab.common import linux, measure
 from netlab.common.json_lines import Lines, Message
+from netlab.common.linux import ENDING_SIGNALS
+from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.processes import zygotes
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
 from netlab.topology import arp_counter, filters, relay, router
-from netlab.topology.arp_filter import Hush
-from netlab.topology.arp_proxy import Errands
-from netlab.topology.layout import hardware_address, network_of, position_of, router_addresses, silent_below
-from netlab.topology.links import Wires, port_counters
+from netlab.topology.addresses import (
+    hardware_address,
+    network_of,
+    packed,
+    position_of,
+    router_addresses,
+    silent_below,
+)
+from netlab.topology.arp_filter import ArpFilter
+from netlab.topology.arp_proxy import ArpProxy
+from netlab.topology.bridges import Bridges
 
 CLIENTS_MAX = 64
 UNWIND_S_MAX = 30.0
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 Report = Callable[[Message], None]
 
 
-class Stop(Exception):  # noqa: N818  # not an error: somebody asked us to end
+class Stop(Exception):  # noqa: N818  # not an error: a signal asks the lab to end
     """A signal asked the lab to end."""
 
 
@@ -49,33 +56,31 @@ class Controller:
         self._ask_by_arp = ask_by_arp
         self._report = report
         self._clients: dict[Lines, socket.socket] = {}
-        self._hush = _hush(options)
-        self._errands = _errands(options) if ask_by_arp and options.errands else None
-        self._watcher: Lines | None = None  # of ARP, where it is wanted
+        self._arp_filter = _arp_filter(options)
+        self._arp_proxy = _arp_proxy(options) if ask_by_arp and options.arp_proxy else None
+        self._arp_counter: Lines | None = None
         self._relay: Lines | None = None  # between sites, where there are some
 
     def run(self) -> None:
-        """Raise the lab, serve until a signal or `down`, take everything down. Raises LabError, OSError."""
-        wires: Wires | None = None
+        """Raise the lab, serve until a signal, take everything down. Raises LabError, OSError."""
+        bridges: Bridges | None = None
         try:
             for number in ENDING_SIGNALS:
                 signal.signal(number, _stop)
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the keeper held them back
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the keeper has blocked them
             linux.adopt_orphans()
             self._zygotes = zygotes.start(self._options, self._directory)
             options = self._options
             known = () if self._ask_by_arp else options.addresses
-            wires = self._wires = Wires(
-                options.network, options.subnets, known, self._hush, self._errands, sites=options.sites
+            bridges = self._bridges = Bridges(
+                options.network, options.subnets, known, self._arp_filter, self._arp_proxy, sites=options.sites
             )
             if options.sites is not None:
                 self._relay = relay.start(options.sites)
-                wires.join()
+                bridges.plug_in_relay()
             if options.arp:
-                self._watcher = arp_counter.start(options, wires.bridges)
+                self._arp_counter = _start_counter(options, bridges.names)
             self._raise()
-            self._await_zygote()
-            self._prepare()
             self._serve()
         except Stop:
             pass
@@ -83,63 +88,57 @@ class Controller:
             for number in ENDING_SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
             for client in self._clients:
-                client.close()  # at which visitors (processes/enter.py) leave, who would keep namespaces alive
+                client.close()  # which ends commands in namespaces (enter.py) that would keep them alive
             linux.end_all_below()
-            if wires is not None:
-                wires.close()
-                _await_unwinding(wires.bridges)
-
-    # Raising
+            if bridges is not None:
+                bridges.close()
+                _await_unwinding(bridges.names)
 
     def _raise(self) -> None:
         addresses = self._options.addresses
         for number, address in enumerate(addresses, 1):
-            self._wires.add(address)
+            self._bridges.add(address)
             files = self._directory.node(self._position(address))
             files.mkdir(mode=0o700)
             (files / "state").mkdir()
             self._configure(address)
             if number % 10 == 0 or number == len(addresses):
                 self._report({"progress": "making namespaces", "done": number, "of": len(addresses)})
-
-    def _await_zygote(self) -> None:
         self._report({"progress": "waiting for the daemon to be imported"})
         self._zygotes.await_ready()
-
-    def _prepare(self) -> None:
         self._report({"progress": "reading configurations"})
-        self._zygotes.prepare([self._position(address) for address in self._options.addresses])
+        self._zygotes.prepare([self._position(address) for address in addresses])
 
     # Serving
 
     def _serve(self) -> None:
-        with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as selector:
-            door.bind(str(self._directory.socket))
-            door.listen(CLIENTS_MAX)
+        with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
+            listener.bind(str(self._directory.socket))
+            listener.listen(CLIENTS_MAX)
             self._report({"ready": True, "controller": os.getpid()})
-            selector.register(door, selectors.EVENT_READ)
+            selector.register(listener, selectors.EVENT_READ)
             for each in self._zygotes.lines.values():
-                selector.register(each, selectors.EVENT_READ, self._zygotes.hear)
+                selector.register(each, selectors.EVENT_READ, self._zygotes.receive)
             if self._relay is not None:
                 selector.register(self._relay, selectors.EVENT_READ)
             while not self._zygotes.ended:
                 for key, _ in selector.select():
-                    if key.fileobj is door:
-                        self._welcome(door, selector)
+                    if key.fileobj is listener:
+                        self._accept(listener, selector)
                     elif key.data is not None:
                         key.data(key.fileobj)
-                    elif key.fileobj is self._relay:  # it speaks when it is asked, and then we listen
+                    elif key.fileobj is self._relay:  # it only answers, and every answer is waited for
                         raise LabError(relay.GONE)
                     elif isinstance(key.fileobj, Lines):
                         self._attend(key.fileobj, selector)
         raise LabError(zygotes.GONE)
 
-    def _welcome(self, door: socket.socket, selector: selectors.BaseSelector) -> None:
-        stream, _ = door.accept()
+    def _accept(self, listener: socket.socket, selector: selectors.BaseSelector) -> None:
+        stream, _ = listener.accept()
         if len(self._clients) >= CLIENTS_MAX:
             stream.close()
             return
-        stream.settimeout(10.0)  # a client that stops reading must not stop us
+        stream.settimeout(10.0)  # a client that stops reading must not stop the controller
         client = Lines(stream)
         self._clients[client] = stream
         selector.register(client, selectors.EVENT_READ)
@@ -165,7 +164,7 @@ class Controller:
             return {"error": str(reason)}
         except Stop:
             raise
-        except Exception as reason:  # netlink's are of no kind; the lab must outlive one that is refused
+        except Exception as reason:  # netlink has exceptions of its own; the lab must outlive a refused request
             traceback.print_exc()
             return {"error": f"The lab could not {request['do']}: {type(reason).__name__}: {reason}."}
 
@@ -176,8 +175,8 @@ class Controller:
             "options": self._options.to_json(),
             "rootless": self._options.rootless,
             "neighbours": "arp" if self._ask_by_arp else "permanent",
-            "requests_for_nobody": "stopped" if self._hush is not None and self._hush.works else "heard by all",
-            "requests_for_hosts": "taken to them" if self._errands and self._errands.run else "heard by all",
+            "requests_for_nobody": "stopped" if self._arp_filter and self._arp_filter.works else "heard by all",
+            "requests_for_hosts": "taken to them" if self._arp_proxy and self._arp_proxy.runs else "heard by all",
             "events": str(self._directory.events),
             "nodes": [self._node_info(address) for address in self._options.addresses],
         }
@@ -196,7 +195,7 @@ class Controller:
     def _do_start(self, request: Message) -> Any:
         """Fork these nodes in this order, without waiting for any; `release`: another one than before."""
         addresses = request["addresses"]
-        self._zygotes.hear_of_exits()
+        self._zygotes.receive_exits()
         for address in addresses:
             self._check(address)
             if address in self._zygotes.pids:
@@ -214,7 +213,7 @@ class Controller:
 
     def _do_cut(self, request: Message) -> Any:
         self._check(request["address"])
-        self._wires.cut(request["address"], connected=request["connected"])
+        self._bridges.cut(request["address"], connected=request["connected"])
 
     def _do_cut_site(self, request: Message) -> Any:
         """Cut a site off from all others, or end that."""
@@ -224,9 +223,16 @@ class Controller:
             raise LabError(f"No site has the name {name}: {known}. Nothing was changed.")
         return self._ask_relay(do="cut", site=name, connected=request["connected"])
 
-    def _do_tremble(self, request: Message) -> Any:
-        """The delays between all sites tremble from now on (topology/wan.py)."""
-        return self._ask_relay(do="tremble", share=request["share"])
+    def _do_jitter(self, request: Message) -> Any:
+        return self._ask_relay(do="jitter", share=request["share"])
+
+    def _do_traffic(self, _request: Message) -> Any:
+        return self._ask_relay(do="traffic")
+
+    def _ask_relay(self, **request: Any) -> Any:
+        if self._relay is None:
+            raise LabError("This lab has no sites: raise it with `--sites FILE`. Nothing was changed.")
+        return relay.ask(self._relay, **request)
 
     def _do_perform(self, request: Message) -> Any:
         """Another performance for a node: in its configuration, which it reads again if it runs."""
@@ -238,104 +244,99 @@ class Controller:
         self._zygotes.signal(address, int(signal.SIGHUP))
 
     def _do_performances(self, _request: Message) -> Any:
-        """Those that were given, as they are now: {address: jobs an hour}."""
+        """The configured ones, as they are now: {address: jobs an hour}."""
         return dict(self._options.performances)
 
     def _configure(self, address: str) -> None:
-        """Whole or not at all: the daemon may read it just now."""
+        """Replace the file as a whole: the daemon may be reading it."""
         files = self._directory.node(self._position(address))
         new = files / "config.toml.new"
         new.write_text(config_text(self._options, address, files, self._directory))
         os.replace(new, files / "config.toml")
 
-    def _do_traffic(self, _request: Message) -> Any:
-        """What has crossed from site to site so far (topology/wan.py)."""
-        return self._ask_relay(do="traffic")
-
-    def _ask_relay(self, **request: Any) -> Any:
-        if self._relay is None:
-            raise LabError("This lab has no sites: raise it with `--sites FILE`. Nothing was changed.")
-        return relay.ask(self._relay, **request)
-
     def _do_replace(self, request: Message) -> Any:
-        """Another host, with an empty disk, at this address; the old one says nothing."""
+        """Another host, with an empty disk, at this address; the old one disappears without a message."""
         address = request["address"]
         self._check(address)
-        self._wires.check_replaceable()
-        self._wires.cut(address, connected=False)
+        self._bridges.check_replaceable()
+        self._bridges.cut(address, connected=False)
         self._zygotes.signal(address, int(signal.SIGKILL))
         state = self._directory.node(self._position(address)) / "state"
         shutil.rmtree(state)
         state.mkdir()
-        self._wires.replace(address)
+        self._bridges.replace(address)
 
     def _do_filter(self, request: Message) -> Any:
         filters.load(request["rules"])
 
     def _do_touch_memory(self, _request: Message) -> Any:
-        """MiB touched for the daemons that will be started (processes/memory_pool.py)."""
+        """MiB touched for the daemons that will be started (warm_up.py)."""
         return self._zygotes.touch(self._options.addresses)
 
     def _do_ports(self, _request: Message) -> Any:
         """What every node has sent, and what was brought to it, so far: {address: [bytes, packets]}, and when."""
-        all_of_them = port_counters()
-        counters = {address: all_of_them[self._wires.port_name(address)] for address in self._options.addresses}
+        ports = measure.interface_counters()
+        counters = {address: ports[self._bridges.port_name(address)] for address in self._options.addresses}
         return {
             "mono": time.monotonic(),
-            "sent": {address: each.came_in for address, each in counters.items()},
-            "brought": {address: each.went_out for address, each in counters.items()},
+            "sent": {address: each.received for address, each in counters.items()},
+            "brought": {address: each.sent for address, each in counters.items()},
         }
 
     def _do_arp(self, request: Message) -> Any:
-        """What the watcher of ARP has counted so far (arp_counter.py); `contacts`: address -> first contact, s."""
-        if self._watcher is None:
-            raise LabError("Nobody counts ARP requests in this lab: raise it with `arp`.")
-        return arp_counter.ask(self._watcher, request["contacts"])
+        """What was counted so far (arp_counter.py); `contacts`: address -> first contact, s."""
+        if self._arp_counter is None:
+            raise LabError("This lab does not count ARP requests: raise it with `arp`.")
+        return arp_counter.ask(self._arp_counter, request["contacts"])
 
     def _do_processes(self, request: Message) -> Any:
-        """Of every live node the named figures of common/measure.py: {address: value} each."""
-        read = {
-            "cpu_s": measure.cpu_s,
-            "pss_mib": measure.pss_mib,
-            "private_mib": measure.private_mib,
-            "resident_mib": measure.resident_mib,
-            "datagrams_sent": measure.datagrams_sent,
-        }
-        pids = self._zygotes.pids
+        """Of every live node the named figures of measure.OF_PROCESS: {address: value} each."""
+        pids = self._zygotes.pids.items()
+        figures = {name: measure.OF_PROCESS[name] for name in request["what"]}
         return {
             "mono": time.monotonic(),
-            **{name: {address: read[name](pid) for address, pid in pids.items()} for name in request["what"]},
+            **{name: {address: read(pid) for address, pid in pids} for name, read in figures.items()},
         }
 
     # Names
 
     def _check(self, address: str) -> None:
-        if address not in self._wires.namespaces:
+        if address not in self._bridges.namespaces:
             raise LabError(
                 f"{address} is no node of this lab: `netns-lab/lab status` lists them. Nothing was changed."
             )
 
     def _namespace(self, address: str) -> str:
-        return f"/proc/{os.getpid()}/fd/{self._wires.namespaces[address]}"
+        return f"/proc/{os.getpid()}/fd/{self._bridges.namespaces[address]}"
 
     def _position(self, address: str) -> int:
         return position_of(address, self._options.network)
 
 
-def _hush(options: Options) -> Hush | None:
-    """Where nodes ask in vain."""
+def _arp_filter(options: Options) -> ArpFilter | None:
+    """Where some addresses are silent."""
     if not options.arp and silent_below(options.addresses, options.network) == 0:
         return None
     hosts = (*options.addresses, *router_addresses(options.subnets))
-    return Hush(hosts, network_of(options.network).version, counts=options.arp)
+    return ArpFilter(hosts, network_of(options.network).version, counts=options.arp)
 
 
-def _errands(options: Options) -> Errands | None:
-    """Where nodes ask each other, by ARP."""
+def _arp_proxy(options: Options) -> ArpProxy | None:
+    """Where nodes ask each other by ARP."""
     if network_of(options.network).version == 6:
         return None
-    legs = {address: router.hardware_address(leg) for leg, address in enumerate(router_addresses(options.subnets))}
-    return Errands({address: hardware_address(address) for address in options.addresses} | legs)
+    routers = {address: router.hardware_address(leg) for leg, address in enumerate(router_addresses(options.subnets))}
+    return ArpProxy({address: hardware_address(address) for address in options.addresses} | routers)
+
+
+def _start_counter(options: Options, bridges: Iterable[str]) -> Lines:
+    tally = arp_counter.Tally(options.addresses, router_addresses(options.subnets), options.network)
+    sites = {} if options.sites is None else options.sites.numbers
+    elsewhere = {
+        bridge: frozenset(packed(address) for address, site in sites.items() if site != number)
+        for number, bridge in enumerate(bridges)
+    }
+    return arp_counter.start(tally, elsewhere, network_of(options.network).version)
 
 
 def _stop(*_: object) -> None:
@@ -343,9 +344,5 @@ def _stop(*_: object) -> None:
 
 
 def _await_unwinding(bridges: Iterable[str]) -> None:
-    """Wait until the kernel has taken the wires down, so that its work does not fall into the next measurement."""
-    until = time.monotonic() + UNWIND_S_MAX
-    while time.monotonic() < until:
-        if set(port_counters()) <= {"lo", *bridges}:
-            return
-        time.sleep(0.02)
+    """Wait until the kernel has taken the links down, so that its work does not fall into the next measurement."""
+    wait_until(lambda: set(measure.interface_counters()) <= {"lo", *bridges}, UNWIND_S_MAX, 0.02)

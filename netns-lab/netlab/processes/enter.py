@@ -1,7 +1,7 @@
-"""Running a command inside one node's network namespace, or on the wire between them, from the shell.
+"""Running a command in one node's network namespace, or in that of the bridges (`wire`), from the shell.
 
-Intuition: a visitor's badge. The command sees the node's network and finds its daemon (`SUBORD_SOCKET`); when the lab
-closes, visitors have to leave.
+The command sees the node's network and finds its daemon (`SUBORD_SOCKET`). It ends when the lab ends, and what it has
+left in the background ends with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from netlab.processes.client import Client
 from netlab.processes.launch import SCRIPT
 
 NOT_FOUND = 127  # as the shell has it
-WIRE = "wire"  # in the place of a node: the namespace of the bridges, where everything comes by
+WIRE = "wire"  # in the place of a node: the namespace of the bridges, which all traffic passes
 
 
 def find_node(info: Message, wanted: str) -> Message:
@@ -38,7 +38,7 @@ def command_in(name: str, node: str, command: Sequence[str]) -> list[str]:
 
 
 def run_in(client: Client, wanted: str, command: Sequence[str]) -> int:
-    """Run the command with our terminal; its exit code, or 128 + signal. Ends it when the lab ends."""
+    """Run the command with this terminal; its exit code, or 128 + signal. Ends it when the lab ends."""
     info = client.ask("info")
     environment = {
         **os.environ,
@@ -46,18 +46,18 @@ def run_in(client: Client, wanted: str, command: Sequence[str]) -> int:
     }
     if wanted == WIRE:
         node: Message = {"namespace": f"/proc/{info['controller']}/ns/net"}
-        environment.pop("SUBORD_SOCKET", None)  # no daemon lives there
+        environment.pop("SUBORD_SOCKET", None)  # no daemon runs there
     else:
         node = find_node(info, wanted)
         environment["SUBORD_SOCKET"] = str(client.directory.control_socket(node["position"]))
     linux.adopt_orphans()
-    us, command_pid = os.getpid(), os.fork()
+    starter, command_pid = os.getpid(), os.fork()
     if command_pid == 0:
-        _become(info, node, command, environment, us)
+        _become(info, node, command, environment, starter)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the command
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)
     code = _await_either(command_pid, client)
-    linux.end_all_below()  # what it left in the background would keep the namespace alive
+    linux.end_all_below()  # a process in the background would keep the namespace alive
     return code
 
 
@@ -65,7 +65,7 @@ def _become(info: Message, node: Message, command: Sequence[str], environment: d
     try:
         enter(info, node)
         linux.die_with(starter, signal.SIGKILL)
-        os.execvpe(command[0], list(command), environment)  # noqa: S606  # the caller has a shell if he wants one
+        os.execvpe(command[0], list(command), environment)  # noqa: S606  # the user can give a shell as the command
     except OSError as reason:
         print(f"{command[0]}: {reason.strerror}", file=sys.stderr)
     finally:
@@ -76,10 +76,10 @@ def enter(info: Message, node: Message) -> None:
     """User namespace first: it gives the right to enter the others."""
     controller = f"/proc/{info['controller']}/ns"
     here = os.getcwd()
-    doors = [(node["namespace"], linux.CLONE_NEWNET), (f"{controller}/mnt", linux.CLONE_NEWNS)]
+    namespaces = [(node["namespace"], linux.CLONE_NEWNET), (f"{controller}/mnt", linux.CLONE_NEWNS)]
     if info["rootless"] or os.stat(f"{controller}/user").st_ino != os.stat("/proc/self/ns/user").st_ino:
-        doors.insert(0, (f"{controller}/user", linux.CLONE_NEWUSER))
-    descriptors = [(os.open(path, os.O_RDONLY | os.O_CLOEXEC), kind) for path, kind in doors]
+        namespaces.insert(0, (f"{controller}/user", linux.CLONE_NEWUSER))
+    descriptors = [(os.open(path, os.O_RDONLY | os.O_CLOEXEC), kind) for path, kind in namespaces]
     for descriptor, kind in descriptors:
         linux.setns(descriptor, kind)
     os.chdir(here)  # entering a mount namespace leads to its root directory

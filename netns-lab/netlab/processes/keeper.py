@@ -1,11 +1,11 @@
-"""Outside of the lab's namespaces: starts the controller and cleans up after it.
+"""The keeper stays outside of the lab's namespaces, starts the controller and cleans up after it.
 
-Intuition: two climbers on one rope. If the controller falls (SIGKILL), the kernel kills everything it started and
-the keeper removes the directory and lowers the kernel's limits again; if the keeper falls, the controller gets a
-SIGTERM and does the same. Only if both are killed at once a directory is left, and the next lab removes it.
+If the controller is killed, the kernel kills everything it started, and the keeper removes the directory and restores
+the kernel's limits; if the keeper is killed, the controller gets a SIGTERM and does the same. Only if both are killed
+at once a directory is left, and the next lab removes it.
 
-The keeper's standard input is a leash: when it closes, the lab ends, whatever became of the one at the other end.
-The line "release" takes the leash off. Standard output carries JSON lines: progress, ready, error.
+When the keeper's standard input closes, the lab ends; the line "release" cancels that. Standard output carries JSON
+lines: progress, ready, error.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ import traceback
 
 from netlab.common import linux
 from netlab.common.json_lines import Message, encode
+from netlab.common.linux import ENDING_SIGNALS
 from netlab.errors import LabError
 from netlab.processes import rundir
-from netlab.processes.controller import ENDING_SIGNALS, Controller
+from netlab.processes.controller import Controller
 from netlab.processes.options import Options
 from netlab.topology import neighbours
-from netlab.topology.layout import network_of, position_of, silent_below
+from netlab.topology.addresses import network_of, position_of, silent_below
 
 ASK_AGAIN_S = 1.0
 LOG_TAIL_CHARS = 4000
@@ -33,7 +34,7 @@ LOG_TAIL_CHARS = 4000
 
 def keep(options: Options) -> int:
     """Run one lab to its end; exit code of the keeper process."""
-    # Held back until somebody can act on them: a signal between two lines must not leave anything behind.
+    # Blocked until a handler exists: a signal between two lines must not leave anything behind.
     signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING_SIGNALS, signal.SIGCHLD))
     rootless = options.rootless or os.geteuid() != 0
     version = network_of(options.network).version
@@ -44,13 +45,13 @@ def keep(options: Options) -> int:
         report({"error": str(reason)})
         return 1
     try:
-        _complain_to(directory.log)
+        _redirect_errors(directory.log)
         ask_by_arp = _room(table, options, version, rootless=rootless)
         linux.adopt_orphans()
         pid = os.fork()
         if pid == 0:
             os._exit(_control(options, directory, table, rootless=rootless, ask_by_arp=ask_by_arp))
-        code = _watch(pid)
+        code = _await_end(pid)
         linux.end_all_below()
         if code != 0 and (complaints := directory.log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip()):
             report({"log": complaints})
@@ -66,7 +67,7 @@ def keep(options: Options) -> int:
 
 
 def report(message: Message) -> None:
-    """To whoever started us, if anybody still listens."""
+    """To the process that started the keeper, if it still listens."""
     with contextlib.suppress(OSError):
         os.write(1, encode(message))
 
@@ -124,8 +125,8 @@ def _why_no_namespaces(reason: OSError, *, rootless: bool) -> str:
     return f"Root may not make namespaces here ({reason}): a container needs CAP_SYS_ADMIN. Nothing was started."
 
 
-def _watch(controller: int) -> int:
-    """Wait for the end of the controller; ask it to end on a signal or when the leash closes.
+def _await_end(controller: int) -> int:
+    """Wait for the end of the controller; ask it to end on a signal or when standard input closes.
 
     Its exit code; negative: the signal that killed it before it could clean up.
     """
@@ -154,8 +155,8 @@ def _watch(controller: int) -> int:
                     ending = True
 
 
-def _complain_to(log: os.PathLike[str]) -> None:
-    """Send standard error to the lab's own log: in the background there is no terminal to write to."""
+def _redirect_errors(log: os.PathLike[str]) -> None:
+    """Standard error goes to the lab's own log: in the background there is no terminal to write to."""
     sys.stderr.flush()
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.dup2(descriptor, 2)

@@ -1,7 +1,7 @@
-"""Starting a keeper from outside, and holding its leash.
+"""Starting a keeper from outside, and ending its lab.
 
-The keeper is a process of its own (`netns-lab/lab keep`), in a session of its own, so that Ctrl-C on the terminal
-reaches us alone and we end the lab in good order.
+The keeper is a process of its own (`netns-lab/lab keep`) in a session of its own, so that Ctrl-C on the terminal
+reaches only the process that started it, which then ends the lab in good order.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from netlab.common.json_lines import Message
+from netlab.common.linux import ENDING_SIGNALS
 from netlab.errors import LabError
 from netlab.processes import releases, rundir, zygote
 from netlab.processes.options import Options
@@ -28,16 +29,15 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and of how much (0: unknown)."""
 
 
-class Leash:
-    """One lab that lives as long as we hold it. Raises LabError when it cannot be raised."""
+class LabHandle:
+    """One lab that lives until `end`, or after `release` until `down`. Raises LabError when it cannot be raised."""
 
     def __init__(self, options: Options, progress: Progress) -> None:
         _check_command(options)
         self.directory: RunDirectory = RunDirectory(rundir.base() / options.name)
         self.controller = 0
-        self.keeper = 0
-        # Ctrl-C waits until we hold the keeper; the keeper holds signals back itself (processes/keeper.py).
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+        # Ctrl-C waits until the handle holds the keeper, which blocks signals itself (keeper.py).
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
         self._process = subprocess.Popen(
             [sys.executable, str(SCRIPT), "keep", options.to_json()],
             stdin=subprocess.PIPE,
@@ -53,13 +53,13 @@ class Leash:
             raise
 
     def release(self) -> None:
-        """Let the lab go on without us, until `down`."""
+        """Let the lab go on without this process."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"release\n")
         self._process.stdin.close()
 
     def end(self) -> None:
-        """Pull the leash and wait until the lab has taken itself down. Safe to repeat."""
+        """End the lab and wait until it has taken itself down. Safe to repeat."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -68,12 +68,12 @@ class Leash:
     def wait(self, timeout_s: float | None = None) -> int:
         """Wait for the end of the lab; the keeper's exit code. Raises subprocess.TimeoutExpired.
 
-        Why the lab failed, if it did, is said here: whoever asked it something only heard it hang up.
+        Prints why the lab failed, if it did: a client only sees that its connection has ended.
         """
         code = self._process.wait(timeout_s)
         stdout = self._process.stdout
         if stdout is not None and not stdout.closed:
-            os.set_blocking(stdout.fileno(), False)  # others may hold the other end
+            os.set_blocking(stdout.fileno(), False)  # other processes may hold the other end
             for line in (stdout.read() or b"").splitlines():
                 if words := _complaint(line):
                     print(words, file=sys.stderr)
@@ -96,7 +96,7 @@ class Leash:
 
 
 def _complaint(line: bytes) -> str:
-    """What the keeper has to complain about; nothing when it only tells of progress, or died in the middle."""
+    """The keeper's complaint; nothing for progress, or for a line that ends in the middle."""
     try:
         message: Message = json.loads(line)
     except ValueError:

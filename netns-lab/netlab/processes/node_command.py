@@ -1,6 +1,7 @@
-"""Commands of the lab itself that run inside a node's namespace, or on the wire, beside what we do.
+"""Commands of the lab itself that run in a node's namespace, or in that of the bridges, beside the caller.
 
-Intuition: an envoy. It is sent off with one written order, sends word when it has arrived, and brings one line home.
+A command is `netns-lab/lab WORD ORDER`, the order a JSON object. It prints a greeting when it has begun, ends when
+its standard input ends, and prints one line of JSON when it is done.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import select
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from typing import Any
 
 from netlab.errors import LabError
-from netlab.lab import Lab
 from netlab.processes.enter import command_in
 from netlab.processes.launch import SCRIPT
 
@@ -21,23 +22,24 @@ BEGIN_S_MAX = 60.0
 END_S_MAX = 30.0  # beyond the time that was asked for
 
 
-class Envoy:
+class NodeCommand:
     """One process, from its start on; it has ended after `finish`, and after `end`."""
 
-    def __init__(self, lab: Lab, place: int | str, word: str, order: str, for_s: float) -> None:
-        """`netns-lab/lab WORD ORDER` at a position, or on the wire; it may take `for_s`."""
+    def __init__(self, name: str, place: int | str, word: str, order: Any, for_s: float) -> None:
+        """In the lab `name`, at a position or on the wire. `order`: a dataclass; the command may take `for_s`."""
         self._what = f"`{word}` at {place}"
         self._until = time.monotonic() + BEGIN_S_MAX + for_s + END_S_MAX
+        command = [sys.executable, str(SCRIPT), word, json.dumps(asdict(order))]
         self._process = subprocess.Popen(
-            command_in(lab.options.name, str(place), [sys.executable, str(SCRIPT), word, order]),
-            stdin=subprocess.PIPE,  # its end asks those to end who listen
+            command_in(name, str(place), command),
+            stdin=subprocess.PIPE,  # its end asks the command to end
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,  # or what follows the first line might be read with it
         )
 
-    def await_word(self, greeting: str) -> None:
-        """Until it says so. Raises LabError."""
+    def await_begin(self, greeting: str) -> None:
+        """Until it prints the greeting. Raises LabError."""
         stdout = self._process.stdout
         assert stdout is not None
         if not select.select([stdout], [], [], BEGIN_S_MAX)[0] or stdout.readline() != greeting.encode() + b"\n":
@@ -46,19 +48,19 @@ class Envoy:
             raise LabError(f"{self._what} did not begin: {complaint}")
 
     def finish(self) -> dict[str, Any]:
-        """What it brings home when it is done. Raises LabError."""
+        """Its line of JSON when it is done. Raises LabError."""
         try:
-            told, complaint = self._process.communicate(timeout=max(0.1, self._until - time.monotonic()))
+            printed, complaint = self._process.communicate(timeout=max(0.1, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise LabError(f"{self._what} does not end.") from None
         if self._process.returncode:
-            words = (complaint.strip() or told.strip()).decode(errors="replace")
-            raise LabError(f"{self._what} came to nothing: {words}")
-        brought: dict[str, Any] = json.loads(told)
-        return brought
+            words = (complaint.strip() or printed.strip()).decode(errors="replace")
+            raise LabError(f"{self._what} failed: {words}")
+        found: dict[str, Any] = json.loads(printed)
+        return found
 
     def end(self) -> None:
         """Safe to repeat, also after `finish`."""
         if self._process.poll() is None:
-            self._process.kill()  # what it runs in the namespace dies with it (processes/enter.py)
+            self._process.kill()  # what it runs in the namespace dies with it (enter.py)
             self._process.communicate()

@@ -1,4 +1,4 @@
-"""What a lab is asked to be, as one value that can be handed to another process."""
+"""What a lab is asked to be, as one value that goes to other processes, and the configuration of its daemons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Options:
     addresses: tuple[str, ...]
     network: str = "10.0.0.0/16"
     subnets: tuple[str, ...] = ()  # one bridge each, with a router between them; (): one bridge for all
-    sites: Sites | None = None  # one bridge each, with a distance between them (topology/relay.py)
+    sites: Sites | None = None  # one bridge each, with a relay between them
     fanout: int = 2
     guest_slots: int | None = None
     mapping: str = "ip"
@@ -29,16 +29,16 @@ class Options:
     timing: str = "lan"
     seeds: tuple[str, ...] = ()  # addresses that every daemon is told of
     announce: bool = False  # daemons may announce themselves by multicast
-    full_scan: bool = False  # daemons ask everybody before they choose
+    full_scan: bool = False  # daemons ask every address before they choose
     disk: bool = True  # daemons keep their neighbourhood over a restart
-    arp: bool = False  # nodes ask by ARP, and the requests are counted (topology/arp_counter.py)
-    errands: bool = False  # the bridge takes ARP requests to the host that they are for (topology/arp_proxy.py)
+    arp: bool = False  # nodes ask by ARP, and the requests are counted (arp_counter.py)
+    arp_proxy: bool = False  # the bridge takes ARP requests to the host that they are for (arp_proxy.py)
     performances: Mapping[str, float] = field(default_factory=dict)  # address -> jobs an hour; others: measured
     insecure: bool = False  # nothing is sealed; otherwise by a key that is made for this lab
     execute: bool = False
     rootless: bool = False
     daemon: str | None = None
-    previous: str | None = None  # wheel or directory of another release (processes/releases.py)
+    previous: str | None = None  # wheel or directory of another release (releases.py)
     old: tuple[str, ...] = ()  # addresses that begin with it
 
     def __post_init__(self) -> None:

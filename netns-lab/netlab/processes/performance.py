@@ -1,7 +1,7 @@
-"""How fast the nodes of a lab are, when nobody counts jobs there.
+"""How fast the nodes of a lab are, where they are told instead of measuring it.
 
-Intuition: a school class on the first day, where the strengths are dealt by lot. From one half to the next there are
-as many who are twice as strong, so the logarithm is drawn evenly; the strongest and the weakest are always there.
+The logarithm is drawn evenly, so that there are as many nodes in each factor of two; the fastest and the slowest are
+always there. The same seed draws the same performances.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ LOWEST_JOBS_PER_HOUR = 100.0
 JOBS_PER_HOUR_MAX = 1e9  # that a daemon takes
 
 
-def drawn(count: int, spread: float, seed: int) -> list[float]:
-    """So many performances in jobs an hour, in random order; the highest is `spread` times the lowest."""
-    chance = random.Random(f"performances/{seed}")
-    exponents = [0.0, 1.0, *(chance.random() for _ in range(count - 2))][:count]
-    chance.shuffle(exponents)
-    return [LOWEST_JOBS_PER_HOUR * spread**exponent for exponent in exponents]
-
-
-def dealt(mapping: str, addresses: Sequence[str], spread: float, seed: int) -> dict[str, float]:
-    """Of each address. Nobody has one where ranks do not go by it, or with a spread of 0."""
+def drawn(mapping: str, addresses: Sequence[str], spread: float, seed: int) -> dict[str, float]:
+    """Jobs an hour of each address; {} for other mappings than `performance`, or with a spread of 0."""
     if mapping != "performance" or not spread:
         return {}
-    return dict(zip(addresses, drawn(len(addresses), spread, seed), strict=True))
+    chance = random.Random(f"performances/{seed}")
+    exponents = [0.0, 1.0, *(chance.random() for _ in range(len(addresses) - 2))][: len(addresses)]
+    chance.shuffle(exponents)
+    return {
+        address: LOWEST_JOBS_PER_HOUR * spread**exponent
+        for address, exponent in zip(addresses, exponents, strict=True)
+    }

@@ -1,7 +1,4 @@
-"""The previous release beside the present one: where its code is, and how a process comes to import it.
-
-Intuition: two editions of one book on the desk. Whoever is told to read the old one puts the new one away first.
-"""
+"""The previous release beside the present one: where its code is, and how a process comes to import it."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def tree_of(path: Path, directory: Path) -> Path:
 
 
 def unpack(path: Path, directory: Path) -> Path:
-    """Have the package there."""
+    """Unpack a wheel there; a directory is used as it is."""
     tree = tree_of(path, directory)
     if tree != path:
         with zipfile.ZipFile(path) as wheel:
@@ -46,7 +43,7 @@ def unpack(path: Path, directory: Path) -> Path:
 
 
 def enter(tree: Path) -> None:
-    """From now on `import subord` means the one below `tree`. What was imported before goes on as it is."""
+    """From now on `import subord` means the one below `tree`. Modules imported before stay in use."""
     sys.path.insert(0, str(tree))
     for name in [each for each in sys.modules if each.partition(".")[0] == "subord"]:
         del sys.modules[name]

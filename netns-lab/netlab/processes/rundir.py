@@ -1,13 +1,13 @@
-"""The directory of a running lab, and who owns it.
+"""The directory of a running lab, and the lock that says that it runs.
 
-Intuition: a hotel room with the key in the door. Whoever holds the lock lives there; a room with a free lock
-was left in a hurry, and the next guest cleans it.
+Keeper and controller hold the lock while the lab lives. A directory with a free lock was left by a lab that was
+killed; the next lab removes it.
 
     BASE/NAME/                locked (flock) by keeper and controller while the lab lives
     BASE/NAME/controller.sock requests, JSON lines
-    BASE/NAME/cluster.key     what everything is sealed with, made for this lab alone
+    BASE/NAME/cluster.key     the key of the cluster, made for this lab alone
     BASE/NAME/events          event log of all nodes, JSON lines
-    BASE/NAME/lab.log         what keeper, controller and zygote have to complain about
+    BASE/NAME/lab.log         complaints of keeper, controller and zygote
     BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/
 """
 
@@ -26,9 +26,7 @@ from netlab.errors import LabError
 
 KEY_BYTES = 32
 UNIX_PATH_BYTES_MAX = 107  # unix(7)
-
-
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it, mode 0700, owner checked
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the lab makes a directory in it, mode 0700, owner checked
 
 
 def base() -> Path:
@@ -36,14 +34,14 @@ def base() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime and Path(runtime).is_dir() and Path(runtime).stat().st_uid == os.geteuid():
         return Path(runtime, "subord-lab")
-    # Hundreds of logs and sockets: memory is quicker than a disk's journal, where there is such a place.
+    # Hundreds of logs and sockets: memory is quicker than a disk's journal.
     if os.access(SHARED_MEMORY, os.W_OK) and "TMPDIR" not in os.environ:
         return SHARED_MEMORY / f"subord-lab-{os.geteuid()}"
     return Path(tempfile.gettempdir(), f"subord-lab-{os.geteuid()}")
 
 
 class RunDirectory:
-    """The directory of one lab. `lock` is the descriptor that holds it, or None for a mere visitor."""
+    """The directory of one lab. `lock` is the descriptor that holds it, None where only the path is needed."""
 
     def __init__(self, path: Path, lock: int | None = None) -> None:
         self.path = path
@@ -70,17 +68,17 @@ class RunDirectory:
 
 
 def create(name: str, position_max: int = 1 << 20) -> RunDirectory:
-    """Take the name for ourselves; remove what dead labs left behind. Raises LabError when it is taken."""
+    """Take the name; remove what killed labs left behind. Raises LabError when the name is taken."""
     parent = _own_base()
     path = parent / name
     longest = len(os.fsencode(path / "nodes" / str(position_max) / "control.sock"))
     if longest > UNIX_PATH_BYTES_MAX:
         raise LabError(f"{path} is too long for a Unix socket: set XDG_RUNTIME_DIR or TMPDIR to a shorter directory.")
-    door = _lock(parent, wait=True)  # so that nobody sweeps a room between its making and its locking
-    if door is None:  # the last lab of this user ended between two lines of ours
+    base_lock = _lock(parent, wait=True)  # so that no other lab removes a directory before it is locked
+    if base_lock is None:  # the last lab of this user ended between the two lines above
         return create(name, position_max)
     try:
-        _sweep(parent)
+        _remove_dead(parent)
         path.mkdir(mode=0o700)
         (path / "nodes").mkdir()
         made = RunDirectory(path, _lock(path, wait=False))
@@ -92,7 +90,7 @@ def create(name: str, position_max: int = 1 << 20) -> RunDirectory:
     except FileNotFoundError:  # as above
         return create(name, position_max)
     finally:
-        os.close(door)
+        os.close(base_lock)
 
 
 def find(name: str) -> RunDirectory:
@@ -104,8 +102,8 @@ def find(name: str) -> RunDirectory:
     return RunDirectory(path)
 
 
-def _sweep(parent: Path) -> None:
-    """Remove the directories of labs that were killed before they could."""
+def _remove_dead(parent: Path) -> None:
+    """Remove the directories of labs that were killed."""
     for path in sorted(parent.iterdir()):
         if path.is_dir() and not path.is_symlink():
             lock = _lock(path, wait=False)
@@ -130,7 +128,7 @@ def _check_owner(path: Path) -> None:
 
 
 def _lock(path: Path, *, wait: bool) -> int | None:
-    """The lock of a directory, or None when somebody holds it (unless `wait`) or it is gone."""
+    """The lock of a directory, or None when it is held elsewhere (unless `wait`) or gone."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

@@ -1,10 +1,10 @@
-"""One process that has the daemon imported and warm, and becomes as many daemons as it is told to.
+"""The zygote has the daemon imported, and forks one copy of itself into each node's namespace.
 
-Intuition: a stamp. Cutting it costs 0.3 s (imports); every imprint after that 4 ms and a few pages of memory.
-An imprint runs the same entry as the service does: `main(["run", "--config", FILE])`.
+Importing takes 0.3 s; each fork after that 4 ms and a few pages of memory. A copy runs the same entry as the service:
+`main(["run", "--config", FILE])`.
 
-It forks, signals and reaps; so a pid it signals is still its own. What it does goes into the event log
-as `lab_forked`, `lab_signalled` and `lab_exited`, on the same clock as the daemons' events.
+The zygote forks, signals and reaps, so a pid it signals is still its own. It writes `lab_forked`, `lab_signalled` and
+`lab_exited` into the event log, on the same clock as the daemons' events.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from netlab.common import linux
+from netlab.common import helper, linux
 from netlab.common.json_lines import Lines, Message
 from netlab.eventlog.events import append_event
 from netlab.processes import releases, warm_up
-from netlab.processes.memory_pool import Reserve
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
 
@@ -37,36 +36,20 @@ if TYPE_CHECKING:
 
 Main = Callable[[list[str]], int | None]
 
-WARM_MODULES = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.metrics", "encodings.utf_8_sig")
-"""What a daemon needs, late imports included: whatever is missing here is imported by every copy again."""
+PRELOADED = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.metrics", "encodings.utf_8_sig")
+"""What a daemon needs, late imports included: every copy would import again what is missing here."""
 
 
 def start(options: Options, directory: RunDirectory, tree: Path | None = None) -> Lines:
-    """Fork the zygote; return our end of the conversation. It says {"ready": true} when warm.
-
-    `tree`: where another release of subord is, which its copies are then of.
-    """
-    ours, theirs = socket.socketpair()
-    controller = os.getpid()
-    pid = os.fork()
-    if pid:
-        theirs.close()
-        return Lines(ours)
-    code = 1
-    try:
-        linux.die_with(controller, signal.SIGKILL)
-        linux.set_name("lab-zygote" if tree is None else "lab-zygote-old")
-        linux.close_all_but(keep=(0, 1, 2, theirs.fileno()))
-        Zygote(options, directory, Lines(theirs), tree).run()
-        code = 0
-    except BaseException:  # nothing of the controller's stack may run in this copy
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+    """Fork the zygote; the connection to it. `tree`: the other release of subord that its copies run."""
+    name = "lab-zygote" if tree is None else "lab-zygote-old"
+    return helper.fork(name, lambda controller: Zygote(options, directory, controller, tree).run())
 
 
 class Zygote:
-    """Answers {"start": [[address, namespace, position], ...]}, {"signal": N, "to": address}, {"touch": nodes}."""
+    """Answers {"start": [[address, namespace, position], ...]}, {"prepare": [position, ...]}, {"touch": nodes} and
+    {"signal": N, "to": address}.
+    """
 
     def __init__(
         self, options: Options, directory: RunDirectory, controller: Lines, tree: Path | None = None
@@ -80,7 +63,7 @@ class Zygote:
         self._events = os.open(directory.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._main: Main | None = None
         self._prepared: dict[int, tuple[int, Config]] = {}
-        self._reserve = Reserve()
+        self._memory = warm_up.MemoryPool()
         self._wakeup, self._waker = socket.socketpair()
 
     def run(self) -> None:
@@ -89,13 +72,11 @@ class Zygote:
                 releases.enter(self._tree)
             if not self._options.execute:
                 self._main = _load(self._options.daemon)
-                self._rehearse(self._main)
-        except BaseException as reason:  # an import may fail in any way; whoever asked for the lab must read it
+                self._warm_up(self._main)
+        except BaseException as reason:  # an import may fail in any way, and the user must read it
             traceback.print_exc()
-            self._controller.send({"failed": f"The daemon cannot be imported: {type(reason).__name__}: {reason}"})
+            self._controller.send({"failed": f"{type(reason).__name__}: {reason}"})
             return
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # the controller decides when we end
         self._waker.setblocking(False)
         self._wakeup.setblocking(False)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
@@ -115,37 +96,41 @@ class Zygote:
                         self._wakeup.recv(4096)
                         self._reap()
 
-    def _rehearse(self, main: Main) -> None:
+    def _warm_up(self, main: Main) -> None:
         """Let the daemon read a configuration once: what it compiles and caches for that, no copy has to (20 ms)."""
         if self._options.daemon is not None:
             return
         warm_up.seal()
-        file = self._directory.path / f"rehearsal-{os.getpid()}.toml"
+        file = self._directory.path / f"warm-up-{os.getpid()}.toml"
         file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
-            main(["config", "check", str(file)])  # a refusal is repeated by every daemon, in its own log
+            main(["config", "check", str(file)])  # every daemon repeats a refusal, in its own log
 
     def _answer(self, request: Message) -> None:
+        done: Message = {}
         if "start" in request:
             for address, namespace, position in request["start"]:
                 if address not in self._pids:
                     self._fork(address, namespace, position)
-            self._controller.send({"done": self._pids_of(node[0] for node in request["start"])})
+            done = {address: self._pids[address] for address, *_ in request["start"] if address in self._pids}
         elif "prepare" in request:
             self._prepare(request["prepare"])
-            self._controller.send({"done": {}})
         elif "touch" in request:
-            self._controller.send({"done": {"mib": self._reserve.fill(request["touch"])}})
+            done = {"mib": self._memory.fill(request["touch"])}
         else:
-            self._reap()
-            address, number = request["to"], request["signal"]
-            pid = self._pids.get(address)
-            if pid is not None:
-                append_event(self._events, address, "lab_signalled", signal=number, pid=pid)
-                os.kill(pid, number)
-                if number == signal.SIGKILL:
-                    self._bury(pid, os.waitpid(pid, 0)[1])  # so that it can be started anew at once
-            self._controller.send({"done": {} if pid is None else {address: pid}})
+            done = self._signal(request["to"], request["signal"])
+        self._controller.send({"done": done})
+
+    def _signal(self, address: str, number: int) -> dict[str, int]:
+        self._reap()
+        pid = self._pids.get(address)
+        if pid is None:
+            return {}
+        append_event(self._events, address, "lab_signalled", signal=number, pid=pid)
+        os.kill(pid, number)
+        if number == signal.SIGKILL:
+            self._note_exit(pid, os.waitpid(pid, 0)[1])  # so that it can be started anew at once
+        return {address: pid}
 
     def _prepare(self, positions: Iterable[int]) -> None:
         """Read every node's configuration, as `subord run` would: that costs each copy 2 MiB otherwise (measured)."""
@@ -170,12 +155,9 @@ class Zygote:
 
         return daemon.main(config)
 
-    def _pids_of(self, addresses: Iterable[str]) -> dict[str, int]:
-        return {address: self._pids[address] for address in addresses if address in self._pids}
-
     def _fork(self, address: str, namespace: str, position: int) -> None:
         zygote = os.getpid()
-        self._reserve.let_go()
+        self._memory.free_portion()
         mono = time.monotonic()
         pid = os.fork()
         if pid == 0:
@@ -186,7 +168,7 @@ class Zygote:
         self._addresses[pid] = address
 
     def _become(self, zygote: int, namespace: str, position: int) -> NoReturn:
-        """In the copy: walk into the namespace, forget the zygote, run the daemon."""
+        """In the copy: enter the namespace, drop what is the zygote's, run the daemon."""
         code: int | None = 1
         try:
             linux.die_with(zygote, signal.SIGKILL)
@@ -195,13 +177,13 @@ class Zygote:
             descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
             linux.setns(descriptor, linux.CLONE_NEWNET)
             linux.close_all_but(keep=(0, 1, 2))
-            _forget_signals()
+            _reset_signals()
             os.setsid()
             os.chdir(files)
             arguments = ["run", "--config", str(files / "config.toml")]
             if self._main is None:
                 command = daemon_command(self._options.daemon)
-                os.execv(command[0], [*command, *arguments])  # noqa: S606  # a shell has no business here
+                os.execv(command[0], [*command, *arguments])  # noqa: S606  # no shell wanted
             linux.set_name(f"subord-{position}")
             sys.argv = ["subord", *arguments]
             gc.enable()
@@ -221,9 +203,9 @@ class Zygote:
                 return
             if pid == 0:
                 return
-            self._bury(pid, status)
+            self._note_exit(pid, status)
 
-    def _bury(self, pid: int, status: int) -> None:
+    def _note_exit(self, pid: int, status: int) -> None:
         address = self._addresses.pop(pid)
         del self._pids[address]
         code = os.waitstatus_to_exitcode(status)
@@ -232,7 +214,7 @@ class Zygote:
 
 
 def daemon_command(daemon: str | None) -> list[str]:
-    """Command of a daemon started the ordinary way; `run --config FILE` goes behind it."""
+    """Command of a daemon started the ordinary way; `run --config FILE` follows."""
     if daemon is not None:
         return [sys.executable, daemon]
     return [str(Path(sys.executable).with_name("subord"))]
@@ -243,7 +225,7 @@ def _load(daemon: str | None) -> Main:
     gc.disable()  # enabled again in the copies
     _run_trio_once()
     if daemon is None:
-        for name in WARM_MODULES:
+        for name in PRELOADED:
             importlib.import_module(name)
         main: Main = importlib.import_module("subord.cli").main
         return main
@@ -257,7 +239,7 @@ def _load(daemon: str | None) -> Main:
 
 
 def _run_trio_once() -> None:
-    """Its first run costs 8 ms of making things ready, which the copies then find done (measured)."""
+    """Its first run initialises for 8 ms what the copies then share (measured)."""
     import trio
 
     async def turn() -> None:
@@ -275,7 +257,7 @@ def _redirect(log: Path) -> None:
     os.dup2(out, 2)
 
 
-def _forget_signals() -> None:
+def _reset_signals() -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

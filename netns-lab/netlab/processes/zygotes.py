@@ -1,7 +1,6 @@
-"""The processes that become daemons, as the controller sees them: one zygote for each release that is run.
+"""The zygotes as the controller sees them: one for each release, which daemons run, and how the others ended.
 
-Intuition: two stamps and one desk. Whoever wants an imprint says which stamp; who was made by which is written down,
-because only the stamp that made it knows its imprint again.
+Only the zygote that forked a daemon can signal it, so the release of every daemon is kept.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from netlab.common.helper import failure
 from netlab.common.json_lines import Lines, Message
 from netlab.errors import LabError
 from netlab.processes import releases, zygote
@@ -24,10 +24,9 @@ Node = Sequence[object]
 
 
 class Zygotes:
-    """Which daemons run, of which release, and how those that do not run have ended."""
+    """`old`: addresses whose daemons are of the previous release."""
 
     def __init__(self, lines: dict[Release, Lines], old: Iterable[str] = ()) -> None:
-        """`old`: addresses whose daemons are of the previous release."""
         self.pids: dict[str, int] = {}
         self.exits: dict[str, int] = {}
         """Exit code of the last run; negative: the signal."""
@@ -43,13 +42,10 @@ class Zygotes:
         return self._releases.get(address, PRESENT)
 
     def await_ready(self) -> None:
-        """Until all are warm. Raises LabError."""
+        """Until all have imported the daemon. Raises LabError."""
         for each in self.lines.values():
-            message = next(iter(each), None)
-            if message is None:
-                raise LabError("The process that should become the daemons ended. Its last words, if any:")
-            if "failed" in message:
-                raise LabError(message["failed"])
+            if (reason := failure(each)) is not None:
+                raise LabError(f"The daemon cannot be imported: {reason}")
 
     def prepare(self, positions: Iterable[int]) -> None:
         """Each release reads every configuration: a node may be of either."""
@@ -57,12 +53,12 @@ class Zygotes:
             self._ask(release, {"prepare": list(positions)})
 
     def touch(self, addresses: Iterable[str]) -> int:
-        """MiB touched for the daemons that will be started (processes/memory_pool.py)."""
+        """MiB touched for the daemons that will be started (warm_up.py)."""
         wanted = [self.release_of(address) for address in addresses]
         return sum(self._ask(release, {"touch": wanted.count(release)})["mib"] for release in self.lines)
 
     def start(self, nodes: Iterable[Node], release: Release | None) -> dict[str, int]:
-        """Fork these, in this order; `release` None: each what it was. Raises LabError."""
+        """Fork these, in this order; `release` None: each as before. Raises LabError."""
         if release is not None:
             if release not in self.lines:
                 raise LabError(
@@ -79,16 +75,16 @@ class Zygotes:
         """{address: pid}, or {} if it does not run."""
         return self._ask(self.release_of(address), {"to": address, "signal": number})
 
-    def hear(self, each: Lines) -> None:
-        """One of `lines` has something to say."""
+    def receive(self, each: Lines) -> None:
+        """The exits that one of `lines` tells of."""
         for message in each.receive():
             self._note(message)
 
-    def hear_of_exits(self) -> None:
-        """Whoever read of an exit in the event log may start the node again: then we must know it, too."""
+    def receive_exits(self) -> None:
+        """A client that has read of an exit in the event log may start the node again; then it is known here, too."""
         for each in self.lines.values():
             while select.select([each], [], [], 0)[0] and not each.ended:
-                self.hear(each)
+                self.receive(each)
 
     def _ask(self, release: Release, request: Message) -> Message:
         lines = self.lines[release]
@@ -113,7 +109,7 @@ class Zygotes:
 
 
 def start(options: Options, directory: RunDirectory) -> Zygotes:
-    """Fork them; `await_ready` returns when they are warm."""
+    """Fork them; `await_ready` returns when they have imported the daemon."""
     lines = {PRESENT: zygote.start(options, directory)}
     if options.previous is not None:
         tree = releases.unpack(Path(options.previous), directory.path)

@@ -1,7 +1,6 @@
-"""What the audience must see: every part of the network one whole tree, and nobody moved who should not have.
+"""What a scenario expects: every part of the network is one whole tree, and only allowed nodes have moved.
 
-Intuition: the critic in the first row, who neither plays nor helps. All that is known comes from the event log; the
-clock of an expectation runs from its step in the script.
+Everything is read from the event log. The clock of an expectation runs from its step in the script.
 """
 
 from __future__ import annotations
@@ -12,42 +11,42 @@ from collections.abc import Callable, Collection, Iterable
 from netlab.eventlog import leader_changes
 from netlab.eventlog.events import Cluster, Event
 from netlab.lab import Lab
-from netlab.scenarios.node_state import Crew, Positions
+from netlab.scenarios.node_state import NodeState, Positions
 from netlab.scenarios.report import Seen
-from netlab.topology.layout import position_of
+from netlab.topology.addresses import position_of
 from subord.core.numbering import numbering
 from subord.sim import scenario
 from subord.sim.seen import percentile
 
-QUIET_S = 1.0  # nobody moves for so long after all is whole; not counted
+QUIET_S = 1.0  # no node moves for so long after all is whole; not counted
 NAMED_MAX = 8
 
 Wait = Callable[[float, Callable[[], bool]], bool]
 """Wait until a moment or a condition, whichever comes first; whether the condition holds."""
 
 
-class Shortfall(Exception):  # noqa: N818  # the daemons' fault, not the lab's
+class Shortfall(Exception):  # noqa: N818  # a fault of the daemons, not of the lab
     """The daemons did not do what the scenario demands; the text holds the facts."""
 
 
-class Watch:
-    """Reads the log of one performance; `losses` is told what happens to leaders."""
+class Assertions:
+    """Reads the log of one scenario; `losses` is told what happens to leaders."""
 
-    def __init__(self, lab: Lab, crew: Crew, cluster: scenario.Cluster) -> None:
+    def __init__(self, lab: Lab, state: NodeState, cluster: scenario.Cluster) -> None:
         self._lab = lab
-        self._crew = crew
+        self._state = state
         self._cluster = cluster
         self._computed_leader = numbering(cluster.numbering, cluster.fanout).computed_leader
         self._events: list[Event] = []
         self._baseline: leader_changes.Baseline = {}
         self.losses = leader_changes.Losses()
-        self.excused: set[str] = set()  # their moves do not count: they were cut off themselves
+        self.excused: set[str] = set()  # their moves do not count: they were cut off
 
     def look(self) -> Cluster:
-        """The picture now. Raises Shortfall when a daemon has ended that nobody ended."""
+        """The state now. Raises Shortfall when a daemon has ended by itself."""
         self._lab.events = self._events
         cluster = self._lab.look()
-        for position in self._crew.running:
+        for position in self._state.running:
             if not cluster.nodes[self._lab.address(position)].alive:
                 raise Shortfall(f"the daemon of node {position} ended by itself{self._exit_code(position)}")
         return cluster
@@ -60,12 +59,12 @@ class Watch:
     def root(self) -> int | None:
         """The present root; of several the lowest."""
         nodes = self._lab.look().nodes
-        living = self._crew.living
+        living = self._state.living
         return next((p for p in living if nodes[self._lab.address(p)].place == "root"), None)
 
     def orphans(self, leader: int, victims: Collection[int]) -> list[str]:
         """Addresses of the living subordinates of `leader` that are not struck themselves."""
-        safe = {self._lab.address(p) for p in self._crew.living if p not in victims}
+        safe = {self._lab.address(p) for p in self._state.living if p not in victims}
         return [a for a in self._lab.look().subordinates().get(self._lab.address(leader), []) if a in safe]
 
     # -- an expectation -----------------------------------------------------------------------------------
@@ -85,10 +84,10 @@ class Watch:
         if not is_held:
             seen.faults.append(f"not whole within {step.within_s:g} s: {self._facts(home=step.home)}")
         seen.faults += _complaints(seen, step)
-        self._turn_the_page()
+        self._begin_anew()
         return seen
 
-    def _turn_the_page(self) -> None:
+    def _begin_anew(self) -> None:
         self._events.clear()
         self._baseline = leader_changes.baseline(self._lab.cluster)
         self.losses = leader_changes.Losses()
@@ -113,11 +112,11 @@ class Watch:
     # -- wholeness ----------------------------------------------------------------------------------------
 
     def _whole_at(self, *, home: bool) -> float | None:
-        """Since when every part is one tree; None while one is not, or somebody has not left yet."""
+        """Since when every part is one tree; None while one is not, or a node has not left yet."""
         if self._lingering():
             return None
         found = 0.0
-        for part in self._crew.parts():
+        for part in self._state.parts():
             at = self._lab.cluster.settled_at(self._addresses(part))
             if at is None or (home and self._away(part)):
                 return None
@@ -127,10 +126,10 @@ class Watch:
     def _lingering(self) -> list[int]:
         """Those that were told to leave and still run."""
         alive = {self._position(node.address) for node in self._lab.cluster.live()}
-        return sorted(alive - self._crew.running)
+        return sorted(alive - self._state.running)
 
     def _away(self, part: Positions) -> list[int]:
-        """Those whose computed leader is in the same part, and who do not stand below it."""
+        """Those that are not below their computed leader, though it is in the same part."""
         found = []
         for position in sorted(part):
             leader = self._computed_leader(position)
@@ -150,11 +149,11 @@ class Watch:
     def _facts(self, *, home: bool) -> str:
         """One sentence a part that is not whole."""
         found = [f"still leaving: {_named(lingering)}"] if (lingering := self._lingering()) else []
-        for part in self._crew.parts():
+        for part in self._state.parts():
             wrong = self._facts_of(part, home=home)
             if wrong:
                 found.append(f"of {_named(sorted(part))} {', '.join(wrong)}")
-        return "; ".join(found) or "somebody moved again, or it was late"
+        return "; ".join(found) or "a node moved again, or it was late"
 
     def _facts_of(self, part: Positions, *, home: bool) -> list[str]:
         nodes = self._lab.cluster.nodes
@@ -163,7 +162,9 @@ class Watch:
         placeless = [p for p, node in seen.items() if node.place is None]
         astray = [p for p in seen if p not in roots and p not in placeless and self._leader(p) not in part]
         away = self._away(part) if home else []
-        found = [] if len(roots) == 1 else [f"{len(roots)} are root ({_named(roots)})" if roots else "nobody is root"]
+        found = (
+            [] if len(roots) == 1 else [f"{len(roots)} are root ({_named(roots)})" if roots else "no node is root"]
+        )
         found += [
             f"the roster of {p} has {seen[p].roster_nodes} nodes instead of {len(part)}"
             for p in roots

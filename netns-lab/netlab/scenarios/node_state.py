@@ -1,7 +1,6 @@
-"""Who should be running, and who can reach whom: what the scenario has done to the nodes so far.
+"""What the scenario has done to the nodes so far: which of them should run, and which can reach each other.
 
-Intuition: the director's notes. The event log says what the actors do; this says what they were told to do, and
-only the difference between the two is worth a remark.
+The event log says what the daemons do; an expectation compares the two.
 """
 
 from __future__ import annotations
@@ -13,36 +12,33 @@ Positions = frozenset[int]
 
 
 @dataclass
-class Crew:
-    """Positions of nodes, by what has happened to them."""
+class NodeState:
+    """Positions of nodes, by what has happened to them. `nodes`: all of the scenario."""
 
-    cast: tuple[int, ...]
+    nodes: tuple[int, ...]
     running: set[int] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
     cut: set[int] = field(default_factory=set)
     vanished: set[int] = field(default_factory=set)  # their cables are out as well
-    sides: tuple[Positions, ...] = ()  # of a partition, disjoint, together all of the cast; (): there is none
+    sides: tuple[Positions, ...] = ()  # of a partition, disjoint, together all nodes; (): there is none
 
     @property
     def living(self) -> list[int]:
         """Those that run and are not stopped, ascending."""
         return sorted(self.running - self.paused)
 
-    def started(self, position: int) -> None:
-        self.running.add(position)
-
     def ended(self, position: int) -> None:
         self.running.discard(position)
         self.paused.discard(position)
 
     def parts(self) -> list[Positions]:
-        """The living, divided into those who reach each other; largest part first."""
+        """The living, divided into those that reach each other; largest part first."""
         return parts(self.living, self.cut | self.vanished, self.sides)
 
 
-def sides_of(groups: Iterable[Iterable[int]], cast: Iterable[int]) -> tuple[Positions, ...]:
-    """The groups made disjoint (the last one counts), and who is in none as one more. Empty ones are left out."""
-    number_of = dict.fromkeys(cast, -1)
+def sides_of(groups: Iterable[Iterable[int]], nodes: Iterable[int]) -> tuple[Positions, ...]:
+    """The groups made disjoint (the last one counts), and all others as one more. Empty ones are left out."""
+    number_of = dict.fromkeys(nodes, -1)
     for number, group in enumerate(groups):
         number_of.update(dict.fromkeys(group, number))
     found: dict[int, set[int]] = {}
@@ -54,7 +50,7 @@ def sides_of(groups: Iterable[Iterable[int]], cast: Iterable[int]) -> tuple[Posi
 def parts(living: Iterable[int], unplugged: Iterable[int], sides: Sequence[Positions]) -> list[Positions]:
     """Components of the network of the living: each unplugged node alone, the others by their side.
 
-    A road that is closed one way divides nobody.
+    A way that is blocked in one direction divides no nodes.
     """
     alive, alone = set(living), set(unplugged)
     plugged = alive - alone

@@ -1,9 +1,7 @@
-"""A scenario is played with real daemons: one step after the other, in real time.
+"""Plays a scenario with real daemons: one step after the other, in real time.
 
-Intuition: the director with the script in hand. What takes time beside other steps (a slow host) stands on the
-agenda; scenarios/faults.py does things to nodes, scenarios/assertions.py looks whether they do what they must.
-
-The script is `subord/sim/scenario.py`, which says what each step means; the simulator plays the same one.
+The script is that of `subord/sim/scenario.py`, which says what each step means; the simulator plays the same one.
+What takes time beside other steps (a slow host, churn) is left to timers.
 """
 
 from __future__ import annotations
@@ -16,64 +14,70 @@ from functools import partial
 import msgspec
 
 from netlab.lab import READ_INTERVAL_S, Lab, start_order
-from netlab.scenarios.assertions import Shortfall, Watch
-from netlab.scenarios.bad_input import Speech
-from netlab.scenarios.faults import Stage
-from netlab.scenarios.node_state import Crew
-from netlab.scenarios.report import Act, Performance, Seen
-from netlab.scenarios.senders import Babblers
-from netlab.scenarios.timers import Agenda
+from netlab.processes.node_command import NodeCommand
+from netlab.scenarios import bad_input
+from netlab.scenarios.assertions import Assertions, Shortfall
+from netlab.scenarios.faults import FaultInjector
+from netlab.scenarios.node_state import NodeState
+from netlab.scenarios.report import PlayedStep, Result, Seen
+from netlab.scenarios.timers import Timers
 from subord.sim import scenario
 from subord.sim.scenario import Scenario, Step, Way
 
 AGAIN_S = 0.1
 RUNNING_S_MIN = 0.01  # a slow host runs at least so long between two stops
 
+ON_NODES = (
+    *(scenario.Kill, scenario.Vanish, scenario.Leave, scenario.Reuse, scenario.Pause, scenario.Resume),
+    scenario.Cut,
+)
+"""Steps that do one thing to some nodes: the fault injector has a method of the same name."""
+
 Say = Callable[[str], None]
 
 
-class Play:
-    """One performance in a lab that was just raised. `say` is given a line for each step."""
+class Player:
+    """One scenario in a lab that was just raised. `say` is given a line for each step, `after` each step done."""
 
     def __init__(
         self, script: Scenario, lab: Lab, *, say: Say, after: Callable[[Step], None] = lambda _step: None
     ) -> None:
-        """`after` is called when a step is done."""
         self._script = script
         self._after = after
         self._lab = lab
         self._say = say
         self._chance = random.Random(f"{script.seed}/lab")
-        self._cast = scenario.positions_of(script.cluster)
-        self._crew = Crew(self._cast)
-        self._watch = Watch(lab, self._crew, script.cluster)
-        self._stage = Stage(lab, self._crew, self._watch)
-        self._agenda = Agenda()
-        self._babblers = Babblers(lab)
+        self._nodes = scenario.positions_of(script.cluster)
+        self._state = NodeState(self._nodes)
+        self._assertions = Assertions(lab, self._state, script.cluster)
+        self._faults = FaultInjector(lab, self._state, self._assertions)
+        self._timers = Timers()
+        self._senders: list[NodeCommand] = []
 
-    def run(self, file: str) -> Performance:
+    def run(self, file: str) -> Result:
         """All steps, or those up to the first expectation that fails. Raises LabError when the lab itself fails."""
         script, began = self._script, time.monotonic()
-        found = Performance(file=file, title=script.title, cluster=script.cluster, seed=script.seed)
+        found = Result(file=file, title=script.title, cluster=script.cluster, seed=script.seed)
         try:
             for number, step in enumerate(script.steps, 1):
                 at_s = time.monotonic() - began
                 self._say(f"{at_s:8.2f}  {self._in_words(step)}")
                 seen = self._do(step)
                 self._after(step)
-                found.acts.append(Act(number=number, at_s=at_s, step=step, seen=seen))
+                found.steps.append(PlayedStep(number=number, at_s=at_s, step=step, seen=seen))
                 if seen is not None:
                     self._say(f"{time.monotonic() - began:8.2f}    {seen.in_words()}")
                     if seen.faults:
                         found.failure = f"step {number} (expect): {'; '.join(seen.faults)}"
                         break
             else:
-                found.babbled = self._babblers.finish()
+                found.babbled = sum(sender.finish()["sent"] for sender in self._senders)
         except Shortfall as reason:
             found.failure = f"step {number} ({step.__struct_config__.tag}): {reason}"
             self._say(f"{time.monotonic() - began:8.2f}    FAILED: {reason}")
         finally:
-            self._babblers.end()
+            for sender in self._senders:
+                sender.end()
         found.lasted_s = time.monotonic() - began
         return found
 
@@ -84,105 +88,88 @@ class Play:
         for key, value in given.items():
             words.append(f"{key} {' | '.join(value) if isinstance(value, tuple) else value}")
             if isinstance(value, str) and ("root" in value or "level" in value):
-                words[-1] += f" ({scenario.folded(self._named(value)) or 'nobody'})"
+                words[-1] += f" ({scenario.folded(self._named(value)) or 'no node'})"
         return " ".join(words)
 
     def _named(self, selector: str, among: Iterable[int] | None = None) -> tuple[int, ...]:
         """Raises ScenarioError, which `scenario.check` has ruled out."""
-        members = self._cast if among is None else among
-        return scenario.select(selector, self._script.cluster, among=members, root=self._watch.root())
+        members = self._nodes if among is None else among
+        return scenario.select(selector, self._script.cluster, among=members, root=self._assertions.root())
 
     def _wait(self, until: float, condition: Callable[[], bool] = lambda: False) -> bool:
-        """Do what the agenda has and read the log, until the condition holds (True) or it is `until`.
+        """Fire timers and read the log, until the condition holds (True) or it is `until`.
 
-        Raises Shortfall when a daemon has ended that nobody ended.
+        Raises Shortfall when a daemon has ended by itself.
         """
         while True:
             now = time.monotonic()
-            self._agenda.do_due(now)
-            self._watch.look()
+            self._timers.fire(now)
+            self._assertions.look()
             if condition():
                 return True
             if now >= until:
                 return False
-            time.sleep(max(0.0, min(READ_INTERVAL_S, until - now, self._agenda.next_at - now)))
+            time.sleep(max(0.0, min(READ_INTERVAL_S, until - now, self._timers.next_at - now)))
 
     # -- steps --------------------------------------------------------------------------------------------
 
     def _do(self, step: Step) -> Seen | None:
-        do: Callable[[Step], Seen | None] = getattr(self, f"_do_{step.__struct_config__.tag}")
+        name = step.__struct_config__.tag
+        if isinstance(step, ON_NODES):
+            getattr(self._faults, str(name))(self._named(step.nodes))
+            return None
+        do: Callable[[Step], Seen | None] = getattr(self, f"_do_{name}")
         return do(step)
 
     def _do_start(self, step: scenario.Start) -> None:
         order = {"ascending": "together"}.get(step.order, step.order)
         named = start_order(self._named(step.nodes), order, self._chance.getrandbits(32))
         if step.gap_s == 0:
-            self._stage.start(named)
+            self._faults.start(named)
             return
         for position in named:
-            if position not in self._crew.running:
-                self._stage.start([position])
+            if position not in self._state.running:
+                self._faults.start([position])
                 self._wait(time.monotonic() + step.gap_s)
 
-    def _do_kill(self, step: scenario.Kill) -> None:
-        self._stage.kill(self._named(step.nodes))
-
     def _do_restart(self, step: scenario.Restart) -> None:
-        named = self._named(step.nodes, self._crew.running)
-        self._stage.kill(named)
+        named = self._named(step.nodes, self._state.running)
+        self._faults.kill(named)
         self._wait(time.monotonic() + step.down_s)
-        self._stage.start(named)
-
-    def _do_vanish(self, step: scenario.Vanish) -> None:
-        self._stage.vanish(self._named(step.nodes))
-
-    def _do_leave(self, step: scenario.Leave) -> None:
-        self._stage.leave(self._named(step.nodes))
-
-    def _do_reuse(self, step: scenario.Reuse) -> None:
-        self._stage.reuse(self._named(step.nodes))
-
-    def _do_pause(self, step: scenario.Pause) -> None:
-        self._stage.pause(self._named(step.nodes))
-
-    def _do_resume(self, step: scenario.Resume) -> None:
-        self._stage.resume(self._named(step.nodes))
+        self._faults.start(named)
 
     def _do_slow(self, step: scenario.Slow) -> None:
         until = time.monotonic() + step.for_s
-        for position in self._named(step.nodes, self._crew.running):
+        for position in self._named(step.nodes, self._state.running):
             self._stop(position, step, until)
 
     def _stop(self, position: int, step: scenario.Slow, until: float) -> None:
         now = time.monotonic()
         if now < until:
-            self._stage.freeze(position, frozen=True)
-            self._agenda.plan(min(until, now + step.stopped_s), lambda: self._go_on(position, step, until))
+            self._faults.freeze(position, frozen=True)
+            self._timers.set(min(until, now + step.stopped_s), lambda: self._go_on(position, step, until))
 
     def _go_on(self, position: int, step: scenario.Slow, until: float) -> None:
-        self._stage.freeze(position, frozen=False)
+        self._faults.freeze(position, frozen=False)
         again_at = time.monotonic() + max(step.running_s, RUNNING_S_MIN)
-        self._agenda.plan(again_at, lambda: self._stop(position, step, until))
-
-    def _do_cut(self, step: scenario.Cut) -> None:
-        self._stage.cut(self._named(step.nodes))
+        self._timers.set(again_at, lambda: self._stop(position, step, until))
 
     def _do_block(self, step: scenario.Block) -> None:
-        self._stage.block(self._named(step.source), self._named(step.target), step.protocol)
+        self._faults.block(self._named(step.source), self._named(step.target), step.protocol)
 
     def _do_partition(self, step: scenario.Partition) -> None:
-        self._stage.partition([self._named(group) for group in step.groups])
+        self._faults.partition([self._named(group) for group in step.groups])
 
     def _do_weather(self, step: scenario.Weather) -> None:
-        self._stage.lose(step.loss)
+        self._faults.lose(step.loss)
 
     def _do_mend(self, _step: scenario.Mend) -> None:
-        self._stage.mend()
+        self._faults.mend()
 
     def _do_babble(self, step: scenario.Babble) -> None:
         cluster, targets = self._script.cluster, self._named(step.target)
         for position in self._named(step.source):
-            speech = Speech(
+            order = bad_input.Order(
                 targets=tuple(self._lab.address(target) for target in targets if target != position),
                 what=step.what,
                 per_s=step.per_s,
@@ -194,8 +181,9 @@ class Play:
                 numbering=cluster.numbering,
                 timing=cluster.timing,
             )
-            if speech.targets:
-                self._babblers.start(position, speech)
+            if order.targets:
+                self._senders.append(NodeCommand(self._lab.options.name, position, "babble", order, step.for_s))
+                self._senders[-1].await_begin(bad_input.READY)
 
     def _do_churn(self, step: scenario.Churn) -> None:
         named = self._named(step.nodes)
@@ -207,24 +195,24 @@ class Play:
             self._wait(min(at, until))
             if at >= until:
                 break
-            if position in self._crew.running - self._crew.paused:
+            if position in self._state.running - self._state.paused:
                 self._end(position, way)
-                self._agenda.plan(time.monotonic() + step.down_s, partial(self._return, position))
+                self._timers.set(time.monotonic() + step.down_s, partial(self._return, position))
         self._wait(time.monotonic() + step.down_s + AGAIN_S)
 
     def _end(self, position: int, way: Way) -> None:
-        ways = {"kill": self._stage.kill, "leave": self._stage.leave, "vanish": self._stage.vanish}
+        ways = {"kill": self._faults.kill, "leave": self._faults.leave, "vanish": self._faults.vanish}
         ways[way]((position,))
 
     def _return(self, position: int) -> None:
-        if self._stage.is_leaving(position):  # goodbyes may take longer than the pause
-            self._agenda.plan(time.monotonic() + AGAIN_S, lambda: self._return(position))
+        if self._faults.is_leaving(position):  # a graceful end may take longer than `down_s`
+            self._timers.set(time.monotonic() + AGAIN_S, lambda: self._return(position))
         else:
-            self._stage.start((position,))
+            self._faults.start((position,))
 
     def _do_pass(self, step: scenario.Pass) -> None:
         self._wait(time.monotonic() + step.s)
 
     def _do_expect(self, step: scenario.Expect) -> Seen:
         moved = None if step.moved is None else self._named(step.moved)
-        return self._watch.expect(step, moved, self._wait)
+        return self._assertions.expect(step, moved, self._wait)

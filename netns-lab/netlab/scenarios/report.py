@@ -1,11 +1,7 @@
-"""What was seen in the scenarios: a line an expectation, a line a scenario, and a document.
-
-Intuition: the reviews of the next morning, short ones in the paper and the whole file in the archive.
-"""
+"""What was seen in the scenarios: a line an expectation, a line a scenario, and a JSON document."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from netlab.common import results
 from netlab.common.measure import machine
+from netlab.common.tables import aligned, cell
 from subord.sim.scenario import Cluster, Step, folded, positions_of
 from subord.sim.seen import percentile
 
@@ -37,14 +35,14 @@ class Seen:
         orphans = len(self.attached_s) + len(self.never)
         attached = ""
         if orphans:
-            p50, p99 = (_cell(percentile(self.attached_s, share)) for share in (0.5, 0.99))
+            p50, p99 = (cell(percentile(self.attached_s, share)) for share in (0.5, 0.99))
             attached = f", {orphans} orphans, attached p50 {p50} s, p99 {p99} s"
         verdict = f"  FAILED: {'; '.join(self.faults)}" if self.faults else ""
         return f"{whole}, {self.moves} moves{moved}{attached}{verdict}"
 
 
 @dataclass(kw_only=True)
-class Act:
+class PlayedStep:
     """One step as it was played."""
 
     number: int
@@ -52,9 +50,13 @@ class Act:
     step: Step
     seen: Seen | None  # of an expectation
 
+    def document(self) -> dict[str, Any]:
+        about = {"number": self.number, "at_s": self.at_s, "step": msgspec.to_builtins(self.step)}
+        return about if self.seen is None else about | {"seen": asdict(self.seen)}
+
 
 @dataclass(kw_only=True)
-class Performance:
+class Result:
     """One scenario as it went."""
 
     file: str
@@ -62,14 +64,14 @@ class Performance:
     cluster: Cluster
     seed: int
     sites: str | None = None  # name of their file
-    acts: list[Act] = field(default_factory=list)
+    steps: list[PlayedStep] = field(default_factory=list)
     failure: str | None = None  # None: everything held
     lasted_s: float = 0.0
-    babbled: int = 0  # datagrams that strangers sent
+    babbled: int = 0  # datagrams of bad input
 
     @property
     def seen(self) -> list[Seen]:
-        return [act.seen for act in self.acts if act.seen is not None]
+        return [each.seen for each in self.steps if each.seen is not None]
 
     def row(self) -> dict[str, Any]:
         """The figures of the table."""
@@ -89,64 +91,42 @@ class Performance:
             "lasted_s": self.lasted_s,
         }
 
+    def document(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "title": self.title,
+            "cluster": msgspec.to_builtins(self.cluster),
+            "seed": self.seed,
+            "sites": self.sites,
+            "failure": self.failure,
+            "babbled": self.babbled,
+            **self.row(),
+            "steps": [each.document() for each in self.steps],
+        }
 
-COLUMNS = (
-    ("scenario", "scenario"),
-    ("nodes", "nodes"),
-    ("result", "result"),
-    ("whole, longest s", "whole_s_max"),
-    ("moves", "moves"),
-    ("not allowed", "outside"),
-    ("orphans", "orphans"),
-    ("attached p50 s", "attached_p50_s"),
-    ("p99 s", "attached_p99_s"),
-    ("lasted s", "lasted_s"),
-)
+
+TITLES = {
+    "scenario": "scenario",
+    "nodes": "nodes",
+    "result": "result",
+    "whole_s_max": "whole, longest s",
+    "moves": "moves",
+    "outside": "not allowed",
+    "orphans": "orphans",
+    "attached_p50_s": "attached p50 s",
+    "attached_p99_s": "p99 s",
+    "lasted_s": "lasted s",
+}
 
 
-def table(performances: Iterable[Performance]) -> str:
+def table(played: Iterable[Result]) -> str:
     """For people: one line a scenario."""
-    known = list(performances)
-    cells = [[title for title, _ in COLUMNS]]
-    cells += [[_cell(row[key]) for _, key in COLUMNS] for row in (each.row() for each in known)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
-    lines = [
-        "  ".join([line[0].ljust(widths[0]), *(t.rjust(w) for t, w in zip(line[1:], widths[1:], strict=True))])
-        for line in cells
-    ]
-    lines += [f"{each.file}: {each.failure}" for each in known if each.failure is not None]
-    return "\n".join(lines)
+    known = list(played)
+    rows = [list(TITLES.values()), *([cell(each.row()[key]) for key in TITLES] for each in known)]
+    failures = [f"{each.file}: {each.failure}" for each in known if each.failure is not None]
+    return "\n".join([aligned(rows, left=1), *failures])
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def write(path: Path, performances: Iterable[Performance]) -> None:
+def write(path: Path, played: Iterable[Result]) -> None:
     """Everything that was seen, with the machine, as JSON."""
-    document = {"machine": machine(), "scenarios": [_document(each) for each in performances]}
-    path.write_text(json.dumps(document, indent=1) + "\n")
-
-
-def _document(performance: Performance) -> dict[str, Any]:
-    return {
-        "file": performance.file,
-        "title": performance.title,
-        "cluster": msgspec.to_builtins(performance.cluster),
-        "seed": performance.seed,
-        "sites": performance.sites,
-        "failure": performance.failure,
-        "babbled": performance.babbled,
-        **performance.row(),
-        "steps": [
-            {
-                "number": act.number,
-                "at_s": act.at_s,
-                "step": msgspec.to_builtins(act.step),
-                **({} if act.seen is None else {"seen": asdict(act.seen)}),
-            }
-            for act in performance.acts
-        ],
-    }
+    results.write_json(path, {"machine": machine(), "scenarios": [each.document() for each in played]})

@@ -1,8 +1,4 @@
-"""Whether a scenario can be played on this machine, asked before anything is started.
-
-Intuition: the stage manager reads the play before the curtain. If it wants rain and the theatre has none, everybody
-is told at once, and not in the third act.
-"""
+"""Whether a scenario can be played on this machine, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -18,34 +14,34 @@ from subord.sim.lasting import Lasting
 from subord.sim.scenario import Scenario, Step
 
 
-class Unplayable(Exception):  # noqa: N818  # nobody's mistake: another stage can do it
+class Unplayable(Exception):  # noqa: N818  # no mistake: the simulator can play it
     """One sentence: what the scenario asks for and this lab cannot do. Nothing was started."""
 
 
-def check(play: Scenario, *, rootless: bool, sites: Path | None = None) -> None:
-    """`sites`: the file of those it shall be played at. Raises Unplayable, and LabError for that file."""
-    if wants := [f"{number} ({what})" for number, step in enumerate(play.steps, 1) for what in _beyond(step)]:
+def check(script: Scenario, *, rootless: bool, sites: Path | None = None) -> None:
+    """`sites`: the file of sites to play it at. Raises Unplayable, and LabError for that file."""
+    if wants := [f"{number} ({what})" for number, step in enumerate(script.steps, 1) for what in _beyond(step)]:
         raise Unplayable(
             f"the lab cannot do what step{'s' if len(wants) > 1 else ''} {', '.join(wants)} ask"
             f"{'' if len(wants) > 1 else 's'} for: `subord simulate` can. Nothing was started."
         )
-    cast = scenario.positions_of(play.cluster)
-    if len(cast) > NODES_MAX:
-        told = f"{len(cast)} nodes: a lab has at most {NODES_MAX}; `subord simulate` takes more"
-        raise Unplayable(f"{told}. Nothing was started.")
-    _check_network(play.cluster.network, cast[-1])
+    nodes = scenario.positions_of(script.cluster)
+    if len(nodes) > NODES_MAX:
+        limit = f"a lab has at most {NODES_MAX}; `subord simulate` takes more"
+        raise Unplayable(f"{len(nodes)} nodes: {limit}. Nothing was started.")
+    _check_network(script.cluster.network, nodes[-1])
     if sites is not None:
-        _check_sites(play, sites)
-    elif any(_is_filtered(step) for step in play.steps):
+        _check_sites(script, sites)
+    elif any(_is_filtered(step) for step in script.steps):
         reason = filters.obstacle(rootless=rootless)
         if reason is not None:
             raise Unplayable(f"its faults of the network are made with nftables, and {reason} Nothing was started.")
 
 
 def _beyond(step: Step) -> list[str]:
-    """What of a step only the simulator can do."""
+    """The parts of a step that only the simulator can do."""
     if isinstance(step, scenario.Jump | scenario.Hangup | scenario.Perform | scenario.Dwell | Lasting):
-        return [step.__struct_config__.tag]
+        return [str(step.__struct_config__.tag)]
     if isinstance(step, scenario.Weather):
         return [f"weather: {name}" for name in ("delay_s", "jitter_s", "doubled") if getattr(step, name) > 0]
     return []
@@ -57,19 +53,19 @@ def _is_filtered(step: Step) -> bool:
     )
 
 
-def _check_sites(play: Scenario, file: Path) -> None:
-    network = Network.parse(play.cluster.network)
-    addresses = [network.address_text_of(position) for position in scenario.positions_of(play.cluster)]
-    sites = sites_file.read(file).place(addresses)
-    for number, step in enumerate(play.steps, 1):
+def _check_sites(script: Scenario, file: Path) -> None:
+    network = Network.parse(script.cluster.network)
+    positions = scenario.positions_of(script.cluster)
+    sites = sites_file.read(file).place(list(map(network.address_text_of, positions)))
+    for number, step in enumerate(script.steps, 1):
         tag = step.__struct_config__.tag
         if isinstance(step, scenario.Partition):
             for group in step.groups:
-                named = scenario.select(group, play.cluster, among=scenario.positions_of(play.cluster))
+                named = scenario.select(group, script.cluster, among=positions)
                 if "root" in group or sites.all_of(list(map(network.address_text_of, named))) is None:
                     raise Unplayable(
                         f"with --sites only whole sites can be cut off, and group `{cut(group)}` of step {number}"
-                        f" ({tag}) is none: `netns-lab/lab status` shows who is where. Nothing was started."
+                        f" ({tag}) is none: `netns-lab/lab status` shows the site of each node. Nothing was started."
                     )
         elif _is_filtered(step) or isinstance(step, scenario.Reuse):
             raise Unplayable(f"with --sites the lab cannot do step {number} ({tag}). Nothing was started.")

@@ -1,7 +1,6 @@
-"""`netns-lab/lab run`: scenario files are read, all of them are checked, and then each is played in a lab of its own.
+"""`netns-lab/lab run`: read the scenario files, check all of them, and then play each in a lab of its own.
 
-Intuition: the printed programme of the evening. Nobody comes on stage before it is certain that every piece on it can
-be played.
+Nothing is started before every file is known to be playable.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.processes.launch import Progress
 from netlab.scenarios import report, requirements
-from netlab.scenarios.player import Play
-from netlab.scenarios.report import Performance
+from netlab.scenarios.player import Player
+from netlab.scenarios.report import Result
 from subord.core.network import Network
 from subord.sim import scenario
 from subord.sim.scenario import Scenario, ScenarioError
 from subord.sim.script_file import load
 
-WARM_NODES_MIN = 100  # with fewer, memory that is touched first does not show
-WORDS_IN_THE_CLEAR = ("terms", "version")  # of `babble`
+TOUCH_NODES_MIN = 100  # with fewer nodes, touching memory first makes no difference
+UNSEALED_INPUT = ("terms", "version")  # of `babble`
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class Playable:
     """A scenario that can be played here."""
 
     file: Path
@@ -39,9 +38,9 @@ class Piece:
     sites: Path | None = None
 
 
-def read(files: Iterable[Path], *, nodes: int | None, rootless: bool, sites: Path | None = None) -> list[Piece]:
-    """All scenarios, with `nodes` in that size, if they give one, at `sites`. Raises LabError and Unplayable."""
-    pieces = []
+def read(files: Iterable[Path], *, nodes: int | None, rootless: bool, sites: Path | None = None) -> list[Playable]:
+    """All scenarios, at `sites`, and with `nodes` nodes if they give a number. Raises LabError and Unplayable."""
+    playable = []
     for file in files:
         try:
             script = _sized(load(file), nodes)
@@ -50,8 +49,8 @@ def read(files: Iterable[Path], *, nodes: int | None, rootless: bool, sites: Pat
             raise LabError(str(reason)) from None
         except requirements.Unplayable as reason:
             raise requirements.Unplayable(f"{file}: {reason}") from None
-        pieces.append(Piece(file=file, script=script, sites=sites))
-    return pieces
+        playable.append(Playable(file=file, script=script, sites=sites))
+    return playable
 
 
 def _sized(script: Scenario, nodes: int | None) -> Scenario:
@@ -68,28 +67,28 @@ def _sized(script: Scenario, nodes: int | None) -> Scenario:
 
 
 def play_all(
-    pieces: Iterable[Piece],
+    playable: Iterable[Playable],
     *,
     rootless: bool,
     json_path: Path | None,
     events: Path | None,
     progress: Progress,
     say: Callable[[str], None],
-) -> list[Performance]:
-    """Play them; what is done is written after every scenario, so that Ctrl-C loses only the present one.
+) -> list[Result]:
+    """Play them; the results are written after every scenario, so that Ctrl-C loses only the present one.
 
     `events`: a directory that gets every event log. Raises LabError.
     """
-    done: list[Performance] = []
+    done: list[Result] = []
     if json_path is not None:
         check_writable(json_path)
         if json_path.is_dir():
             raise LabError(f"--json {json_path}: this is a directory, name a file. Nothing was started.")
     if events is not None:
         _make_directory(events)
-    for piece in pieces:
-        say(f"{piece.script.title} ({piece.file.name})")
-        done.append(_play(piece, rootless=rootless, events=events, progress=progress, say=say))
+    for each in playable:
+        say(f"{each.script.title} ({each.file.name})")
+        done.append(_play(each, rootless=rootless, events=events, progress=progress, say=say))
         if json_path is not None:
             _write(json_path, done)
     return done
@@ -106,7 +105,7 @@ def _make_directory(events: Path) -> None:
         raise LabError(f"--events {events}: we may not write there; name another. Nothing was started.")
 
 
-def _write(json_path: Path, done: list[Performance]) -> None:
+def _write(json_path: Path, done: list[Result]) -> None:
     try:
         report.write(json_path, done)
     except OSError as reason:
@@ -114,14 +113,14 @@ def _write(json_path: Path, done: list[Performance]) -> None:
 
 
 def _play(
-    piece: Piece, *, rootless: bool, events: Path | None, progress: Progress, say: Callable[[str], None]
-) -> Performance:
-    cluster = piece.script.cluster
+    each: Playable, *, rootless: bool, events: Path | None, progress: Progress, say: Callable[[str], None]
+) -> Result:
+    cluster = each.script.cluster
     network = Network.parse(cluster.network)
     with Lab(
         addresses=[network.address_text_of(position) for position in scenario.positions_of(cluster)],
         network=cluster.network,
-        sites=piece.sites,
+        sites=each.sites,
         fanout=cluster.fanout,
         guest_slots=cluster.guest_slots or cluster.fanout,
         numbering=cluster.numbering,
@@ -129,26 +128,26 @@ def _play(
         disk=cluster.disk,
         seed_nodes=scenario.seeds_of(cluster),
         announce=cluster.announce,
-        # These words are not sealed: a daemon with a key would throw them away before it could disagree with them.
-        insecure=speaks_in_the_clear(piece.script),
+        # This input is not sealed: a daemon with a key would drop it before it reads it.
+        insecure=sends_unsealed(each.script),
         rootless=rootless,
         progress=progress,
     ) as lab:
-        if len(lab.positions) >= WARM_NODES_MIN:
+        if len(lab.positions) >= TOUCH_NODES_MIN:
             progress("touching memory", 0, 0)
             lab.touch_memory()
         try:
-            performance = Play(piece.script, lab, say=say).run(str(piece.file))
-            performance.sites = None if piece.sites is None else piece.sites.name
-            return performance
+            played = Player(each.script, lab, say=say).run(str(each.file))
+            played.sites = None if each.sites is None else each.sites.name
+            return played
         finally:
             if events is not None:
-                _keep(lab.directory.events, events / f"{piece.file.stem}.events")
+                _keep(lab.directory.events, events / f"{each.file.stem}.events")
 
 
-def speaks_in_the_clear(script: Scenario) -> bool:
-    """Whether somebody babbles what only a daemon without a key understands."""
-    return any(isinstance(step, scenario.Babble) and step.what in WORDS_IN_THE_CLEAR for step in script.steps)
+def sends_unsealed(script: Scenario) -> bool:
+    """Whether it sends input that only a daemon without a key reads."""
+    return any(isinstance(step, scenario.Babble) and step.what in UNSEALED_INPUT for step in script.steps)
 
 
 def _keep(log: Path, copy: Path) -> None:

@@ -1,31 +1,23 @@
-"""Counting who asks the whole network for whom, by ARP or IPv6 neighbour solicitation.
+"""The process that counts neighbour requests, by ARP or IPv6 neighbour solicitation, by sender.
 
-Intuition: a doorman with a tally sheet. For everybody who shouts a name into the hall he makes a mark; and the first
-time that somebody shouts for a person who does not live here, he notes the hour.
-
-A process of its own beside the controller, so that a busy controller misses nothing. It says {"ready": true}, and
-answers {"contacts": {ADDRESS: s}} with the figures so far. Rates are the most requests of one sender in any second,
-a sliding window and not one that begins with the clock's.
+It reads the packet rings of the bridges beside the controller, so that a busy controller misses nothing. It answers
+{"contacts": {ADDRESS: s}} with the figures so far. A rate is the most requests of one sender in any second, in a
+sliding window. A target is silent when it is in the network and is neither a node's nor a router's.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import os
 import selectors
-import signal
-import socket
-import traceback
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from netlab.common import linux
+from netlab.common import helper
 from netlab.common.json_lines import Lines
 from netlab.errors import LabError
-from netlab.processes.options import Options
-from netlab.topology.layout import network_of, router_addresses
+from netlab.topology.addresses import network_of, packed
 from netlab.topology.packet_ring import Request, Ring
 
 READ_INTERVAL_S = 0.1
@@ -52,12 +44,12 @@ class Sender:
 
 
 class Tally:
-    """The sheet. `nodes` and `routers` are addresses; a target that is neither, but in the network, is silent."""
+    """What was counted; `nodes` and `routers` are addresses."""
 
     def __init__(self, nodes: Iterable[str], routers: Iterable[str], network: str) -> None:
-        self._nodes = {_packed(address): Sender() for address in nodes}
-        self._routers = {_packed(address): Sender() for address in routers}
-        self._strangers = Sender()  # whoever else asks: nobody should
+        self._nodes = {packed(address): Sender() for address in nodes}
+        self._routers = {packed(address): Sender() for address in routers}
+        self._strangers = Sender()  # all other senders together: there should be none
         self._known = {**self._nodes, **self._routers}
         self._network = network_of(network)
         self._room = PAIRS_MAX
@@ -77,88 +69,64 @@ class Tally:
             self._left_out += 1
 
     def figures(self, contacts: Mapping[str, float]) -> dict[str, Any]:
-        """Sums over the nodes, and over the routers apart; `contacts`: when each node was first spoken to, if it was.
+        """Sums over the nodes, and over the routers apart; `contacts`: when a node got its first message, if it did.
 
         `left_out` counts requests that may belong to new pairs, after `PAIRS_MAX` of them.
         """
-        contacted = {_packed(address): mono for address, mono in contacts.items()}
+        contacted = {packed(address): mono for address, mono in contacts.items()}
         late = (
             mono > contacted[address]
             for address, sender in self._nodes.items()
             if address in contacted
             for mono in sender.silent.values()
         )
+        nodes, routers = self._nodes.values(), self._routers.values()
         return {
-            "requests": sum(sender.requests for sender in self._nodes.values()),
-            "per_s_max": max(sender.per_s_max for sender in self._nodes.values()),
-            "silent": sum(len(sender.silent) for sender in self._nodes.values()),
+            "requests": sum(sender.requests for sender in nodes),
+            "per_s_max": max(sender.per_s_max for sender in nodes),
+            "silent": sum(len(sender.silent) for sender in nodes),
             "silent_after_contact": sum(late),
-            "router_requests": sum(sender.requests for sender in self._routers.values()),
-            "router_per_s_max": max((sender.per_s_max for sender in self._routers.values()), default=0),
+            "router_requests": sum(sender.requests for sender in routers),
+            "router_per_s_max": max((sender.per_s_max for sender in routers), default=0),
             "strangers": self._strangers.requests,
             "left_out": self._left_out,
         }
 
 
-def start(options: Options, bridges: Iterable[str]) -> Lines:
-    """Fork the watcher in the namespace of the bridges; our end of the conversation. Raises LabError."""
-    ours, theirs = socket.socketpair()
-    controller = os.getpid()
-    if os.fork():
-        theirs.close()
-        watcher = Lines(ours)
-        message = next(iter(watcher), {"failed": "it ended without a word"})
-        if "ready" not in message:
-            raise LabError(f"ARP requests cannot be counted here: {message['failed']}. Give no --arp.")
-        return watcher
-    code = 1
-    try:
-        linux.die_with(controller, signal.SIGKILL)
-        linux.set_name("lab-arp")
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # the controller decides when we end
-        linux.close_all_but(keep=(0, 1, 2, theirs.fileno()))
-        _watch(options, bridges, Lines(theirs))
-        code = 0
-    except BaseException:  # nothing of the controller's stack may run in this copy
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+def start(tally: Tally, bridges: Mapping[str, frozenset[bytes]], version: int) -> Lines:
+    """Fork the counter in the namespace of the bridges; the connection to it. Raises LabError.
+
+    `bridges`: name -> senders (packed) that are at another site, whose requests are counted there.
+    """
+    counter = helper.fork("lab-arp", lambda controller: _count(tally, bridges, version, controller))
+    if (reason := helper.failure(counter)) is not None:
+        raise LabError(f"ARP requests cannot be counted here: {reason}. Give no --arp.")
+    return counter
 
 
-def ask(watcher: Lines, contacts: Mapping[str, float]) -> Any:
-    """The figures so far. Raises LabError when the watcher is gone."""
-    try:
-        watcher.send({"contacts": contacts})
-        answer = next(iter(watcher), None)
-    except OSError:
-        answer = None
+def ask(counter: Lines, contacts: Mapping[str, float]) -> Any:
+    """The figures so far. Raises LabError when the counter is gone."""
+    answer = counter.ask({"contacts": contacts})
     if answer is None:
         raise LabError("The process that counts ARP requests ended by itself: the lab.log may say why.")
     return answer
 
 
-def _watch(options: Options, bridges: Iterable[str], controller: Lines) -> None:
-    tally = Tally(options.addresses, router_addresses(options.subnets), options.network)
+def _count(tally: Tally, bridges: Mapping[str, frozenset[bytes]], version: int, controller: Lines) -> None:
     try:
-        rings = [Ring(bridge, network_of(options.network).version) for bridge in bridges]
+        rings = [(Ring(bridge, version), elsewhere) for bridge, elsewhere in bridges.items()]
     except OSError as reason:
         controller.send({"failed": str(reason.strerror)})
         return
-    sites = {} if options.sites is None else {_packed(each): site for each, site in options.sites.numbers.items()}
     controller.send({"ready": True})
     with selectors.DefaultSelector() as selector:
         selector.register(controller, selectors.EVENT_READ)
         while not controller.ended:
             asked = selector.select(READ_INTERVAL_S)
-            for number, ring in enumerate(rings):
+            for ring, elsewhere in rings:
                 for request in ring.read():
-                    if sites.get(request.sender, number) == number:  # other sites hear it, too
+                    if request.sender not in elsewhere:
                         tally.note(request)
             for question in controller.receive() if asked else ():
-                lost = sum(ring.lost() for ring in rings)
+                lost = sum(ring.lost() for ring, _ in rings)
                 controller.send({**tally.figures(question["contacts"]), "lost": lost})
-
-
-def _packed(address: str) -> bytes:
-    return ipaddress.ip_address(address).packed

@@ -1,12 +1,9 @@
 """Requests for addresses that no host has end at the bridge, instead of being copied to every host.
 
-Intuition: the concierge knows who lives in the house. A caller who asks for somebody else is written down,
-but not one bell is rung: with 500 hosts, a call for nobody would ring 500.
-
-A program of the classic packet filter sits where each wire enters the bridge; what asks for a stranger is turned
-aside to the bridge's own ear. Whoever asks for a host of the lab goes on, and the bridge hears a copy where
-topology/arp_proxy.py would take the call past it.
-Hosts are known by the last 32 bits of their address, which are theirs alone (layout.checked).
+With 500 hosts one request for a silent address would be copied 500 times. A packet filter at each port of the bridge
+redirects such a request to the bridge itself, where it is counted. Requests for a host of the lab pass; where
+arp_proxy.py redirects them, the bridge gets a copy. Hosts are known by the last 32 bits of their address, which are
+theirs alone (layout.checked).
 
 Source: tc-bpf(8), tc-mirred(8), rtnetlink(7), include/uapi/linux/{pkt_cls,pkt_sched}.h.
 """
@@ -19,10 +16,20 @@ import socket
 import struct
 from collections.abc import Iterable
 
-from netlab.topology.packet_ring import ETH_P, Line, program, requests
+from netlab.topology.netlink import attribute, error_of, request
+from netlab.topology.packet_filter import (
+    ETH_P,
+    JUMP_EQUAL,
+    LOAD_HALF,
+    LOAD_WORD,
+    RETURN,
+    Line,
+    neighbour_requests,
+    program,
+)
 
 _RTM_NEWQDISC, _RTM_NEWTFILTER = 36, 44
-_REQUEST_ACKNOWLEDGE_CREATE = 0x1 | 0x4 | 0x400
+_ACKNOWLEDGE_CREATE = 0x4 | 0x400
 _INGRESS, _INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
 _KIND, _OPTIONS = 1, 2
 _BPF_ACT, _BPF_OPS_LEN, _BPF_OPS = 1, 4, 5
@@ -31,29 +38,28 @@ _GO_ON, _STOLEN = 0, 4
 _INGRESS_REDIRECT, _INGRESS_MIRROR = 3, 4
 _LAST_32_BITS_AT = {4: 38, 6: 74}  # of the target, from the Ethernet header
 _MATCH, _PASS = 0xFFFFFFFF, 0
-_LOAD_WORD, _LOAD_HALF, _JUMP_EQUAL, _RETURN = 0x20, 0x28, 0x15, 0x06
 _MISSING = (errno.ENOENT, errno.EOPNOTSUPP, errno.EINVAL)  # the kernel was built without it
 
 
-class Hush:
-    """For wires in one namespace that all lead to hosts of IP `version` with these addresses."""
+class ArpFilter:
+    """For ports in one namespace that all lead to hosts of IP `version` with these addresses."""
 
     def __init__(self, hosts: Iterable[str], version: int, *, counts: bool = True) -> None:
-        """`counts`: somebody listens at the bridge."""
+        """`counts`: the requests at the bridge are counted."""
         self._version = version
-        self.hears_errands = counts  # cleared before the first wire where there are none
+        self.copies_redirected = counts  # cleared before the first port where nothing is redirected
         known = [int(ipaddress.ip_address(host)) & 0xFFFFFFFF for host in hosts]
-        lines: list[Line] = [(_LOAD_WORD, 0, 0, _LAST_32_BITS_AT[version])]
+        lines: list[Line] = [(LOAD_WORD, 0, 0, _LAST_32_BITS_AT[version])]
         for host in known:
-            lines += [(_JUMP_EQUAL, 0, 1, host), (_RETURN, 0, 0, _PASS)]
-        self._for_nobody = (*requests(version, otherwise=_PASS), *lines, (_RETURN, 0, 0, _MATCH))
-        to_all = ((_LOAD_WORD, 0, 0, 0), (_JUMP_EQUAL, 0, 2, 0xFFFFFFFF), (_LOAD_HALF, 0, 0, 4))
-        answer = ((_JUMP_EQUAL, 1, 0, 0xFFFF), (_RETURN, 0, 0, _PASS), (_RETURN, 0, 0, _MATCH))
-        self._to_all = (*requests(version, otherwise=_PASS), *to_all, *answer)
+            lines += [(JUMP_EQUAL, 0, 1, host), (RETURN, 0, 0, _PASS)]
+        self._for_silent = (*neighbour_requests(version, otherwise=_PASS), *lines, (RETURN, 0, 0, _MATCH))
+        to_all = ((LOAD_WORD, 0, 0, 0), (JUMP_EQUAL, 0, 2, 0xFFFFFFFF), (LOAD_HALF, 0, 0, 4))
+        answer = ((JUMP_EQUAL, 1, 0, 0xFFFF), (RETURN, 0, 0, _PASS), (RETURN, 0, 0, _MATCH))
+        self._to_all = (*neighbour_requests(version, otherwise=_PASS), *to_all, *answer)
         self.works = True
 
-    def settle(self, port: int, bridge: int) -> None:
-        """At the bridge's port with that interface index. Where the kernel cannot, `works` is False and all is heard.
+    def attach(self, port: int, bridge: int) -> None:
+        """To the bridge's port with that interface index; `works` becomes False where the kernel cannot.
 
         Raises OSError.
         """
@@ -61,9 +67,9 @@ class Hush:
             return
         try:
             _send(_RTM_NEWQDISC, port, (_INGRESS_HANDLE, _INGRESS, 0), _text(_KIND, "ingress"))
-            aside = self._filter(bridge, self._for_nobody, _STOLEN, _INGRESS_REDIRECT)
-            _send(_RTM_NEWTFILTER, port, (0, _INGRESS_HANDLE, self._protocol(1)), aside)
-            if self.hears_errands:
+            redirect = self._filter(bridge, self._for_silent, _STOLEN, _INGRESS_REDIRECT)
+            _send(_RTM_NEWTFILTER, port, (0, _INGRESS_HANDLE, self._protocol(1)), redirect)
+            if self.copies_redirected:
                 copy = self._filter(bridge, self._to_all, _GO_ON, _INGRESS_MIRROR)
                 _send(_RTM_NEWTFILTER, port, (0, _INGRESS_HANDLE, self._protocol(2)), copy)
         except OSError as reason:
@@ -72,32 +78,27 @@ class Hush:
             self.works = False
 
     def _protocol(self, priority: int) -> int:
-        """Also which frames are looked at at all."""
+        """Also decides which frames the filter sees at all."""
         return priority << 16 | socket.htons(ETH_P[self._version])
 
     @staticmethod
     def _filter(bridge: int, lines: tuple[Line, ...], verdict: int, how: int) -> bytes:
-        turned_aside = struct.pack("=IIiiiiI", 0, 0, verdict, 0, 0, how, bridge)
-        action = _text(_ACT_KIND, "mirred") + _piece(_ACT_OPTIONS, _piece(_MIRRED_PARMS, turned_aside))
-        length = _piece(_BPF_OPS_LEN, struct.pack("=H", len(lines)))
-        code = _piece(_BPF_OPS, program(lines))
-        return _text(_KIND, "bpf") + _piece(_OPTIONS, length + code + _piece(_BPF_ACT, _piece(1, action)))
+        mirred = struct.pack("=IIiiiiI", 0, 0, verdict, 0, 0, how, bridge)
+        action = _text(_ACT_KIND, "mirred") + attribute(_ACT_OPTIONS, attribute(_MIRRED_PARMS, mirred))
+        length = attribute(_BPF_OPS_LEN, struct.pack("=H", len(lines)))
+        code = attribute(_BPF_OPS, program(lines))
+        return _text(_KIND, "bpf") + attribute(_OPTIONS, length + code + attribute(_BPF_ACT, attribute(1, action)))
 
 
 def _send(kind: int, interface: int, where: tuple[int, int, int], options: bytes) -> None:
-    """One request of rtnetlink, and its answer; `where`: handle, what it hangs on, information. Raises OSError."""
+    """One request of tc, and its answer; `where`: handle, its qdisc, information. Raises OSError."""
     body = struct.pack("=BBHiIII", 0, 0, 0, interface, *where) + options
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
-        netlink.send(struct.pack("=IHHII", 16 + len(body), kind, _REQUEST_ACKNOWLEDGE_CREATE, 0, 0) + body)
-        (code,) = struct.unpack_from("=i", netlink.recv(65536), 16)
+        netlink.send(request(kind, _ACKNOWLEDGE_CREATE, body))
+        code = error_of(netlink.recv(65536))
     if code:
-        raise OSError(-code, "filter at a port of the bridge")
-
-
-def _piece(kind: int, content: bytes) -> bytes:
-    """An attribute, padded to 4 bytes."""
-    return struct.pack("=HH", 4 + len(content), kind) + content + bytes(-len(content) % 4)
+        raise OSError(code, "filter at a port of the bridge")
 
 
 def _text(kind: int, text: str) -> bytes:
-    return _piece(kind, text.encode() + b"\0")
+    return attribute(kind, text.encode() + b"\0")

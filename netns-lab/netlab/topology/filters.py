@@ -1,11 +1,9 @@
-"""What the bridge does not let pass, as rules for the kernel (nftables, table family `bridge`).
+"""What the bridge drops, as rules for the kernel (nftables, table family `bridge`).
 
-Intuition: the operator at the switchboard. Callers hear silence, and neither end is told why: so a lost datagram,
-a half-open stream and a divided network look to the daemons as they do on a real wire, ARP included.
-
-The rules are written anew as a whole from one value, `Faults`, in one transaction: nothing slips through between
-two of them. Ports are named, not numbered, so a rule holds for a cable that is pulled and put back.
-Made for, and tried with, IPv4 on one bridge alone.
+No end is told that a frame was dropped: a lost datagram, a half-open stream and a partition look to the daemons as
+they do on a real wire, ARP included. The rules are written anew as a whole from one value, `Faults`, in one
+transaction, so that nothing passes between two sets of rules. They name ports, so a rule holds for a cable that is
+pulled and put back. Made for, and tried with, IPv4 on one bridge alone.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ Ports = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Block:
-    """What comes in at `sources` does not go out at `targets`."""
+    """Frames from `sources` to `targets` are dropped."""
 
     sources: Ports
     targets: Ports
@@ -39,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Faults:
-    """Everything that is wrong with the network but pulled cables; by default nothing."""
+    """All faults of the network but pulled cables; by default none."""
 
     blocks: tuple[Block, ...] = ()
     sides: tuple[Ports, ...] = ()  # of a partition: nothing passes from one to another
@@ -47,7 +45,7 @@ class Faults:
 
 
 def rules(faults: Faults) -> str:
-    """Input for `nft -f` that puts these faults in the place of all earlier ones."""
+    """Input for `nft -f` that replaces all earlier faults by these."""
     sets, lines = [], []
     for number, block in enumerate(faults.blocks, 1):
         if block.sources and block.targets:
@@ -73,7 +71,7 @@ def _set(name: str, ports: Iterable[str]) -> str:
 
 
 def load(text: str) -> None:
-    """Into the network namespace that we are in. Raises LabError; the rules of before hold on."""
+    """Into the present network namespace. Raises LabError, with the rules as they were."""
     command = _command()
     if command is None:
         raise LabError(MISSING)

@@ -1,40 +1,36 @@
-"""Which addresses the nodes have, and what follows from an address.
+"""Which addresses the nodes of a lab have, by the name of a layout or from a file.
 
-Intuition: house numbers. A position is the place of the address in the network; all else of a node is named by it.
-The daemon's own arithmetic numbers them (subord.core.network), so that the two can never disagree.
+Positions are drawn from a seed: the same seed draws the same ones. A layout holds its addresses in order of position,
+and only addresses that can be nodes of one lab.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from netlab.errors import LabError
-from netlab.topology import positions
+from netlab.topology.addresses import NETWORK, hardware_address, link_of, network_of, position_of
 from netlab.topology.sites import Sites
-from subord.core.network import Address, Network, NetworkError
+from subord.core.network import Address
 
 NODES_MAX = 1023  # ports of one Linux bridge (BR_MAX_PORTS)
-NETWORK = "10.0.0.0/16"
+BLOCKS = 5
 SUBNETS = ("10.0.1.0/24", "10.0.2.0/24", "10.0.3.0/24")
 """Of the layout `routed`: one bridge each, and the last address is the router's."""
-NAMES = (*positions.DRAWN, "routed")
-PORT_NAME_POSITION_MAX = 10**14 - 1  # IFNAMSIZ: 15 characters
-
-Block = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where the nodes of a lab are: addresses in order of position; but for `subnets` or `sites` on one bridge."""
+    """Addresses in order of position, on one bridge unless there are `subnets` or `sites`, which have one each."""
 
     addresses: tuple[str, ...]
     network: str
     subnets: tuple[str, ...] = ()
-    sites: Sites | None = None  # one bridge each, too (topology/sites_file.py)
+    sites: Sites | None = None
 
 
 def layout(name: str, nodes: int | None, network: str | None = None, seed: int = 1) -> Layout:
@@ -43,33 +39,25 @@ def layout(name: str, nodes: int | None, network: str | None = None, seed: int =
     Without `network` the one that goes with the name. Raises LabError.
     """
     if name not in NAMES:
-        network = network or NETWORK
-        return Layout(addresses=checked(_first_of_file(Path(name), nodes), network), network=network)
+        return listed(_first_of_file(Path(name), nodes), network)
     if nodes is None:
         raise LabError("How many nodes? Give --nodes N.")
     if name == "routed":
         network = network or ",".join(SUBNETS)
-        found = [
-            address for subnet, some in zip(SUBNETS, shares(nodes), strict=True) for address in _of(subnet, some)
-        ]
+        numbers = zip(map(network_of, SUBNETS), shares(nodes), strict=True)
+        found = [subnet.address_text_of(position + 1) for subnet, some in numbers for position in range(some)]
         return Layout(addresses=checked(found, network), network=network, subnets=SUBNETS)
     network = network or (f"fd00:5::1-fd00:5::{max(nodes, 2):x}" if name == "six" else NETWORK)
     if nodes > NODES_MAX:
         raise _too_many(nodes)
-    numbers = network_of(network)
-    drawn = positions.positions(name, nodes, numbers.size, seed)
-    return Layout(addresses=checked(map(numbers.address_text_of, drawn), network), network=network)
+    drawn = positions(name, nodes, network_of(network).size, seed)
+    return listed(map(network_of(network).address_text_of, drawn), network)
 
 
-def listed(addresses: Iterable[str], network: str | None = None) -> Layout:
+def listed(addresses: Iterable[str | Address], network: str | None = None) -> Layout:
     """These addresses on one bridge. Raises LabError."""
     network = network or NETWORK
     return Layout(addresses=checked(addresses, network), network=network)
-
-
-def addresses(name: str, nodes: int | None, network: str | None = None, seed: int = 1) -> list[str]:
-    """Those of a layout alone."""
-    return list(layout(name, nodes, network, seed).addresses)
 
 
 def seeds(where: Layout, count: int, positions: Iterable[int] = ()) -> tuple[str, ...]:
@@ -85,7 +73,7 @@ def seeds(where: Layout, count: int, positions: Iterable[int] = ()) -> tuple[str
 
 def shares(nodes: int) -> list[int]:
     """How many nodes of `routed` each subnet has. Raises LabError when there is no room."""
-    found = [nodes // len(SUBNETS) + (number < nodes % len(SUBNETS)) for number in range(len(SUBNETS))]
+    found = _even(nodes, len(SUBNETS))
     room = network_of(SUBNETS[0]).size - 1  # the router has one
     if found[0] > room:
         raise LabError(
@@ -94,83 +82,8 @@ def shares(nodes: int) -> list[int]:
     return found
 
 
-def router_addresses(subnets: Iterable[str]) -> list[str]:
-    """The last host address of each subnet."""
-    numbers = map(network_of, subnets)
-    return [each.address_text_of(each.size) for each in numbers]
-
-
-@lru_cache(maxsize=64)
-def network_of(network: str) -> Network:
-    """The network as a value. Raises LabError."""
-    try:
-        return Network.parse(network)
-    except NetworkError as reason:
-        raise LabError(f"--network {network}: {reason}. Nothing was started.") from None
-
-
-def position_of(address: str, network: str) -> int:
-    """Position of the address (protocol.md, section 1). Raises LabError when it has none."""
-    position = network_of(network).position_of(address)
-    if position is None:
-        raise LabError(f"{address} is no host address of {network}: correct the layout, --nodes or --network.")
-    return position
-
-
-def silent_below(addresses: Sequence[str], network: str) -> int:
-    """Positions below the highest node that are no node's: whom nodes may ask in vain."""
-    return max(position_of(address, network) for address in addresses) - len(addresses)
-
-
-@lru_cache(maxsize=64)
-def link_of(network: str) -> Block:
-    """The block that a node's interface is set to: of a list the smallest that has it all inside."""
-    numbers = network_of(network)
-    if numbers.prefix_length is not None:
-        return ipaddress.ip_network(numbers.text)
-    ends = [int(ipaddress.ip_address(end)) for item in numbers.text.split(",") for end in item.split("-")]
-    first, last = min(ends), max(ends)
-    bits = 32 if numbers.version == 4 else 128
-    # Neither the first nor the last address of a block is a host's.
-    length = min(64, bits) if numbers.version == 6 else bits - 2
-    while length > 0:
-        low = first >> (bits - length) << (bits - length)
-        if low < first and last < low + (1 << (bits - length)) - 1:
-            break
-        length -= 1
-    kind = ipaddress.IPv4Address if numbers.version == 4 else ipaddress.IPv6Address
-    return ipaddress.ip_network(f"{kind(first)}/{length}", strict=False)
-
-
-def links(network: str, subnets: Sequence[str]) -> list[Block]:
-    """One block for each bridge of the lab."""
-    return [link_of(each) for each in subnets] if subnets else [link_of(network)]
-
-
-def link_number(address: str, blocks: Sequence[Block]) -> int:
-    """To which bridge the node is wired."""
-    return next(number for number, block in enumerate(blocks) if ipaddress.ip_address(address) in block)
-
-
-def hardware_address(address: str, host: int = 0) -> bytes:
-    """Locally administered MAC that holds the last 32 bits of the address, so that it is known without asking.
-
-    `host` counts the hosts that have had the address before.
-    """
-    return bytes((2, host % 256)) + ipaddress.ip_address(address).packed[-4:]
-
-
-def hardware_text(mac: bytes) -> str:
-    """02:00:0a:00:01:02"""
-    return ":".join(f"{byte:02x}" for byte in mac)
-
-
-def port_name(address: str, network: str) -> str:
-    """Name of the node's port at the bridge; of a very high position the last 32 bits of its address."""
-    position = position_of(address, network)
-    if position > PORT_NAME_POSITION_MAX:
-        return f"x{ipaddress.ip_address(address).packed[-4:].hex()}"
-    return f"n{position}"
+def _even(nodes: int, parts: int) -> list[int]:
+    return [nodes // parts + (number < nodes % parts) for number in range(parts)]
 
 
 def checked(addresses: Iterable[str | Address], network: str) -> tuple[str, ...]:
@@ -190,11 +103,6 @@ def checked(addresses: Iterable[str | Address], network: str) -> tuple[str, ...]
 
 def _too_many(nodes: int) -> LabError:
     return LabError(f"{nodes} nodes: a lab has 1 to {NODES_MAX}, the ports of one Linux bridge.")
-
-
-def _of(subnet: str, nodes: int) -> list[str]:
-    numbers = network_of(subnet)
-    return [numbers.address_text_of(position) for position in range(1, nodes + 1)]
 
 
 def _first_of_file(path: Path, nodes: int | None) -> list[Address]:
@@ -223,3 +131,50 @@ def _read(path: Path) -> list[Address]:
             raise LabError(f"{path}, line {number}: {address} is in line {found[address]} already.")
         found[address] = number
     return list(found)
+
+
+# -- positions of the named layouts ------------------------------------------------------------------------
+
+
+def positions(name: str, nodes: int, size: int, seed: int) -> list[int]:
+    """So many positions, ascending, of a network with `size` positions. Raises LabError when there are too few."""
+    needed = 3 * nodes if name == "thirds" else nodes
+    if needed > size:
+        raise LabError(
+            f"--layout {name} with --nodes {nodes} needs {needed} positions, the network has {size}."
+            " Nothing was started. Give fewer nodes or a larger --network."
+        )
+    return sorted(DRAWN[name](nodes, size, random.Random(seed)))
+
+
+def _dense(nodes: int, _size: int, _chance: random.Random) -> list[int]:
+    return list(range(1, nodes + 1))
+
+
+def _random(nodes: int, size: int, chance: random.Random) -> list[int]:
+    found: set[int] = set()
+    while len(found) < nodes:  # a /64 is too long for random.sample
+        found.add(chance.randint(1, size))
+    return list(found)
+
+
+def _blocks(nodes: int, size: int, chance: random.Random) -> list[int]:
+    """Five blocks that do not overlap, with the free positions before, between and behind them."""
+    lengths = _even(nodes, BLOCKS)
+    free_before = sorted(chance.randint(0, size - nodes) for _ in lengths)
+    found: list[int] = []
+    for free, length in zip(free_before, lengths, strict=True):
+        first = free + len(found) + 1
+        found += range(first, first + length)
+    return found
+
+
+DRAWN: dict[str, Callable[[int, int, random.Random], list[int]]] = {
+    "dense": _dense,
+    "six": _dense,
+    "random": _random,
+    "blocks": _blocks,
+    "end": lambda nodes, size, _chance: list(range(size - nodes + 1, size + 1)),
+    "thirds": lambda nodes, _size, _chance: list(range(3, 3 * nodes + 1, 3)),
+}
+NAMES = (*DRAWN, "routed")

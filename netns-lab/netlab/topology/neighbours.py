@@ -1,9 +1,9 @@
 """Room in the kernel's neighbour table, which all namespaces of a machine share.
 
-Intuition: one address book for the whole house. 128 pages are free to use, at 1,024 the book is full and nobody,
-not even the machine's own name resolution, can note another address. Only the owner of the house (root, in the
-first namespace) may buy a thicker book; everybody may write with indelible ink (permanent entries), which is
-counted elsewhere (Linux >= 5.0), but then each node must note every other beforehand.
+128 entries are free to use; at 1,024 the table is full, and not even the machine's own name resolution can add one.
+Only root of the machine's first namespace may raise the limits. Every user may write permanent entries, which do not
+count (Linux >= 5.0); then each node needs one of every other beforehand. The limits are put back when the last lab
+that needed them higher ends.
 
 Source: arp(7), net/core/neighbour.c (neigh_alloc).
 """
@@ -11,7 +11,6 @@ Source: arp(7), net/core/neighbour.c (neigh_alloc).
 from __future__ import annotations
 
 import fcntl
-import ipaddress
 import json
 import os
 import socket
@@ -23,10 +22,12 @@ from typing import Any
 from netlab.common import linux
 from netlab.common.measure import memory_available_bytes
 from netlab.errors import LabError
+from netlab.topology.addresses import packed
+from netlab.topology.netlink import attribute, error_of, request
 
 _LIMITS = tuple(f"/proc/sys/net/ipv4/neigh/default/gc_thresh{number}" for number in (1, 2, 3))
-_LEDGER = "/run/subord-lab-neighbours"  # what the limits were, and which labs want them higher
-# IPv6 has a table, and we a ledger, of its own.
+_LEDGER = "/run/subord-lab-neighbours"  # the limits as they were, and the labs that need them higher
+# IPv6 has a table and a ledger of its own.
 
 # Measured on Linux 6.18, 2 cores: 3 us and 500 bytes an entry; 700 nodes write 490,000 in 1.5 s.
 PAIR_BYTES = 512
@@ -37,12 +38,13 @@ NO_ROOM_TO_ASK = (
 )
 SILENT_MAX = 2048  # addresses without a host that one node has asked for and the kernel has not forgotten
 MEMORY_SHARE_MAX = 0.25
+_RTM_NEWNEIGH, _CREATE_REPLACE, _NDA_DST, _NDA_LLADDR = 28, 0x400 | 0x100, 1, 2
 
 
 def fits(nodes: int, limits: tuple[int, ...], silent: int = 0, *, by_arp: bool = True) -> bool:
-    """Whether nodes can note every address they meet without filling the table, or the table is thick anyway.
+    """Whether nodes can have an entry of every address they meet without filling the table.
 
-    `silent` addresses of the network have no host: who asks for one leaves an entry, too, for half a minute or so.
+    `silent` addresses of the network have no host: a request for one leaves an entry, too, for about half a minute.
     `limits` are gc_thresh1, 2 and 3; () when the kernel does not show them.
     """
     met = (nodes - 1 if by_arp else 0) + min(silent, SILENT_MAX)
@@ -52,9 +54,9 @@ def fits(nodes: int, limits: tuple[int, ...], silent: int = 0, *, by_arp: bool =
 
 
 def _wanted(nodes: int, silent: int) -> tuple[int, int, int]:
-    """A node meets its edges and at most 64 candidates in a search round (protocol.md, section 3), and the silent.
+    """A node meets its edges, at most 64 candidates in a search round (protocol.md, section 3), and silent addresses.
 
-    The first limit stays low: above it the kernel clears away what nobody answered to.
+    The first limit stays low: above it the kernel clears away entries without an answer.
     """
     beyond = nodes * min(silent, SILENT_MAX)
     return 64 * nodes, 128 * nodes + beyond, 256 * nodes + 2 * beyond
@@ -71,7 +73,7 @@ class Table:
 
     def make_room(self, nodes: int, silent: int = 0) -> bool:
         """True when `nodes` may ask by ARP; raises the limits for as long as needed where that is permitted."""
-        if fits(nodes, (), silent):  # whatever the limits are now: another lab may have raised and will lower them
+        if fits(nodes, (), silent):  # another lab may have raised the limits and will lower them
             return True
         try:
             self._files = [os.open(path, os.O_RDWR | os.O_CLOEXEC) for path in _limits(self._version)]
@@ -91,7 +93,7 @@ class Table:
         return True
 
     def restore(self) -> None:
-        """Our need is over; the last lab puts the limits back. Safe to repeat, works from inside other namespaces."""
+        """Leave the ledger; the last lab puts the limits back. Safe to repeat, works from inside other namespaces."""
         if self._ledger is None:
             return
         fcntl.flock(self._ledger, fcntl.LOCK_EX)
@@ -127,7 +129,7 @@ class Table:
 
 
 def check_silent(nodes: int, silent: int) -> None:
-    """For nodes with permanent entries. Raises LabError when asking for the silent would fill the machine's table."""
+    """For nodes with permanent entries. Raises LabError when requests for silent addresses would fill the table."""
     if not fits(nodes, (), silent, by_arp=False):
         raise LabError(
             f"{nodes} nodes among {silent} addresses without a host are out of reach: only root of the machine's"
@@ -159,28 +161,26 @@ class PermanentEntries:
         self._requests = [b"".join(entries[start : start + 300]) for start in range(0, len(entries), 300)]
 
     def write_here(self) -> None:
-        """Into the namespace that we are in. Raises OSError."""
+        """Into the present namespace. Raises OSError."""
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
-            for request in self._requests:
-                netlink.send(request)  # errors alone are answered
+            for each in self._requests:
+                netlink.send(each)  # the kernel answers errors alone
             netlink.setblocking(False)
             try:
                 answer = netlink.recv(4096)
             except BlockingIOError:
                 return
-            (code,) = struct.unpack_from("=i", answer, 16)
-            raise OSError(-code, f"permanent neighbour entry: {os.strerror(-code)}")
+            code = error_of(answer)
+            raise OSError(code, f"permanent neighbour entry: {os.strerror(code)}")
 
 
 def _entry(address: str, mac: bytes, interface_index: int) -> bytes:
-    """RTM_NEWNEIGH, permanent (rtnetlink(7)): header, ndmsg, NDA_DST, NDA_LLADDR padded to 4 bytes."""
-    packed = ipaddress.ip_address(address).packed
-    family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
+    """A permanent neighbour (rtnetlink(7)): ndmsg, address, MAC."""
+    target = packed(address)
+    family = socket.AF_INET if len(target) == 4 else socket.AF_INET6
     body = struct.pack("=BBHiHBB", family, 0, 0, interface_index, 0x80, 0, 1)
-    body += struct.pack("=HH", 4 + len(packed), 1) + packed
-    body += struct.pack("=HH6s2x", 10, 2, mac)
-    request_create_replace = 0x1 | 0x400 | 0x100
-    return struct.pack("=IHHII", 16 + len(body), 28, request_create_replace, 0, 0) + body
+    body += attribute(_NDA_DST, target) + attribute(_NDA_LLADDR, mac)
+    return request(_RTM_NEWNEIGH, _CREATE_REPLACE, body)
 
 
 def lasting_limits(version: int = 4) -> tuple[int, ...]:

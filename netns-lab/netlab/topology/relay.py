@@ -1,11 +1,8 @@
-"""The process that carries frames between the bridges of two sites, over a distance.
+"""The process that carries frames between the bridges of the sites, each after the delay of its link (wan.py).
 
-Intuition: a ferry with a timetable. At each site it has a landing stage (a tap device, plugged into the bridge like
-any host); what is brought there leaves at once, and is put ashore elsewhere when its time has come.
-
-It stands beside the controller, which it never outlives, and answers {"do": "traffic"},
-{"do": "cut", "site": NAME, "connected": BOOL} and {"do": "tremble", "share": S}.
-Kernels without `netem` (most small ones) have nothing for this; and a lab shall measure the same on all of them.
+It has a tap device at each bridge. It reads every frame at once and writes it to the bridge of its target when it is
+due. It answers {"do": "traffic"}, {"do": "cut", "site": NAME, "connected": BOOL} and {"do": "jitter", "share": S}.
+Most small kernels lack `netem`, which would do the same; the relay measures the same on all of them.
 
 Source: Documentation/networking/tuntap.rst, select(2).
 """
@@ -18,26 +15,25 @@ import gc
 import os
 import random
 import select
-import signal
-import socket
 import struct
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
-from netlab.common import linux
+from netlab.common import helper
 from netlab.common.json_lines import Lines
+from netlab.common.measure import interface_counters
 from netlab.errors import LabError
 from netlab.topology.sites import Sites
-from netlab.topology.wan import Crossing
+from netlab.topology.wan import Wan
 
 DEVICE = Path("/dev/net/tun")
-FRAME_BYTES_MAX = 2048  # of a wire with 1,500 bytes a packet
+FRAME_BYTES_MAX = 2048  # of a link with 1,500 bytes a packet
 BURST = 64  # frames that are taken from one site before the others have their turn
-TAP_FRAMES_MAX = 10_000  # that the kernel keeps for us at each site, while we are busy
-PRIORITY = 1  # of real time: who holds the timetable must not wait for the passengers
+TAP_FRAMES_MAX = 10_000  # that the kernel queues at each tap while the relay is busy
+PRIORITY = 1  # of real time: the relay does not wait for the daemons
 IDLE_S = 1.0
+GONE = "The relay between the sites ended by itself, and no frame passes between them. Its last words, if any:"
 
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 
@@ -48,65 +44,37 @@ def tap_name(number: int) -> str:
 
 
 def start(sites: Sites, seed: int = 1) -> Lines:
-    """Fork the relay in the namespace of the bridges; our end of the conversation. Its taps are there on return.
-
-    Raises LabError.
-    """
-    ours, theirs = socket.socketpair()
-    controller = os.getpid()
-    if os.fork():
-        theirs.close()
-        relay = Lines(ours)
-        message = next(iter(relay), {"failed": "it ended without a word"})
-        if "ready" not in message:
-            raise LabError(
-                f"The relay between the sites cannot begin: {message['failed']}. It needs the kernel's `tun`,"
-                f" and a user who may read and write {DEVICE}. Nothing was started."
-            )
-        return relay
-    code = 1
-    try:
-        linux.die_with(controller, signal.SIGKILL)
-        linux.set_name("lab-relay")
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # the controller decides when we end
-        linux.close_all_but(keep=(0, 1, 2, theirs.fileno()))
-        _begin(Crossing(sites, random.Random(seed).random), sites, Lines(theirs))
-        code = 0
-    except BaseException:  # nothing of the controller's stack may run in this copy
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+    """Fork the relay in the namespace of the bridges; its taps exist on return. Raises LabError."""
+    relay = helper.fork("lab-relay", lambda controller: _run(sites, seed, controller))
+    if (reason := helper.failure(relay)) is not None:
+        raise LabError(
+            f"The relay between the sites cannot begin: {reason}. It needs the kernel's `tun`,"
+            f" and a user who may read and write {DEVICE}. Nothing was started."
+        )
+    return relay
 
 
 def ask(relay: Lines, **request: Any) -> Any:
     """Its answer. Raises LabError when the relay is gone."""
-    try:
-        relay.send(request)
-        answer = next(iter(relay), None)
-    except OSError:
-        answer = None
+    answer = relay.ask(request)
     if answer is None:
         raise LabError(GONE)
     return answer
 
 
-GONE = "The relay between the sites ended by itself, and with it every way between them. Its last words, if any:"
-
-
-def _begin(crossing: Crossing, sites: Sites, controller: Lines) -> None:
+def _run(sites: Sites, seed: int, controller: Lines) -> None:
     try:
         taps = [_tap(tap_name(number)) for number in range(len(sites.names))]
     except OSError as reason:
         controller.send({"failed": str(reason.strerror)})
         return
     # Beside 300 daemons that start on two cores 0.3 ms late at the most; without, a third of the frames by over 1 ms.
-    with contextlib.suppress(PermissionError):  # without rights outside of the lab: as everybody else
+    with contextlib.suppress(PermissionError):  # without rights outside of the lab: ordinary priority
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
     gc.freeze()
-    gc.disable()  # nothing here is made in a circle
+    gc.disable()  # nothing here makes a reference cycle
     controller.send({"ready": True})
-    Relay(crossing, taps, sites.names, controller).run()
+    Relay(Wan(sites, random.Random(seed).random), taps, sites.names, controller).run()
 
 
 def _tap(name: str) -> int:
@@ -119,8 +87,8 @@ def _tap(name: str) -> int:
 class Relay:
     """`taps`: descriptors in the order of the sites."""
 
-    def __init__(self, crossing: Crossing, taps: list[int], names: tuple[str, ...], controller: Lines) -> None:
-        self._crossing = crossing
+    def __init__(self, wan: Wan, taps: list[int], names: tuple[str, ...], controller: Lines) -> None:
+        self._wan = wan
         self._taps = taps
         self._numbers = {tap: number for number, tap in enumerate(taps)}
         self._names = names
@@ -128,21 +96,21 @@ class Relay:
         self._refused = 0
 
     def run(self) -> None:
-        """Until the controller hangs up."""
-        crossing, controller = self._crossing, self._controller
-        ears = [*self._taps, controller.fileno()]
+        """Until the controller closes the connection."""
+        wan, controller = self._wan, self._controller
+        sources = [*self._taps, controller.fileno()]
         while not controller.ended:
-            wait_s = min(IDLE_S, max(0.0, crossing.next_at - time.monotonic()))
-            for ear in select.select(ears, (), (), wait_s)[0]:
-                if ear in self._numbers:
-                    self._take(ear)
+            wait_s = min(IDLE_S, max(0.0, wan.next_at - time.monotonic()))
+            for source in select.select(sources, (), (), wait_s)[0]:
+                if source in self._numbers:
+                    self._take(source)
                 else:
                     for request in controller.receive():
                         controller.send(self._answer(request))
             self._deliver()
 
     def _take(self, tap: int) -> None:
-        number, take = self._numbers[tap], self._crossing.take
+        number, take = self._numbers[tap], self._wan.take
         for _ in range(BURST):
             try:
                 frame = os.read(tap, FRAME_BYTES_MAX)
@@ -151,7 +119,7 @@ class Relay:
             take(number, frame, time.monotonic())
 
     def _deliver(self) -> None:
-        for site, frame in self._crossing.due(time.monotonic()):
+        for site, frame in self._wan.due(time.monotonic()):
             try:
                 os.write(self._taps[site], frame)
             except OSError:  # no memory, or the device is down
@@ -159,19 +127,11 @@ class Relay:
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["do"] == "cut":
-            self._crossing.cut(request["site"], connected=request["connected"])
+            self._wan.cut(request["site"], connected=request["connected"])
             return {}
-        if request["do"] == "tremble":
-            self._crossing.tremble(request["share"], time.monotonic())
+        if request["do"] == "jitter":
+            self._wan.jitter(request["share"], time.monotonic())
             return {}
-        overrun = {name: _overrun(number) for number, name in enumerate(self._names)}
-        return {"mono": time.monotonic(), **self._crossing.figures(), "refused": self._refused, "overrun": overrun}
-
-
-def _overrun(number: int) -> int:
-    """Frames for which the kernel had no room before we came by. Source: proc(5), net/dev."""
-    for line in Path("/proc/self/net/dev").read_text().splitlines():
-        name, _, rest = line.partition(":")
-        if name.strip() == tap_name(number):
-            return int(rest.split()[11])
-    return 0
+        counters = interface_counters()  # frames for which the kernel had no room before the relay read them
+        overrun = {name: counters[tap_name(number)].send_drops for number, name in enumerate(self._names)}
+        return {"mono": time.monotonic(), **self._wan.figures(), "refused": self._refused, "overrun": overrun}

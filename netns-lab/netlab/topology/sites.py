@@ -1,23 +1,29 @@
-"""Which node is at which site, and what lies between two sites.
+"""Sites: which node is at which, and the link between each two.
 
-Intuition: branches of one firm. All of them share one telephone directory (the network); who sits where stands in
-no number, and a call to the next room takes no time, one to the next town does.
+All sites share one network, and an address says nothing of the node's site. Inside a site nothing is delayed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from netlab.topology.wan_link import Link
-
 SITES_MAX = 16
+QUEUE_BYTES_MAX = 1 << 18
+
 Order = Literal["contiguous", "interleaved"]
-Leaders = Mapping[str, str | None]
-"""Address of a node -> that of its leader; None: it has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """Between two sites, the same in both directions, each of which has a queue and a bandwidth of its own."""
+
+    delay_s: float  # one way
+    loss: float = 0.0  # share of all frames, from 0 to 1
+    bits_per_s: float | None = None  # None: unlimited
+    queue_bytes_max: int = QUEUE_BYTES_MAX  # waiting to be sent; what is under way does not count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +53,7 @@ class Sites:
         return self.names[self.numbers[address]]
 
     def all_of(self, addresses: Collection[str]) -> str | None:
-        """The name of the site whose nodes are these, all of them and no other; None: there is none."""
+        """The name of the site that has exactly these nodes; None: there is none."""
         wanted = set(addresses)
         found = (name for name, some in zip(self.names, self.members, strict=True) if set(some) == wanted)
         return next(found, None)
@@ -58,10 +64,10 @@ class Sites:
         return {pair: link for one, other, link in self.links for pair in ((one, other), (other, one))}
 
 
-def dealt(counts: Sequence[int], order: Order) -> list[int]:
+def assigned(counts: Sequence[int], order: Order) -> list[int]:
     """The site of each address in turn, so that every site gets its count.
 
-    Contiguous: one site after the other. Interleaved: whoever is furthest behind its share is next.
+    Contiguous: one site after the other. Interleaved: the site that is furthest behind its share is next.
     """
     if order == "contiguous":
         return [site for site, count in enumerate(counts) for _ in range(count)]
@@ -72,13 +78,3 @@ def dealt(counts: Sequence[int], order: Order) -> list[int]:
         given[site] += 1
         found.append(site)
     return found
-
-
-def edges_between(leaders: Leaders, site_of: Callable[[str], str]) -> Counter[tuple[str, str]]:
-    """(site of the subordinate, site of its leader) -> how many edges of the tree; within a site, too."""
-    return Counter((site_of(node), site_of(leader)) for node, leader in leaders.items() if leader is not None)
-
-
-def wide_edges(leaders: Leaders, site_of: Callable[[str], str]) -> int:
-    """How many edges of the tree have their ends at two sites."""
-    return sum(count for (one, other), count in edges_between(leaders, site_of).items() if one != other)

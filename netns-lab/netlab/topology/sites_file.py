@@ -1,7 +1,6 @@
-"""Reading a file of sites: who they are, how many nodes each has, and what lies between them.
+"""Reading a file of sites: their names, how many nodes each has, and the links between them.
 
-Intuition: a map that is handed in before the railway is built. What it says wrongly is told in the words of the map,
-and not one sleeper has been laid by then.
+A mistake is reported in the words of the file, before anything is started.
 
     addresses = "interleaved"                 # or "contiguous": which address is where
 
@@ -31,8 +30,7 @@ import msgspec
 
 from netlab.errors import LabError
 from netlab.topology.layout import NAMES, NODES_MAX, Layout, layout
-from netlab.topology.sites import SITES_MAX, Order, Sites, dealt
-from netlab.topology.wan_link import QUEUE_BYTES_MAX, Link
+from netlab.topology.sites import QUEUE_BYTES_MAX, SITES_MAX, Link, Order, Sites, assigned
 from subord.sim import fit
 from subord.sim.scenario import ScenarioError
 
@@ -68,7 +66,7 @@ class _Link(msgspec.Struct, kw_only=True):
     delay_ms: Milliseconds | None = None  # one way
     rtt_ms: Milliseconds | None = None  # there and back
     loss: Fraction = 0.0
-    mbit_per_s: Speed | None = None  # not given: without end
+    mbit_per_s: Speed | None = None  # not given: unlimited
     queue_bytes_max: Bytes = QUEUE_BYTES_MAX
 
 
@@ -91,7 +89,7 @@ class Topology:
 
     @property
     def nodes(self) -> int | None:
-        """How many nodes all of them have; None: that is left to whoever asks."""
+        """How many nodes all of them have together; None: the file does not say."""
         fixed = [nodes for _, nodes, _ in self.sites if nodes is not None]
         return sum(fixed) if len(fixed) == len(self.sites) else None
 
@@ -102,7 +100,7 @@ class Topology:
         except Wrong as reason:
             raise _refused(self.file, reason) from None
         members: list[list[str]] = [[] for _ in self.sites]
-        for address, site in zip(addresses, dealt(counts, self.order), strict=True):
+        for address, site in zip(addresses, assigned(counts, self.order), strict=True):
             members[site].append(address)
         return Sites(
             names=tuple(name for name, _, _ in self.sites), members=tuple(map(tuple, members)), links=self.links
@@ -110,7 +108,7 @@ class Topology:
 
 
 def located(sites: Path | None, name: str, nodes: int | None, network: str | None, seed: int) -> Layout:
-    """The layout of that name at these sites; their file may say how many nodes there are. Raises LabError."""
+    """The layout of that name at these sites, whose file may say how many nodes there are. Raises LabError."""
     if sites is not None and name == "routed":
         raise LabError("--layout routed has subnets of its own, and no --sites: leave one out. Nothing was started.")
     if sites is not None and nodes is None and name in NAMES:

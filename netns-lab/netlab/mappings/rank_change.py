@@ -1,7 +1,6 @@
-"""Ranks by performance: how well the tree is in order, and what happens when one node becomes slower, or faster.
+"""Part `performance`: how well the tree is ordered, and what happens when one node becomes slower, or faster.
 
-Intuition: an orchestra that seats itself by skill. First the seating is judged; then one of the first violins breaks
-a string, and later somebody at the back turns out to be a soloist. Those two shall change seats, and nobody else.
+That node shall change its level, and no other node shall move.
 """
 
 from __future__ import annotations
@@ -13,50 +12,41 @@ from typing import Any
 from netlab.common.results import Record
 from netlab.errors import LabError
 from netlab.eventlog import leader_changes, replay
+from netlab.eventlog.tree import depth_optimum
 from netlab.experiments import figures
 from netlab.lab import Lab
 from netlab.mappings import ranking
-from netlab.mappings.base import Ground, await_calm, statuses
-from netlab.topology.layout import position_of
+from netlab.mappings.base import MappingRun, await_quiet, performances, statuses
 from subord.core.classes import class_of
 
 TIMES = 8.0  # slower, and faster
 NAMED_MAX = 40
 
 
-def measure_one(ground: Ground) -> Record:
+def measure_one(run: MappingRun) -> Record:
     """One lab. Raises LabError."""
-    with ground.lab() as lab:
+    with run.lab() as lab:
         try:
-            ground.begin(lab)
-            await_calm(lab, ground.quiet_s)
+            run.begin(lab)
+            await_quiet(lab, run.quiet_s)
             begin = lab.cluster.last_fork_at
             found: Record = {
                 "last_move_s": lab.cluster.last_place_at - begin,
-                "places_per_node": sum(node.places for node in lab.cluster.live()) / ground.nodes,
+                "places_per_node": sum(node.places for node in lab.cluster.live()) / run.nodes,
                 **figures.of_tree(lab.cluster),
-                "depth_optimum": figures.depth_optimum(ground.nodes, ground.fanout),
+                "depth_optimum": depth_optimum(run.nodes, run.fanout),
                 **judged(lab),
-                **_told(lab),
+                **_reported(lab),
             }
-            chance = random.Random(f"promotion/{ground.number}")
+            chance = random.Random(f"promotion/{run.number}")
             for way, times in (("slow", 1 / TIMES), ("fast", TIMES)):
-                victim = victim_of(lab, times, chance, leads=(ground.number % 2 == 0) == (way == "slow"))
-                ground.progress(f"{victim} becomes {TIMES:g} times as {way}", 0, 0)
-                found[way] = change(lab, ground, victim, times)
-            after = {f"{name}_after": value for name, value in (judged(lab) | _told(lab)).items()}
+                victim = victim_of(lab, times, chance, leads=(run.number % 2 == 0) == (way == "slow"))
+                run.progress(f"{victim} becomes {TIMES:g} times as {way}", 0, 0)
+                found[way] = change(lab, run, victim, times)
+            after = {f"{name}_after": value for name, value in (judged(lab) | _reported(lab)).items()}
             return found | after
         finally:
-            ground.keep(lab)
-
-
-# -- the seating -------------------------------------------------------------------------------------------
-
-
-def performances(lab: Lab) -> dict[str, float]:
-    """Address -> jobs an hour, as configured now."""
-    found: dict[str, float] = lab.client.ask("performances")
-    return found
+            run.keep(lab)
 
 
 def judged(lab: Lab) -> Record:
@@ -78,23 +68,20 @@ def judged(lab: Lab) -> Record:
     }
 
 
-def _told(lab: Lab) -> Record:
-    """What the daemons say: do they stand by what they measure, and on the level that the root has told them?"""
-    told: list[dict[str, Any]] = [each["ranking"] for each in statuses(lab).values()]
-    off = [abs(each["level"] - each["wanted_level"]) for each in told if each["wanted_level"] is not None]
+def _reported(lab: Lab) -> Record:
+    """What the daemons report: is their rank by what they measure, and their level that which the root wants?"""
+    reported: list[dict[str, Any]] = [each["ranking"] for each in statuses(lab).values()]
+    off = [abs(each["level"] - each["wanted_level"]) for each in reported if each["wanted_level"] is not None]
     return {
-        "standing_differs": sum(each["standing_class"] != each["performance_class"] for each in told),
+        "standing_differs": sum(each["standing_class"] != each["performance_class"] for each in reported),
         "level_off_max": max(off, default=None),
         "level_off_nodes": sum(each > 0 for each in off),
-        "moves_held": sum(each["moves_held"] for each in told),
+        "moves_held": sum(each["moves_held"] for each in reported),
     }
 
 
-# -- one node changes --------------------------------------------------------------------------------------
-
-
 def victim_of(lab: Lab, times: float, chance: random.Random, *, leads: bool) -> str:
-    """Somebody who can change by so much within what there is, not the root; if possible a leader, or none.
+    """A node that can change by so much within the range that there is, not the root; if possible a leader, or none.
 
     Raises LabError.
     """
@@ -107,15 +94,15 @@ def victim_of(lab: Lab, times: float, chance: random.Random, *, leads: bool) -> 
     return chance.choice([node for node in some if (node in leaders) == leads] or some)
 
 
-def change(lab: Lab, ground: Ground, victim: str, times: float) -> Record:
-    """Its level before and after, how long that took, and who else has another leader now."""
+def change(lab: Lab, run: MappingRun, victim: str, times: float) -> Record:
+    """Its level before and after, how long that took, and which other nodes have another leader now."""
     assert lab.events is not None
     cluster, exact = lab.look(), performances(lab)
     leaders, since, mark = cluster.leaders(), leader_changes.baseline(cluster), len(lab.events)
     led, level = cluster.subordinates().get(victim, []), ranking.levels(leaders)[victim]
     changed_at = time.monotonic()
-    lab.set_performance(position_of(victim, lab.options.network), exact[victim] * times)
-    await_calm(lab, ground.quiet_s)
+    lab.set_performance(lab.position(victim), exact[victim] * times)
+    await_quiet(lab, run.quiet_s)
     moved = leader_changes.moves(lab.look(), since)
     now = ranking.levels(lab.cluster.leaders())[victim]
     reached_at = replay.since(replay.level(lab.events[mark:], victim, leaders), now)
@@ -138,16 +125,16 @@ def change(lab: Lab, ground: Ground, victim: str, times: float) -> Record:
 
 
 def best_level(lab: Lab, node: str) -> int:
-    """Where it stood if all were in order, of its class the first."""
+    """Its level if all nodes stood in order, with it as the first of its class."""
     classes = {each: class_of(jobs) for each, jobs in performances(lab).items()}
     better = sum(each > classes[node] for each in classes.values())
-    return ranking.rows_in_order(better + 1, lab.options.fanout)[better]
+    return ranking.levels_in_order(better + 1, lab.options.fanout)[better]
 
 
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words."""
     bad = {
-        f"{record['above_faster']} stand above somebody two classes faster": record["above_faster"],
+        f"{record['above_faster']} stand above a node two classes faster": record["above_faster"],
         f"{record['above_faster_after']} do so after the changes": record["above_faster_after"],
         "the root is not of the best class": not record["root_is_best"],
         f"{record['standing_differs']} do not stand by what they measure": record["standing_differs"],
