@@ -146,12 +146,12 @@ def test_figures_of_the_start():
 
 
 def test_table_shows_the_median_and_the_span_of_the_repeats():
-    figures = netlab("experiments.figures")
-    run = dict.fromkeys((column.key for column in figures.COLUMNS), 1.0)
-    run |= {"nodes": 5, "fanout": 2, "layout": "dense", "start": "together", "stable": True}
+    start_up = netlab("experiments.start_up")
+    run = dict.fromkeys((column.key for column in start_up.COLUMNS), 1.0)
+    run |= {"nodes": 5, "fanout": 2, "layout": "dense", "start": "together", "stable": True, "fault": None}
     runs = [{**run, "stable_s": seconds} for seconds in (1.0, 4.0, 2.0)]
     runs.append({**run, "stable": False, "stable_s": None, "nodes": 6})
-    title, five, six = figures.table(runs).splitlines()
+    title, five, six = start_up.table(runs).splitlines()
     assert "3 of 3" in five
     assert "2.00 (1.00..4.00)" in five
     assert six.split()[4:8] == ["0", "of", "1", "-"]

@@ -36,7 +36,7 @@ def test_as_few_wide_edges_as_can_be_also_when_round_trips_tremble(tmp_path):
     with netlab("lab").Lab(12, 4, **given) as lab:
         lab.start_all()
         lab.wait(lambda cluster: cluster.settled_at() is not None and lab.wide_edges() == 2, WAIT_S)
-        lab.tremble(0.3)
+        lab.jitter(0.3)
         assert netlab("mappings.base").await_quiet(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
         lab.cut_site("b")
         parts = [set(lab.options.sites.members[1]), {*lab.options.sites.members[0], *lab.options.sites.members[2]}]

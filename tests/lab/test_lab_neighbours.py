@@ -52,7 +52,7 @@ def table_files(tmp_path, monkeypatch):
 def test_the_last_lab_puts_the_limits_back(table_files, tmp_path):
     neighbours = netlab("topology.neighbours")
     first, second = neighbours.Table(), neighbours.Table()
-    second._owner = f"{os.getppid()}/{netlab('linux').started_at(os.getppid())}"
+    second._owner = f"{os.getppid()}/{netlab('common.linux').started_at(os.getppid())}"
     assert first.make_room(100)
     assert table_files() == (6400, 12800, 25600)
     assert second.make_room(50)

@@ -1,4 +1,4 @@
-"""The small pure parts of playing a scenario: timers, bad input, and the table."""
+"""The small pure parts of playing a scenario: bad input, and the table."""
 
 import json
 from dataclasses import asdict, replace
@@ -13,34 +13,6 @@ from subord.core.settings import Settings
 from subord.sim import scenario
 
 from .lab_helpers import netlab
-
-
-def test_timers_fire_in_order_of_time_and_only_when_due():
-    timers, done = netlab("scenarios.timers").Timers(), []
-
-    def again():
-        done.append("again")
-        timers.set(3, lambda: done.append("planned by it"))
-
-    timers.set(5, lambda: done.append("late"))
-    timers.set(2, again)
-    timers.set(1, lambda: done.append("early"))
-    timers.set(2, lambda: done.append("same time, planned later"))
-    timers.fire(0.9)
-    assert (done, timers.next_at) == ([], 1)
-    timers.fire(4)
-    assert done == ["early", "again", "same time, planned later", "planned by it"]
-    assert timers.next_at == 5
-
-
-def test_timers_are_bounded(monkeypatch):
-    module = netlab("scenarios.timers")
-    monkeypatch.setattr(module, "TIMERS_MAX", 2)
-    timers = module.Timers()
-    timers.set(1, print)
-    timers.set(1, print)
-    with pytest.raises(netlab("errors").LabError, match="more than 2 things"):
-        timers.set(1, print)
 
 
 def order(what):

@@ -115,7 +115,7 @@ def victims_of(cluster: Cluster) -> tuple[str, str]:
 def record(lab: Lab, recording: Path, victim: str) -> Record:
     """Record while a node dies and comes back, and a node asks for the whole tree; what of it can be read."""
     order = recorder.Order(path=str(recording))
-    command = NodeCommand(lab.options.name, WIRE, "record", order, order.seconds_max)
+    command = NodeCommand(lab.options.name, WIRE, "record", vars(order), order.seconds_max)
     try:
         command.await_begin(recorder.READY)
         found = _named("peace", kill_and_restart(lab, victim))
@@ -260,7 +260,7 @@ def _commands(lab: Lab, recording: Path, plan: Plan, seed: str) -> dict[str, Nod
             seed=f"{seed}/{kind}",
             recording=str(recording),
         )
-        commands[kind] = NodeCommand(lab.options.name, INTRUDER, "intrude", order, ATTACK_S_MAX)
+        commands[kind] = NodeCommand(lab.options.name, INTRUDER, "intrude", vars(order), ATTACK_S_MAX)
     return commands
 
 

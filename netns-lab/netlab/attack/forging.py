@@ -90,7 +90,7 @@ class Forger:
         back = datagram._replace(
             source=datagram.target, source_port=datagram.target_port, target_port=datagram.source_port
         )
-        return self._to(back, _text(datagram.source))
+        return self._to(back, str(ipaddress.ip_address(datagram.source)))
 
     def _of_a_stranger(self, datagram: Packet) -> Packet:
         """From any address in the network: the receiver has no keys ready for that one."""
@@ -147,7 +147,3 @@ def _unsealed_messages(options: Options, own: str, boot: int, chance: random.Ran
 
 def _with(datagram: Packet, at: int, field: bytes) -> Packet:
     return datagram._replace(payload=datagram.payload[:at] + field + datagram.payload[at + len(field) :])
-
-
-def _text(address: bytes) -> str:
-    return str(ipaddress.ip_address(address))

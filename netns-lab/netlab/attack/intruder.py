@@ -14,7 +14,6 @@ itself, because the bridge learns from the source: that is a cut cable, and no k
 from __future__ import annotations
 
 import base64
-import json
 import os
 import random
 import select
@@ -70,18 +69,12 @@ class Order:
     recording: str = ""
 
 
-def intrude(text: str) -> int:
-    """Carry out the order (JSON), print what was done. 0, or 1 with a sentence why not."""
-    order = Order(**json.loads(text))
-    options, began = Options.from_json(order.options), time.monotonic()
-    try:
-        _check_place(order.own)
-        done = _KINDS[order.kind](order, options)
-    except LabError as reason:
-        print(reason, file=sys.stderr)
-        return 1
-    print(json.dumps({**done, "lasted_s": time.monotonic() - began}), flush=True)
-    return 0
+def intrude(**given: Any) -> Done:
+    """Carry out the order; what was done. Raises LabError."""
+    order, began = Order(**given), time.monotonic()
+    _check_place(order.own)
+    done = _KINDS[order.kind](order, Options.from_json(order.options))
+    return {**done, "lasted_s": time.monotonic() - began}
 
 
 def _check_place(own: str) -> None:
@@ -120,10 +113,6 @@ def _replay(order: Order, _options: Options) -> Done:
     random.Random(order.seed).shuffle(datagrams)
     numbers = count()
     return _send(order, lambda: ("replay", datagrams[next(numbers) % len(datagrams)]))
-
-
-def _forge(order: Order, options: Options) -> Done:
-    return _send(order, Forger(_recorded(order), order.own, options, order.seed).forge)
 
 
 def _send(order: Order, make: Callable[[], tuple[str, Packet]]) -> Done:
@@ -219,7 +208,7 @@ def _reached(events: Path) -> Done:
 
 _KINDS: dict[str, Callable[[Order, Options], Done]] = {
     "replay": _replay,
-    "forge": _forge,
+    "forge": lambda order, options: _send(order, Forger(_recorded(order), order.own, options, order.seed).forge),
     "knock": _knock,
     "pretend": _pretend,
 }

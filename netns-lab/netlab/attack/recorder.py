@@ -6,7 +6,6 @@ theirs. A recording is one frame after the other, four bytes of length before ea
 
 from __future__ import annotations
 
-import json
 import select
 import socket
 import struct
@@ -15,21 +14,11 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from netlab.attack.frames import IPV4, IPV6, TCP, UDP
-from netlab.topology import packet_filter
-from netlab.topology.packet_filter import (
-    JUMP_ANY_BIT,
-    JUMP_EQUAL,
-    LOAD_BYTE,
-    LOAD_HALF,
-    LOAD_HALF_BEHIND,
-    LOAD_HEADER_BYTES,
-    LOAD_WORD,
-    RETURN,
-    Line,
-)
+from netlab.topology import packet_filter as bpf
+from netlab.topology.packet_filter import Line
 
 PORT = 7117
 READY = "recording"
@@ -43,8 +32,8 @@ _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _LENGTH = struct.Struct("!I")
 _KIND_OF_PACKET, _INTERFACE = 0xFFFFF004, 0xFFFFF008  # SKF_AD_OFF + SKF_AD_PKTTYPE, SKF_AD_IFINDEX
 _OUTGOING = 4
-_DROP: Line = (RETURN, 0, 0, 0)
-_KEEP: Line = (RETURN, 0, 0, 0xFFFFFFFF)
+_DROP: Line = (bpf.RETURN, 0, 0, 0)
+_KEEP: Line = (bpf.RETURN, 0, 0, 0xFFFFFFFF)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +45,14 @@ class Order:
     seconds_max: float = 300.0
 
 
-def record(text: str) -> int:
-    """Until standard input ends, or a bound of the order (JSON) is reached; print what was recorded, as JSON."""
-    order = Order(**json.loads(text))
+def record(**given: Any) -> dict[str, Any]:
+    """Until standard input ends, or a bound of the order is reached; what was recorded."""
+    order = Order(**given)
     with _tap() as tap, Path(order.path).open("wb") as file:
         print(READY, flush=True)
         frames, was_asked = _write(tap, file, order)
-        recorded = {"frames": frames, "lost": _lost(tap), "cut": not was_asked}
-    print(json.dumps(recorded), flush=True)
-    return 0
+        _, lost = struct.unpack("=II", tap.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
+        return {"frames": frames, "lost": lost, "cut": not was_asked}
 
 
 def _write(tap: socket.socket, file: BinaryIO, order: Order) -> tuple[int, bool]:
@@ -92,7 +80,7 @@ def _tap() -> socket.socket:
     """Raises OSError."""
     bridges = [index for index, name in socket.if_nameindex() if name.startswith("br")]
     tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))  # of all interfaces, from now on
-    packet_filter.attach(tap, filter_lines(bridges))
+    bpf.attach(tap, filter_lines(bridges))
     try:
         tap.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
     except OSError:  # without rights outside of the lab: the ordinary limit
@@ -105,29 +93,23 @@ def _tap() -> socket.socket:
 
 def filter_lines(bridges: Iterable[int]) -> list[Line]:
     """What comes in, not by a bridge itself (which only forwards), UDP or TCP, from or to the port."""
-    lines: list[Line] = [(LOAD_BYTE, 0, 0, _KIND_OF_PACKET), (JUMP_EQUAL, 0, 1, _OUTGOING), _DROP]
-    lines += [(LOAD_WORD, 0, 0, _INTERFACE)]
+    lines: list[Line] = [(bpf.LOAD_BYTE, 0, 0, _KIND_OF_PACKET), (bpf.JUMP_EQUAL, 0, 1, _OUTGOING), _DROP]
+    lines += [(bpf.LOAD_WORD, 0, 0, _INTERFACE)]
     for bridge in bridges:
-        lines += [(JUMP_EQUAL, 0, 1, bridge), _DROP]
-    either = ((JUMP_EQUAL, 2, 0, UDP), (JUMP_EQUAL, 1, 0, TCP), _DROP)
-    begins = ((LOAD_HALF, 0, 0, 20), (JUMP_ANY_BIT, 0, 1, 0x1FFF), _DROP)  # later fragments have no ports
-    header = (LOAD_HEADER_BYTES, 0, 0, 14)
-    v4 = ((LOAD_BYTE, 0, 0, 23), *either, *begins, header, *_of_port(LOAD_HALF_BEHIND, 14))
-    v6 = ((LOAD_BYTE, 0, 0, 20), *either, *_of_port(LOAD_HALF, 54))
-    lines += [(LOAD_HALF, 0, 0, 12), (JUMP_EQUAL, 0, len(v4), IPV4), *v4]
-    return [*lines, (JUMP_EQUAL, 1, 0, IPV6), _DROP, *v6]
+        lines += [(bpf.JUMP_EQUAL, 0, 1, bridge), _DROP]
+    either = ((bpf.JUMP_EQUAL, 2, 0, UDP), (bpf.JUMP_EQUAL, 1, 0, TCP), _DROP)
+    begins = ((bpf.LOAD_HALF, 0, 0, 20), (bpf.JUMP_ANY_BIT, 0, 1, 0x1FFF), _DROP)  # later fragments have no ports
+    header = (bpf.LOAD_HEADER_BYTES, 0, 0, 14)
+    v4 = ((bpf.LOAD_BYTE, 0, 0, 23), *either, *begins, header, *_of_port(bpf.LOAD_HALF_BEHIND, 14))
+    v6 = ((bpf.LOAD_BYTE, 0, 0, 20), *either, *_of_port(bpf.LOAD_HALF, 54))
+    lines += [(bpf.LOAD_HALF, 0, 0, 12), (bpf.JUMP_EQUAL, 0, len(v4), IPV4), *v4]
+    return [*lines, (bpf.JUMP_EQUAL, 1, 0, IPV6), _DROP, *v6]
 
 
 def _of_port(load: int, at: int) -> tuple[Line, ...]:
     """Source or target port, which stand one after the other at `at`."""
-    source = ((load, 0, 0, at), (JUMP_EQUAL, 3, 0, PORT))
-    return (*source, (load, 0, 0, at + 2), (JUMP_EQUAL, 1, 0, PORT), _DROP, _KEEP)
-
-
-def _lost(tap: socket.socket) -> int:
-    """Frames for which there was no room."""
-    lost: int = struct.unpack("=II", tap.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))[1]
-    return lost
+    source = ((load, 0, 0, at), (bpf.JUMP_EQUAL, 3, 0, PORT))
+    return (*source, (load, 0, 0, at + 2), (bpf.JUMP_EQUAL, 1, 0, PORT), _DROP, _KEEP)
 
 
 def read(path: Path) -> list[bytes]:

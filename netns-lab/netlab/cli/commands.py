@@ -23,16 +23,18 @@ from netlab.cli.terminal import Terminal
 from netlab.common import results
 from netlab.errors import LabError
 from netlab.eventlog.events import Cluster, EventLog
-from netlab.experiments import evaluate, figures, healing, scan, soak, start_up
+from netlab.experiments import evaluate, healing, scan, soak
 from netlab.lab import Lab, facts, start_order
 from netlab.processes import client, enter, keeper
 from netlab.processes.launch import LabHandle
+from netlab.processes.node_command import carry_out
 from netlab.processes.options import Options
 from netlab.scenarios import report, requirements, runner
 
 PIPE_CLOSED = 141  # 128 + SIGPIPE, as `subord` does
 
 EXPERIMENTS = {
+    "stabilise": "experiments.start_up",
     "discovery": "experiments.discovery",
     "stability": "experiments.stability",
     "sealing": "experiments.sealing",
@@ -41,7 +43,7 @@ EXPERIMENTS = {
     "prometheus": "peers.prometheus",
     "siege": "attack.experiment",
 }
-"""Module of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
+"""Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 
 INSIDE = {
     "babble": "scenarios.bad_input:send",
@@ -59,8 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         return keeper.keep(Options.from_json(arguments[1]))
     if arguments and arguments[0] in INSIDE:
         module, _, function = INSIDE[arguments[0]].partition(":")
-        code: int = getattr(import_module(f"netlab.{module}"), function)(arguments[1])
-        return code
+        return carry_out(getattr(import_module(f"netlab.{module}"), function), arguments[1])
     given = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)
@@ -206,28 +207,11 @@ def _on_node(given: argparse.Namespace, do: str, **request: Any) -> int:
 # -- measuring ---------------------------------------------------------------------------------------------
 
 
-def stabilise(given: argparse.Namespace) -> int:
-    """Run the campaign and print the table."""
-    terminal = Terminal()
-    campaign = start_up.Campaign(
-        nodes=given.nodes,
-        fanout=given.fanout,
-        start=given.start,
-        repeat=given.repeat,
-        seed=given.seed,
-        rest_s=given.rest,
-        timeout_s=given.timeout,
-        quiet_s=given.quiet,
-        lab={**_of_lab(given), "arp": given.arp},
-    )
-    runs = start_up.measure_all(campaign, given.json, terminal.progress, terminal.say)
-    terminal.say(figures.table(runs))
-    return 0 if all(found["stable"] for found in runs) else 3
-
-
 def evaluated(given: argparse.Namespace) -> int:
     """Repeat an experiment, print its table."""
     terminal, experiment = Terminal(), import_module(f"netlab.{EXPERIMENTS[given.what]}")
+    if given.do == "stabilise":
+        given.lab = {**_of_lab(given), "arp": given.arp}
     options = {field.name: getattr(given, field.name) for field in fields(experiment.Plan) if field.name in given}
     plan: evaluate.Plan = experiment.Plan(**options)
     for sentence in plan.missing():
@@ -319,7 +303,7 @@ def scanned(given: argparse.Namespace) -> int:
 
 CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "up": up,
-    "stabilise": stabilise,
+    "stabilise": evaluated,
     "evaluate": evaluated,
     "scan": scanned,
     "heal": heal,

@@ -50,7 +50,10 @@ class Lines:
             return []
         *complete, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)
-        return [_object(line) for line in complete]
+        messages = list(map(json.loads, complete))
+        if not all(isinstance(message, dict) for message in messages):
+            raise ValueError("not a JSON object")
+        return messages
 
     def __iter__(self) -> Iterator[Message]:
         """Messages until the other end closes."""
@@ -67,10 +70,3 @@ class Lines:
 
     def close(self) -> None:
         self._stream.close()
-
-
-def _object(line: bytes) -> Message:
-    message = json.loads(line)
-    if not isinstance(message, dict):
-        raise ValueError("not a JSON object")
-    return message

@@ -72,7 +72,9 @@ def measure_one(nodes: int, mode: str, number: int, rootless: bool, progress: Pr
             if not found["stable"]:
                 raise LabError(f"The start before it was not stable within {STABLE_S_MAX:g} s.")
             progress("stopping all daemons, starting them again", 0, 0)
-            _stop_all(lab, number)
+            for position in Random(number).sample(lab.positions, len(lab.positions)):  # all at once, in random order
+                lab.kill(position, signal.SIGTERM)
+            lab.wait(lambda cluster: all(node.exited for node in cluster.nodes.values()), LEAVE_S_MAX)
             found = _start(lab, order)
         return {"network": lab.options.network, **found}
 
@@ -124,13 +126,6 @@ def _counted(lab: Lab) -> dict[str, float]:
     """All frames since the lab was raised, and the processor time of the daemons that live now."""
     frames = sum(packets for _, packets in lab.ports()["sent"].values())
     return {"frames": frames, "cpu_s": sum(lab.processes("cpu_s")["cpu_s"].values())}
-
-
-def _stop_all(lab: Lab, seed: int) -> None:
-    """As when a cluster is shut down: all at once, in random order."""
-    for position in Random(seed).sample(lab.positions, len(lab.positions)):
-        lab.kill(position, signal.SIGTERM)
-    lab.wait(lambda cluster: all(node.exited for node in cluster.nodes.values()), LEAVE_S_MAX)
 
 
 def is_whole(record: Record) -> bool:

@@ -22,11 +22,12 @@ from netlab.processes.launch import Progress
 
 
 class Run(NamedTuple):
-    """A title; what the record begins with; and the measurement, which may raise LabError."""
+    """A title; the beginning of the record; the measurement, which may raise LabError; a line about its result."""
 
     title: str
     about: Record
     measure: Callable[[], Record]
+    summary: Callable[[Record], str] = lambda _record: ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,9 @@ def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) 
             fault = str(reason)
             say(f"  {fault}")
         about = {"machine": machine, "version": __version__, "commit": measure.commit()}
-        done.append({**run.about, "fault": fault, **found, **about})
+        done.append({**run.about, "fault": fault, **about, **found})
+        if found and (words := run.summary(found)):
+            say(words)
         if path is not None:
             write_pair(path, done)
     return done

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from netlab.common.tables import Column, comparison
 from netlab.eventlog.events import Cluster
 from netlab.lab import Lab, Stable
 
@@ -157,33 +156,3 @@ def _passed(
 def _mean(values: Iterable[float]) -> float:
     found = list(values)
     return fmean(found) if found else 0.0
-
-
-COLUMNS = (
-    Column("stable_s", "stable s", 2),
-    Column("stable_after_last_start_s", "after last", 2),
-    Column("roots", "roots", 0),
-    Column("at_home", "at home", 0),
-    Column("depth", "depth", 0),
-    Column("leader_changes_per_node", "changes", 3),
-    Column("exchanges_per_node", "exchanges", 2),
-    Column("cpu_s_per_node", "CPU s", 3),
-    Column("pss_mib_per_node", "PSS MiB", 1),
-    Column("rest_packets_per_s", "rest pkt/s", 2),
-    Column("rest_bytes_per_s", "rest B/s", 0),
-    Column("rest_cpu_percent", "rest CPU %", 3),
-)
-ARP_COLUMNS = (
-    Column("arp_per_s_max", "ARP/s max", 0),
-    Column("arp_requests_per_node", "ARP", 1),
-    Column("silent_probes_per_node", "silent", 1),
-    Column("silent_probes_after_contact_per_node", "after contact", 1),
-    Column("arp_lost", "lost", 0),
-)
-
-
-def table(runs: list[Figures]) -> str:
-    """For people: median and spread over the repeats of each combination, of unstable runs, too."""
-    columns = (*COLUMNS, *(ARP_COLUMNS if any(run.get("arp") for run in runs) else ()))
-    keys = ("nodes", "fanout", "layout", "start")
-    return comparison(runs, keys, columns, lambda run: bool(run["stable"]), counted="stable", measured=lambda _: True)

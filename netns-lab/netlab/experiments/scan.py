@@ -5,19 +5,17 @@ One node, at the highest position, sends; the others only have addresses. No dae
 
 from __future__ import annotations
 
-import json
 import socket
-import sys
 import time
 
 from netlab.errors import LabError
 from netlab.lab import Lab
-from netlab.processes.launch import SCRIPT, Progress
+from netlab.processes.launch import Progress
+from netlab.processes.node_command import NodeCommand
 from netlab.topology.addresses import network_of
 
 PORT = 7117
 ASKED_S = 3.5  # the kernel asks three times, a second apart
-ENTER_S_MAX = 30.0  # to enter the namespace and leave it
 
 
 def measure(
@@ -30,12 +28,8 @@ def measure(
     addresses = [numbers.address_text_of(position) for position in (*range(1, nodes), numbers.size)]
     with Lab(addresses=addresses, network=network, arp=True, rootless=rootless, progress=progress) as lab:
         progress("scanning", 0, 0)
-        task = json.dumps({"network": network, "per_s": per_s, "seconds": seconds})
-        command = (sys.executable, str(SCRIPT), "scan-from", task)
-        done = lab.run(numbers.size, *command, timeout_s=seconds + ENTER_S_MAX)
-        if done.returncode:
-            raise LabError(f"The scan failed: {done.stderr.strip()}")
-        sent = json.loads(done.stdout)
+        order = {"network": network, "per_s": per_s, "seconds": seconds}
+        sent = NodeCommand(lab.options.name, numbers.size, "scan-from", order, seconds).finish()
         asked = lab.arp()
     targets = numbers.size - 1
     return {
@@ -62,22 +56,19 @@ def sentence(found: dict[str, float]) -> str:
     )
 
 
-def send(text: str) -> int:
-    """Inside the node's namespace: send from position 1 upwards, at that rate; print what was done, as JSON."""
-    task = json.loads(text)
-    numbers = network_of(task["network"])
+def send(network: str, per_s: float, seconds: float) -> dict[str, float]:
+    """Inside the node's namespace: from position 1 upwards, at that rate; what was done. Raises LabError."""
+    numbers = network_of(network)
     family = socket.AF_INET if numbers.version == 4 else socket.AF_INET6
     sent, begin = 0, time.monotonic()
     with socket.socket(family, socket.SOCK_DGRAM) as wire:
-        while sent < min(numbers.size - 1, task["per_s"] * task["seconds"]):
-            time.sleep(max(0.0, begin + sent / task["per_s"] - time.monotonic()))
+        while sent < min(numbers.size - 1, per_s * seconds):
+            time.sleep(max(0.0, begin + sent / per_s - time.monotonic()))
             try:
                 wire.sendto(b"?", (numbers.address_text_of(sent + 1), PORT))
             except OSError as reason:
-                print(reason.strerror, file=sys.stderr)
-                return 1
+                raise LabError(str(reason.strerror)) from None
             sent += 1
-    seconds = time.monotonic() - begin
+    lasted_s = time.monotonic() - begin
     time.sleep(ASKED_S)
-    print(json.dumps({"sent": sent, "seconds": seconds}))
-    return 0
+    return {"sent": sent, "seconds": lasted_s}

@@ -9,6 +9,7 @@ from netlab.common.results import Record
 from netlab.common.tables import Column, comparison
 from netlab.experiments import evaluate, start_up
 from netlab.experiments.evaluate import Run, is_measured
+from netlab.experiments.start_up import is_whole
 from netlab.processes.launch import Progress
 
 FANOUT = 8
@@ -32,15 +33,10 @@ class Plan(evaluate.Plan):
     def runs(self, progress: Progress) -> Iterator[Run]:
         def measure(nodes: int, way: str, repeat: int) -> Record:
             lab = {"insecure": WAYS[way], "rootless": self.rootless}
-            campaign = start_up.Campaign(nodes=(nodes,), fanout=(FANOUT,), rest_s=self.rest_s, lab=lab)
-            return start_up.measure_one(campaign, start_up.Run(nodes, FANOUT, "together", repeat), progress)
+            plan = start_up.Plan(nodes=(nodes,), fanout=(FANOUT,), rest_s=self.rest_s, lab=lab)
+            return start_up.measure_one(plan, progress, nodes=nodes, fanout=FANOUT, start="together", number=repeat)
 
         return self.by_turns(measure, way=tuple(WAYS))
-
-
-def is_whole(record: Record) -> bool:
-    """One stable tree of all nodes."""
-    return is_measured(record) and bool(record["stable"])
 
 
 def table(records: list[Record]) -> str:

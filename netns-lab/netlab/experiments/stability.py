@@ -65,6 +65,7 @@ def measure_one(plan: Plan, nodes: int, fanout: int, number: int, progress: Prog
         cluster = lab.look()
         seen = [event["mono"] - begun_at for event in lab.events if event["event"] == "place"]
         changes = [at for at in seen if at <= plan.seconds]
+        by_second = Counter(map(int, changes))
         evaluate.keep_events(lab, plan.events, f"stability-{nodes}-{fanout}-{number}")
         return {
             "filmed_s": plan.seconds,
@@ -72,17 +73,11 @@ def measure_one(plan: Plan, nodes: int, fanout: int, number: int, progress: Prog
             "last_change_s": max(changes, default=0.0),
             "last_change_after_last_start_s": max(changes, default=0.0) + begun_at - cluster.last_fork_at,
             "places_per_node": len(changes) / nodes,
-            "places_by_second": _by_second(changes),
+            "places_by_second": [by_second[second] for second in range(max(by_second, default=-1) + 1)],
             "placed": sum(node.place is not None for node in cluster.live()),
             **figures.of_tree(cluster),
             "depth_optimum": depth_optimum(nodes, fanout),
         }
-
-
-def _by_second(changes: list[float]) -> list[int]:
-    """How many in each second, up to the last one in which there was any."""
-    counts = Counter(map(int, changes))
-    return [counts[second] for second in range(max(counts, default=-1) + 1)]
 
 
 def is_whole(record: Record) -> bool:

@@ -27,7 +27,6 @@ from netlab.peers.etcd import Etcd
 from netlab.peers.programs import NodePrograms, version_of
 from netlab.peers.serf import Serf
 from netlab.peers.subord import Subord
-from netlab.peers.systems import Led, System
 from netlab.processes.launch import Progress
 
 CONVERGED_S_MAX = 180.0
@@ -38,6 +37,8 @@ FANOUT = 8
 _ETCD = (etcd.PROGRAM, etcd.CLIENT)
 PROGRAMS = {"subord": (), "serf": (serf.PROGRAM,), "etcd-3": _ETCD, "etcd-5": _ETCD}
 SYSTEMS = tuple(PROGRAMS)
+Led = Subord | Etcd
+System = Led | Serf
 NODES_MIN = {"subord": 4, "serf": 4, "etcd-3": 6, "etcd-5": 8}  # two victims, and a node that may notice
 INSTALL = "Debian: apt-get install serf etcd-server etcd-client"
 NOT_COMPARED = (
@@ -175,7 +176,7 @@ def _deaths(lab: Lab, system: System) -> Record:
     found = _noticed_s("known_kill", system, killed, lambda: system.end(killed))
     found |= _noticed_s("known_cut", system, cut, lambda: lab.cut(cut))
     system.end(cut)  # or it would go on as a cluster of one
-    if not isinstance(system, Led):
+    if isinstance(system, Serf):
         return found
     leader = system.leader()
     found["leader_kill_s"] = _succession(system, leader, lambda: system.end(leader))

@@ -39,7 +39,7 @@ class PageReader:
 
     def __init__(self, lab: Lab, position: int) -> None:
         self._process = subprocess.Popen(
-            command_in(lab.options.name, str(position), [sys.executable, str(SCRIPT), "fetch", "pages"]),
+            command_in(lab.options.name, str(position), [sys.executable, str(SCRIPT), "fetch", "{}"]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -82,7 +82,7 @@ class PageReader:
             return None
 
 
-def fetch(_order: str) -> int:
+def fetch() -> dict[str, Any]:
     """Inside: a line [URL, TIMES] of standard input is answered by a line [STATUS, TEXT, SECONDS]."""
     without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     for line in sys.stdin:
@@ -91,7 +91,7 @@ def fetch(_order: str) -> int:
         for _ in range(times):
             status, text = _get(without_proxy, url)
         print(json.dumps([status, text, time.perf_counter() - began]), flush=True)
-    return 0
+    return {}
 
 
 def _get(opener: urllib.request.OpenerDirector, url: str) -> tuple[int, str]:

@@ -150,7 +150,9 @@ def measure_one(plan: Plan, nodes: int, progress: Progress) -> Record:
         found |= _discovery(prometheus, nodes, plan.shorten)
         found |= _scrapes(lab, prometheus, plan.rest_s, found["idle_cpu_ms_per_s"])
         progress("killing an interior node", 0, 0)
-        return found | _alert(lab, prometheus) | {"silent_panels": _silent(prometheus)}
+        found |= _alert(lab, prometheus)
+        silent = [each for each in queries() if not (prometheus.ask("query", query=each) or {"result": ()})["result"]]
+        return found | {"silent_panels": silent}
 
 
 def _pages(lab: Lab, reader: PageReader, scrapes: int) -> Record:
@@ -255,11 +257,6 @@ def queries() -> list[str]:
     for variable, value in (("$__rate_interval", "5m"), ("$job", "subord"), ("$instance", ".+")):
         asked = [expr.replace(variable, value) for expr in asked]
     return asked
-
-
-def _silent(prometheus: Prometheus) -> list[str]:
-    """Queries of the dashboard without an answer."""
-    return [expr for expr in queries() if not (prometheus.ask("query", query=expr) or {"result": ()})["result"]]
 
 
 def _interior(lab: Lab) -> int:

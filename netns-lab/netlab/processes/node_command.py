@@ -11,7 +11,7 @@ import select
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from netlab.errors import LabError
@@ -25,11 +25,11 @@ END_S_MAX = 30.0  # beyond the time that was asked for
 class NodeCommand:
     """One process, from its start on; it has ended after `finish`, and after `end`."""
 
-    def __init__(self, name: str, place: int | str, word: str, order: Any, for_s: float) -> None:
-        """In the lab `name`, at a position or on the wire. `order`: a dataclass; the command may take `for_s`."""
+    def __init__(self, name: str, place: int | str, word: str, order: Mapping[str, Any], for_s: float) -> None:
+        """In the lab `name`, at a position or on the wire; the command may take `for_s`."""
         self._what = f"`{word}` at {place}"
         self._until = time.monotonic() + BEGIN_S_MAX + for_s + END_S_MAX
-        command = [sys.executable, str(SCRIPT), word, json.dumps(asdict(order))]
+        command = [sys.executable, str(SCRIPT), word, json.dumps(order)]
         self._process = subprocess.Popen(
             command_in(name, str(place), command),
             stdin=subprocess.PIPE,  # its end asks the command to end
@@ -64,3 +64,14 @@ class NodeCommand:
         if self._process.poll() is None:
             self._process.kill()  # what it runs in the namespace dies with it (enter.py)
             self._process.communicate()
+
+
+def carry_out(act: Callable[..., dict[str, Any]], text: str) -> int:
+    """Inside: do what the order (JSON) says, print the result. The exit code: 0, or 1 with a sentence why not."""
+    try:
+        found = act(**json.loads(text))
+    except LabError as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    print(json.dumps(found), flush=True)
+    return 0

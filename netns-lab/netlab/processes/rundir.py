@@ -69,7 +69,9 @@ class RunDirectory:
 
 def create(name: str, position_max: int = 1 << 20) -> RunDirectory:
     """Take the name; remove what killed labs left behind. Raises LabError when the name is taken."""
-    parent = _own_base()
+    parent = base()
+    parent.mkdir(mode=0o700, exist_ok=True)
+    _check_owner(parent)
     path = parent / name
     longest = len(os.fsencode(path / "nodes" / str(position_max) / "control.sock"))
     if longest > UNIX_PATH_BYTES_MAX:
@@ -110,13 +112,6 @@ def _remove_dead(parent: Path) -> None:
             if lock is not None:
                 shutil.rmtree(path, ignore_errors=True)
                 os.close(lock)
-
-
-def _own_base() -> Path:
-    path = base()
-    path.mkdir(mode=0o700, exist_ok=True)
-    _check_owner(path)
-    return path
 
 
 def _check_owner(path: Path) -> None:

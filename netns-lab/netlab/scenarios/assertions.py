@@ -6,7 +6,7 @@ Everything is read from the event log. The clock of an expectation runs from its
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from netlab.eventlog import leader_changes
 from netlab.eventlog.events import Cluster, Event
@@ -48,13 +48,11 @@ class Assertions:
         cluster = self._lab.look()
         for position in self._state.running:
             if not cluster.nodes[self._lab.address(position)].alive:
-                raise Shortfall(f"the daemon of node {position} ended by itself{self._exit_code(position)}")
+                address = self._lab.address(position)
+                codes = [e["code"] for e in self._events if e["node"] == address and e["event"] == "lab_exited"]
+                known = f", exit code {codes[-1]}" if codes else ""
+                raise Shortfall(f"the daemon of node {position} ended by itself{known}")
         return cluster
-
-    def _exit_code(self, position: int) -> str:
-        address = self._lab.address(position)
-        codes = [e["code"] for e in self._events if e["node"] == address and e["event"] == "lab_exited"]
-        return f", exit code {codes[-1]}" if codes else ""
 
     def root(self) -> int | None:
         """The present root; of several the lowest."""
@@ -84,14 +82,11 @@ class Assertions:
         if not is_held:
             seen.faults.append(f"not whole within {step.within_s:g} s: {self._facts(home=step.home)}")
         seen.faults += _complaints(seen, step)
-        self._begin_anew()
-        return seen
-
-    def _begin_anew(self) -> None:
         self._events.clear()
         self._baseline = leader_changes.baseline(self._lab.cluster)
         self.losses = leader_changes.Losses()
         self.excused.clear()
+        return seen
 
     def _count(self, whole_s: float | None, moved: Collection[int] | None) -> Seen:
         moves = leader_changes.moves(self._lab.cluster, self._baseline)
@@ -117,7 +112,7 @@ class Assertions:
             return None
         found = 0.0
         for part in self._state.parts():
-            at = self._lab.cluster.settled_at(self._addresses(part))
+            at = self._lab.cluster.settled_at(frozenset(map(self._lab.address, part)))
             if at is None or (home and self._away(part)):
                 return None
             found = max(found, at)
@@ -140,9 +135,6 @@ class Assertions:
     def _leader(self, position: int) -> int | None:
         leader = self._lab.cluster.nodes[self._lab.address(position)].leader
         return None if leader is None else self._position(leader)
-
-    def _addresses(self, part: Iterable[int]) -> frozenset[str]:
-        return frozenset(map(self._lab.address, part))
 
     # -- what is wrong ------------------------------------------------------------------------------------
 

@@ -6,13 +6,14 @@ own, since the daemon of that host has the other one. The seed decides every byt
 
 from __future__ import annotations
 
-import json
 import random
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from netlab.errors import LabError
 
 PORT = 7117
 READY = "babbling"
@@ -69,9 +70,9 @@ def _proposals(order: Order, chance: random.Random) -> Callable[[], bytes]:
     return lambda: encode(Propose(incarnation, chance.getrandbits(32), terms, Wish.HOME))
 
 
-def send(text: str) -> int:
-    """Carry out the order (JSON), print how much was sent. 0, or 1 when not one datagram could be sent."""
-    order = Order(**json.loads(text))
+def send(**given: Any) -> dict[str, Any]:
+    """Carry out the order; how much was sent. Raises LabError when not one datagram could be sent."""
+    order = Order(**given)
     make = datagrams(order)
     print(READY, flush=True)
     sent: dict[str, Any] = {"sent": 0, "not_sent": 0}
@@ -85,5 +86,6 @@ def send(text: str) -> int:
                     sent["sent"] += 1
                 except OSError:  # no route, no buffers
                     sent["not_sent"] += 1
-    print(json.dumps(sent), flush=True)
-    return 0 if sent["sent"] else 1
+    if not sent["sent"]:
+        raise LabError("Not one datagram could be sent.")
+    return sent

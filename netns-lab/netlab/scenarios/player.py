@@ -7,9 +7,9 @@ What takes time beside other steps (a slow host, churn) is left to timers.
 from __future__ import annotations
 
 import random
+import sched
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 
 import msgspec
 
@@ -20,7 +20,6 @@ from netlab.scenarios.assertions import Assertions, Shortfall
 from netlab.scenarios.faults import FaultInjector
 from netlab.scenarios.node_state import NodeState
 from netlab.scenarios.report import PlayedStep, Result, Seen
-from netlab.scenarios.timers import Timers
 from subord.sim import scenario
 from subord.sim.scenario import Scenario, Step, Way
 
@@ -51,7 +50,7 @@ class Player:
         self._state = NodeState(self._nodes)
         self._assertions = Assertions(lab, self._state, script.cluster)
         self._faults = FaultInjector(lab, self._state, self._assertions)
-        self._timers = Timers()
+        self._timers = sched.scheduler(time.monotonic)
         self._senders: list[NodeCommand] = []
 
     def run(self, file: str) -> Result:
@@ -102,14 +101,14 @@ class Player:
         Raises Shortfall when a daemon has ended by itself.
         """
         while True:
-            now = time.monotonic()
-            self._timers.fire(now)
+            next_s = self._timers.run(blocking=False)  # until the next timer; None: there is none
             self._assertions.look()
             if condition():
                 return True
+            now = time.monotonic()
             if now >= until:
                 return False
-            time.sleep(max(0.0, min(READ_INTERVAL_S, until - now, self._timers.next_at - now)))
+            time.sleep(min(READ_INTERVAL_S, until - now, max(0.0, next_s or READ_INTERVAL_S)))
 
     # -- steps --------------------------------------------------------------------------------------------
 
@@ -147,12 +146,12 @@ class Player:
         now = time.monotonic()
         if now < until:
             self._faults.freeze(position, frozen=True)
-            self._timers.set(min(until, now + step.stopped_s), lambda: self._go_on(position, step, until))
+            self._timers.enterabs(min(until, now + step.stopped_s), 0, self._go_on, (position, step, until))
 
     def _go_on(self, position: int, step: scenario.Slow, until: float) -> None:
         self._faults.freeze(position, frozen=False)
         again_at = time.monotonic() + max(step.running_s, RUNNING_S_MIN)
-        self._timers.set(again_at, lambda: self._stop(position, step, until))
+        self._timers.enterabs(again_at, 0, self._stop, (position, step, until))
 
     def _do_block(self, step: scenario.Block) -> None:
         self._faults.block(self._named(step.source), self._named(step.target), step.protocol)
@@ -182,7 +181,7 @@ class Player:
                 timing=cluster.timing,
             )
             if order.targets:
-                self._senders.append(NodeCommand(self._lab.options.name, position, "babble", order, step.for_s))
+                self._senders.append(NodeCommand(self._lab.options.name, position, "babble", vars(order), step.for_s))
                 self._senders[-1].await_begin(bad_input.READY)
 
     def _do_churn(self, step: scenario.Churn) -> None:
@@ -197,7 +196,7 @@ class Player:
                 break
             if position in self._state.running - self._state.paused:
                 self._end(position, way)
-                self._timers.set(time.monotonic() + step.down_s, partial(self._return, position))
+                self._timers.enter(step.down_s, 0, self._return, (position,))
         self._wait(time.monotonic() + step.down_s + AGAIN_S)
 
     def _end(self, position: int, way: Way) -> None:
@@ -206,7 +205,7 @@ class Player:
 
     def _return(self, position: int) -> None:
         if self._faults.is_leaving(position):  # a graceful end may take longer than `down_s`
-            self._timers.set(time.monotonic() + AGAIN_S, lambda: self._return(position))
+            self._timers.enter(AGAIN_S, 0, self._return, (position,))
         else:
             self._faults.start((position,))
 

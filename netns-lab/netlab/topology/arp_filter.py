@@ -16,17 +16,9 @@ import socket
 import struct
 from collections.abc import Iterable
 
+from netlab.topology import packet_filter as bpf
 from netlab.topology.netlink import attribute, error_of, request
-from netlab.topology.packet_filter import (
-    ETH_P,
-    JUMP_EQUAL,
-    LOAD_HALF,
-    LOAD_WORD,
-    RETURN,
-    Line,
-    neighbour_requests,
-    program,
-)
+from netlab.topology.packet_filter import Line
 
 _RTM_NEWQDISC, _RTM_NEWTFILTER = 36, 44
 _ACKNOWLEDGE_CREATE = 0x4 | 0x400
@@ -49,13 +41,13 @@ class ArpFilter:
         self._version = version
         self.copies_redirected = counts  # cleared before the first port where nothing is redirected
         known = [int(ipaddress.ip_address(host)) & 0xFFFFFFFF for host in hosts]
-        lines: list[Line] = [(LOAD_WORD, 0, 0, _LAST_32_BITS_AT[version])]
+        lines: list[Line] = [(bpf.LOAD_WORD, 0, 0, _LAST_32_BITS_AT[version])]
         for host in known:
-            lines += [(JUMP_EQUAL, 0, 1, host), (RETURN, 0, 0, _PASS)]
-        self._for_silent = (*neighbour_requests(version, otherwise=_PASS), *lines, (RETURN, 0, 0, _MATCH))
-        to_all = ((LOAD_WORD, 0, 0, 0), (JUMP_EQUAL, 0, 2, 0xFFFFFFFF), (LOAD_HALF, 0, 0, 4))
-        answer = ((JUMP_EQUAL, 1, 0, 0xFFFF), (RETURN, 0, 0, _PASS), (RETURN, 0, 0, _MATCH))
-        self._to_all = (*neighbour_requests(version, otherwise=_PASS), *to_all, *answer)
+            lines += [(bpf.JUMP_EQUAL, 0, 1, host), (bpf.RETURN, 0, 0, _PASS)]
+        self._for_silent = (*bpf.neighbour_requests(version, otherwise=_PASS), *lines, (bpf.RETURN, 0, 0, _MATCH))
+        to_all = ((bpf.LOAD_WORD, 0, 0, 0), (bpf.JUMP_EQUAL, 0, 2, 0xFFFFFFFF), (bpf.LOAD_HALF, 0, 0, 4))
+        answer = ((bpf.JUMP_EQUAL, 1, 0, 0xFFFF), (bpf.RETURN, 0, 0, _PASS), (bpf.RETURN, 0, 0, _MATCH))
+        self._to_all = (*bpf.neighbour_requests(version, otherwise=_PASS), *to_all, *answer)
         self.works = True
 
     def attach(self, port: int, bridge: int) -> None:
@@ -79,14 +71,14 @@ class ArpFilter:
 
     def _protocol(self, priority: int) -> int:
         """Also decides which frames the filter sees at all."""
-        return priority << 16 | socket.htons(ETH_P[self._version])
+        return priority << 16 | socket.htons(bpf.ETH_P[self._version])
 
     @staticmethod
     def _filter(bridge: int, lines: tuple[Line, ...], verdict: int, how: int) -> bytes:
         mirred = struct.pack("=IIiiiiI", 0, 0, verdict, 0, 0, how, bridge)
         action = _text(_ACT_KIND, "mirred") + attribute(_ACT_OPTIONS, attribute(_MIRRED_PARMS, mirred))
         length = attribute(_BPF_OPS_LEN, struct.pack("=H", len(lines)))
-        code = attribute(_BPF_OPS, program(lines))
+        code = attribute(_BPF_OPS, bpf.program(lines))
         return _text(_KIND, "bpf") + attribute(_OPTIONS, length + code + attribute(_BPF_ACT, attribute(1, action)))
 
 

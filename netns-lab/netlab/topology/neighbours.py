@@ -110,7 +110,7 @@ class Table:
         assert self._ledger is not None
         text = os.pread(self._ledger, 65536, 0)
         ledger = json.loads(text) if text else {"before": [], "users": []}
-        ledger["users"] = [user for user in ledger["users"] if _lives(user)]
+        ledger["users"] = [user for user in ledger["users"] if _is_alive(user)]
         return ledger
 
     def _write(self, ledger: dict[str, list[Any]]) -> None:
@@ -205,6 +205,6 @@ def _ledger(version: int) -> str:
     return _LEDGER if version == 4 else f"{_LEDGER}-6"
 
 
-def _lives(owner: str) -> bool:
+def _is_alive(owner: str) -> bool:
     pid, _, started = owner.partition("/")
     return str(linux.started_at(int(pid))) == started

@@ -144,13 +144,11 @@ class Wan:
                 continue
             direction.frames += 1
             direction.bytes += len(frame)
-            self._note_late(now - at)
+            late_s = now - at
+            self._late += late_s > LATE_S
+            self._late_s += late_s
+            self._late_s_max = max(self._late_s_max, late_s)
             yield pair[1], frame
-
-    def _note_late(self, late_s: float) -> None:
-        self._late += late_s > LATE_S
-        self._late_s += late_s
-        self._late_s_max = max(self._late_s_max, late_s)
 
     def cut(self, site: str, *, connected: bool) -> None:
         """Drop everything into and out of the site, frames under way included; with `connected` no longer."""
