@@ -38,6 +38,7 @@ from netlab.topology import layout as layouts
 from netlab.topology.sites_file import located, placed
 
 READ_INTERVAL_S = 0.02
+FORK_S_MAX = 30.0
 QUIET_S = 3.0  # no change of place for so long means stable
 
 Condition = Callable[[Cluster], bool]
@@ -157,6 +158,18 @@ class Lab:
     def start(self, *positions: int, release: Release | None = None) -> None:
         """Start these nodes, in this order, and from now on of this release. Raises LabError when one is running."""
         self.client.ask("start", addresses=[self.address(position) for position in positions], release=release)
+
+    def start_and_wait(self, *positions: int) -> None:
+        """Start these nodes, and wait until the event log shows their first line. Raises LabTimeout."""
+        asked_at = time.monotonic()
+        self.start(*positions)
+        addresses = [self.address(position) for position in positions]
+
+        def are_forked(cluster: Cluster) -> bool:
+            nodes = map(cluster.nodes.get, addresses)
+            return all(node is not None and (node.forked_at or 0.0) >= asked_at for node in nodes)
+
+        self.wait(are_forked, FORK_S_MAX)
 
     def kill(self, position: int, number: int = signal.SIGKILL) -> None:
         """Send a signal; after SIGKILL the process is gone on return. Raises LabError if it was not running."""

@@ -175,9 +175,7 @@ def kill_and_restart(lab: Lab, victim: str) -> Record:
     lab.holds(lambda _: not losses.attached_s(events[mark:])[1], HEAL_S_MAX)
     attached, never = losses.attached_s(events[mark:])
     lab.holds(lambda cluster: cluster.settled_at() is not None, HEAL_S_MAX)
-    lab.start(position)
-    # A start returns before the copy has written its first line: until then the state is that of the run before.
-    lab.holds(lambda cluster: (cluster.nodes[victim].forked_at or 0.0) > struck_at, HOME_S_MAX)
+    lab.start_and_wait(position)
     home = lab.holds(lambda cluster: cluster.nodes[victim].leader == leader, HOME_S_MAX)
     node = lab.look().nodes[victim]
     back = lab.holds(lambda cluster: set(orphans) <= set(cluster.subordinates().get(victim, ())), HOME_S_MAX)

@@ -70,7 +70,7 @@ def revive(lab: Lab, position: int, struck: Healing, guests: Iterable[str]) -> H
     def act() -> None:
         if struck.way == "cut":
             lab.cut(position, connected=True)
-        lab.start(position)
+        lab.start_and_wait(position)
 
     return _observe(lab, act, victim=address, role=struck.role, way="restart", concerned=list(guests))
 
@@ -80,8 +80,6 @@ def _observe(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: 
     events: list[Event] = []
     lab.events = events
     act()
-    # A start returns before the copy has written its first line: until then the state is the old one.
-    lab.wait(lambda _: any(_is_mark(event, victim) for event in events), HEAL_S_MAX)
     stable = lab.wait_stable(HEAL_S_MAX)
     lab.events = None
     at = next(float(event["mono"]) for event in events if _is_mark(event, victim))

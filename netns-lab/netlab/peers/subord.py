@@ -22,8 +22,8 @@ class Subord:
     """System: one daemon on each node."""
 
     meaning = (
-        "converged: the root lists everybody, below a leader; known: by its leader first, then by the root, which"
-        " answers all who ask; a new leader: it lists everybody who lives"
+        "converged: the root lists all nodes, below a leader; known: by its leader first, then by the root, which"
+        " every node asks; a new leader: it lists all that live"
     )
 
     def __init__(self, lab: Lab) -> None:

@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from netlab.eventlog.events import NodeSeen
 from netlab.lab import Lab
 from netlab.scenarios.assertions import Assertions
 from netlab.scenarios.node_state import NodeState, sides_of
 from netlab.topology.filters import Block, Faults, Protocol, rules
 
-FORK_S_MAX = 30.0
 LEAVE_S_MAX = 30.0
 
 
@@ -37,11 +35,7 @@ class FaultInjector:
         self._lab.wait(lambda _: not any(map(self.is_leaving, order)), LEAVE_S_MAX)
         for position in order:
             self._plug_in(position)
-        asked_at = time.monotonic()
-        self._lab.start(*order)
-        addresses = [self._lab.address(position) for position in order]
-        # A copy writes its first line itself; until then the state is the old one.
-        self._lab.wait(lambda cluster: all(_is_forked(cluster.nodes.get(a), asked_at) for a in addresses), FORK_S_MAX)
+        self._lab.start_and_wait(*order)
         self._state.running.update(order)
 
     def is_leaving(self, position: int) -> bool:
@@ -170,7 +164,3 @@ class FaultInjector:
 
     def _ports(self, positions: Iterable[int]) -> tuple[str, ...]:
         return tuple(map(self._lab.port, positions))
-
-
-def _is_forked(node: NodeSeen | None, since: float) -> bool:
-    return node is not None and node.forked_at is not None and node.forked_at >= since
