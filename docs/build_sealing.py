@@ -74,7 +74,7 @@ def is_sound(run: Run) -> bool:
 
 
 def is_held(run: Run) -> bool:
-    """No fault happened, and the intruder tried everything (netns-lab/netlab/siege.py)."""
+    """Nothing of what must not happen did, and all that was to be tried was (netlab/attack/experiment.py)."""
     return is_sound(run) and not run["faults"]
 
 

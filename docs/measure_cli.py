@@ -19,7 +19,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY / "netns-lab"), str(REPOSITORY)]
 
-from netlab import measure, results  # noqa: E402
+from netlab.common import measure, results  # noqa: E402
 from netlab.errors import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 

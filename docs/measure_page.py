@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY / "netns-lab"), str(REPOSITORY / "tests" / "helpers"), str(REPOSITORY)]
 
 from chromium import Browser, chromium  # noqa: E402
-from netlab import measure, results  # noqa: E402
+from netlab.common import measure, results  # noqa: E402
 
 import subord  # noqa: E402 - found by the line above
 from subord.core.state.view import Standing  # noqa: E402

@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY / each) for each in ("docs", "tests/helpers", "netns-lab", ".")]
 
 from build_stories import NodeApi  # noqa: E402 - found by the line above
-from netlab import measure, results  # noqa: E402
+from netlab.common import measure, results  # noqa: E402
 from small_world import SmallWorld  # noqa: E402
 
 import subord  # noqa: E402

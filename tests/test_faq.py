@@ -55,7 +55,7 @@ def test_every_scenario_that_ships_proves_an_answer() -> None:
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_command_can_be_typed(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(REPOSITORY / "netns-lab"), *sys.path])
-    from netlab import arguments
+    from netlab.cli import arguments
 
     commands = [each for each in line(QUESTIONS[question], "See it") if " " in each]
     assert commands

@@ -1,16 +1,25 @@
 """A cluster of real daemons on one machine: every node a process in a network namespace of its own.
 
-Intuition: a ship in a bottle. Everything - the bridge, the wires, the nodes - hangs inside one private outer
-namespace without a way out, so nothing leaks while the lab runs and everything vanishes with it.
+Bridges, links and nodes are inside one private outer namespace without a link to the outside, so nothing leaks while
+the lab runs and everything vanishes with it. The processes, each started by the one before:
 
-Four kinds of process, each started by the one before; and beside the zygote a fifth, where ARP is counted, and a
-sixth, where there are sites:
+    lab         the command, or a test; talks to the controller over a Unix socket (lab.py, processes/client.py)
+    keeper      stays outside; cleans up after the controller, however it ends (processes/keeper.py)
+    controller  inside the private namespaces; makes the network, answers requests (processes/controller.py)
+    zygote      has the daemon imported; forks one copy into each node's namespace (processes/zygote.py); a second
+                one has the previous release, where it runs beside the present one
+    counter     counts neighbour requests at the bridges (topology/arp_counter.py)
+    relay       carries frames from site to site, with a delay (topology/relay.py)
 
-    lab         what you typed, or a test; talks to the controller over a Unix socket (lab.py, client.py)
-    keeper      stays outside; cleans up after the controller, whatever ends it (keeper.py)
-    controller  inside the private namespaces; makes wires, answers requests (controller.py, wires.py)
-    zygote      has the daemon imported and warm; forks one copy into each node's namespace (zygote.py); a second
-                one has the previous release, where it is run beside the present one (zygotes.py)
-    watcher     reads the neighbour requests on the bridges (arp.py, ring.py)
-    relay       carries frames from site to site, over a distance (relay.py, crossing.py)
+The packages, each of which imports only those below it:
+
+    cli                        commands and their arguments
+    attack, mappings, peers    experiments: an intruder, latency and performance, other systems
+    experiments                start-up, healing, the paper's tests, and what all evaluations share
+    scenarios                  scenario files with real daemons
+    lab                        one lab, as tests and measurements use it
+    processes                  keeper, controller, zygotes, commands on nodes
+    eventlog                   the event log, and what follows from it
+    topology                   addresses, bridges, sites, and what is done to frames
+    common                     kernel calls, /proc, JSON lines, results, tables
 """

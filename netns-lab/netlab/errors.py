@@ -1,7 +1,7 @@
-"""What can go wrong in a lab without being a bug: one plain sentence for whoever typed the command."""
+"""The one exception that a lab raises for what is not a bug."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """Says whose fault it is, what was left unchanged, and what to do."""
+    """One plain sentence: what is wrong, what was left unchanged, and what to do."""

@@ -7,7 +7,7 @@
         lab.wait(lambda cluster: len(cluster.roots()) == 1, timeout_s=10)
         print(lab.places())
 
-The caller never enters the lab's namespaces. Nodes are named by position. What the cluster does is read from the
+The caller stays outside of the lab's namespaces. It names nodes by position. What the cluster does is read from the
 event log; only `wait`, `wait_stable` and `look` read it.
 """
 
@@ -23,20 +23,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from netlab import layout as layouts
-from netlab import releases
-from netlab.client import Client
-from netlab.enter import command_in
+from netlab.common.waiting import wait_until
 from netlab.errors import LabError
-from netlab.events import Cluster, Event, EventLog
-from netlab.launch import Leash, Progress
-from netlab.options import Options
-from netlab.performances import dealt
-from netlab.releases import Release
-from netlab.sites import wide_edges
-from netlab.sites_file import located, placed
+from netlab.eventlog.events import Cluster, Event, EventLog
+from netlab.eventlog.tree import wide_edges
+from netlab.processes import performance, releases
+from netlab.processes.client import Client
+from netlab.processes.enter import command_in
+from netlab.processes.launch import LabHandle, Progress
+from netlab.processes.options import Options
+from netlab.processes.releases import Release
+from netlab.topology import addresses as naming
+from netlab.topology import layout as layouts
+from netlab.topology.sites_file import located, placed
 
 READ_INTERVAL_S = 0.02
+FORK_S_MAX = 30.0
 QUIET_S = 3.0  # no change of place for so long means stable
 
 Condition = Callable[[Cluster], bool]
@@ -59,7 +61,7 @@ class Lab:
     """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised.
 
     Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread. `seed` draws the layout, and
-    with a `spread` performances (performances.py).
+    with a `spread` performances (performance.py).
     """
 
     def __init__(
@@ -74,69 +76,52 @@ class Lab:
         seed: int = 1,
         seeds: int = 0,
         seed_nodes: Iterable[int] = (),
-        announce: bool = False,
-        arp: bool = False,
-        errands: bool = False,
-        full_scan: bool = False,
         mapping: str = "ip",
         spread: float = 0.0,
-        numbering: str = "complete",
-        guest_slots: int | None = None,
-        timing: str = "lan",
-        disk: bool = True,
-        insecure: bool = False,
-        execute: bool = False,
-        rootless: bool = False,
         daemon: str | None = None,
         previous: Path | None = None,
         old: Iterable[int] = (),
         name: str | None = None,
         progress: Progress = lambda _what, _done, _of: None,
+        **others: Any,
     ) -> None:
-        """No `network`: the layout's. `sites`: a file. `previous`: what `old` nodes begin with (releases.py)."""
+        """No `network`: the layout's. `sites`: a file. `previous`: what `old` nodes begin with (releases.py).
+
+        `others`: fields of Options.
+        """
         given = None if addresses is None else layouts.listed(addresses, network)
         where = located(sites, layout, nodes, network, seed) if given is None else placed(sites, given)
-        self._addresses = {layouts.position_of(each, where.network): each for each in where.addresses}
+        self._addresses = {naming.position_of(each, where.network): each for each in where.addresses}
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             **vars(where),
             seeds=layouts.seeds(where, seeds, seed_nodes),
-            announce=announce,
-            arp=arp,
-            errands=errands,
-            full_scan=full_scan,
             mapping=mapping,
-            performances=dealt(mapping, where.addresses, spread, seed),
-            numbering=numbering,
+            performances=performance.drawn(mapping, where.addresses, spread, seed),
             fanout=fanout,
-            guest_slots=guest_slots,
-            timing=timing,
-            disk=disk,
-            insecure=insecure,
-            execute=execute,
-            rootless=rootless,
             daemon=_whole(daemon),
             previous=_whole(previous),
             old=tuple(map(self.address, old)),
+            **others,
         )
         self._progress = progress
         self.cluster = Cluster()
         self.events: list[Event] | None = None  # set to [] to keep every event that is read
 
     def __enter__(self) -> Lab:
-        self.leash = Leash(self.options, self._progress)
+        self.handle = LabHandle(self.options, self._progress)
         try:
-            self.directory = self.leash.directory
+            self.directory = self.handle.directory
             self.client = Client(self.directory)
             self._log = EventLog(self.directory.events)
         except BaseException:
-            self.leash.end()
+            self.handle.end()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.client.close()
-        self.leash.end()
+        self.handle.end()
 
     @property
     def positions(self) -> list[int]:
@@ -148,6 +133,10 @@ class Lab:
             raise LabError(f"No node of this lab has position {position}.")
         return self._addresses[position]
 
+    def position(self, address: str) -> int:
+        """Raises LabError when the address has none."""
+        return naming.position_of(address, self.options.network)
+
     def control_socket(self, position: int) -> Path:
         return self.directory.control_socket(position)
 
@@ -157,7 +146,7 @@ class Lab:
         assert self.options.previous is not None
         return releases.tree_of(Path(self.options.previous), self.directory.path)
 
-    # Doing
+    # Acting
 
     def start_all(self, order: str = "together", seed: int = 0) -> None:
         """Start every node, as fast as possible, none waiting for another.
@@ -170,12 +159,24 @@ class Lab:
         """Start these nodes, in this order, and from now on of this release. Raises LabError when one is running."""
         self.client.ask("start", addresses=[self.address(position) for position in positions], release=release)
 
+    def start_and_wait(self, *positions: int) -> None:
+        """Start these nodes, and wait until the event log shows their first line. Raises LabTimeout."""
+        asked_at = time.monotonic()
+        self.start(*positions)
+        addresses = [self.address(position) for position in positions]
+
+        def are_forked(cluster: Cluster) -> bool:
+            nodes = map(cluster.nodes.get, addresses)
+            return all(node is not None and (node.forked_at or 0.0) >= asked_at for node in nodes)
+
+        self.wait(are_forked, FORK_S_MAX)
+
     def kill(self, position: int, number: int = signal.SIGKILL) -> None:
         """Send a signal; after SIGKILL the process is gone on return. Raises LabError if it was not running."""
         self.client.ask("signal", address=self.address(position), signal=int(number))
 
     def cut(self, position: int, *, connected: bool = False) -> None:
-        """Pull the node's cable at the bridge (or put it back): silence that no node is told of."""
+        """Pull the node's cable at the bridge (or put it back); no node is told."""
         self.client.ask("cut", address=self.address(position), connected=connected)
 
     def replace(self, position: int) -> None:
@@ -183,12 +184,12 @@ class Lab:
         self.client.ask("replace", address=self.address(position))
 
     def cut_site(self, name: str, *, connected: bool = False) -> None:
-        """Cut a site off from all others (or end that): silence that nobody is told of. Raises LabError."""
+        """Cut a site off from all others (or end that); no node is told. Raises LabError."""
         self.client.ask("cut_site", site=name, connected=connected)
 
-    def tremble(self, share: float) -> None:
-        """Round trips between sites tremble by this share from now on (crossing.py); 0: no longer."""
-        self.client.ask("tremble", share=share)
+    def jitter(self, share: float) -> None:
+        """Delays between sites change by this share from now on (wan.py); 0: no longer."""
+        self.client.ask("jitter", share=share)
 
     def set_performance(self, position: int, jobs_per_hour: float) -> None:
         """Give the node another performance in its configuration, and have it read that again if it runs."""
@@ -196,10 +197,10 @@ class Lab:
 
     def port(self, position: int) -> str:
         """Name of the node's port at the bridge, as rules name it (filters.py)."""
-        return layouts.port_name(self.address(position), self.options.network)
+        return naming.port_name(self.address(position), self.options.network)
 
     def filter(self, rules: str) -> None:
-        """What the bridge lets pass from now on, as the input of `nft -f`. Raises LabError when it is refused."""
+        """What the bridge drops from now on, as the input of `nft -f`. Raises LabError when it is refused."""
         self.client.ask("filter", rules=rules)
 
     def run(self, place: int | str, *command: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
@@ -210,12 +211,11 @@ class Lab:
     # Looking
 
     def look(self) -> Cluster:
-        """The picture of the cluster from everything logged so far."""
-        while events := self._log.read():
-            for event in events:
-                self.cluster.apply(event)
+        """The state of the cluster from everything logged so far."""
+        for event in self._log.new():
+            self.cluster.apply(event)
             if self.events is not None:
-                self.events.extend(events)
+                self.events.append(event)
         return self.cluster
 
     @property
@@ -225,27 +225,23 @@ class Lab:
 
     def places(self) -> dict[int, tuple[str | None, int | None]]:
         """Position -> (place, leader's position) of every live node."""
-        network = self.options.network
-        return {
-            layouts.position_of(node.address, network): (
-                node.place,
-                None if node.leader is None else layouts.position_of(node.leader, network),
-            )
-            for node in self.look().live()
-        }
+        live = self.look().live()
+        leaders = [None if node.leader is None else self.position(node.leader) for node in live]
+        return {self.position(node.address): (node.place, leader) for node, leader in zip(live, leaders, strict=True)}
 
     def wait(self, condition: Condition, timeout_s: float) -> None:
-        """Until the picture of the cluster meets the condition. Raises LabTimeout."""
-        until = time.monotonic() + timeout_s
-        while not condition(self.look()):
-            if time.monotonic() > until:
-                raise LabTimeout(f"Waited {timeout_s:g} s in vain. {facts(self.cluster)}")
-            time.sleep(READ_INTERVAL_S)
+        """Until the state of the cluster meets the condition. Raises LabTimeout."""
+        if not self.holds(condition, timeout_s):
+            raise LabTimeout(f"Waited {timeout_s:g} s in vain. {facts(self.cluster)}")
+
+    def holds(self, condition: Condition, timeout_s: float) -> bool:
+        """Whether the state of the cluster meets the condition in time."""
+        return wait_until(lambda: condition(self.look()), timeout_s, READ_INTERVAL_S)
 
     def wait_stable(
         self, timeout_s: float, quiet_s: float = QUIET_S, on_settled: Callable[[], None] = lambda: None
     ) -> Stable:
-        """Until one root has all live nodes in its roster and nobody moved for `quiet_s` after that.
+        """Until one root has all live nodes in its roster and no node moved for `quiet_s` after that.
 
         `on_settled` is called whenever it begins to look so, for measurements at that moment; the last call counts.
         Raises LabTimeout when the tree has not settled within `timeout_s` (the quiet time not counted).
@@ -269,16 +265,16 @@ class Lab:
     # Measuring (see measure.py)
 
     def touch_memory(self) -> int:
-        """Have the memory that the daemons will need lent by the host now (reserve.py); MiB."""
+        """Have the host lend now the memory that the daemons will need (warm_up.py); MiB."""
         touched: int = self.client.ask("touch_memory")
         return touched
 
     def ports(self) -> Any:
-        """{"mono": s, "sent": {address: [bytes, packets]}, "brought": the same}: what was on every node's wire."""
+        """{"mono": s, "sent": {address: [bytes, packets]}, "brought": the same}: what was on every node's link."""
         return self.client.ask("ports")
 
     def traffic(self) -> Any:
-        """What has crossed from site to site so far (crossing.py), for a lab with `sites`."""
+        """What has crossed from site to site so far (wan.py), for a lab with `sites`."""
         return self.client.ask("traffic")
 
     def wide_edges(self) -> int:
@@ -287,13 +283,13 @@ class Lab:
         return wide_edges(self.look().leaders(), self.options.sites.name_of)
 
     def arp(self) -> Any:
-        """What was asked by ARP so far (arp.py), for a lab with `arp`."""
+        """What was asked by ARP so far (arp_counter.py), for a lab with `arp`."""
         nodes = self.look().nodes.values()
         contacts = {node.address: node.contact_at for node in nodes if node.contact_at is not None}
         return {**self.client.ask("arp", contacts=contacts), "contacted": len(contacts)}
 
     def processes(self, *what: str) -> Any:
-        """{"mono": s, WHAT: {address: value}} of every live node; WHAT: cpu_s, pss_mib, datagrams_sent."""
+        """{"mono": s, WHAT: {address: value}} of every live node; WHAT: names of measure.OF_PROCESS."""
         return self.client.ask("processes", what=what)
 
 

@@ -17,7 +17,7 @@ WAIT_S_MAX = 20.0
 @contextmanager
 def shown_outside(lab: Any, position: int, directory: Path) -> Iterator[str]:
     """The address of its page on loopback. `directory`: where the hatch may lie; its path must be short (unix(7))."""
-    from netlab.enter import command_in
+    from netlab.processes.enter import command_in
 
     hatch = directory / "hatch"
     inward = [sys.executable, RELAY, f"unix:{hatch}", f"tcp:{lab.address(position)}:9717"]

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "netns-lab"))
 @pytest.fixture
 def nft():
     """Skips where nftables is not installed; `.ci/run` installs it."""
-    from netlab import filters
+    from netlab.topology import filters
 
     if filters.obstacle(rootless=False) == filters.MISSING:
         pytest.skip(filters.MISSING)

@@ -96,4 +96,4 @@ def _commands():
 
 
 def _bases():
-    return {*Path("/tmp").glob("subord-lab-*"), netlab("rundir").base()}
+    return {*Path("/tmp").glob("subord-lab-*"), netlab("processes.rundir").base()}

@@ -17,10 +17,12 @@ def packed(address):
 
 def tally(*requests):
     """Two nodes and a router; requests are (s, sender, target), of addresses 10.0.0.X."""
-    arp = netlab("arp")
+    arp = netlab("topology.arp_counter")
     found = arp.Tally(["10.0.0.1", "10.0.0.2"], ["10.0.0.14"], "10.0.0.0/28")
     for mono, sender, target in requests:
-        found.note(netlab("ring").Request(mono, packed(f"10.0.0.{sender}"), packed(f"10.0.0.{target}")))
+        found.note(
+            netlab("topology.packet_ring").Request(mono, packed(f"10.0.0.{sender}"), packed(f"10.0.0.{target}"))
+        )
     return found
 
 
@@ -52,7 +54,7 @@ def test_only_what_was_first_asked_for_after_the_contact_is_late(contact, late):
 
 
 def test_a_full_table_says_so(monkeypatch):
-    monkeypatch.setattr(netlab("arp"), "PAIRS_MAX", 2)
+    monkeypatch.setattr(netlab("topology.arp_counter"), "PAIRS_MAX", 2)
     found = tally((1, 1, 5), (1, 1, 6), (1, 1, 7), (1, 1, 5)).figures({})
     assert (found["requests"], found["silent"], found["left_out"]) == (4, 2, 1)
 
@@ -82,15 +84,17 @@ LABS = [
 @pytest.mark.parametrize("rootless", [False, True])
 @pytest.mark.parametrize(("address", "network", "family"), LABS)
 def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, network, family, rootless):
-    """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (errands.py)."""
+    """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (arp_proxy.py)."""
     code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]
-    with netlab("lab").Lab(addresses=addresses, network=network, arp=True, errands=True, rootless=rootless) as lab:
+    with netlab("lab").Lab(addresses=addresses, network=network, arp=True, arp_proxy=True, rootless=rootless) as lab:
         info = lab.client.ask("info")
         assert info["requests_for_nobody"] == "stopped"
         assert info["requests_for_hosts"] == ("taken to them" if family == "socket.AF_INET" else "heard by all")
         overheard = [] if family == "socket.AF_INET" else [known]
-        command = netlab("enter").command_in(lab.options.name, "2", ["python", "-c", LISTEN, known, *unknown])
+        command = netlab("processes.enter").command_in(
+            lab.options.name, "2", ["python", "-c", LISTEN, known, *unknown]
+        )
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
             assert listener.stdout.readline() == "ready\n"
             assert lab.run(9, "python", "-c", code, "?", known, *unknown).returncode == 0  # all in one second
@@ -103,17 +107,17 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, 
 
 
 def test_without_nft_requests_are_heard_by_all(monkeypatch):
-    errands = netlab("errands").Errands({"10.0.0.1": bytes(6)})
-    monkeypatch.setattr(netlab("filters"), "_command", lambda: None)
-    errands.begin()
-    assert not errands.run
-    errands.end()  # and nothing is asked of `nft` later
+    proxy = netlab("topology.arp_proxy").ArpProxy({"10.0.0.1": bytes(6)})
+    monkeypatch.setattr(netlab("topology.filters"), "_command", lambda: None)
+    proxy.begin()
+    assert not proxy.runs
+    proxy.end()  # and nothing is asked of `nft` later
 
 
 def test_a_lab_without_arp_does_not_count():
     with (
         netlab("lab").Lab(addresses=["10.0.0.1"]) as lab,
-        pytest.raises(netlab("errors").LabError, match="Nobody counts ARP requests in this lab"),
+        pytest.raises(netlab("errors").LabError, match="This lab does not count ARP requests"),
     ):
         lab.arp()
 

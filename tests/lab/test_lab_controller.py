@@ -3,10 +3,10 @@
 import socket
 
 import pytest
-from netlab.controller import Controller
+from netlab.common.json_lines import Lines, encode
 from netlab.errors import LabError
-from netlab.lines import Lines, encode
-from netlab.zygotes import Zygotes
+from netlab.processes.controller import Controller
+from netlab.processes.zygotes import Zygotes
 from pyroute2.netlink.exceptions import NetlinkError
 
 
@@ -31,7 +31,7 @@ def test_exits_are_heard_before_a_start():
     with ours, zygote:
         zygotes = zygotes_with(present=ours)
         zygote.sendall(encode({"exited": "10.0.0.1", "pid": 7, "code": 0}))
-        zygotes.hear_of_exits()
+        zygotes.receive_exits()
         assert zygotes.pids == {}
         assert zygotes.exits == {"10.0.0.1": 0}
 

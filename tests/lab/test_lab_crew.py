@@ -23,7 +23,7 @@ def sets(*groups):
     ],
 )
 def test_parts(living, unplugged, sides, expected):
-    assert netlab("crew").parts(living, unplugged, [frozenset(side) for side in sides]) == expected
+    assert netlab("scenarios.node_state").parts(living, unplugged, [frozenset(side) for side in sides]) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def test_parts(living, unplugged, sides, expected):
     ],
 )
 def test_sides(groups, expected):
-    assert list(netlab("crew").sides_of(groups, range(1, 5))) == expected
+    assert list(netlab("scenarios.node_state").sides_of(groups, range(1, 5))) == expected
 
 
 def test_who_is_stopped_or_cut_off():
-    crew = netlab("crew").Crew(cast=(1, 2, 3, 4), running={1, 2, 3, 4}, paused={4}, cut={3})
-    assert crew.living == [1, 2, 3]
-    assert crew.parts() == sets([1, 2], [3])
-    crew.ended(4)
-    assert (crew.running, crew.paused) == ({1, 2, 3}, set())
+    state = netlab("scenarios.node_state").NodeState(nodes=(1, 2, 3, 4), running={1, 2, 3, 4}, paused={4}, cut={3})
+    assert state.living == [1, 2, 3]
+    assert state.parts() == sets([1, 2], [3])
+    state.ended(4)
+    assert (state.running, state.paused) == ({1, 2, 3}, set())

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.lab
 
 
 def test_layouts_that_are_not_drawn():
-    positions = netlab("drawing").positions
+    positions = netlab("topology.layout").positions
     assert positions("dense", 4, 100, 1) == [1, 2, 3, 4]
     assert positions("six", 4, 100, 1) == [1, 2, 3, 4]
     assert positions("end", 4, 100, 1) == [97, 98, 99, 100]
@@ -20,7 +20,7 @@ def test_layouts_that_are_not_drawn():
 @pytest.mark.parametrize("layout", ["random", "blocks"])
 @pytest.mark.parametrize(("nodes", "size"), [(1, 1), (7, 7), (23, 1000), (500, 65534), (100, 2**64 - 1)])
 def test_layouts_that_are_drawn(layout, nodes, size):
-    positions = netlab("drawing").positions
+    positions = netlab("topology.layout").positions
     found = positions(layout, nodes, size, 5)
     assert found == sorted(set(found))
     assert len(found) == nodes
@@ -30,7 +30,7 @@ def test_layouts_that_are_drawn(layout, nodes, size):
 
 
 def test_blocks_are_five():
-    found = netlab("drawing").positions("blocks", 23, 65534, 1)
+    found = netlab("topology.layout").positions("blocks", 23, 65534, 1)
     begins = [position for position in found if position - 1 not in found]
     ends = [position for position in found if position + 1 not in found]
     assert [end - begin + 1 for begin, end in zip(begins, ends, strict=True)] == [5, 5, 5, 4, 4]
@@ -51,22 +51,22 @@ def test_blocks_are_five():
     ],
 )
 def test_addresses(layout, nodes, network, expected):
-    assert netlab("layout").addresses(layout, nodes, network) == expected
+    assert list(netlab("topology.layout").layout(layout, nodes, network).addresses) == expected
 
 
 def test_six_is_a_range_as_long_as_there_are_nodes():
-    assert netlab("layout").layout("six", 100).network == "fd00:5::1-fd00:5::64"
+    assert netlab("topology.layout").layout("six", 100).network == "fd00:5::1-fd00:5::64"
 
 
 def test_routed_has_its_router_at_the_end_of_each_subnet():
-    layout = netlab("layout")
-    where = layout.layout("routed", 759)
-    routers = layout.router_addresses(where.subnets)
+    addresses = netlab("topology.addresses")
+    where = netlab("topology.layout").layout("routed", 759)
+    routers = addresses.router_addresses(where.subnets)
     assert routers == ["10.0.1.254", "10.0.2.254", "10.0.3.254"]
     assert not {*routers} & {*where.addresses}
     assert len(where.addresses) == 759
-    blocks = layout.links(where.network, where.subnets)
-    assert [layout.link_number(each, blocks) for each in ("10.0.1.9", "10.0.2.9", "10.0.3.9")] == [0, 1, 2]
+    blocks = addresses.links(where.network, where.subnets)
+    assert [addresses.link_number(each, blocks) for each in ("10.0.1.9", "10.0.2.9", "10.0.3.9")] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_routed_has_its_router_at_the_end_of_each_subnet():
     ],
 )
 def test_the_block_of_an_interface(network, block):
-    assert str(netlab("layout").link_of(network)) == block
+    assert str(netlab("topology.addresses").link_of(network)) == block
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_the_block_of_an_interface(network, block):
     ],
 )
 def test_names_that_follow_from_an_address(address, network, port, mac):
-    layout = netlab("layout")
-    assert layout.port_name(address, network) == port
-    assert layout.hardware_text(layout.hardware_address(address)) == mac
+    addresses = netlab("topology.addresses")
+    assert addresses.port_name(address, network) == port
+    assert addresses.hardware_text(addresses.hardware_address(address)) == mac
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_names_that_follow_from_an_address(address, network, port, mac):
 )
 def test_refused(layout, nodes, network, sentence):
     with pytest.raises(netlab("errors").LabError, match=re.escape(sentence)):
-        netlab("layout").layout(layout, nodes, network)
+        netlab("topology.layout").layout(layout, nodes, network)
 
 
 def test_seeds_are_evenly_spread_nodes_or_those_that_are_named():
-    layout = netlab("layout")
+    layout = netlab("topology.layout")
     where = layout.layout("thirds", 4)
     assert layout.seeds(where, 0) == ()
     assert layout.seeds(where, 2) == ("10.0.0.6", "10.0.0.12")
@@ -138,7 +138,7 @@ def test_seeds_are_evenly_spread_nodes_or_those_that_are_named():
     ],
 )
 def test_silent_addresses_take_room_in_the_neighbour_table(nodes, silent, fits):
-    neighbours = netlab("neighbours")
+    neighbours = netlab("topology.neighbours")
     assert neighbours.fits(nodes, (128, 512, 1024), silent) is fits
     with_room = neighbours._wanted(nodes, silent)
     assert neighbours.fits(nodes, with_room, silent)
@@ -146,7 +146,7 @@ def test_silent_addresses_take_room_in_the_neighbour_table(nodes, silent, fits):
 
 
 def test_the_best_depth():
-    depth_optimum = netlab("figures").depth_optimum
+    depth_optimum = netlab("eventlog.tree").depth_optimum
     assert [depth_optimum(nodes, 2) for nodes in (1, 2, 3, 4, 7, 8)] == [0, 1, 1, 2, 2, 3]
     assert [depth_optimum(nodes, 8) for nodes in (9, 10, 73, 74, 500)] == [1, 2, 2, 3, 3]
 
@@ -156,11 +156,11 @@ def test_the_daemon_takes_the_configuration(tmp_path, layout):
     from subord.config.schema import load
 
     options = netlab("lab").Lab(4, layout=layout, seeds=2, announce=True, arp=True, disk=False).options
-    assert netlab("options").Options.from_json(options.to_json()) == options
+    assert netlab("processes.options").Options.from_json(options.to_json()) == options
     file = tmp_path / "config.toml"
     file.write_text(
-        netlab("options").config_text(
-            options, options.addresses[3], tmp_path, netlab("rundir").RunDirectory(tmp_path)
+        netlab("processes.options").config_text(
+            options, options.addresses[3], tmp_path, netlab("processes.rundir").RunDirectory(tmp_path)
         )
     )
     config = load(str(file))
@@ -171,8 +171,8 @@ def test_the_daemon_takes_the_configuration(tmp_path, layout):
 
 def test_nothing_of_seeds_is_said_unless_asked_for(tmp_path):
     options = netlab("lab").Lab(4).options
-    text = netlab("options").config_text(
-        options, options.addresses[0], tmp_path, netlab("rundir").RunDirectory(tmp_path)
+    text = netlab("processes.options").config_text(
+        options, options.addresses[0], tmp_path, netlab("processes.rundir").RunDirectory(tmp_path)
     )
     assert "\nseeds" not in text
     assert "\nannounce" not in text

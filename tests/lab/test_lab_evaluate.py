@@ -22,7 +22,7 @@ pytestmark = pytest.mark.lab(few=True)
     ],
 )
 def test_networks(nodes, sparse, expected):
-    assert netlab("discovery").network(nodes, sparse=sparse) == expected
+    assert netlab("experiments.discovery").network(nodes, sparse=sparse) == expected
 
 
 def test_discovery(tmp_path):
@@ -78,7 +78,7 @@ def test_stability(tmp_path):
 
 def test_sealed_and_in_the_clear():
     """Both at rest; the same words are longer when they are sealed."""
-    sealing = netlab("sealing")
+    sealing = netlab("experiments.sealing")
     plan = sealing.Plan(nodes=(4,), repeat=1, rest_s=3.0)
     found = {run.about["way"]: {**run.about, "fault": None, **run.measure()} for run in plan.runs(lambda *_: None)}
     assert list(found) == ["sealed", "in the clear"]

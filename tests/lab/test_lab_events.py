@@ -11,7 +11,7 @@ pytestmark = pytest.mark.lab
 
 def picture(*events):
     """Each event: (mono, last byte of the address, name, fields)."""
-    cluster = netlab("events").Cluster()
+    cluster = netlab("eventlog.events").Cluster()
     for mono, node, name, given in events:
         fields = {key: f"10.0.0.{value}" if key == "leader" and value else value for key, value in given.items()}
         cluster.apply({"mono": mono, "wall": 0, "node": f"10.0.0.{node}", "event": name, **fields})
@@ -73,7 +73,7 @@ def test_depth_ends_where_the_leaders_run_in_a_circle():
 
 
 def test_reader_takes_whole_lines_only_and_counts_what_is_no_event(tmp_path):
-    log = netlab("events").EventLog(tmp_path / "events")
+    log = netlab("eventlog.events").EventLog(tmp_path / "events")
     assert log.read() == []
     line = json.dumps({"mono": 1, "wall": 1, "node": "10.0.0.1", "event": "ready"})
     with (tmp_path / "events").open("w") as file:
@@ -94,7 +94,7 @@ def test_reader_takes_whole_lines_only_and_counts_what_is_no_event(tmp_path):
 
 
 def test_figures_of_rest_count_each_frame_once_per_node_and_second():
-    figures = netlab("figures")
+    figures = netlab("experiments.figures")
     before = figures.Reading(
         mono=10,
         sent={"a": (100, 1), "b": (0, 0)},
@@ -117,7 +117,7 @@ def test_figures_of_rest_count_each_frame_once_per_node_and_second():
 
 
 def test_figures_of_the_start():
-    figures, lab = netlab("figures"), netlab("lab")
+    figures, lab = netlab("experiments.figures"), netlab("lab")
     reading = figures.Reading(
         mono=9,
         sent={"a": (100, 2), "b": (300, 4)},
@@ -146,16 +146,16 @@ def test_figures_of_the_start():
 
 
 def test_table_shows_the_median_and_the_span_of_the_repeats():
-    figures = netlab("figures")
-    run = dict.fromkeys((key for _, key, _ in figures.COLUMNS), 1.0)
-    run |= {"nodes": 5, "fanout": 2, "layout": "dense", "start": "together", "stable": True}
+    start_up = netlab("experiments.start_up")
+    run = dict.fromkeys((column.key for column in start_up.COLUMNS), 1.0)
+    run |= {"nodes": 5, "fanout": 2, "layout": "dense", "start": "together", "stable": True, "fault": None}
     runs = [{**run, "stable_s": seconds} for seconds in (1.0, 4.0, 2.0)]
     runs.append({**run, "stable": False, "stable_s": None, "nodes": 6})
-    title, five, six = figures.table(runs).splitlines()
-    assert "3/3" in five
+    title, five, six = start_up.table(runs).splitlines()
+    assert "3 of 3" in five
     assert "2.00 (1.00..4.00)" in five
-    assert six.split()[4:6] == ["0/1", "-"]
-    assert title.split()[:2] == ["nodes", "p"]
+    assert six.split()[4:8] == ["0", "of", "1", "-"]
+    assert title.split()[:2] == ["nodes", "fanout"]
 
 
 @pytest.mark.parametrize(("order", "expected"), [("together", [1, 2, 3]), ("reverse", [3, 2, 1]), ("random", None)])

@@ -52,7 +52,7 @@ def lab():
 
 def heard(lab, source, target):
     """What node `target` hears of a datagram and a stream from node `source`."""
-    command = netlab("enter").command_in(lab.options.name, str(target), [sys.executable, "-c", LISTEN])
+    command = netlab("processes.enter").command_in(lab.options.name, str(target), [sys.executable, "-c", LISTEN])
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as listener:
         assert listener.stdout.readline() == "ready\n"
         assert lab.run(source, sys.executable, "-c", SPEAK, lab.address(target)).returncode == 0
@@ -60,7 +60,7 @@ def heard(lab, source, target):
 
 
 def test_what_is_blocked_does_not_arrive(lab, nft):
-    filters = netlab("filters")
+    filters = netlab("topology.filters")
 
     def blocked(**faults):
         lab.filter(filters.rules(filters.Faults(**faults)))
@@ -83,7 +83,7 @@ def test_what_is_blocked_does_not_arrive(lab, nft):
 
 
 def test_refused_rules_change_nothing(lab, nft):
-    filters, errors = netlab("filters"), netlab("errors")
+    filters, errors = netlab("topology.filters"), netlab("errors")
     lab.filter(filters.rules(filters.Faults(loss=1.0)))
     with pytest.raises(errors.LabError, match="nothing was changed"):
         lab.filter("table bridge lab { nonsense }")

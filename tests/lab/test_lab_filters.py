@@ -9,7 +9,7 @@ CHAIN = "chain forward {\ntype filter hook forward priority 0; policy accept;\n"
 
 
 def test_fair_weather_takes_every_rule_away():
-    filters = netlab("filters")
+    filters = netlab("topology.filters")
     assert filters.rules(filters.Faults()) == f"{HEAD}{CHAIN}}}\n}}\n"
 
 
@@ -39,7 +39,7 @@ def test_fair_weather_takes_every_rule_away():
     ],
 )
 def test_rules(faults, sets, lines):
-    filters = netlab("filters")
+    filters = netlab("topology.filters")
     blocks = tuple(filters.Block(*each) for each in faults.pop("blocks", ()))
     text = filters.rules(filters.Faults(blocks=blocks, **faults))
     named = [each.split(" ") for each in sets]
@@ -49,14 +49,14 @@ def test_rules(faults, sets, lines):
 
 
 def test_rules_grow_with_the_nodes_and_not_with_their_pairs():
-    filters = netlab("filters")
+    filters = netlab("topology.filters")
     ports = tuple(f"n{position}" for position in range(1, 1001))
     text = filters.rules(filters.Faults((filters.Block(ports, ports),), (ports[:500], ports[500:]), 0.1))
     assert len(text) < 40_000
 
 
 def test_without_nft_one_sentence_names_the_package(monkeypatch, tmp_path):
-    filters = netlab("filters")
+    filters = netlab("topology.filters")
     monkeypatch.setattr(filters, "WHERE_FOUND", str(tmp_path))
     assert "apt-get install nftables" in filters.obstacle(rootless=False)
     with pytest.raises(netlab("errors").LabError, match="nftables"):
@@ -66,11 +66,11 @@ def test_without_nft_one_sentence_names_the_package(monkeypatch, tmp_path):
 @pytest.mark.lab
 @pytest.mark.parametrize("rootless", [False, True])
 def test_the_kernel_takes_them(nft, rootless):
-    assert netlab("filters").obstacle(rootless=rootless) is None
+    assert netlab("topology.filters").obstacle(rootless=rootless) is None
 
 
 @pytest.mark.lab
 def test_what_the_kernel_refuses_is_told(nft, monkeypatch):
-    filters = netlab("filters")
+    filters = netlab("topology.filters")
     monkeypatch.setattr(filters, "rules", lambda _faults: "table bridge lab {\nnonsense\n}\n")
     assert "cannot filter at a bridge" in filters.obstacle(rootless=False)

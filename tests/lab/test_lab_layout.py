@@ -8,22 +8,25 @@ pytestmark = pytest.mark.lab
 
 
 def test_dense_begins_at_position_one_and_crosses_octets():
-    layout = netlab("layout")
-    found = layout.addresses("dense", 600, "10.0.0.0/16")
+    layout = netlab("topology.layout")
+    found = layout.layout("dense", 600, "10.0.0.0/16").addresses
     assert found[0] == "10.0.0.1"
     assert found[254:257] == ["10.0.0.255", "10.0.1.0", "10.0.1.1"]
-    assert [layout.position_of(address, "10.0.0.0/16") for address in found] == list(range(1, 601))
+    assert [netlab("topology.addresses").position_of(address, "10.0.0.0/16") for address in found] == list(
+        range(1, 601)
+    )
 
 
 def test_file_is_read_in_address_order(tmp_path):
     path = tmp_path / "layout"
     path.write_text("10.0.1.7  # the last\n\n10.0.0.9\n10.0.0.10\n")
-    assert netlab("layout").addresses(str(path), None, "10.0.0.0/16") == ["10.0.0.9", "10.0.0.10", "10.0.1.7"]
-    assert netlab("layout").addresses(str(path), 2, "10.0.0.0/16") == ["10.0.0.9", "10.0.1.7"]
+    layout = netlab("topology.layout").layout
+    assert layout(str(path), None, "10.0.0.0/16").addresses == ("10.0.0.9", "10.0.0.10", "10.0.1.7")
+    assert layout(str(path), 2, "10.0.0.0/16").addresses == ("10.0.0.9", "10.0.1.7")
 
 
 def test_hardware_address_holds_the_address():
-    assert netlab("layout").hardware_address("10.0.1.2").hex(":") == "02:00:0a:00:01:02"
+    assert netlab("topology.addresses").hardware_address("10.0.1.2").hex(":") == "02:00:0a:00:01:02"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ def test_refused_layouts(tmp_path, lines, sentence):
     path = tmp_path / "layout"
     path.write_text(lines)
     with pytest.raises(netlab("errors").LabError, match="(?s).*" + sentence.replace(".", r"\.")):
-        netlab("layout").addresses(str(path), None, "10.0.0.0/16")
+        netlab("topology.layout").layout(str(path), None, "10.0.0.0/16")
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def test_nothing_is_left_when_one_is_killed(victim):
     with a_lab() as lab:
         lab.start_all()
         lab.wait(lambda cluster: len(cluster.live()) == 5, timeout_s=20)
-        controller = lab.leash.controller
+        controller = lab.handle.controller
         with open(f"/proc/{controller}/task/{controller}/children") as file:
             zygote = int(file.read().split()[0])
-        os.kill({"controller": controller, "keeper": lab.leash.keeper, "zygote": zygote}[victim], signal.SIGKILL)
+        os.kill({"controller": controller, "keeper": lab.handle.keeper, "zygote": zygote}[victim], signal.SIGKILL)
         wait_until(lambda: not lab.directory.path.exists(), "directory removed")
-        wait_until(lambda: traces(lab.options.name) in ([], [f"process {lab.leash.keeper}: "]), "processes ended")
+        wait_until(lambda: traces(lab.options.name) in ([], [f"process {lab.handle.keeper}: "]), "processes ended")
     assert traces(lab.options.name) == []
     assert surroundings() == before
 
@@ -50,9 +50,9 @@ def test_keeper_and_controller_are_killed_at_once():
     with a_lab() as lab:
         lab.start_all()
         lab.wait(lambda cluster: len(cluster.live()) == 5, timeout_s=20)
-        os.kill(lab.leash.keeper, signal.SIGSTOP)  # so that it cannot notice
-        os.kill(lab.leash.controller, signal.SIGKILL)
-        os.kill(lab.leash.keeper, signal.SIGKILL)
+        os.kill(lab.handle.keeper, signal.SIGSTOP)  # so that it cannot notice
+        os.kill(lab.handle.controller, signal.SIGKILL)
+        os.kill(lab.handle.keeper, signal.SIGKILL)
     wait_until(lambda: traces(lab.options.name) == [str(lab.directory.path)], "processes ended")
     with a_lab():
         assert traces(lab.options.name) == []
@@ -84,8 +84,8 @@ def test_ctrl_c_while_it_is_being_raised():
     assert traces(name) == []
 
 
-def test_whoever_holds_the_leash_is_killed():
-    name = f"test-leash-{os.getpid()}"
+def test_the_holder_of_the_lab_is_killed():
+    name = f"test-holder-{os.getpid()}"
     command = [sys.executable, SCRIPT, "up", "--nodes", "3", "--foreground", "--name", name, "--daemon", FAKE]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL) as process:
         for line in process.stdout:
@@ -97,7 +97,7 @@ def test_whoever_holds_the_leash_is_killed():
 
 
 def test_a_directory_left_by_a_dead_lab_is_swept():
-    rundir = netlab("rundir")
+    rundir = netlab("processes.rundir")
     left = rundir.create("test-left")
     os.close(left.lock)  # as when all its processes are killed at once
     (left.path / "events").write_text("old\n")
@@ -118,7 +118,7 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "subord-lab").mkdir(mode=0o755)
     with pytest.raises(netlab("errors").LabError, match="not a directory of yours alone"):
-        netlab("rundir").create("x")
+        netlab("processes.rundir").create("x")
 
 
 def test_a_daemon_that_cannot_be_imported_is_reported(tmp_path):

@@ -1,7 +1,7 @@
 """Mappings by latency and performance: real daemons far apart, or of different speed; and what judges them."""
 
 import json
-from itertools import pairwise
+from itertools import count
 
 import pytest
 
@@ -36,8 +36,8 @@ def test_as_few_wide_edges_as_can_be_also_when_round_trips_tremble(tmp_path):
     with netlab("lab").Lab(12, 4, **given) as lab:
         lab.start_all()
         lab.wait(lambda cluster: cluster.settled_at() is not None and lab.wide_edges() == 2, WAIT_S)
-        lab.tremble(0.3)
-        assert netlab("ground").await_calm(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
+        lab.jitter(0.3)
+        assert netlab("mappings.base").await_quiet(lab, 1.0, lambda: lab.wide_edges() == 2, seconds=WAIT_S)
         lab.cut_site("b")
         parts = [set(lab.options.sites.members[1]), {*lab.options.sites.members[0], *lab.options.sites.members[2]}]
         lab.wait(lambda cluster: all(cluster.settled_at(part) for part in parts) and lab.wide_edges() == 1, WAIT_S)
@@ -52,24 +52,26 @@ def test_the_best_leads_and_who_becomes_slower_sinks(tmp_path):
         for position, jobs_per_hour in speeds.items():
             lab.set_performance(position, jobs_per_hour)
         lab.start_all()
-        judged = netlab("promotion").judged
+        judged = netlab("mappings.rank_change").judged
         lab.wait(lambda cluster: cluster.settled_at() is not None and is_in_order(judged(lab)), WAIT_S)
         assert [root.address for root in lab.look().roots()] == [lab.address(12)]
-        told = [each["ranking"] for each in netlab("ground").statuses(lab).values()]
+        told = [each["ranking"] for each in netlab("mappings.base").statuses(lab).values()]
         assert {each["mapping"] for each in told} == {"performance"}
         assert {each["performance_class"] for each in told} == set(map(class_of, speeds.values()))
-        before = netlab("ranking").levels(lab.look().leaders())[lab.address(11)]
+        before = netlab("mappings.ranking").levels(lab.look().leaders())[lab.address(11)]
         lab.set_performance(11, 100.0)
-        lab.wait(lambda cluster: netlab("ranking").levels(cluster.leaders())[lab.address(11)] > before, WAIT_S)
+        lab.wait(
+            lambda cluster: netlab("mappings.ranking").levels(cluster.leaders())[lab.address(11)] > before, WAIT_S
+        )
         run_lab("perform", "--name", lab.options.name, 11, 100_000)
         lab.wait(lambda cluster: [root.address for root in cluster.roots()] == [lab.address(11)], WAIT_S)
 
 
 def test_a_run_and_its_record(tmp_path):
-    mappings, file = netlab("mappings"), tmp_path / "figures.json"
+    mappings, file = netlab("mappings.experiment"), tmp_path / "figures.json"
     given = {"parts": ("trembling-performance",), "timing": "lab", "seconds": 1.0, "events": tmp_path}
     plan = mappings.Plan(nodes=(8,), fanout=(2, 4), repeat=3, **given)
-    records = netlab("evaluate").run_all(plan.runs(lambda *_: None), file, lambda _: None)
+    records = netlab("experiments.evaluate").run_all(plan.runs(lambda *_: None), file, lambda _: None)
     (run,) = json.loads(file.read_text())
     assert run == records[0]
     assert mappings.is_whole(run), mappings.faults_of(run)
@@ -79,13 +81,13 @@ def test_a_run_and_its_record(tmp_path):
 
 
 def test_up_deals_performances(tmp_path):
-    dealt = netlab("performances").dealt
+    drawn = netlab("processes.performance").drawn
     addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
-    assert dealt("latency", addresses, 16, 1) == dealt("performance", addresses, 0, 1) == {}
-    found = dealt("performance", addresses, 16, 1)
+    assert drawn("latency", addresses, 16, 1) == drawn("performance", addresses, 0, 1) == {}
+    found = drawn("performance", addresses, 16, 1)
     assert list(found) == addresses
     assert max(found.values()) == pytest.approx(16 * min(found.values()))
-    assert dealt("performance", addresses, 16, 1) == found != dealt("performance", addresses, 16, 2)
+    assert drawn("performance", addresses, 16, 1) == found != drawn("performance", addresses, 16, 2)
     with netlab("lab").Lab(2, mapping="performance", spread=4, daemon=str(FAKE)) as lab:
         texts = [(lab.directory.node(position) / "config.toml").read_text() for position in lab.positions]
         assert all('mapping = "performance"\n' in text for text in texts)
@@ -119,26 +121,25 @@ def test_wrong_input(tmp_path, arguments, code, words):
     assert "Traceback" not in result.stderr
 
 
-# -- a link that trembles -----------------------------------------------------------------------------------------
+# -- jitter of a link -----------------------------------------------------------------------------------------
 
 
-def test_a_trembling_link_stays_within_its_share():
-    distance = netlab("distance")
-    link = distance.Link(delay_s=0.02, loss=0.1, bits_per_s=1e6)
-    ends = [distance.trembling(link, 0.3, draw) for draw in (0.0, 0.5, 1.0)]
+def test_a_link_with_jitter_stays_within_its_share():
+    link = netlab("topology.sites").Link(delay_s=0.02, loss=0.1, bits_per_s=1e6)
+    ends = [netlab("topology.wan").jittered(link, 0.3, draw) for draw in (0.0, 0.5, 1.0)]
     assert [each.delay_s for each in ends] == pytest.approx([0.014, 0.02, 0.026])
     assert {(each.loss, each.bits_per_s) for each in ends} == {(0.1, 1e6)}
 
 
-def test_both_ways_tremble_together_and_stop():
-    sites, crossing, distance = netlab("sites"), netlab("crossing"), netlab("distance")
+def test_both_directions_have_the_same_jitter_and_it_stops():
+    sites = netlab("topology.sites")
     two = sites.Sites(
         names=("a", "b"),
         members=(("10.0.0.1",), ("10.0.0.2",)),
-        links=((0, 1, distance.Link(delay_s=0.1)),),
+        links=((0, 1, sites.Link(delay_s=0.1)),),
     )
     draws = iter([0.0, 0.0, *[0.9] * 4, 1.0, 0.0, *[0.9] * 40])
-    it = crossing.Crossing(two, lambda: next(draws))
+    it = netlab("topology.wan").Wan(two, lambda: next(draws))
     frame = b"\xff" * 60
 
     def passing_s(now):
@@ -150,11 +151,11 @@ def test_both_ways_tremble_together_and_stop():
             found += [at - now for _ in it.due(at)]
         return found
 
-    it.tremble(0.3, 100.0)
+    it.jitter(0.3, 100.0)
     assert passing_s(100.0) == pytest.approx([0.07, 0.07])  # draws: one delay, until when, and two frames
     assert passing_s(104.9) == pytest.approx([0.07, 0.07])
     assert passing_s(105.0) == pytest.approx([0.13, 0.13])
-    it.tremble(0.0, 106.0)
+    it.jitter(0.0, 106.0)
     assert passing_s(1e6) == pytest.approx([0.1, 0.1])
 
 
@@ -172,18 +173,18 @@ def test_both_ways_tremble_together_and_stop():
     ],
 )
 def test_spearman(one, other, expected):
-    found = netlab("ranking").spearman(one, other)
+    found = netlab("mappings.ranking").spearman(one, other)
     assert found == (None if expected is None else pytest.approx(expected))
 
 
 def test_ties_share_the_average_of_their_ranks():
-    assert netlab("ranking").ranks([7, 3, 7, 7, 1]) == [4, 2, 4, 4, 1]
-    assert netlab("ranking").ranks([]) == []
+    assert netlab("mappings.ranking").ranks([7, 3, 7, 7, 1]) == [4, 2, 4, 4, 1]
+    assert netlab("mappings.ranking").ranks([]) == []
 
 
 def test_rows_and_levels():
-    ranking = netlab("ranking")
-    assert ranking.rows_in_order(8, 2) == [0, 1, 1, 2, 2, 2, 2, 3]
+    ranking = netlab("mappings.ranking")
+    assert ranking.levels_in_order(8, 2) == [0, 1, 1, 2, 2, 2, 2, 3]
     leaders = {"a": None, "b": "a", "c": "b", "d": "gone", "e": "f", "f": "e"}
     found = ranking.levels(leaders)
     assert (found["a"], found["b"], found["c"], found["d"]) == (0, 1, 2, 0)
@@ -192,15 +193,15 @@ def test_rows_and_levels():
 
 
 def test_order_and_the_best_order():
-    ranking = netlab("ranking")
+    ranking = netlab("mappings.ranking")
     speeds = {f"n{number}": 100.0 - number for number in range(15)}
-    in_order = dict(zip(speeds, ranking.rows_in_order(15, 2), strict=True))
+    in_order = dict(zip(speeds, ranking.levels_in_order(15, 2), strict=True))
     assert ranking.order(speeds, in_order) == ranking.best_order(speeds, 2) < -0.9
     assert ranking.order(speeds, {**in_order, "n0": 3, "n14": 0}) > ranking.best_order(speeds, 2)
 
 
 def test_who_stands_above_somebody_faster():
-    below_slower = netlab("ranking").below_slower
+    below_slower = netlab("mappings.ranking").below_slower
     leaders = {"a": None, "b": "a", "c": "b", "d": "b"}
     assert list(below_slower(leaders, {"a": 5, "b": 4, "c": 5, "d": 1})) == []  # one class is no matter
     assert list(below_slower(leaders, {"a": 4, "b": 6, "c": 6, "d": 8})) == [
@@ -217,26 +218,26 @@ def places(*some):
 
 
 def test_wide_edges_over_time():
-    films = netlab("films")
+    replay = netlab("eventlog.replay")
     log = places((1, "a1", None), (2, "b1", "a1"), (3, "a2", "b1"), (4, "a2", "a1"), (5, "b2", "b1"), (6, "a1", None))
-    changes = films.wide([*log, {"mono": 7.0, "node": "b1", "event": "stopped"}], lambda node: node[0])
+    changes = replay.wide_edges([*log, {"mono": 7.0, "node": "b1", "event": "stopped"}], lambda node: node[0])
     assert changes == [(2.0, 1), (3.0, 2), (4.0, 1), (7.0, 0)]
-    assert films.by_second(changes, 0.5, 5.0) == [0, 0, 1, 2, 1]
-    assert (films.since(changes, 0), films.since(changes[:3], 1), films.since(changes, 1)) == (7.0, 4.0, None)
-    assert films.since([(1.0, 3), (2.0, 3)], 3) == 1.0
+    assert replay.by_second(changes, 0.5, 5.0) == [0, 0, 1, 2, 1]
+    assert (replay.since(changes, 0), replay.since(changes[:3], 1), replay.since(changes, 1)) == (7.0, 4.0, None)
+    assert replay.since([(1.0, 3), (2.0, 3)], 3) == 1.0
 
 
 def test_the_level_of_one_over_time():
-    films = netlab("films")
+    replay = netlab("eventlog.replay")
     before = {"a": None, "b": "a", "c": "b", "d": "c"}
     log = places((1, "c", "a"), (2, "b", "c"), (3, "d", "b"), (4, "d", "a"))
-    assert films.level(log, "d", before) == [(1.0, 2), (3.0, 3), (4.0, 1)]
-    assert [at for at, _ in films.frames(log, before)] == [1, 2, 3, 4]
-    assert all(one < other for one, other in pairwise(at for at, _ in films.frames(log, before)))
+    assert replay.level(log, "d", before) == [(1.0, 2), (3.0, 3), (4.0, 1)]
+    numbers = count()
+    assert [at for at, _ in replay.changes(log, lambda _: next(numbers), before)] == [1, 2, 3, 4]
 
 
 def test_what_went_wrong_is_said():
-    mappings = netlab("mappings")
+    mappings = netlab("mappings.experiment")
     calm = {"part": "trembling-latency", "fault": None, "calm_before": True, "places": 0}
     assert mappings.is_whole(calm)
     assert mappings.faults_of({**calm, "places": 2}) == ["2 changes of place"]

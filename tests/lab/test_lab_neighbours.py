@@ -24,11 +24,11 @@ KERNEL_DEFAULT = (128, 512, 1024)
     ],
 )
 def test_fits(nodes, limits, fits):
-    assert netlab("neighbours").fits(nodes, limits) is fits
+    assert netlab("topology.neighbours").fits(nodes, limits) is fits
 
 
 def test_out_of_reach_is_said_plainly(monkeypatch):
-    neighbours = netlab("neighbours")
+    neighbours = netlab("topology.neighbours")
     monkeypatch.setattr(neighbours, "memory_available_bytes", lambda: 1 << 30)
     neighbours.check_permanent(500)
     with pytest.raises(netlab("errors").LabError, match="1000 nodes are out of reach"):
@@ -38,7 +38,7 @@ def test_out_of_reach_is_said_plainly(monkeypatch):
 @pytest.fixture
 def table_files(tmp_path, monkeypatch):
     """The table's files, as plain files of ours."""
-    neighbours = netlab("neighbours")
+    neighbours = netlab("topology.neighbours")
     limits = []
     for number, value in enumerate(KERNEL_DEFAULT, 1):
         path = tmp_path / f"gc_thresh{number}"
@@ -50,9 +50,9 @@ def table_files(tmp_path, monkeypatch):
 
 
 def test_the_last_lab_puts_the_limits_back(table_files, tmp_path):
-    neighbours = netlab("neighbours")
+    neighbours = netlab("topology.neighbours")
     first, second = neighbours.Table(), neighbours.Table()
-    second._owner = f"{os.getppid()}/{netlab('linux').started_at(os.getppid())}"
+    second._owner = f"{os.getppid()}/{netlab('common.linux').started_at(os.getppid())}"
     assert first.make_room(100)
     assert table_files() == (6400, 12800, 25600)
     assert second.make_room(50)
@@ -67,7 +67,7 @@ def test_the_last_lab_puts_the_limits_back(table_files, tmp_path):
 
 def test_a_killed_lab_does_not_count(table_files, tmp_path):
     (tmp_path / "ledger").write_text(json.dumps({"before": KERNEL_DEFAULT, "users": ["1/0", "999999999/5"]}))
-    table = netlab("neighbours").Table()
+    table = netlab("topology.neighbours").Table()
     assert table.make_room(100)
     assert len(json.loads((tmp_path / "ledger").read_text())["users"]) == 1
 
@@ -81,9 +81,9 @@ def test_the_machine_gets_its_own_limits_back():
     with netlab("lab").Lab(30, daemon=FAKE) as lab:
         assert limits() >= [64 * 30, 128 * 30, 256 * 30]
         ledger = json.loads(Path("/run/subord-lab-neighbours").read_text())
-        assert any(user.startswith(f"{lab.leash.keeper}/") for user in ledger["users"])
+        assert any(user.startswith(f"{lab.handle.keeper}/") for user in ledger["users"])
         before = ledger["before"]
     ledger = json.loads(Path("/run/subord-lab-neighbours").read_text())
-    assert not any(user.startswith(f"{lab.leash.keeper}/") for user in ledger["users"])
+    assert not any(user.startswith(f"{lab.handle.keeper}/") for user in ledger["users"])
     if not ledger["users"]:  # else another lab on this machine still needs them
         assert limits() == before

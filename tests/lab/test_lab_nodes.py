@@ -58,7 +58,7 @@ def test_each_node_has_a_namespace_of_its_own_and_no_signal_of_the_zygote(lab):
 
 def test_no_packet_can_leave(lab):
     """Only lo, the bridge and the wires; no route but that to the cluster's own network."""
-    controller = Path(f"/proc/{lab.leash.controller}/net")
+    controller = Path(f"/proc/{lab.handle.controller}/net")
     outer = {line.split(":")[0].strip() for line in (controller / "dev").read_text().splitlines()[2:]}
     assert outer == {"lo", "br0", *(f"n{position}" for position in lab.positions)}
     assert (controller / "route").read_text().splitlines()[1:] == []
@@ -120,13 +120,13 @@ def test_from_the_shell():
 def test_visitors_leave_when_the_lab_ends():
     name = f"test-visitor-{os.getpid()}"
     with netlab("lab").Lab(2, daemon=FAKE, name=name) as lab:
-        enter = netlab("enter")
+        enter = netlab("processes.enter")
         import subprocess
 
         command = enter.command_in(name, "1", ["sh", "-c", "echo here; sleep 1000"])
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.PIPE) as visitor:
             assert visitor.stdout.readline() == "here\n"
-            lab.leash.end()
+            lab.handle.end()
             assert "The lab ended" in visitor.stderr.read()
             assert visitor.wait(timeout=20) == 128 + signal.SIGKILL
             assert visitor.stdout.read() == ""  # closed: `sleep` is gone too

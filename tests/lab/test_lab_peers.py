@@ -1,4 +1,4 @@
-"""`evaluate peers`: what is read on others' sheets, and small races with those that are installed."""
+"""`evaluate peers`: what is read on others' output, and small races with those that are installed."""
 
 import shutil
 from types import SimpleNamespace
@@ -17,8 +17,8 @@ SERF_LINES = """
 ELECTED = '{{"level":"info","caller":"raft/node.go:325","msg":"raft.node: {} {} at term {}"}}'
 
 
-class Sheets:
-    """What others have written, without others."""
+class Output:
+    """What programs have printed, without programs."""
 
     def __init__(self):
         self.new = []
@@ -43,51 +43,51 @@ def lab_of(*positions):
 
 
 def test_serf_has_converged_when_everybody_has_heard_of_everybody():
-    sheets = Sheets()
-    serf = netlab("serf").Serf(lab_of(1, 2), sheets, "Serf 1")
-    sheets.write("serf", 1, SERF_LINES)
+    output = Output()
+    serf = netlab("peers.serf").Serf(lab_of(1, 2), output, "Serf 1")
+    output.write("serf", 1, SERF_LINES)
     assert serf.converged_at() is None
-    sheets.write("serf", 2, SERF_LINES)
+    output.write("serf", 2, SERF_LINES)
     assert serf.converged_at() is not None
 
 
 def test_who_of_serf_knows_that_somebody_has_failed():
-    sheets = Sheets()
-    serf = netlab("serf").Serf(lab_of(1, 2, 3), sheets, "Serf 1")
-    sheets.write("serf", 1, "[INFO] serf: EventMemberFailed: n3 10.0.0.3")
-    assert set(serf.knowers(3)) == {1}
-    assert serf.must_know(3) == {1, 2, 4}  # whoever runs
-    sheets.write("serf", 1, "[INFO] serf: EventMemberJoin: n3 10.0.0.3")
-    assert serf.knowers(3) == {}
+    output = Output()
+    serf = netlab("peers.serf").Serf(lab_of(1, 2, 3), output, "Serf 1")
+    output.write("serf", 1, "[INFO] serf: EventMemberFailed: n3 10.0.0.3")
+    assert set(serf.noticed(3)) == {1}
+    assert serf.must_notice(3) == {1, 2, 4}  # whoever runs
+    output.write("serf", 1, "[INFO] serf: EventMemberJoin: n3 10.0.0.3")
+    assert serf.noticed(3) == {}
 
 
 def test_etcd_watchers_see_who_registers_and_who_is_struck_out():
-    sheets = Sheets()
-    etcd = netlab("etcd").Etcd(lab_of(1, 2, 3, 4), sheets, 2, "etcd 1")
+    output = Output()
+    etcd = netlab("peers.etcd").Etcd(lab_of(1, 2, 3, 4), output, 2, "etcd 1")
     for watcher in (3, 4):
-        sheets.write("watch", watcher, "PUT\n/nodes/3\nup\nPUT\n/nodes/4\nup")
+        output.write("watch", watcher, "PUT\n/nodes/3\nup\nPUT\n/nodes/4\nup")
     assert etcd.converged_at() is not None
-    sheets.write("watch", 4, "DELETE\n/nodes/3\n")
-    assert set(etcd.knowers(3)) == {4}
-    assert etcd.must_know(3) == {4}
+    output.write("watch", 4, "DELETE\n/nodes/3\n")
+    assert set(etcd.noticed(3)) == {4}
+    assert etcd.must_notice(3) == {4}
 
 
 def test_etcd_has_a_new_leader_when_all_members_that_live_say_the_same():
-    sheets = Sheets()
-    etcd = netlab("etcd").Etcd(lab_of(1, 2, 3), sheets, 3, "etcd 1")
+    output = Output()
+    etcd = netlab("peers.etcd").Etcd(lab_of(1, 2, 3), output, 3, "etcd 1")
     for position, name in ((1, "aa"), (2, "bb"), (3, "cc")):
-        sheets.write("etcd", position, ELECTED.format(name, "elected leader bb", 2))
+        output.write("etcd", position, ELECTED.format(name, "elected leader bb", 2))
     assert etcd.leader() == 2
     etcd.end(2)
     assert etcd.leader_since(2) is None
-    sheets.write("etcd", 1, ELECTED.format("aa", "changed leader from bb to cc", 3))
+    output.write("etcd", 1, ELECTED.format("aa", "changed leader from bb to cc", 3))
     assert etcd.leader_since(2) is None
-    sheets.write("etcd", 3, ELECTED.format("cc", "elected leader cc", 3))
+    output.write("etcd", 3, ELECTED.format("cc", "elected leader cc", 3))
     assert etcd.leader_since(2) is not None
 
 
 def test_what_is_not_installed_is_left_out_in_words(monkeypatch):
-    peers = netlab("peers")
+    peers = netlab("peers.experiment")
     monkeypatch.setattr(peers.shutil, "which", lambda program: None if program == "serf" else program)
     plan = peers.Plan(nodes=(8,), repeat=1)
     assert plan.missing() == [f"serf is left out: serf is not installed here ({peers.INSTALL})."]
@@ -95,9 +95,9 @@ def test_what_is_not_installed_is_left_out_in_words(monkeypatch):
 
 
 @pytest.mark.parametrize("system", ["subord", "serf", "etcd-3"])
-def test_a_small_race(system):
+def test_a_small_comparison(system):
     """All members are found, and all deaths are noticed by those who must."""
-    peers = netlab("peers")
+    peers = netlab("peers.experiment")
     if not all(shutil.which(program) for program in peers.PROGRAMS[system]):
         pytest.skip(peers.INSTALL)
     plan = peers.Plan(nodes=(6,), systems=(system,), repeat=1, settle_s=1.0, rest_s=1.0)
@@ -119,7 +119,7 @@ def test_a_small_race(system):
 
 def test_the_root_knows_also_while_the_victim_lives_on_as_a_root_of_its_own():
     """Cut off, a leader of others becomes root of itself; the root of the rest is still the one who has to know."""
-    events = netlab("events")
+    events = netlab("eventlog.events")
     cluster = events.Cluster()
     for number, leader in ((1, None), (2, "10.0.0.1"), (3, "10.0.0.1")):
         cluster.nodes[f"10.0.0.{number}"] = events.NodeSeen(
@@ -130,21 +130,21 @@ def test_the_root_knows_also_while_the_victim_lives_on_as_a_root_of_its_own():
     options = SimpleNamespace(network="10.0.0.0/24", fanout=8, timing="lan")
     lab = lab_of(1, 2, 3)
     lab.options, lab.cluster, lab.look = options, cluster, lambda: cluster
-    ours = netlab("ours").Ours(lab)
+    system = netlab("peers.subord").Subord(lab)
     lab.events.append({"event": "subordinate_lost", "node": "10.0.0.1", "subordinate": "10.0.0.2", "mono": 6.0})
-    assert ours.knowers(2) == {1: 7.0}
-    assert ours.must_know(2) == {1}
+    assert system.noticed(2) == {1: 7.0}
+    assert system.must_notice(2) == {1}
     with pytest.raises(netlab("errors").LabError, match="2 roots"):
-        ours.leader()
+        system.leader()
 
 
 def test_agents_that_are_believed_dead_are_not_converged():
-    sheets = Sheets()
-    serf = netlab("serf").Serf(lab_of(1, 2), sheets, "Serf 1")
+    output = Output()
+    serf = netlab("peers.serf").Serf(lab_of(1, 2), output, "Serf 1")
     for writer in (1, 2):
-        sheets.write("serf", writer, SERF_LINES)
+        output.write("serf", writer, SERF_LINES)
     assert serf.converged_at() is not None
-    sheets.write("serf", 1, "[INFO] serf: EventMemberFailed: n2 10.0.0.2")
+    output.write("serf", 1, "[INFO] serf: EventMemberFailed: n2 10.0.0.2")
     assert serf.converged_at() is None
 
 
@@ -154,12 +154,12 @@ def test_too_few_nodes_are_refused_before_anything_is_done():
     assert "etcd-5 is compared with 8 nodes or more: correct --nodes or --systems. Nothing was done." in result.stderr
 
 
-def test_a_visitor_that_ends_by_itself_is_a_fault():
+def test_a_program_that_ends_by_itself_is_a_fault():
     process = SimpleNamespace(poll=lambda: 1, returncode=1, args=("serf", "agent"), pid=0)
-    visitors = netlab("visitors").Visitors.__new__(netlab("visitors").Visitors)
-    visitors._running = {3: [process]}
+    programs = netlab("peers.programs").NodePrograms.__new__(netlab("peers.programs").NodePrograms)
+    programs._running = {3: [process]}
     with pytest.raises(netlab("errors").LabError, match="serf on node 3 ended by itself, exit code 1"):
-        visitors.live()
+        programs.live()
 
 
 def test_an_unknown_system_is_refused():

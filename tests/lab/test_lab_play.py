@@ -1,6 +1,7 @@
-"""The small pure parts of playing a scenario: the agenda, what strangers say, and the table."""
+"""The small pure parts of playing a scenario: bad input, and the table."""
 
 import json
+from dataclasses import asdict, replace
 
 import msgspec
 import pytest
@@ -14,36 +15,8 @@ from subord.wire import codec
 from .lab_helpers import netlab
 
 
-def test_agenda_is_done_in_order_of_time_and_only_when_due():
-    agenda, done = netlab("agenda").Agenda(), []
-
-    def again():
-        done.append("again")
-        agenda.plan(3, lambda: done.append("planned by it"))
-
-    agenda.plan(5, lambda: done.append("late"))
-    agenda.plan(2, again)
-    agenda.plan(1, lambda: done.append("early"))
-    agenda.plan(2, lambda: done.append("same time, planned later"))
-    agenda.do_due(0.9)
-    assert (done, agenda.next_at) == ([], 1)
-    agenda.do_due(4)
-    assert done == ["early", "again", "same time, planned later", "planned by it"]
-    assert agenda.next_at == 5
-
-
-def test_agenda_is_bounded(monkeypatch):
-    module = netlab("agenda")
-    monkeypatch.setattr(module, "ENTRIES_MAX", 2)
-    agenda = module.Agenda()
-    agenda.plan(1, print)
-    agenda.plan(1, print)
-    with pytest.raises(netlab("errors").LabError, match="more than 2 things"):
-        agenda.plan(1, print)
-
-
-def speech(what):
-    return netlab("babble").Speech(
+def order(what):
+    return netlab("scenarios.bad_input").Order(
         targets=("10.0.0.1",),
         what=what,
         per_s=10,
@@ -65,30 +38,32 @@ def speech(what):
         ("version", {codec.Fault.VERSION}),
     ],
 )
-def test_what_strangers_say_is_not_understood_for_the_right_reason(what, faults):
-    make = netlab("babble").datagrams(speech(what))
+def test_bad_input_is_refused_for_the_right_reason(what, faults):
+    make = netlab("scenarios.bad_input").datagrams(order(what))
     said = [make() for _ in range(500)]
     assert {codec.decode(data) for data in said} == faults
     assert len({len(data) for data in said}) > 50  # of many lengths
     assert max(map(len, said)) <= 60_000
-    again = netlab("babble").datagrams(speech(what))
+    again = netlab("scenarios.bad_input").datagrams(order(what))
     assert [again() for _ in range(500)] == said  # the seed decides
 
 
-def test_proposals_of_strangers_differ_in_the_fan_out_alone():
-    message = codec.decode(netlab("babble").datagrams(speech("terms"))())
+def test_foreign_proposals_differ_in_the_fan_out_alone():
+    message = codec.decode(netlab("scenarios.bad_input").datagrams(order("terms"))())
     assert isinstance(message, Propose)
     ours = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2))
     assert message.terms == msgspec.structs.replace(ours, fanout=3)
 
 
-def test_a_speech_survives_its_way_into_the_namespace():
-    module = netlab("babble")
-    assert module.Speech.from_json(speech("terms").to_json()) == speech("terms")
+def test_an_order_survives_its_way_into_the_namespace():
+    module = netlab("scenarios.bad_input")
+    assert module.Order(**json.loads(json.dumps(asdict(order("terms"))))) == replace(
+        order("terms"), targets=["10.0.0.1"]
+    )
 
 
-def performances():
-    report = netlab("report")
+def results():
+    report = netlab("scenarios.report")
     cluster, step = definition.Cluster(nodes=5), definition.Expect(within_s=1)
 
     def seen(whole_s, moved, outside, attached_s, *, never=(), faults=()):
@@ -102,19 +77,21 @@ def performances():
             faults=list(faults),
         )
 
-    good = report.Performance(file="there/good.toml", title="Good", cluster=cluster, seed=1, lasted_s=9.0)
-    good.acts = [
-        report.Act(number=1, at_s=0.0, step=definition.Start(), seen=None),
-        report.Act(number=2, at_s=0.1, step=step, seen=seen(2.5, [4, 5], [], [0.2, 0.9])),
-        report.Act(number=3, at_s=4.0, step=step, seen=seen(1.0, [4], [], [0.1])),
+    good = report.Result(file="there/good.toml", title="Good", cluster=cluster, seed=1, lasted_s=9.0)
+    good.steps = [
+        report.PlayedStep(number=1, at_s=0.0, step=definition.Start(), seen=None),
+        report.PlayedStep(number=2, at_s=0.1, step=step, seen=seen(2.5, [4, 5], [], [0.2, 0.9])),
+        report.PlayedStep(number=3, at_s=4.0, step=step, seen=seen(1.0, [4], [], [0.1])),
     ]
-    bad = report.Performance(file="there/bad.toml", title="Bad", cluster=cluster, seed=1, failure="step 1: no")
-    bad.acts = [report.Act(number=1, at_s=0.0, step=step, seen=seen(None, [2, 3], [3], [], never=[2], faults=["no"]))]
+    bad = report.Result(file="there/bad.toml", title="Bad", cluster=cluster, seed=1, failure="step 1: no")
+    bad.steps = [
+        report.PlayedStep(number=1, at_s=0.0, step=step, seen=seen(None, [2, 3], [3], [], never=[2], faults=["no"]))
+    ]
     return [good, bad]
 
 
 def test_table():
-    title, good, bad, reason = netlab("report").table(performances()).splitlines()
+    title, good, bad, reason = netlab("scenarios.report").table(results()).splitlines()
     assert title.split()[:3] == ["scenario", "nodes", "result"]
     assert good.split() == ["good", "5", "ok", "2.50", "3", "0", "3", "0.20", "0.90", "9.00"]
     assert bad.split() == ["bad", "5", "FAILED", "-", "2", "1", "1", "-", "-", "0.00"]
@@ -122,7 +99,7 @@ def test_table():
 
 
 def test_document(tmp_path):
-    netlab("report").write(tmp_path / "seen.json", performances())
+    netlab("scenarios.report").write(tmp_path / "seen.json", results())
     document = json.loads((tmp_path / "seen.json").read_text())
     good, bad = document["scenarios"]
     assert document["machine"]["cores"] >= 1
@@ -132,7 +109,7 @@ def test_document(tmp_path):
 
 
 def test_an_expectation_in_words():
-    (good, bad) = performances()
+    (good, bad) = results()
     assert good.seen[0].in_words() == (
         "whole after 2.50 s, 2 moves (4-5), 2 orphans, attached p50 0.20 s, p99 0.90 s"
     )

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "subord.rules.yml"])
 def test_shortening_changes_durations_and_nothing_else(name):
-    prometheus = netlab("prometheus")
+    prometheus = netlab("peers.prometheus")
     text = (prometheus.FILES / name).read_text()
     short = prometheus.shortened(text, 5)
     assert prometheus.shortened(text, 1) == text != short
@@ -33,7 +33,7 @@ def test_shortening_changes_durations_and_nothing_else(name):
 
 
 def test_without_the_program_nothing_is_done(monkeypatch):
-    prometheus = netlab("prometheus")
+    prometheus = netlab("peers.prometheus")
     monkeypatch.setattr(prometheus.shutil, "which", lambda _program: None)
     plan = prometheus.Plan(nodes=(12,), repeat=1)
     assert plan.missing() == [f"prometheus is not installed here ({prometheus.INSTALL})."]
@@ -46,7 +46,7 @@ def test_without_the_program_nothing_is_done(monkeypatch):
 )
 def test_what_cannot_work_is_refused(words, said):
     if shutil.which("prometheus") is None:
-        pytest.skip(netlab("prometheus").INSTALL)
+        pytest.skip(netlab("peers.prometheus").INSTALL)
     result = run_lab("evaluate", "prometheus", "--repeat", 1, *words)
     assert result.returncode in (1, 2)
     assert said in result.stderr
@@ -54,7 +54,7 @@ def test_what_cannot_work_is_refused(words, said):
 
 def test_the_alarm_rings_and_stops():
     """Twelve targets are scraped; an interior node is killed, the alarm rings, and stops when the node is back."""
-    prometheus = netlab("prometheus")
+    prometheus = netlab("peers.prometheus")
     if shutil.which("prometheus") is None:
         pytest.skip(prometheus.INSTALL)
     plan = prometheus.Plan(nodes=(12,), fanout=2, repeat=1, shorten=5, rest_s=3.0, scrapes=20)
@@ -69,7 +69,7 @@ def test_the_alarm_rings_and_stops():
 
 def test_nobody_ever_gives_half_a_list():
     """While the root dies, and is started again, every list is whole, or none is given."""
-    with netlab("lab").Lab(7, 2) as lab, netlab("fetching").Reader(lab, 7) as reader:
+    with netlab("lab").Lab(7, 2) as lab, netlab("peers.page_reader").PageReader(lab, 7) as reader:
         lab.start_all()
         lab.wait_stable(60)
         lists = {position: f"http://{lab.address(position)}:9717/sd?of=cluster" for position in (1, 2, 7)}
@@ -93,7 +93,7 @@ def test_nobody_ever_gives_half_a_list():
 
 def test_a_rack_that_dies_with_the_root_in_it_stays_on_the_list():
     """The new root has seen none of them die but one; who is asked for the list remembers the list before."""
-    with netlab("lab").Lab(15, 2) as lab, netlab("fetching").Reader(lab, 15) as reader:
+    with netlab("lab").Lab(15, 2) as lab, netlab("peers.page_reader").PageReader(lab, 15) as reader:
         lab.start_all()
         lab.wait_stable(60)
         url = f"http://{lab.address(15)}:9717/sd?of=cluster"

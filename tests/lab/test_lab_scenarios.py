@@ -72,9 +72,9 @@ def of(steps, cluster="nodes = 3"):
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
 def test_every_shipped_file_is_a_scenario_that_says_where_it_comes_from(file, monkeypatch):
-    monkeypatch.setattr(netlab("filters"), "obstacle", lambda **_: None)
+    monkeypatch.setattr(netlab("topology.filters"), "obstacle", lambda **_: None)
     script = definition.read(file.read_text())
-    netlab("playable").check(script, rootless=False)
+    netlab("scenarios.requirements").check(script, rootless=False)
     assert script.about
     assert isinstance(script.steps[-1], definition.Expect)
     assert definition.read(definition.write(script)) == script
@@ -133,8 +133,8 @@ def test_what_the_lab_cannot_do_is_refused_before_anything_is_started(tmp_path, 
     ],
 )
 def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
-    playable = netlab("playable")
-    monkeypatch.setattr(netlab("filters"), "obstacle", lambda **_: "there is none.")
+    playable = netlab("scenarios.requirements")
+    monkeypatch.setattr(netlab("topology.filters"), "obstacle", lambda **_: "there is none.")
     script = definition.read(of(steps))
     if not filtered:
         playable.check(script, rootless=False)
@@ -180,7 +180,7 @@ def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
     refused = set()
     for name, kind in definition.STEPS.items():
         given = {key: GIVEN.get(key, 1.0) for key, field in validate.fields_of(kind).items() if field.required}
-        if netlab("playable")._beyond(kind(**given)):
+        if netlab("scenarios.requirements")._beyond(kind(**given)):
             refused.add(name)
     lasting = {"link", "flap", "settle", "replay", "flip", "set_back", "image", "restore"}
     lasting |= {"lie", "refit", "release", "twin", "rotate"}
@@ -188,7 +188,7 @@ def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
     told = "Simulator only: all but `loss`."
     assert told in definition.Weather.__doc__
     weather = definition.Weather(loss=0.1, delay_s=1, jitter_s=1, doubled=0.1)
-    assert len(netlab("playable")._beyond(weather)) == 3
+    assert len(netlab("scenarios.requirements")._beyond(weather)) == 3
 
 
 @pytest.mark.lab

@@ -5,9 +5,12 @@ import json
 import os
 import random
 import struct
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
+
+from subord.wire import codec
 
 from .lab_helpers import netlab, run_lab
 
@@ -23,7 +26,7 @@ def packed(address):
 
 
 def datagram(payload, source=AWAY, target=HOME):
-    frames, layout = netlab("frames"), netlab("layout")
+    frames, layout = netlab("attack.frames"), netlab("topology.layout")
     macs = layout.hardware_address(target), layout.hardware_address(source)
     return frames.Packet(*macs, frames.UDP, packed(source), packed(target), 7117, 7117, payload)
 
@@ -37,7 +40,7 @@ def segment(payload, number, flags=0, source_port=40000):
 
 def options(nodes=12):
     addresses = tuple(f"10.0.0.{number}" for number in range(1, nodes + 1))
-    return netlab("options").Options(name="none", addresses=addresses, network="10.0.0.0/24")
+    return netlab("processes.options").Options(name="none", addresses=addresses, network="10.0.0.0/24")
 
 
 # -- frames -----------------------------------------------------------------------------------------------
@@ -53,19 +56,19 @@ def options(nodes=12):
     ],
 )
 def test_checksums(data, expected):
-    assert netlab("frames").checksum(data) == expected
+    assert netlab("attack.frames").checksum(data) == expected
 
 
 @pytest.mark.parametrize(("source", "target"), [(AWAY, HOME), ("fd00::9", "fd00::4")])
 @pytest.mark.parametrize("payload", [b"", b"odd", bytes(1200)])
-def test_what_is_put_together_is_taken_apart_as_it_was(source, target, payload):
-    frames = netlab("frames")
+def test_what_is_built_is_parsed_as_it_was(source, target, payload):
+    frames = netlab("attack.frames")
     packet = datagram(payload, source, target)
-    frame = frames.put_together(packet)
-    assert frames.taken_apart(frame) == packet
-    assert frames.taken_apart(frame + b"padding") == packet
+    frame = frames.built(packet)
+    assert frames.parsed(frame) == packet
+    assert frames.parsed(frame + b"padding") == packet
     for length in range(len(frame) - 1):
-        assert frames.taken_apart(frame[:length]) is None
+        assert frames.parsed(frame[:length]) is None
     if ":" not in source:
         assert frames.checksum(frame[14:34]) == 0  # with its own sum in it a header adds up to nothing
         assert frame[40:42] == b"\0\0"
@@ -75,29 +78,29 @@ def test_what_is_put_together_is_taken_apart_as_it_was(source, target, payload):
 
 
 def test_noise_and_later_fragments_are_nothing():
-    frames, chance = netlab("frames"), random.Random(1)
+    frames, chance = netlab("attack.frames"), random.Random(1)
     for _ in range(2000):
-        frames.taken_apart(chance.randbytes(12) + b"\x08\x00" + chance.randbytes(chance.randint(0, 60)))
-    frame = bytearray(frames.put_together(datagram(b"hello")))
+        frames.parsed(chance.randbytes(12) + b"\x08\x00" + chance.randbytes(chance.randint(0, 60)))
+    frame = bytearray(frames.built(datagram(b"hello")))
     frame[20:22] = b"\x00\x10"
-    assert frames.taken_apart(bytes(frame)) is None
+    assert frames.parsed(bytes(frame)) is None
 
 
 # -- forgeries --------------------------------------------------------------------------------------------
 
 
 def conversation():
-    """Three nodes that have talked to each other, and all that was on the wire."""
+    """Three nodes that have talked to each other, and all that was on the codec."""
     from subord.sealing.keys import key_of, keyring_of
     from subord.sealing.sealer import Sealer
 
     ends = [(address, 7117) for address in (HOME, AWAY, "10.0.0.7")]
     ring = keyring_of(key_of(KEY))
     sealers = {end: Sealer(ring, end, 1000 + number, bytes(32), 0.0) for number, end in enumerate(ends)}
-    letters = []
+    datagrams = []
 
     def deliver(data, source, target):
-        letters.append(datagram(data, source[0], target[0]))
+        datagrams.append(datagram(data, source[0], target[0]))
         for reply in sealers[target].open(data, source, 0.0).replies:
             deliver(reply, target, source)
 
@@ -106,18 +109,18 @@ def conversation():
             for target in ends:
                 if source != target:
                     deliver(sealers[source].seal(b"%d, hello" % turn, target), source, target)
-    return sealers, letters
+    return sealers, datagrams
 
 
 def test_no_forgery_is_believed():
-    sealers, letters = conversation()
-    forger = netlab("forging").Forger(letters, "10.0.0.1", options(), "seed")
-    genuine, seen = set(letters), set()
+    sealers, datagrams = conversation()
+    forger = netlab("attack.forging").Forger(datagrams, "10.0.0.1", options(), "seed")
+    genuine, seen = set(datagrams), set()
     for number in range(4000):
         way, forged = forger.forge()
         target = str(ipaddress.ip_address(forged.target)), forged.target_port
         source = str(ipaddress.ip_address(forged.source)), forged.source_port
-        assert len(netlab("frames").put_together(forged)) <= netlab("frames").FRAME_BYTES_MAX
+        assert len(netlab("attack.frames").built(forged)) <= netlab("attack.frames").FRAME_BYTES_MAX
         if target in sealers:
             opened = sealers[target].open(forged.payload, source, float(number))
             assert opened.content is None, (way, forged)
@@ -127,34 +130,33 @@ def test_no_forgery_is_believed():
 
 
 def test_the_same_chance_makes_the_same_forgeries():
-    _, letters = conversation()
-    ones, others = ([forger.forge() for _ in range(200)] for forger in two_forgers(letters))
+    _, datagrams = conversation()
+    ones, others = ([forger.forge() for _ in range(200)] for forger in two_forgers(datagrams))
     assert ones == others
 
 
-def two_forgers(letters):
-    return [netlab("forging").Forger(letters, "10.0.0.1", options(), "seed") for _ in range(2)]
+def two_forgers(datagrams):
+    return [netlab("attack.forging").Forger(datagrams, "10.0.0.1", options(), "seed") for _ in range(2)]
 
 
 def test_ways_of_forging():
-    from subord.wire import codec
 
-    _, letters = conversation()
-    forger = netlab("forging").Forger(letters, "10.0.0.1", options(), "seed")
-    letter = letters[0]
-    made = {way: make(letter) for way, make in forger.ways.items()}
-    assert len(made["truncated"].payload) < len(letter.payload)
+    _, datagrams = conversation()
+    forger = netlab("attack.forging").Forger(datagrams, "10.0.0.1", options(), "seed")
+    genuine_one = datagrams[0]
+    made = {way: make(genuine_one) for way, make in forger.ways.items()}
+    assert len(made["truncated"].payload) < len(genuine_one.payload)
     assert len(made["oversized"].payload) > 1232
-    assert made["unknown_key"].payload[8:] == letter.payload[8:]
+    assert made["unknown_key"].payload[8:] == genuine_one.payload[8:]
     for way, (begin, end) in {"other_boot": (8, 16), "other_number": (16, 24), "other_ticket": (24, 32)}.items():
         payload = made[way].payload
-        assert (payload[:begin], payload[end:]) == (letter.payload[:begin], letter.payload[end:])
-    assert made["redirected"].target_mac == netlab("layout").hardware_address(
+        assert (payload[:begin], payload[end:]) == (genuine_one.payload[:begin], genuine_one.payload[end:])
+    assert made["redirected"].target_mac == netlab("topology.layout").hardware_address(
         str(ipaddress.ip_address(made["redirected"].target))
     )
-    assert made["redirected"].target != letter.target
-    assert (made["reflected"].source, made["reflected"].target) == (letter.target, letter.source)
-    said = {type(codec.decode(forger.ways["clear"](letter).payload)).__name__ for _ in range(200)}
+    assert made["redirected"].target != genuine_one.target
+    assert (made["reflected"].source, made["reflected"].target) == (genuine_one.target, genuine_one.source)
+    said = {type(codec.decode(forger.ways["clear"](genuine_one).payload)).__name__ for _ in range(200)}
     assert said == {"Propose", "Accept", "Advice", "Back", "Meet", "Announce", "Goodbye"}
 
 
@@ -164,27 +166,27 @@ def test_ways_of_forging():
 def test_a_tape_ends_with_its_last_whole_frame(tmp_path):
     tape = tmp_path / "tape"
     tape.write_bytes(b"\0\0\0\3one" + b"\0\0\0\0" + b"\0\0\0\5thr")
-    assert netlab("recorder").read(tape) == [b"one", b""]
+    assert netlab("attack.recorder").read(tape) == [b"one", b""]
     tape.write_bytes(b"\0\0\0\3one\0\0")
-    assert netlab("recorder").read(tape) == [b"one"]
+    assert netlab("attack.recorder").read(tape) == [b"one"]
 
 
-def plain(*frames_of_tape, words=()):
-    return [finding.why for finding in netlab("recorder").plain(frames_of_tape, words, KEY)]
+def plain(*recorded, words=()):
+    return [finding.why for finding in netlab("attack.plaintext").findings(recorded, words, KEY)]
 
 
 def udp(payload):
-    return netlab("frames").put_together(datagram(payload))
+    return netlab("attack.frames").built(datagram(payload))
 
 
 def test_sealed_datagrams_are_not_plain():
-    _, letters = conversation()
-    tape = list(map(netlab("frames").put_together, letters))
+    _, datagrams = conversation()
+    tape = list(map(netlab("attack.frames").built, datagrams))
     assert plain(*tape) == []
-    assert plain(tape[0], words=[letters[0].payload[:8]]) == [f"the word {letters[0].payload[:8]!r} in the clear"]
+    assert plain(tape[0], words=[datagrams[0].payload[:8]]) == [f"the word {datagrams[0].payload[:8]!r} in the clear"]
     assert plain(udp(b"s\x01" + bytes(60))) == ["a datagram that begins with 73010000"]
     assert plain(udp(b"")) == ["a datagram that begins with nothing"]
-    words = netlab("recorder").known_words([AWAY], KEY)
+    words = netlab("attack.plaintext").known_words([AWAY], KEY)
     assert {b"\xa810.0.0.9", b"\xa6roster", b"\xa4edge", b"\xa6status", KEY} <= set(words)
 
 
@@ -193,9 +195,9 @@ def test_a_seal_that_only_pretends_is_found():
     from subord.core.messages import Back
     from subord.wire.codec import encode
 
-    _, letters = conversation()
-    for clear in (encode(Back(1, 2)), letters[0].payload[32:-1] + b"?"):
-        assert plain(udp(letters[0].payload[:32] + clear)) != []
+    _, datagrams = conversation()
+    for clear in (encode(Back(1, 2)), datagrams[0].payload[32:-1] + b"?"):
+        assert plain(udp(datagrams[0].payload[:32] + clear)) != []
 
 
 @pytest.mark.parametrize("begin", [7, (1 << 32) - 6])  # numbers go round
@@ -234,52 +236,52 @@ def test_of_a_stream_that_was_there_before_only_words_are_found():
 
 
 def test_a_port_that_is_used_again_is_another_stream():
-    recorder = netlab("recorder")
+    plaintext = netlab("attack.plaintext")
     first = [segment(b"", 1, flags=2), segment(TLS_HELLO, 2)]
     second = [segment(b"", 900, flags=2), segment(TLS_HELLO, 901)]
     assert plain(*first, *second) == []
-    assert recorder.handshakes(first) == 0  # only one side of it was heard
-    assert recorder.handshakes([*first, *second]) == 1
+    assert plaintext.handshakes(first) == 0  # only one side of it was heard
+    assert plaintext.handshakes([*first, *second]) == 1
 
 
 def test_who_speaks_is_known_by_datagrams_alone():
-    frames, recorder = netlab("frames"), netlab("recorder")
-    heard = [frames.put_together(datagram(b"once", each)) for each in (HOME, AWAY, HOME)]
+    frames, plaintext = netlab("attack.frames"), netlab("attack.plaintext")
+    heard = [frames.built(datagram(b"once", each)) for each in (HOME, AWAY, HOME)]
     away, home = (str(ipaddress.ip_address(each.source)) for each in (datagram(b""), datagram(b"", HOME)))
-    assert recorder.speakers([*heard, b"noise"]) == {home, away}
-    assert recorder.speakers([segment(TLS_HELLO, 2)]) == set()
+    assert plaintext.senders([*heard, b"noise"]) == {home, away}
+    assert plaintext.senders([segment(TLS_HELLO, 2)]) == set()
 
 
 def test_a_listener_who_has_not_heard_all_goes_on():
-    siege, frames, events = netlab("siege"), netlab("frames"), netlab("events")
-    heard = [frames.put_together(datagram(b"once", each)) for each in (HOME, AWAY)]
+    siege, frames, events = netlab("attack.experiment"), netlab("attack.frames"), netlab("eventlog.events")
+    heard = [frames.built(datagram(b"once", each)) for each in (HOME, AWAY)]
     cluster = events.Cluster()
     for address in (HOME, AWAY):
         cluster.nodes[address] = events.NodeSeen(address)
     cluster.nodes["10.0.0.5"] = events.NodeSeen("10.0.0.5", alive=False)
     lab = SimpleNamespace(look=lambda: cluster)
-    assert siege.unheard(lab, heard[:1]) == {AWAY}
-    assert siege.unheard(lab, heard) == set()
+    assert siege.unrecorded(lab, heard[:1]) == {AWAY}
+    assert siege.unrecorded(lab, heard) == set()
     begun = [segment(b"", 1, flags=2), segment(TLS_HELLO, 2)]
-    assert not siege.has_heard_all(lab, [*heard, *begun])  # one side of one stream
+    assert not siege.is_complete(lab, [*heard, *begun])  # one side of one stream
 
 
 # -- words ------------------------------------------------------------------------------------------------
 
 
 def test_an_intruder_does_nothing_outside_of_a_lab():
-    intruder = netlab("intruder")
+    intruder = netlab("attack.intruder")
     for kind in intruder.KINDS:
-        assault = intruder.Assault(
-            kind=kind, own="192.0.2.1", options=options().to_json(), per_s=1, for_s=0, tape="none"
+        order = intruder.Order(
+            kind=kind, own="192.0.2.1", options=options().to_json(), per_s=1, for_s=0, recording="none"
         )
-        result = run_lab("intrude", assault.to_json())
+        result = run_lab("intrude", json.dumps(asdict(order)))
         assert result.returncode == 1
         assert "Nothing was sent." in result.stderr
 
 
 def test_only_words_in_the_clear_need_a_lab_without_a_key():
-    from netlab.programme import speaks_in_the_clear
+    from netlab.scenarios.runner import sends_unsealed
 
     from subord.sim.scenario.definition import Babble, Cluster, Scenario, Start
 
@@ -287,7 +289,7 @@ def test_only_words_in_the_clear_need_a_lab_without_a_key():
         steps = (Start(), Babble(source="1", target="2", what=what))
         return Scenario(title="a test", cluster=Cluster(nodes=3), steps=steps)
 
-    found = {what: speaks_in_the_clear(script(what)) for what in ("malformed", "oversized", "version", "terms")}
+    found = {what: sends_unsealed(script(what)) for what in ("malformed", "oversized", "version", "terms")}
     assert found == {"malformed": False, "oversized": False, "version": True, "terms": True}
 
 
@@ -314,17 +316,17 @@ WORSE = (
     ({"fault": "the lab fell over"}, "the lab fell over"),
     ({"plain": 1}, "1 findings in the clear"),
     ({"recorded_handshakes": 0}, "no handshake was recorded"),
-    ({"recorded_unheard": ["10.0.0.4", "10.0.0.5"]}, "2 nodes were not heard"),
-    ({"recorded_lost": 7}, "7 frames are not on the tape"),
-    ({"recorded_cut": True}, "the tape was too short"),
+    ({"recorded_unheard": ["10.0.0.4", "10.0.0.5"]}, "2 nodes were not recorded"),
+    ({"recorded_lost": 7}, "7 frames are not in the recording"),
+    ({"recorded_cut": True}, "the recording was too short"),
     ({"others_moved": 2}, "2 moves of others"),
-    ({"moved_before_kill": 2}, "2 moves before anybody was killed"),
+    ({"moved_before_kill": 2}, "2 moves before a node was killed"),
     ({"orphan_moves_max": 3}, "an orphan moved 3 times"),
     ({"roots": 2}, "2 roots"),
     ({"led_by_intruder": 1}, "1 were led by the intruder"),
     ({"pretender_tree_nodes": 2}, "the intruder's tree had 2 nodes"),
     ({"pretender_led": 1}, "the intruder had a leader"),
-    ({"knocks_answered": 1}, "1 knocks were answered"),
+    ({"knocks_answered": 1}, "1 connections were answered"),
     ({"ended": 1}, "1 daemons ended"),
     ({"siege_orphans_never": 1}, "1 orphans stayed without a leader"),
     ({"siege_home_s": None}, "the killed one did not come home"),
@@ -334,7 +336,7 @@ WORSE = (
 
 def test_a_small_siege():
     """Nothing is understood, nobody moves but the orphans, they are healed, and all that was tried is counted."""
-    siege = netlab("siege")
+    siege = netlab("attack.experiment")
     plan = siege.Plan(nodes=(12,), fanout=2, repeat=1, per_s=600, seconds=10, rest_s=2)
     (run,) = plan.runs(lambda *_: None)
     found = {**run.about, "fault": None, **run.measure()}
@@ -353,16 +355,16 @@ def test_a_small_siege():
 
 def test_in_a_lab_without_a_key_the_recorder_finds_what_is_said():
     """So that the finding of nothing means something."""
-    lab_module, siege, recorder = netlab("lab"), netlab("siege"), netlab("recorder")
-    with lab_module.Lab(7, 2, insecure=True, name=f"plain-{os.getpid()}") as lab:
+    siege, recorder, plaintext = (netlab(f"attack.{each}") for each in ("experiment", "recorder", "plaintext"))
+    with netlab("lab").Lab(7, 2, insecure=True, name=f"plain-{os.getpid()}") as lab:
         lab.events = []
         lab.start_all()
         lab.wait_stable(siege.STABLE_S_MAX)
         tape = lab.directory.path / "tape"
-        found = siege.listen(lab, tape, lab.address(2))
+        found = siege.record(lab, tape, lab.address(2))
         secret = siege.secret_of(lab)
-        words = recorder.known_words(lab.options.addresses, secret)
-        why = [finding.why for finding in recorder.plain(recorder.read(tape), words, secret)]
+        words = plaintext.known_words(lab.options.addresses, secret)
+        why = [finding.why for finding in plaintext.findings(recorder.read(tape), words, secret)]
     assert found["plain"] == len(why) > 10
     assert found["recorded_lost"] == 0
     assert sum(each.startswith("a datagram that begins with 7301") for each in why) > 10

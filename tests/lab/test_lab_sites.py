@@ -24,12 +24,12 @@ LINK = "link = { rtt_ms = 20 }\n"
 
 def parsed(text, nodes=None):
     """The sites of so many nodes 10.0.0.1, ..., or the topology alone."""
-    topology = netlab("sites_file").parsed(text, Path("it.toml"))
+    topology = netlab("topology.sites_file").parsed(text, Path("it.toml"))
     return topology if nodes is None else topology.place([f"10.0.0.{host}" for host in range(1, nodes + 1)])
 
 
 def test_the_file_that_ships():
-    topology = netlab("sites_file").read(FOUR)
+    topology = netlab("topology.sites_file").read(FOUR)
     sites = topology.place([f"10.0.0.{host}" for host in range(1, 11)])
     rtts_ms = sorted(2e3 * link.delay_s for link in sites.between.values())
     assert (sites.names, topology.nodes) == (("north", "east", "south", "west"), None)
@@ -45,7 +45,7 @@ def test_what_a_link_leaves_out_is_the_default():
         sites = [{ name = "a" }, { name = "b" }, { name = "c" }]
         links = [{ between = ["c", "a"], rtt_ms = 30 }, { between = ["b", "c"], loss = 0 }]
     """
-    Link = netlab("distance").Link  # noqa: N806
+    Link = netlab("topology.sites").Link  # noqa: N806
     rest = {"bits_per_s": 2e6, "queue_bytes_max": 9}
     assert parsed(given).links == (
         (0, 1, Link(delay_s=0.005, loss=0.5, **rest)),
@@ -83,13 +83,13 @@ def test_how_many_nodes_each_site_has(sites, nodes, counts):
     ],
 )
 def test_which_address_is_where(counts, order, dealt):
-    assert "".join(map(str, netlab("sites").dealt(counts, order))) == dealt
+    assert "".join(map(str, netlab("topology.sites").assigned(counts, order))) == dealt
 
 
 @pytest.mark.parametrize("nodes", [4, 17, 300, 1023])
 def test_interleaved_sites_are_of_one_size_and_neighbours_never_at_one(nodes):
     counts = [nodes // 4 + (site < nodes % 4) for site in range(4)]
-    found = netlab("sites").dealt(counts, "interleaved")
+    found = netlab("topology.sites").assigned(counts, "interleaved")
     assert [found.count(site) for site in range(4)] == counts
     assert all(one != other for one, other in itertools.pairwise(found))
 
@@ -122,7 +122,7 @@ def test_refused_files(tmp_path, text, sentence):
     path = tmp_path / "it.toml"
     path.write_text(text)
     with pytest.raises(netlab("errors").LabError) as caught:
-        netlab("sites_file").read(path)
+        netlab("topology.sites_file").read(path)
     assert str(caught.value).startswith(f"--sites {path}: ")
     assert sentence in str(caught.value)
     assert str(caught.value).endswith(". Nothing was started.")
@@ -179,21 +179,20 @@ PASSAGES = [  # link; free at, bytes, now, draw; passage
     ids=[r[0] for r in PASSAGES],
 )
 def test_passage(link, given, expected):
-    distance = netlab("distance")
-    assert distance.passage(distance.Link(**link), *given) == expected
+    assert netlab("topology.wan").passage(netlab("topology.sites").Link(**link), *given) == expected
 
 
-def crossing(link="rtt_ms = 20", **options):
+def wan(link="rtt_ms = 20", **options):
     """Of a site with 10.0.0.1 and 10.0.0.2, and two with one each."""
     sites = parsed(
         f'link = {{ {link} }}\nsites = [{{ name = "a", nodes = 2 }}, {{ name = "b" }}, {{ name = "c" }}]', 4
     )
-    return netlab("crossing").Crossing(sites, lambda: 0.5, **options)
+    return netlab("topology.wan").Wan(sites, lambda: 0.5, **options)
 
 
 def frame(target, octets=100):
     """From anybody, for 10.0.0.`target`, or for all."""
-    mac = b"\xff" * 6 if target == "all" else netlab("layout").hardware_address(f"10.0.0.{target}")
+    mac = b"\xff" * 6 if target == "all" else netlab("topology.addresses").hardware_address(f"10.0.0.{target}")
     return mac + bytes(octets - 6)
 
 
@@ -203,8 +202,8 @@ def counted(one):
     return {name: {key: n for key, n in way.items() if n} for name, way in ways.items() if any(way.values())}
 
 
-def test_frames_go_where_their_host_is_and_circulars_to_all_others():
-    one = crossing()
+def test_frames_go_where_their_host_is_and_broadcasts_to_all_others():
+    one = wan()
     one.take(0, frame(3), 1.0)
     one.take(0, frame(2), 1.0)  # for the site itself, whose bridge did not know it yet
     one.take(2, frame("all"), 1.001)
@@ -221,7 +220,7 @@ def test_frames_go_where_their_host_is_and_circulars_to_all_others():
 
 
 def test_of_a_cut_site_nothing_arrives_not_even_what_was_under_way():
-    one = crossing()
+    one = wan()
     one.take(0, frame(3), 1.0)
     one.cut("b", connected=False)
     one.take(1, frame(1), 1.0)
@@ -236,14 +235,14 @@ def test_of_a_cut_site_nothing_arrives_not_even_what_was_under_way():
 
 
 def test_whatever_is_dropped_is_counted():
-    one = crossing("rtt_ms = 20, loss = 0.6")
+    one = wan("rtt_ms = 20, loss = 0.6")
     one.take(0, frame(3), 1.0)
     assert counted(one) == {"ab": {"lost": 1}}
-    one = crossing("rtt_ms = 20, mbit_per_s = 0.001, queue_bytes_max = 150")
+    one = wan("rtt_ms = 20, mbit_per_s = 0.001, queue_bytes_max = 150")
     for _ in range(3):
         one.take(0, frame(3), 1.0)
     assert (counted(one), one.figures()["under_way"]) == ({"ab": {"queue_full": 2}}, 1)
-    one = crossing(under_way_max=2)
+    one = wan(under_way_max=2)
     for _ in range(3):
         one.take(0, frame(3), 1.0)
     assert len(list(one.due(2.0))) == 2
@@ -251,10 +250,10 @@ def test_whatever_is_dropped_is_counted():
 
 
 def test_wide_edges():
-    sites = netlab("sites")
+    tree = netlab("eventlog.tree")
     leaders = {"a1": None, "a2": "a1", "b1": "a1", "b2": "b1", "c1": "b2"}
-    assert sites.wide_edges(leaders, lambda node: node[0]) == 2
-    assert sites.edges_between(leaders, lambda node: node[0]) == {
+    assert tree.wide_edges(leaders, lambda node: node[0]) == 2
+    assert tree.edges_between(leaders, lambda node: node[0]) == {
         ("a", "a"): 1,
         ("b", "a"): 1,
         ("b", "b"): 1,
@@ -311,7 +310,7 @@ class Echoes:
 
     def at(self, position):
         command = [sys.executable, "-c", ECHO, self.lab.address(position)]
-        whole = netlab("enter").command_in(self.lab.options.name, str(position), command)
+        whole = netlab("processes.enter").command_in(self.lab.options.name, str(position), command)
         self.running.append(subprocess.Popen(whole, stdout=subprocess.PIPE, text=True))
         assert self.running[-1].stdout.readline() == "ready\n"
 
@@ -387,12 +386,13 @@ def test_a_site_is_cut_off_and_put_back(three):
 
 
 def test_a_partition_of_a_scenario_cuts_off_whole_sites(three):
-    stage = netlab("stage").Stage(three.lab, netlab("crew").Crew(tuple(three.lab.positions)), None)
-    stage.partition([[4, 5, 6]])
+    state = netlab("scenarios.node_state").NodeState(tuple(three.lab.positions))
+    faults = netlab("scenarios.faults").FaultInjector(three.lab, state, None)
+    faults.partition([[4, 5, 6]])
     assert three.lab.traffic()["cut_sites"] == ["b"]
-    stage.partition([[1, 2, 3], [9, 8, 7]])  # in the place of the earlier one
+    faults.partition([[1, 2, 3], [9, 8, 7]])  # in the place of the earlier one
     assert three.lab.traffic()["cut_sites"] == ["a", "c"]
-    stage.mend()
+    faults.mend()
     assert three.lab.traffic()["cut_sites"] == []
 
 
@@ -419,7 +419,7 @@ def test_scenarios_that_cannot_be_played_at_sites(tmp_path, step, code, sentence
 
 def test_the_scenario_that_ships_can_be_played():
     file = FOUR.with_name("south_cut_off.toml")
-    assert netlab("programme").read([file], nodes=None, rootless=False, sites=FOUR)[0].sites == FOUR
+    assert netlab("scenarios.runner").read([file], nodes=None, rootless=False, sites=FOUR)[0].sites == FOUR
 
 
 TAKE = """
@@ -443,7 +443,7 @@ def test_a_stream_crosses_in_frames_of_the_wire(three):
     """Not in the long ones in which kernels of one machine hand it over."""
     lab = three.lab
     before = carried(lab, "a", "c")
-    command = netlab("enter").command_in(lab.options.name, "8", [sys.executable, "-c", TAKE])
+    command = netlab("processes.enter").command_in(lab.options.name, "8", [sys.executable, "-c", TAKE])
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as taker:
         assert taker.stdout.readline() == "ready\n"
         given = lab.run(3, sys.executable, "-c", GIVE, lab.address(8)).stdout
@@ -494,7 +494,7 @@ def test_a_request_that_all_sites_hear_is_counted_once(tmp_path, layout):
 
 
 def relay_of(lab):
-    controller = lab.leash.controller
+    controller = lab.handle.controller
     below = Path(f"/proc/{controller}/task/{controller}/children").read_text().split()
     return next(int(pid) for pid in below if Path(f"/proc/{pid}/comm").read_text() == "lab-relay\n")
 
@@ -502,7 +502,7 @@ def relay_of(lab):
 def test_the_relay_ends_with_the_lab_and_the_lab_with_the_relay(tmp_path, capfd):
     with raised(tmp_path, TWO + LINK, nodes=2) as lab:
         relay = relay_of(lab)
-        os.kill(lab.leash.controller, signal.SIGKILL)
+        os.kill(lab.handle.controller, signal.SIGKILL)
         wait_until(lambda: not Path(f"/proc/{relay}").exists(), "the relay ended")
     with raised(tmp_path, TWO + LINK, nodes=2) as lab:
         os.kill(relay_of(lab), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A minute of churn on a sparse network, as the long runs do it (netns-lab/netlab/soak.py)."""
+"""A minute of churn on a sparse network, as the long runs do it (netns-lab/netlab/experiments/soak.py)."""
 
 import json
 

@@ -9,14 +9,14 @@ from .lab_helpers import netlab
 
 @pytest.fixture(autouse=True)
 def _no_quiet(monkeypatch):
-    monkeypatch.setattr(netlab("watch"), "QUIET_S", 0.0)
+    monkeypatch.setattr(netlab("scenarios.assertions"), "QUIET_S", 0.0)
 
 
 class PaperLab:
     """A lab that is only written about: `told` becomes the picture at the next look."""
 
     def __init__(self, told):
-        self.cluster = netlab("events").Cluster()
+        self.cluster = netlab("eventlog.events").Cluster()
         self.told = list(told)
         self.events = None
 
@@ -53,11 +53,11 @@ FIVE = (
 )
 
 
-def watching(*told, **crew):
+def asserting(*told, **state):
     """(watch, losses of leaders are told to it) on five nodes, and what was `told` after they had a tree."""
     lab = PaperLab([*FIVE, *told])
-    everybody = netlab("crew").Crew(cast=(1, 2, 3, 4, 5), **{"running": {1, 2, 3, 4, 5}, **crew})
-    return netlab("watch").Watch(lab, everybody, definition.Cluster(nodes=5)), lab
+    nodes = netlab("scenarios.node_state").NodeState(nodes=(1, 2, 3, 4, 5), **{"running": {1, 2, 3, 4, 5}, **state})
+    return netlab("scenarios.assertions").Assertions(lab, nodes, definition.Cluster(nodes=5)), lab
 
 
 def expect(watch, moved=None, **demands):
@@ -71,14 +71,14 @@ def expect(watch, moved=None, **demands):
 
 
 @pytest.mark.parametrize(
-    ("told", "crew", "home", "facts"),
+    ("told", "state", "home", "facts"),
     [
         ([], {}, True, None),
         ([roster(4, 1, 4)], {}, True, "of 1-5 the roster of 1 has 4 nodes instead of 5"),
         ([placed(4, 5, 1)], {}, True, "of 1-5 5 are not at home"),
         ([placed(4, 5, 1)], {}, False, None),
         ([placed(4, 3)], {}, False, "of 1-5 2 are root (1,3), the roster of 3 has 0 nodes instead of 5"),
-        ([], {"cut": {3}}, True, "of 1-2,4-5 the roster of 1 has 5 nodes instead of 4; of 3 nobody is root"),
+        ([], {"cut": {3}}, True, "of 1-2,4-5 the roster of 1 has 5 nodes instead of 4; of 3 no node is root"),
         ([placed(4, 3), roster(4, 3, 1), roster(4, 1, 4)], {"cut": {3}}, True, None),
         ([], {"cut": {2}}, False, "4-5 have a leader that is not there"),
         ([roster(4, 1, 4)], {"paused": {5}}, True, None),
@@ -97,8 +97,8 @@ def expect(watch, moved=None, **demands):
         ),
     ],
 )
-def test_whole_part_by_part(told, crew, home, facts):
-    watch, _ = watching(*told, **crew)
+def test_whole_part_by_part(told, state, home, facts):
+    watch, _ = asserting(*told, **state)
     faults = expect(watch, home=home).faults
     if facts is None:
         assert faults == []
@@ -108,7 +108,7 @@ def test_whole_part_by_part(told, crew, home, facts):
 
 
 def test_moves_are_counted_from_one_expectation_to_the_next():
-    watch, lab = watching()
+    watch, lab = asserting()
     assert expect(watch, moves_max=0).moves == 0
     lab.told += [placed(5, 4, 1), placed(6, 4, 2), placed(6, 5, 1), placed(7, 5, 2)]
     seen = expect(watch, moved=(4,), moves_max=3)
@@ -121,7 +121,7 @@ def test_moves_are_counted_from_one_expectation_to_the_next():
 
 
 def test_who_was_cut_off_has_not_moved():
-    watch, lab = watching()
+    watch, lab = asserting()
     expect(watch)
     watch.excused.add("10.0.0.5")
     lab.told += [placed(5, 5), placed(6, 5, 2)]
@@ -131,7 +131,7 @@ def test_who_was_cut_off_has_not_moved():
 
 
 def test_orphans_are_timed():
-    watch, lab = watching()
+    watch, lab = asserting()
     expect(watch)
     assert watch.orphans(2, victims=[2, 5]) == ["10.0.0.4"]
     watch.losses.leader_fell("10.0.0.2", ["10.0.0.4", "10.0.0.5"], 10.0)
@@ -145,15 +145,15 @@ def test_orphans_are_timed():
 
 
 def test_a_daemon_that_ends_by_itself_is_told():
-    watch, lab = watching()
+    watch, lab = asserting()
     watch.look()
     lab.told.append(event(5, 4, "lab_exited", pid=4, code=70))
-    with pytest.raises(netlab("watch").Shortfall, match="node 4 ended by itself, exit code 70"):
+    with pytest.raises(netlab("scenarios.assertions").Shortfall, match="node 4 ended by itself, exit code 70"):
         watch.look()
 
 
 def test_the_root_is_the_lowest_of_several_that_can_act():
-    assert watching()[0].root() == 1
-    assert watching(placed(4, 3))[0].root() == 1
-    assert watching(placed(4, 3), paused={1})[0].root() == 3
-    assert watching(paused={1})[0].root() is None
+    assert asserting()[0].root() == 1
+    assert asserting(placed(4, 3))[0].root() == 1
+    assert asserting(placed(4, 3), paused={1})[0].root() == 3
+    assert asserting(paused={1})[0].root() is None

@@ -222,7 +222,7 @@ def test_random_bytes_change_nothing_and_are_counted(raise_lab, way):
 
 
 def ask_counters(lab, position):
-    from netlab.measure import counters_of
+    from netlab.common.measure import counters_of
 
     return counters_of(lab.control_socket(position))
 

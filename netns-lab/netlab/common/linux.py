@@ -1,0 +1,112 @@
+"""Kernel calls that Python 3.11 lacks: unshare, setns, prctl, mount; and what the lab knows of processes.
+
+Each call acts on the calling process and raises OSError when the kernel refuses it.
+Sources: unshare(2), setns(2), prctl(2), user_namespaces(7), proc(5).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+_MS_REC = 0x4000
+_MS_PRIVATE = 1 << 18
+_LEADER_FIELD, _STARTED_FIELD = 1, 19  # of /proc/PID/stat, counted behind the command's closing bracket
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def unshare(kinds: int) -> None:
+    """Move the calling process into new namespaces."""
+    _check(_libc.unshare(ctypes.c_int(kinds)), "unshare")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """Move the calling process into the namespace behind `descriptor`."""
+    _check(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
+
+
+def enter_private(*, rootless: bool) -> None:
+    """Enter new network and mount namespaces; with `rootless` also a new user namespace, as its uid 0."""
+    uid, gid = os.geteuid(), os.getegid()
+    unshare((CLONE_NEWUSER if rootless else 0) | CLONE_NEWNET | CLONE_NEWNS)
+    if rootless:
+        Path("/proc/self/setgroups").write_text("deny")  # or the kernel refuses a gid_map from a plain user
+        Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    # Mounts of the lab stay in the lab.
+    _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None), "mount")
+
+
+def die_with(starter: int, number: signal.Signals) -> None:
+    """Have the kernel send this process `number` when `starter`, the process that forked it, ends."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(number), 0, 0, 0), "prctl")
+    if os.getppid() != starter:  # it ended before the call
+        os.kill(os.getpid(), number)
+
+
+def adopt_orphans() -> None:
+    """Make this process, instead of init, wait for descendants that lose their starter."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0), "prctl")
+
+
+def set_name(name: str) -> None:
+    """Name this process in ps and top; the kernel keeps 15 bytes."""
+    _check(_libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0), "prctl")
+
+
+def close_all_but(keep: tuple[int, ...]) -> None:
+    """Close the descriptors that a forked copy has inherited: locks, sockets, namespaces."""
+    last = -1
+    for descriptor in sorted(keep):
+        if last + 1 < descriptor:  # closerange(0, 0) closes everything (CPython 3.11)
+            os.closerange(last + 1, descriptor)
+        last = descriptor
+    os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def end_all_below() -> None:
+    """Kill and reap every descendant until none is left. Needs `adopt_orphans` at the start."""
+    while True:
+        for pid in processes_below():
+            os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def processes_below() -> list[int]:
+    """Processes that have this one as direct starter, zombies included."""
+    me, pids = str(os.getpid()), [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    return [pid for pid in pids if (fields := _stat(pid)) and fields[_LEADER_FIELD] == me]
+
+
+def started_at(pid: int) -> int | None:
+    """Kernel clock ticks at the start of `pid`, with which the pid names one process for ever. None: no process."""
+    fields = _stat(pid)
+    return int(fields[_STARTED_FIELD]) if fields else None
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat behind the command; [] when the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []

@@ -1,0 +1,1 @@
+"""The daemons' event log, and what follows from it."""

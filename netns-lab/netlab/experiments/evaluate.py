@@ -1,0 +1,112 @@
+"""Many runs, one after the other, each written down as soon as it is over.
+
+An interrupted evaluation keeps all runs but the last. A run that fails is recorded, too, with its `fault`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from netlab.common import measure
+from netlab.common.results import Record, check_pair, write_pair
+from netlab.errors import LabError
+from netlab.lab import Lab
+from netlab.processes.launch import Progress
+
+
+class Run(NamedTuple):
+    """A title; the beginning of the record; the measurement, which may raise LabError; a line about its result."""
+
+    title: str
+    about: Record
+    measure: Callable[[], Record]
+    summary: Callable[[Record], str] = lambda _record: ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(ABC):
+    """What is repeated how often; fields are options of the command. Its module also has `table` and `is_whole`."""
+
+    nodes: tuple[int, ...]
+    repeat: int = 5
+    rootless: bool = False
+
+    def missing(self) -> list[str]:
+        """Sentences about what is left out on this machine."""
+        return []
+
+    @abstractmethod
+    def runs(self, progress: Progress) -> Iterator[Run]:
+        """Raises LabError, before the first run, when the plan cannot be carried out."""
+
+    def by_turns(
+        self, measure: Callable[..., Record], about: Record | None = None, **axes: Sequence[Any]
+    ) -> Iterator[Run]:
+        """Each size and repeat with every value of the axes, by turns: other load on the machine affects all of them.
+
+        `measure` is given the size, the number of the repeat and the values, by name; `about` is in every record.
+        """
+        for nodes, number in itertools.product(self.nodes, range(self.repeat)):
+            for values in itertools.product(*axes.values()):
+                chosen = dict(zip(axes, values, strict=True))
+                turn = {"nodes": nodes, **chosen, "repeat": number}
+                words = [f"{nodes} nodes", *map(str, values), f"run {number + 1} of {self.repeat}"]
+                yield Run(", ".join(words), {**turn, **(about or {})}, partial(measure, **turn))
+
+    def check_nodes(self, least: int, what: str) -> None:
+        """Raises LabError for sizes that are too small."""
+        if min(self.nodes) < least:
+            raise LabError(f"{what} takes {least} nodes or more: correct --nodes. Nothing was done.")
+
+
+def check_directory(events: Path | None) -> None:
+    """Raises LabError when event logs cannot be kept there."""
+    if events is not None and not events.is_dir():
+        raise LabError(f"{events} is no directory: make it, or correct --events. Nothing was done.")
+
+
+def keep_events(lab: Lab, events: Path | None, name: str) -> None:
+    """Copy the event log of a lab to that directory, if there is one."""
+    if events is not None:
+        shutil.copy(lab.directory.events, events / f"{name}.jsonl")
+
+
+def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) -> list[Record]:
+    """The records of the runs, also in `path` and the CSV beside it. `fault` is None, or why a run failed.
+
+    Raises LabError when the first run fails: then all others will.
+    """
+    from subord import __version__
+
+    if path is not None:
+        check_pair(path)
+    done: list[Record] = []
+    for run in runs:
+        say(run.title)
+        machine, fault, found = measure.machine(), None, {}
+        try:
+            found = run.measure()
+        except LabError as reason:
+            if not any(map(is_measured, done)):
+                raise
+            fault = str(reason)
+            say(f"  {fault}")
+        about = {"machine": machine, "version": __version__, "commit": measure.commit()}
+        done.append({**run.about, "fault": fault, **about, **found})
+        if found and (words := run.summary(found)):
+            say(words)
+        if path is not None:
+            write_pair(path, done)
+    return done
+
+
+def is_measured(record: Record) -> bool:
+    """Whether the run came to its end."""
+    return record["fault"] is None

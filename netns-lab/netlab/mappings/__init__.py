@@ -1,0 +1,1 @@
+"""The mappings `latency` and `performance`, measured."""

@@ -1,0 +1,1 @@
+"""Other programs in the same lab, for comparison and for monitoring."""

@@ -1,0 +1,1 @@
+"""The processes of a lab: keeper, controller, zygotes, and commands on nodes."""

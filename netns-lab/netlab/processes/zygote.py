@@ -1,0 +1,272 @@
+"""The zygote has the daemon imported, and forks one copy of itself into each node's namespace.
+
+Importing takes 0.3 s; each fork after that 4 ms and a few pages of memory. A copy runs the same entry as the service:
+`main(["run", "--config", FILE])`.
+
+The zygote forks, signals and reaps, so a pid it signals is still its own. It writes `lab_forked`, `lab_signalled` and
+`lab_exited` into the event log, on the same clock as the daemons' events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import importlib.util
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from netlab.common import helper, linux
+from netlab.common.json_lines import Lines, Message
+from netlab.eventlog.events import append_event
+from netlab.processes import releases, warm_up
+from netlab.processes.options import Options, config_text
+from netlab.processes.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from subord.config.schema import Config
+
+Main = Callable[[list[str]], int | None]
+
+PRELOADED = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.handlers.metrics", "encodings.utf_8_sig")
+"""What a daemon needs, late imports included: every copy would import again what is missing here."""
+
+
+def start(options: Options, directory: RunDirectory, tree: Path | None = None) -> Lines:
+    """Fork the zygote; the connection to it. `tree`: the other release of subord that its copies run."""
+    name = "lab-zygote" if tree is None else "lab-zygote-old"
+    return helper.fork(name, lambda controller: Zygote(options, directory, controller, tree).run())
+
+
+class Zygote:
+    """Answers {"start": [[address, namespace, position], ...]}, {"prepare": [position, ...]}, {"touch": nodes} and
+    {"signal": N, "to": address}.
+    """
+
+    def __init__(
+        self, options: Options, directory: RunDirectory, controller: Lines, tree: Path | None = None
+    ) -> None:
+        self._tree = tree
+        self._options = options
+        self._directory = directory
+        self._controller = controller
+        self._pids: dict[str, int] = {}
+        self._addresses: dict[int, str] = {}
+        self._events = os.open(directory.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._main: Main | None = None
+        self._prepared: dict[int, tuple[int, Config]] = {}
+        self._memory = warm_up.MemoryPool()
+        self._wakeup, self._waker = socket.socketpair()
+
+    def run(self) -> None:
+        try:
+            if self._tree is not None:
+                releases.enter(self._tree)
+            if not self._options.execute:
+                self._main = _load(self._options.daemon)
+                self._warm_up(self._main)
+        except BaseException as reason:  # an import may fail in any way, and the user must read it
+            traceback.print_exc()
+            self._controller.send({"failed": f"{type(reason).__name__}: {reason}"})
+            return
+        self._waker.setblocking(False)
+        self._wakeup.setblocking(False)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        gc.collect()
+        gc.freeze()  # a collection in a copy would write to, and so duplicate, every page of objects
+        self._controller.send({"ready": True})
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._controller, selectors.EVENT_READ)
+            selector.register(self._wakeup, selectors.EVENT_READ)
+            while not self._controller.ended:
+                for key, _ in selector.select():
+                    if key.fileobj is self._controller:
+                        for request in self._controller.receive():
+                            self._answer(request)
+                    else:
+                        self._wakeup.recv(4096)
+                        self._reap()
+
+    def _warm_up(self, main: Main) -> None:
+        """Let the daemon read a configuration once: what it compiles and caches for that, no copy has to (20 ms)."""
+        if self._options.daemon is not None:
+            return
+        warm_up.seal()
+        file = self._directory.path / f"warm-up-{os.getpid()}.toml"
+        file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
+        with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
+            main(["config", "check", str(file)])  # every daemon repeats a refusal, in its own log
+
+    def _answer(self, request: Message) -> None:
+        done: Message = {}
+        if "start" in request:
+            for address, namespace, position in request["start"]:
+                if address not in self._pids:
+                    self._fork(address, namespace, position)
+            done = {address: self._pids[address] for address, *_ in request["start"] if address in self._pids}
+        elif "prepare" in request:
+            self._prepare(request["prepare"])
+        elif "touch" in request:
+            done = {"mib": self._memory.fill(request["touch"])}
+        else:
+            done = self._signal(request["to"], request["signal"])
+        self._controller.send({"done": done})
+
+    def _signal(self, address: str, number: int) -> dict[str, int]:
+        self._reap()
+        pid = self._pids.get(address)
+        if pid is None:
+            return {}
+        append_event(self._events, address, "lab_signalled", signal=number, pid=pid)
+        os.kill(pid, number)
+        if number == signal.SIGKILL:
+            self._note_exit(pid, os.waitpid(pid, 0)[1])  # so that it can be started anew at once
+        return {address: pid}
+
+    def _prepare(self, positions: Iterable[int]) -> None:
+        """Read every node's configuration, as `subord run` would: that costs each copy 2 MiB otherwise (measured)."""
+        if self._options.daemon is not None or self._options.execute:
+            return
+        from subord.config.schema import ConfigError, load
+
+        for position in positions:
+            file = self._directory.node(position) / "config.toml"
+            with contextlib.suppress(ConfigError):  # the daemon refuses it again, in its own log
+                self._prepared[position] = (file.stat().st_mtime_ns, load(str(file)))
+        gc.collect()
+        gc.freeze()
+
+    def _entry(self, position: int, arguments: list[str]) -> int | None:
+        """What `subord run --config FILE` does; from the configuration read already while the file is the same."""
+        assert self._main is not None
+        read_at, config = self._prepared.get(position, (0, None))
+        if config is None or Path(arguments[-1]).stat().st_mtime_ns != read_at:
+            return self._main(arguments)
+        from subord import daemon
+
+        return daemon.main(config)
+
+    def _fork(self, address: str, namespace: str, position: int) -> None:
+        zygote = os.getpid()
+        self._memory.free_portion()
+        mono = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            # Written by the copy, so that no event of the daemon can come before it.
+            append_event(self._events, address, "lab_forked", mono=mono, pid=os.getpid())
+            self._become(zygote, namespace, position)
+        self._pids[address] = pid
+        self._addresses[pid] = address
+
+    def _become(self, zygote: int, namespace: str, position: int) -> NoReturn:
+        """In the copy: enter the namespace, drop what is the zygote's, run the daemon."""
+        code: int | None = 1
+        try:
+            linux.die_with(zygote, signal.SIGKILL)
+            files = self._directory.node(position)
+            _redirect(files / "log")
+            descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+            linux.setns(descriptor, linux.CLONE_NEWNET)
+            linux.close_all_but(keep=(0, 1, 2))
+            _reset_signals()
+            os.setsid()
+            os.chdir(files)
+            arguments = ["run", "--config", str(files / "config.toml")]
+            if self._main is None:
+                command = daemon_command(self._options.daemon)
+                os.execv(command[0], [*command, *arguments])  # noqa: S606  # no shell wanted
+            linux.set_name(f"subord-{position}")
+            sys.argv = ["subord", *arguments]
+            gc.enable()
+            code = self._entry(position, arguments)
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            _leave(code or 0)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._note_exit(pid, status)
+
+    def _note_exit(self, pid: int, status: int) -> None:
+        address = self._addresses.pop(pid)
+        del self._pids[address]
+        code = os.waitstatus_to_exitcode(status)
+        self._controller.send({"exited": address, "pid": pid, "code": code})
+        append_event(self._events, address, "lab_exited", pid=pid, code=code)
+
+
+def daemon_command(daemon: str | None) -> list[str]:
+    """Command of a daemon started the ordinary way; `run --config FILE` follows."""
+    if daemon is not None:
+        return [sys.executable, daemon]
+    return [str(Path(sys.executable).with_name("subord"))]
+
+
+def _load(daemon: str | None) -> Main:
+    """The daemon's entry with everything it needs imported, so that no copy has to import anything."""
+    gc.disable()  # enabled again in the copies
+    _run_trio_once()
+    if daemon is None:
+        for name in PRELOADED:
+            importlib.import_module(name)
+        main: Main = importlib.import_module("subord.cli").main
+        return main
+    spec = importlib.util.spec_from_file_location("lab_daemon", daemon)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Main = module.main
+    return found
+
+
+def _run_trio_once() -> None:
+    """Its first run initialises for 8 ms what the copies then share (measured)."""
+    import trio
+
+    async def turn() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep, 0.001)
+
+    trio.run(turn)
+
+
+def _redirect(log: Path) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(nothing, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+
+
+def _reset_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(code: int) -> NoReturn:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)

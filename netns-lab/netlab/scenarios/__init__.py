@@ -1,0 +1,1 @@
+"""Scenario files with real daemons."""
