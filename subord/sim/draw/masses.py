@@ -1,7 +1,4 @@
-"""Disasters that strike a large share of a cluster: drawn steps, which the lab can play as well.
-
-Intuition: a breaker trips, a rack loses its switch, an administrator upgrades all hosts in a row.
-"""
+"""Faults that hit a large share of a cluster, as steps that the lab can play as well."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ from subord.sim.scenario.definition import Cluster, Step, folded
 SHARES = (0.2, 0.3, 0.5, 0.8, 0.95, 1.0)
 AWAY_S = (0.2, 1.0, 5.0, 20.0)
 RACKS = (4, 8, 16, 40)
-ROLLINGS = (3, 8, 8, 16)  # nodes of one rolling restart: each is three steps
-ROLLING_LARGE = 3  # the same where each step is dear
+ROLLINGS = (3, 8, 8, 16)  # nodes of one rolling restart, three steps each
+ROLLING_LARGE = 3  # the same in a large cluster, where each step is expensive
 LARGE = 50
 ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random")
 
 
 def many(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """20 to 100 % of the nodes at once, anywhere, and often back some time later."""
+    """20 to 100 % of the nodes at once, at random positions, often back some time later."""
     struck = _share(chance, positions)
     match chance.choice(("kill", "vanish", "pause", "restart", "reuse")):
         case "kill":
@@ -72,7 +69,7 @@ def power(chance: Random, _positions: list[Position], _cluster: Cluster) -> list
 
 
 def rolling(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """One after the other is stopped and started, as by an upgrade of all hosts."""
+    """One node after the other is stopped and started, as in an upgrade of all hosts."""
     count = chance.choice(ROLLINGS) if len(positions) <= LARGE else ROLLING_LARGE
     start = chance.randrange(max(1, len(positions) - count + 1))
     row = positions[start : start + count]
@@ -94,7 +91,7 @@ def rolling(chance: Random, positions: list[Position], _cluster: Cluster) -> lis
 
 
 def exodus(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Many leave at once: the lowest, neighbours, or anywhere."""
+    """Many nodes leave at once: the lowest, neighbours, or at random positions."""
     if chance.random() < 0.4:
         struck = folded(positions[: chance.randint(1, min(len(positions), 16))])
     else:
