@@ -23,7 +23,7 @@ import measure_growth
 import msgspec
 
 from subord.sim import moves
-from subord.sim.moves import LAYOUTS, ORDERS, Case, Happened, Order, Town
+from subord.sim.moves import LAYOUTS, ORDERS, Case, Happened, MovesRun, Order
 
 EVENTS_IN: Order = "random"  # the tree in which nodes die is started in this order
 CHURN_FANOUT = 2
@@ -92,16 +92,16 @@ def row_of(words: tuple[Case, int, int]) -> dict[str, Any]:
     case, events, minutes = words
     row: dict[str, Any] = {**msgspec.to_builtins(case), "starts": {}}
     for order in ORDERS:
-        town = Town(case, order)
+        run = MovesRun(case, order)
         row["starts"][order] = {
-            "depth": town.started.depth,
-            "subordinates_max": town.started.subordinates_max,
-            "settled_s": round(town.started.settled_s, DIGITS),
+            "depth": run.started.depth,
+            "subordinates_max": run.started.subordinates_max,
+            "settled_s": round(run.started.settled_s, DIGITS),
         }
         if order == EVENTS_IN:
-            row["events"] = counted(moves.happen(town, events))
+            row["events"] = counted(moves.happen(run, events))
             if case.fanout == CHURN_FANOUT:
-                row["churn"] = msgspec.to_builtins(moves.churn(Town(case, order), minutes))
+                row["churn"] = msgspec.to_builtins(moves.churn(MovesRun(case, order), minutes))
     return row
 
 

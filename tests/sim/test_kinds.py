@@ -1,6 +1,6 @@
-"""Every kind of disaster and of cluster that a seed can draw: what it does, and that the core passes it.
+"""Every kind of fault and of cluster that a seed can draw: its steps, and seeds that pass with it.
 
-A kind whose seeds cost minutes is drawn only by name.
+A kind whose seeds take minutes is drawn only by name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_seeds_draw_every_kind_but_those_that_are_drawn_by_name() -> None:
     assert set(KINDS) == {*USUAL, *LARGER, *CLUSTERS}
 
 
-def test_many_and_exodus_strike_a_fifth_to_all() -> None:
+def test_many_and_exodus_hit_a_fifth_to_all() -> None:
     shares = set()
     for script in drawn("many"):
         nodes = len(positions_of(script.cluster))
