@@ -47,8 +47,8 @@ def main(words: list[str]) -> int:
         for nodes in given.nodes:
             for fanout in given.fanout:
                 steps = longest_steps(nodes, fanout, time.process_time)
-                told = ", ".join(f"{what} {1000 * s:.2f}" for what, s in sorted(steps.longest_s.items()))
-                print(f"{nodes:>7} nodes, p = {fanout:<2}: longest steps of the root in ms: {told}", flush=True)
+                times = ", ".join(f"{what} {1000 * s:.2f}" for what, s in sorted(steps.longest_s.items()))
+                print(f"{nodes:>7} nodes, p = {fanout:<2}: longest steps of the root in ms: {times}", flush=True)
         return 0
     starts = [
         Start(nodes=nodes, fanout=fanout, order=given.order, seed=seed)

@@ -69,8 +69,8 @@ def run(browser: Browser, nodes: int) -> dict[str, Any]:
         seen, drawn = zip(*changes(browser, world, node), strict=True)
         browser.emulate("HeapProfiler.collectGarbage")
         browser.emulate("Performance.enable")
-        told = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-        heap_bytes = {each["name"]: each["value"] for each in told}["JSHeapUsedSize"]
+        metrics = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        heap_bytes = {each["name"]: each["value"] for each in metrics}["JSHeapUsedSize"]
         found = {
             "tree_bytes": len(urllib.request.urlopen(f"{node.url}v1/tree?form=rows").read()),  # noqa: S310 - our own
             "first_tree_s": sum(first) / 1000,

@@ -94,13 +94,13 @@ async def _of_cluster(clock: MockClock, nodes: int, fanout: int, times: int) -> 
     gc.freeze()  # else the collector would traverse the other nodes of the simulation
     listed = control.control_app(root)["/sd"]
     page = scrape.metrics_app(root)["/metrics"]
-    told = await listed({})
-    assert isinstance(told, Response)
+    answer = await listed({})
+    assert isinstance(answer, Response)
     return {
         "nodes": nodes,
         "fanout": fanout,
         "live": world.nodes[ROOT].roster.live,
-        "listed": len(json.loads(told.body)),
+        "listed": len(json.loads(answer.body)),
         **{f"sd_{key}": value for key, value in (await _cost(listed, times)).items()},
         **{f"metrics_{key}": value for key, value in (await _cost(page, times)).items()},
         "machine": machine,

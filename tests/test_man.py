@@ -75,9 +75,9 @@ def test_formatters_do_not_complain(tmp_path: Path, formatter: str, package: str
         done = subprocess.run(
             [program, *options, str(tmp_path / name)], capture_output=True, text=True, timeout=60, check=False
         )
-        said = (done.stdout + done.stderr).splitlines()
+        output = (done.stdout + done.stderr).splitlines()
         assert [
-            line for line in said if "missing date" not in line
+            line for line in output if "missing date" not in line
         ] == []  # pages have no date, so that builds are reproducible
 
 

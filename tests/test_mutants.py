@@ -237,10 +237,10 @@ def test_a_stopped_run_continues() -> None:
 def test_each_survivor_is_listed_with_its_note(monkeypatch: pytest.MonkeyPatch) -> None:
     survivor = replace(RESULT, caught="", by="")
     monkeypatch.setattr(mutants, "known_survivors", lambda: {survivor.text: {"kind": "equivalent", "why": "so"}})
-    told = summary([RESULT, survivor, replace(survivor, after="a = 3")])
-    assert told[0] == "1 of 3 mutants were caught (33.3 %): tests 1, campaign 0, time limit 0; 4 s"
-    assert told[1] == "core/a.py:7 f: a = 1 -> a = 2 [1.5 s, SURVIVED]"
-    assert told[2::2] == ["    equivalent: so", "    not judged yet"]
+    output = summary([RESULT, survivor, replace(survivor, after="a = 3")])
+    assert output[0] == "1 of 3 mutants were caught (33.3 %): tests 1, campaign 0, time limit 0; 4 s"
+    assert output[1] == "core/a.py:7 f: a = 1 -> a = 2 [1.5 s, SURVIVED]"
+    assert output[2::2] == ["    equivalent: so", "    not judged yet"]
 
 
 def test_the_table_lists_each_survivor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -136,8 +136,8 @@ def checked(promtool: str, *words: str | Path) -> str:
 
 
 def test_configuration_and_rules_are_right(promtool: str) -> None:
-    said = checked(promtool, "check", "config", "prometheus.yml")
-    assert f"{len(list(rules()))} rules found" in said
+    output = checked(promtool, "check", "config", "prometheus.yml")
+    assert f"{len(list(rules()))} rules found" in output
 
 
 def test_every_alert_fires_when_it_should(promtool: str) -> None:

@@ -251,30 +251,30 @@ class Play:
         self.world.run(step.down_s)
 
     def _crash(self, position: Position) -> None:
-        self._metrics.strike(position)
+        self._metrics.fault(position)
         self.world.crash(position)
 
     def _vanish(self, position: Position) -> None:
-        self._metrics.strike(position)
+        self._metrics.fault(position)
         self._vanished.add(position)
         self.world.vanish(position)
 
     def _reuse(self, position: Position) -> None:
-        self._metrics.strike(position)
+        self._metrics.fault(position)
         self.world.reuse(position)
 
     def _pause(self, position: Position) -> None:
-        self._metrics.strike(position)
+        self._metrics.fault(position)
         self.world.pause(position)
 
     def _resume(self, position: Position) -> None:
-        self._metrics.back(position)
+        self._metrics.resumed(position)
         self.world.resume(position)
 
     def _cut(self, position: Position) -> None:
         if position in self.world.nodes:
-            self._metrics.strike(position)
-            self._metrics.forgive(position)
+            self._metrics.fault(position)
+            self._metrics.exclude(position)
         self.world.weather.cut.add(position)
 
     def _mend(self) -> None:

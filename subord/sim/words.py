@@ -61,7 +61,7 @@ def of_notice(notice: Notice) -> str:
         case Healed():
             return f"healed after {notice.after_s:.3f} s"
         case Refused():
-            return f"does not fit {notice.address} (told by {notice.by}): {notice.reason}"
+            return f"refused with {notice.address} (by {notice.by}): {notice.reason}"
         case _:
             return ""
 

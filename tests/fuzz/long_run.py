@@ -77,15 +77,15 @@ def run(options: Options, decode: Decode | None = None) -> int:
 def _fuzz(options: Options, fuzzer: Fuzzer) -> int:
     from tests.fuzz.measure import resident_mib
 
-    _throw(fuzzer, min(WARM_UP, options.count))
+    _feed(fuzzer, min(WARM_UP, options.count))
     fuzzer.ways.clear()
     fuzzer.outcomes.clear()
     gc.collect()
     before, began = resident_mib(), time.monotonic()
     for done in range(0, options.count, PROGRESS_EVERY):
-        _throw(fuzzer, min(PROGRESS_EVERY, options.count - done))
-        said = f"{fuzzer.outcomes.total()} datagrams, {time.monotonic() - began:.1f} s, {resident_mib():.1f} MiB"
-        print(said, file=sys.stderr, flush=True)
+        _feed(fuzzer, min(PROGRESS_EVERY, options.count - done))
+        progress = f"{fuzzer.outcomes.total()} datagrams, {time.monotonic() - began:.1f} s, {resident_mib():.1f} MiB"
+        print(progress, file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
     gc.collect()
     result = _result(options, fuzzer, seconds, before, resident_mib())
@@ -99,7 +99,7 @@ def _fuzz(options: Options, fuzzer: Fuzzer) -> int:
     return 0
 
 
-def _throw(fuzzer: Fuzzer, count: int) -> None:
+def _feed(fuzzer: Fuzzer, count: int) -> None:
     from tests.fuzz.node_fuzzer import CHUNK
 
     for done in range(0, count, CHUNK):
@@ -148,7 +148,7 @@ def run_atheris(options: Options) -> NoReturn:
     fuzzer = node_fuzzer.Fuzzer(options.seed)
 
     def one(data: bytes) -> None:
-        fuzzer.throw([data])
+        fuzzer.feed([data])
         if fuzzer.outcomes.total() % REST_EVERY == 0:
             fuzzer.rest()
 

@@ -102,17 +102,17 @@ class Fuzzer:
 
     def take(self, datagrams: list[bytes]) -> None:
         """Feed a chunk of them, then rest."""
-        self.throw(datagrams)
+        self.feed(datagrams)
         self.rest()
 
-    def throw(self, datagrams: list[bytes]) -> None:
+    def feed(self, datagrams: list[bytes]) -> None:
         """First all faults, which may change nothing; then the well-formed ones, which may raise nothing."""
         read = [(data, self._read(data)) for data in datagrams]
         self.outcomes.update(each.value if isinstance(each, Fault) else type(each).__name__ for _, each in read)
-        self._throw_faults([(data, each) for data, each in read if isinstance(each, Fault)])
+        self._feed_faults([(data, each) for data, each in read if isinstance(each, Fault)])
         for data, message in read:
             if not isinstance(message, Fault):
-                self._throw(message, data)
+                self._feed_message(message, data)
 
     def numbers(self) -> tuple[int, ...]:
         """The node's last numbers of questions and beats: about half of them wait for an answer."""
@@ -127,28 +127,28 @@ class Fuzzer:
         except Exception as error:
             raise BreachError(f"decode raised {error!r} at {data.hex()}") from error
 
-    def _throw_faults(self, faults: list[tuple[bytes, Fault]]) -> None:
+    def _feed_faults(self, faults: list[tuple[bytes, Fault]]) -> None:
         self.world.feed(TARGET, Wakeup())  # sets its time
         before = self.fingerprint()
         for data, fault in faults:
-            self._throw_fault(data, fault)
+            self._feed_fault(data, fault)
         if self.fingerprint() == before:
             return
         for data, fault in faults:  # find the one, if it changes the node again
             before = self.fingerprint()
-            self._throw_fault(data, fault)
+            self._feed_fault(data, fault)
             if self.fingerprint() != before:
                 raise BreachError(f"{fault} changed the node: {data.hex()}")
         raise BreachError(f"one of {len(faults)} datagrams changed the node, but not again")
 
-    def _throw_fault(self, data: bytes, fault: Fault) -> None:
+    def _feed_fault(self, data: bytes, fault: Fault) -> None:
         """As in runtime/driver.py: only an unknown version is more than counted."""
         if self._read(data) is not fault:
             raise BreachError(f"decode said {fault} first, then something else, of {data.hex()}")
         if fault is Fault.VERSION:
             self._feed(Unreadable(self._address(self._chance.choice(SOURCES)), data[1]), data)
 
-    def _throw(self, message: Message, data: bytes) -> None:
+    def _feed_message(self, message: Message, data: bytes) -> None:
         source = self._chance.choice(SOURCES)
         self._feed(Received(source, self._address(source), message), data)
 
@@ -214,7 +214,7 @@ BOUNDS = {
     "timers": 9,
     "hidden nodes": HIDDEN_MAX,
     "actions not taken": 0,
-    "news not told": 0,
+    "unsent news": 0,
 }
 
 
@@ -238,7 +238,7 @@ def tables(node: Node) -> dict[str, int]:
         "timers": len(node.context.timers._at),
         "hidden nodes": len(node.listing),
         "actions not taken": len(node.context.actions),
-        "news not told": len(roster.news),
+        "unsent news": len(roster.news),
     }
 
 

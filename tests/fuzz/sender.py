@@ -29,20 +29,20 @@ WAIT_S = 20.0
 
 def main(target: str, source: str, count: int, seed: int) -> None:
     chance = Random(seed)
-    thrown: Counter[str] = Counter()
+    sent: Counter[str] = Counter()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((source, PORT))
         sock.settimeout(WAIT_S)
-        while thrown.total() < count:
+        while sent.total() < count:
             _, data = corpus.spoiled(chance)
             fault = decode(data)
             if not isinstance(fault, Fault):
                 continue
             sock.sendto(data, (target, PORT))
-            thrown[fault.value] += 1
-            if thrown.total() % BATCH == 0 or thrown.total() == count:
-                ask(sock, target, thrown.total())
-    print(json.dumps(thrown))
+            sent[fault.value] += 1
+            if sent.total() % BATCH == 0 or sent.total() == count:
+                ask(sock, target, sent.total())
+    print(json.dumps(sent))
 
 
 def ask(sock: socket.socket, target: str, exchange: int) -> None:

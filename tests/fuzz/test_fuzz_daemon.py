@@ -33,7 +33,7 @@ def pair(inside: list[str]) -> Iterator[tuple[Started, Started]]:
         yield pair
 
 
-def thrown(inside: list[str], target: str, count: int, seed: int) -> dict[str, int]:
+def sent(inside: list[str], target: str, count: int, seed: int) -> dict[str, int]:
     """The datagrams sent to `target`, by fault."""
     command = [*inside, sys.executable, str(SENDER), target, f"{SHARED}.9", str(count), str(seed)]
     ran = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120)
@@ -54,12 +54,12 @@ def test_a_daemon_counts_malformed_datagrams_and_keeps_its_place(
     inside: list[str], pair: tuple[Started, Started]
 ) -> None:
     daemon = pair[1]
-    warm = thrown(inside, f"{SHARED}.2", 2_000, seed=1)
+    warm = sent(inside, f"{SHARED}.2", 2_000, seed=1)
     before, memory_before = stand(pair), resident_mib(daemon.process.pid)
     assert before[1]["leader"] == f"{SHARED}.1"
     assert memory_before > 10, "the process of the daemon"
 
-    again = thrown(inside, f"{SHARED}.2", COUNT, seed=2)
+    again = sent(inside, f"{SHARED}.2", COUNT, seed=2)
 
     assert set(again) == set(FAULTS)
     assert sum(again.values()) == COUNT

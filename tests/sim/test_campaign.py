@@ -116,10 +116,10 @@ def test_a_failure_names_the_invariant_and_the_command(
 ) -> None:
     monkeypatch.setattr(Slots, "judge", lambda _self, *_, **_more: Granted(Place.GUEST))
     code = main(["simulate", "--seeds", "40", "--jobs", "1"])
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 1
-    assert "S3 at" in told
-    failed = next(line for line in told.splitlines() if line.startswith("  subord simulate --seed"))
+    assert "S3 at" in output
+    failed = next(line for line in output.splitlines() if line.startswith("  subord simulate --seed"))
     assert main(failed.split()[1:]) == 1  # the printed command replays the failure
     assert "S3 at" in capsys.readouterr().out
 
@@ -162,7 +162,7 @@ def test_an_aim_decides_what_it_names_and_the_seed_the_rest() -> None:
 
 def test_the_replay_command_names_the_aim(capsys: pytest.CaptureFixture[str]) -> None:
     aim = Aim(fanout=8, guest_slots=1, nodes=(20, 30), kinds=("leave", "cut"))
-    told = campaign.replay(7, "latency", aim)
-    assert told.endswith("--mapping latency --fanout 8 --guest-slots 1 --nodes 20-30 --kinds leave,cut --trace")
-    assert main([*told.split()[1:-1], "--write"]) == 0
+    output = campaign.replay(7, "latency", aim)
+    assert output.endswith("--mapping latency --fanout 8 --guest-slots 1 --nodes 20-30 --kinds leave,cut --trace")
+    assert main([*output.split()[1:-1], "--write"]) == 0
     assert read(capsys.readouterr().out) == draw(7, "latency", aim)

@@ -40,7 +40,7 @@ def test_hashes_do_differ_between_these_processes() -> None:
         "from subord.core.state.view import Place;"
         " print(hash('subord'), hash(Place.ROOT), list({'a', 'b', 'c', 'd'}))"
     )
-    told = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": each},
@@ -51,7 +51,7 @@ def test_hashes_do_differ_between_these_processes() -> None:
         ).stdout
         for each in HASH_SEEDS
     }
-    assert len(told) == len(HASH_SEEDS)
+    assert len(outputs) == len(HASH_SEEDS)
 
 
 def test_other_seeds_give_other_traces() -> None:

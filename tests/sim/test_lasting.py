@@ -20,8 +20,8 @@ SHORT, LONG = bytes(100), bytes(1000)
 
 
 def played(*steps: str, cluster: str = "nodes = 7") -> Play:
-    told = "".join(f", {{ {step} }}" for step in ('do = "pass", s = 20', *steps))
-    text = f'title = "t"\ncluster = {{ {cluster}, timing = "lab" }}\nsteps = [ {{ do = "start" }}{told} ]\n'
+    more = "".join(f", {{ {step} }}" for step in ('do = "pass", s = 20', *steps))
+    text = f'title = "t"\ncluster = {{ {cluster}, timing = "lab" }}\nsteps = [ {{ do = "start" }}{more} ]\n'
     play = Play(read(text))
     for step in play.script.steps:
         play._do(step)

@@ -29,8 +29,8 @@ steps = [
 
 def of(*steps: str, cluster: str = "nodes = 15") -> str:
     """The text of a scenario with a start and these steps."""
-    told = "".join(f", {{ {step} }}" for step in steps)
-    return f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {{ do = "start" }}{told} ]\n'
+    more = "".join(f", {{ {step} }}" for step in steps)
+    return f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {{ do = "start" }}{more} ]\n'
 
 
 def test_what_is_seen() -> None:
@@ -120,13 +120,13 @@ def test_mistakes_are_named(text: str, complaint: str, tmp_path: Path, capsys: p
     file = tmp_path / "wrong.toml"
     file.write_text(text)
     assert main(["simulate", str(file)]) == 2
-    told = capsys.readouterr().err
-    assert complaint in told
-    assert "wrong.toml: " in told
-    assert told.endswith(". Nothing was started.\n")
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert complaint in output
+    assert "wrong.toml: " in output
+    assert output.endswith(". Nothing was started.\n")
+    assert output.count("\n") == 1
     assert main(["simulate", "--write", str(file)]) == 2
-    assert capsys.readouterr() == ("", told)
+    assert capsys.readouterr() == ("", output)
 
 
 def test_large_clusters_cost_little() -> None:

@@ -27,9 +27,9 @@ INSTALL, USE, REMOVE = (f'do = "rotate", what = "{what}"' for what in ("install"
 
 def played(*steps: str, cluster: str = "nodes = 7") -> Play:
     """A Play after these steps, before the end of faults."""
-    told = "".join(f", {{ {step} }}" for step in steps)
+    more = "".join(f", {{ {step} }}" for step in steps)
     play = Play(
-        read(f'title = "t"\ncluster = {{ {cluster}, timing = "lab", sealed = true }}\nsteps = [ {START}{told} ]\n')
+        read(f'title = "t"\ncluster = {{ {cluster}, timing = "lab", sealed = true }}\nsteps = [ {START}{more} ]\n')
     )
     for step in play.script.steps:
         play._do(step)
@@ -210,8 +210,8 @@ def test_a_key_that_is_removed_before_the_new_one_is_everywhere_splits_the_tree(
     assert found is not None
     assert found[0] == "L1"
     assert seals_of(play).broken[Broken.NO_KEY] > 0
-    told = "".join(f", {{ {step} }}" for step in (*AWAY, INSTALL, WAIT, USE, WAIT, forced, WAIT))
-    script = f'title = "t"\ncluster = {{ nodes = 7, timing = "lab", sealed = true }}\nsteps = [ {START}{told} ]\n'
+    more = "".join(f", {{ {step} }}" for step in (*AWAY, INSTALL, WAIT, USE, WAIT, forced, WAIT))
+    script = f'title = "t"\ncluster = {{ nodes = 7, timing = "lab", sealed = true }}\nsteps = [ {START}{more} ]\n'
     with pytest.raises(Violation, match="L1"):
         Play(read(script)).run()
 

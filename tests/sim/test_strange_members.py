@@ -19,9 +19,9 @@ START = '{ do = "start" }, { do = "pass", s = 20 }'
 
 
 def played(*steps: str, nodes: int = 7) -> Play:
-    told = "".join(f", {{ {step} }}" for step in steps)
+    more = "".join(f", {{ {step} }}" for step in steps)
     cluster = f'nodes = {nodes}, timing = "lab"'
-    play = Play(read(f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {START}{told} ]\n'))
+    play = Play(read(f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {START}{more} ]\n'))
     for step in play.script.steps:
         play._do(step)
     return play
@@ -31,9 +31,9 @@ def played(*steps: str, nodes: int = 7) -> Play:
 def test_a_lie_is_another_message_and_fits_a_datagram(what: LieName) -> None:
     beat = Beat(1000, 1000, 1, 1000, 1, (Change(4, 2, 1, 1000, 1, 5), Change(9, 4, 1, 1000, 1, 5)), rows=2)
     wire = wire_of(what, 4, range(1, 40), Random(1))
-    said = [decode(wire.encode(beat)) for _ in range(20)]
-    assert any(each != beat for each in said)
-    assert all(isinstance(each, Beat) or each is Fault.MALFORMED for each in said)
+    decoded = [decode(wire.encode(beat)) for _ in range(20)]
+    assert any(each != beat for each in decoded)
+    assert all(isinstance(each, Beat) or each is Fault.MALFORMED for each in decoded)
 
 
 @pytest.mark.parametrize("what", get_args(LieName))

@@ -171,21 +171,21 @@ def test_lies_about_versions_move_no_node_and_do_not_last(one: Wire, other: Wire
 
 
 def test_versions_cost_little_between_old_and_new_and_nothing_among_equals() -> None:
-    told: list[tuple[Position, Position]] = []
+    sent: list[tuple[Position, Position]] = []
 
     def note(source: Position, target: Position, message: Message) -> bool:
         if isinstance(message, Versions):
-            told.append((source, target))
+            sent.append((source, target))
         return False
 
     for wires, per_edge_max in (({WIRE}, 0), ({BOTH}, 0), ({WIRE, BOTH}, 60 / TELL_S + 1)):
         world = mixed(lambda position, wires=wires: sorted(wires, key=id)[position % len(wires)])  # type: ignore[misc]
         world.run(60)
         world.lossy = note
-        told.clear()
+        sent.clear()
         world.run(60)
-        assert len(told) <= per_edge_max * (NODES - 1)
-        assert bool(told) == (len(wires) > 1)
+        assert len(sent) <= per_edge_max * (NODES - 1)
+        assert bool(sent) == (len(wires) > 1)
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -41,30 +41,30 @@ def percentile(times: Sequence[float], share: float) -> float | None:
 
 
 class MoveMetrics:
-    """Counts from the notices of a world; `strike`, `forgive` and `back` tell it of faults."""
+    """Counts from the notices of a world; `fault`, `exclude` and `resumed` are called for each fault."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._next = world.on_notice
         world.on_notice = self._hear
-        self._struck: dict[Position, tuple[Position, float]] = {}  # orphan -> its leader, and the time of the fault
-        self._forgiven: set[Position] = set()
+        self._waiting: dict[Position, tuple[Position, float]] = {}  # orphan -> its leader, and the time of the fault
+        self._excluded: set[Position] = set()
         self._moves: list[Position] = []
         self._attached_s: list[float] = []
 
-    def strike(self, leader: Position) -> None:
+    def fault(self, leader: Position) -> None:
         """A fault is about to hit `leader`: its subordinates wait for a leader from now on."""
         for position in self._world.nodes[leader].downlink.slots.taken:
             if position in self._world.nodes and self._world.leader_of(position) == leader:
-                self._struck.setdefault(position, (leader, self._world.now))
+                self._waiting.setdefault(position, (leader, self._world.now))
 
-    def forgive(self, position: Position) -> None:
+    def exclude(self, position: Position) -> None:
         """The moves of this node until the next look do not count: a fault hit the node itself."""
-        self._forgiven.add(position)
+        self._excluded.add(position)
 
-    def back(self, leader: Position) -> None:
+    def resumed(self, leader: Position) -> None:
         """The leader runs again: its waiting subordinates have a leader."""
-        for orphan in [o for o, (awaited, _) in self._struck.items() if awaited == leader]:
+        for orphan in [o for o, (awaited, _) in self._waiting.items() if awaited == leader]:
             self._attached(orphan)
 
     def look(self, *, whole_s: float) -> Seen:
@@ -79,19 +79,19 @@ class MoveMetrics:
         )
         self._moves.clear()
         self._attached_s.clear()
-        self._struck.clear()
-        self._forgiven.clear()
+        self._waiting.clear()
+        self._excluded.clear()
         return seen
 
     def _hear(self, position: Position, notice: Notice) -> None:
         if isinstance(notice, PlaceChanged):
             self._attached(position)
-            self.back(position)
-            if notice.changes and position not in self._forgiven:
+            self.resumed(position)
+            if notice.changes and position not in self._excluded:
                 self._moves.append(position)
         self._next(position, notice)
 
     def _attached(self, position: Position) -> None:
-        if position in self._struck:
-            _, struck_at = self._struck.pop(position)
-            self._attached_s.append(self._world.now - struck_at)
+        if position in self._waiting:
+            _, since = self._waiting.pop(position)
+            self._attached_s.append(self._world.now - since)

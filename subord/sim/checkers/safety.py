@@ -160,12 +160,12 @@ class OlderLivesChangeNothing(Checker):
         node = world.nodes.get(position)
         if node is None or not isinstance(event, Received) or event.source is None:
             return None
-        said = getattr(event.message, "incarnation", None)
+        named = getattr(event.message, "incarnation", None)
         known = self._known(node, event.source, event.message)
-        if said is None or known is None or said >= known:
+        if named is None or known is None or named >= known:
             return None  # a later host with its clock behind looks like a former one (docs/protocol.md, S4)
         # 0: no life had it; a bit was flipped on the way.
-        older = 0 < world.life(event.source, said) < world.life(event.source, known)
+        older = 0 < world.life(event.source, named) < world.life(event.source, known)
         return (Fingerprint.of(node), world.is_due(position)) if older else None
 
     def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:

@@ -57,14 +57,14 @@ class OvertakenMessagesChangeNothing(Checker):
                 changed = event.source in node.downlink.slots.taken and claims_of(node, event.source) != token
             if changed:
                 self.complain(world, f"{position} was changed by an overtaken message: {event}")
-        said = [each.message for each in actions if isinstance(each, Send) and each.target == event.source]
-        if isinstance(message, Propose) and any(isinstance(each, Accept) for each in said):
+        sent = [each.message for each in actions if isinstance(each, Send) and each.target == event.source]
+        if isinstance(message, Propose) and any(isinstance(each, Accept) for each in sent):
             session = message.incarnation, message.exchange
             if self._sessions.get(pair) != session or not self._was_listed:
                 self._sessions[pair], self._numbers[pair] = session, message.exchange
-        elif isinstance(message, Beat) and any(isinstance(each, Echo) for each in said):
+        elif isinstance(message, Beat) and any(isinstance(each, Echo) for each in sent):
             self._numbers[pair] = max(self._numbers.get(pair, 0), message.number)
-        elif isinstance(message, Beat) and any(isinstance(each, Stranger) for each in said):
+        elif isinstance(message, Beat) and any(isinstance(each, Stranger) for each in sent):
             # The leader has ended the session, because damaged numbers or rows put it out of step (section 5). All
             # rows are reported anew, so no message of the session can be overtaken any more.
             self._sessions.pop(pair, None)

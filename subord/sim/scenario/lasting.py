@@ -36,8 +36,7 @@ class Flap(StepBase, frozen=True, tag="flap"):
 
 
 class Settle(StepBase, frozen=True, tag="settle"):
-    """Despite lasting faults each part of the network becomes one tree within the bound of the protocol. Simulator
-    only.
+    """Despite lasting faults each part of the network becomes one tree within the protocol's bound. Simulator only.
 
     Takes the time that this needs.
     """
