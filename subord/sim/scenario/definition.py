@@ -183,8 +183,9 @@ class Partition(StepBase, frozen=True, tag="partition"):
 
 
 class Weather(StepBase, frozen=True, tag="weather"):
-    """Loss, delay, reordering and duplication of all datagrams from now on; zeros end them. Simulator only: all but
-    `loss`.
+    """Loss, delay, reordering and duplication of all datagrams from now on; zeros end them.
+
+    Simulator only: all but `loss`.
     """
 
     loss: Share = 0.0
