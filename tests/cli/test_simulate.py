@@ -16,8 +16,6 @@ from subord.cli import main
 from subord.sim import campaign
 from subord.sim.campaign import SEEDS_AT_ONCE, Verdict
 from subord.sim.draw.aim import ANY, Aim
-from subord.sim.scenario import file as scenario_file
-from subord.sim.scenario.definition import ScenarioError
 
 pytestmark = pytest.mark.slow
 
@@ -59,10 +57,10 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
 def test_of_a_large_file_only_a_part_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "large.toml"
     file.write_bytes(b"#" * 100)
-    monkeypatch.setattr(scenario_file, "FILE_BYTES_MAX", 10)
-    assert scenario_file._bytes_of(file) == b"#" * 11
-    with pytest.raises(ScenarioError, match="another file"):
-        scenario_file.load(file)
+    monkeypatch.setattr(file, "FILE_BYTES_MAX", 10)
+    assert file._bytes_of(file) == b"#" * 11
+    with pytest.raises(file.ScenarioError, match="another file"):
+        file.load(file)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
