@@ -1,4 +1,4 @@
-"""docs/configuration.md is what subord/config/docs.py prints."""
+"""docs/configuration.md says what the types say."""
 
 from __future__ import annotations
 

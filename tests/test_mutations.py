@@ -84,9 +84,9 @@ def test_an_uncaught_fault_is_an_error(capsys: pytest.CaptureFixture[str], monke
     )
     monkeypatch.setattr(mutations, "MUTATIONS", (harmless,))
     assert mutations.main(["--seeds", "2", "--control", "1"]) == 1
-    output = capsys.readouterr()
-    assert "2 seeds did not catch harmless" in output.err
-    assert "harmless                    nobody          (2)" in output.out
+    told = capsys.readouterr()
+    assert "2 seeds did not catch harmless" in told.err
+    assert "harmless                    nobody          (2)" in told.out
 
 
 def test_a_failing_control_is_an_error(
