@@ -161,7 +161,7 @@ class Mixed(World):
         is_lost = super()._record(source, target, message)
         if len(self.lines) > before and not isinstance(message, Versions):
             at, text = self.lines.pop()
-            self.lines.append((at, f"{text} (version {self.dialects[source].version_for(target)})"))
+            self.lines.append((at, f"{text} (version {self.peer_versions[source].version_for(target)})"))
         return is_lost
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures how long an administrator waits for `subord tree`, for docs/evaluation.md.
+"""Measures the time of `subord tree`, for docs/evaluation.md.
 
     .venv/bin/python docs/measure_cli.py --json docs/figures/cli.json
 
-Intuition: a stop-watch in the hand of whoever presses Enter. The whole process is timed, interpreter and imports
-included, on a leaf of a real cluster in the lab: the answer comes from the root.
+The whole process is timed, including interpreter and imports, on a leaf of a real cluster in the lab: the answer
+comes from the root.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=500)
     parser.add_argument("--fanout", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=10)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times into this file, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the times to this file")
     return parser.parse_args(words)
 
 
 def _timed(line: list[str], begins: str) -> float:
-    """Raises LabError when it prints something else: half a tree is no answer."""
+    """Seconds. Raises LabError when the output is not the expected one."""
     begun = time.perf_counter()
     ran = subprocess.run([SUBORD, *line], capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     seconds = time.perf_counter() - begun

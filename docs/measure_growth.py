@@ -5,12 +5,11 @@
     .venv/bin/python docs/measure_growth.py --nodes 1000 --fanout 2,8 --order ascending
     .venv/bin/python docs/measure_growth.py --root-alone --nodes 10000,100000 --fanout 2,8,64
 
-Intuition: one row of a laboratory journal after the other. What is counted comes from subord/sim/growth.py and
-depends on the seed alone; processor time and memory are this machine's. Every row is measured in a process of its
-own, so that its memory is its own, and is written down at once: who interrupts it keeps the rows before.
+The counts come from subord/sim/growth.py and depend on the seed alone; processor time and memory are this machine's.
+Every row is measured in a process of its own, for its memory, and written at once: an interrupted run keeps its rows.
 
 With `--root-alone` only a root is measured (subord/sim/rootload.py): the processor time of its longest steps, while
-its subordinates report so many rows and newcomers ask.
+its subordinates report their rows and newcomers ask.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ def main(words: list[str]) -> int:
         for nodes in given.nodes:
             for fanout in given.fanout:
                 steps = longest_steps(nodes, fanout, time.process_time)
-                told = ", ".join(f"{what} {1000 * s:.2f}" for what, s in sorted(steps.longest_s.items()))
-                print(f"{nodes:>7} nodes, p = {fanout:<2}: longest steps of the root in ms: {told}", flush=True)
+                times = ", ".join(f"{what} {1000 * s:.2f}" for what, s in sorted(steps.longest_s.items()))
+                print(f"{nodes:>7} nodes, p = {fanout:<2}: longest steps of the root in ms: {times}", flush=True)
         return 0
     starts = [
         Start(nodes=nodes, fanout=fanout, order=given.order, seed=seed)
@@ -61,7 +60,7 @@ def main(words: list[str]) -> int:
     for start in starts:
         row = _apart(start)
         document["runs"].append(row)
-        print(said(row), flush=True)
+        print(text_of(row), flush=True)
         if given.json is not None:
             given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
@@ -71,9 +70,9 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="what a node costs as the cluster grows")
     parser.add_argument("--nodes", type=_numbers, default=[10, 100, 1000, 10_000, 100_000], metavar="N,N,...")
     parser.add_argument("--fanout", type=_numbers, default=[2, 8, 64], metavar="P,P,...")
-    parser.add_argument("--order", choices=get_args(Order), default="random", help="in which the nodes start")
+    parser.add_argument("--order", choices=get_args(Order), default="random", help="of the starts")
     parser.add_argument("--root-alone", action="store_true", help="only the longest steps of a root")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows into this file, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     return parser.parse_args(words)
 
 
@@ -82,7 +81,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def about() -> dict[str, Any]:
-    """What was measured, and on what."""
+    """The program, the machine and the parameters of the measurement."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "machine": {
@@ -100,7 +99,7 @@ def about() -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """Of the program: changes elsewhere do not count."""
+    """The commit of the program; changes outside subord/ do not count."""
     changed = _git("status", "--porcelain", "--", "subord")
     return _git("rev-parse", "--short", "HEAD") + ("+changes" if changed else "")
 
@@ -118,7 +117,7 @@ def _apart(start: Start) -> dict[str, Any]:
 
 
 def row_of(fields: dict[str, Any]) -> dict[str, Any]:
-    """Measures in this process. `memory_mib` is the most that it ever had in RAM, the program included."""
+    """Measures in this process. `memory_mib` is its maximal resident memory, including the program."""
     load, began = os.getloadavg()[0], time.process_time()
     steps = Steps(time.process_time)
     growth = measure(msgspec.convert(fields, Start), steps)
@@ -139,8 +138,8 @@ def _rounded(growth: Growth) -> dict[str, Any]:
     }
 
 
-def said(row: dict[str, Any]) -> str:
-    """A row for people."""
+def text_of(row: dict[str, Any]) -> str:
+    """A row as text."""
     return (
         f"{row['nodes']:>7} nodes, p = {row['fanout']:<2}, seed {row['seed']}:"
         f" tree {row['tree_s']:.2f} s, whole {row['whole_s']:.2f} s,"

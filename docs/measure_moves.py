@@ -4,9 +4,8 @@
     .venv/bin/python docs/measure_moves.py --json docs/figures/moves.json
     .venv/bin/python docs/measure_moves.py --layouts end --fanout 2 --seeds 1 --events 5
 
-Intuition: the same laboratory journal as measure_growth.py. What is counted comes from subord/sim/moves.py and
-depends on the seed alone, not on this machine. Rows are written down at once, seed by seed: who interrupts it has all
-layouts with fewer seeds.
+The counts come from subord/sim/moves.py and depend on the seed alone. Rows are written at once, seed by seed: an
+interrupted run has all layouts with fewer seeds.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ import measure_growth
 import msgspec
 
 from subord.sim import moves
-from subord.sim.moves import LAYOUTS, ORDERS, Case, Happened, Order, Town
+from subord.sim.moves import LAYOUTS, ORDERS, Case, Happened, MovesRun, Order
 
-EVENTS_IN: Order = "random"  # the tree in which nodes die is started in this order
+EVENTS_IN: Order = "random"  # order of the starts before the deaths
 CHURN_FANOUT = 2
 DIGITS = 3
 
@@ -43,24 +42,22 @@ def main(words: list[str]) -> int:
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         for row in pool.imap(row_of, cases):
             document["runs"].append(row)
-            print(said(row), flush=True)
+            print(text_of(row), flush=True)
             if given.json is not None:
                 given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description="how many nodes move when one dies or comes back, and how deep trees are"
-    )
+    parser = argparse.ArgumentParser(description="moves when a node dies or returns, and depth of trees")
     parser.add_argument("--nodes", type=int, default=200, metavar="N")
     parser.add_argument("--layouts", type=lambda text: text.split(","), default=list(LAYOUTS), metavar="NAME,...")
     parser.add_argument("--fanout", type=_numbers, default=[2, 8], metavar="P,P,...")
     parser.add_argument("--seeds", type=_numbers, default=[1, 2, 3], metavar="S,S,...")
-    parser.add_argument("--events", type=int, default=20, metavar="N", help="interior nodes that die and come back")
+    parser.add_argument("--events", type=int, default=20, metavar="N", help="interior nodes that die and return")
     parser.add_argument("--minutes", type=int, default=10, metavar="N", help=f"of churn, with p = {CHURN_FANOUT}")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows into this file, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     return parser.parse_args(words)
 
 
@@ -69,7 +66,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def about(given: argparse.Namespace) -> dict[str, Any]:
-    """What was measured."""
+    """The program and the parameters of the measurement."""
     program = measure_growth.about()
     return {
         "version": program["version"],
@@ -88,25 +85,25 @@ def about(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def row_of(words: tuple[Case, int, int]) -> dict[str, Any]:
-    """Plays one case: a start in each order, deaths and returns in one of the trees, then churn."""
+    """One case: a start in each order, deaths and returns in one of the trees, then churn."""
     case, events, minutes = words
     row: dict[str, Any] = {**msgspec.to_builtins(case), "starts": {}}
     for order in ORDERS:
-        town = Town(case, order)
+        run = MovesRun(case, order)
         row["starts"][order] = {
-            "depth": town.started.depth,
-            "subordinates_max": town.started.subordinates_max,
-            "settled_s": round(town.started.settled_s, DIGITS),
+            "depth": run.started.depth,
+            "subordinates_max": run.started.subordinates_max,
+            "settled_s": round(run.started.settled_s, DIGITS),
         }
         if order == EVENTS_IN:
-            row["events"] = counted(moves.happen(town, events))
+            row["events"] = counted(moves.happen(run, events))
             if case.fanout == CHURN_FANOUT:
-                row["churn"] = msgspec.to_builtins(moves.churn(Town(case, order), minutes))
+                row["churn"] = msgspec.to_builtins(moves.churn(MovesRun(case, order), minutes))
     return row
 
 
 def counted(events: list[Happened]) -> dict[str, Any]:
-    """Mean and most moves; `beyond` is how many there were more than the dead node had subordinates."""
+    """Mean and maximum of moves; `beyond` counts moves beyond the subordinates of the dead node."""
     columns = {
         "subordinates": [each.subordinates for each in events],
         "died": [each.died for each in events],
@@ -121,13 +118,13 @@ def counted(events: list[Happened]) -> dict[str, Any]:
     }
 
 
-def said(row: dict[str, Any]) -> str:
-    """A row for people."""
+def text_of(row: dict[str, Any]) -> str:
+    """A row as text."""
     depths = ", ".join(f"{order} {start['depth']}" for order, start in row["starts"].items())
     events, churn = row["events"], row.get("churn")
     return (
         f"{row['layout']:>6}, p = {row['fanout']}, seed {row['seed']}: depth {depths};"
-        f" dies {events['died']['mean']:.2f} (most {events['died']['max']},"
+        f" deaths {events['died']['mean']:.2f} (most {events['died']['max']},"
         f" {events['died_beyond']['max']} beyond its subordinates),"
         f" returns {events['returned']['mean']:.2f} (most {events['returned']['max']})"
         + (f"; churn {churn['depth_before']} -> {max(churn['depths'])} -> {churn['depth_after']}" if churn else "")

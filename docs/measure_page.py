@@ -3,8 +3,8 @@
 
     .venv/bin/python docs/measure_page.py --json docs/figures/page.json
 
-Intuition: a stop-watch beside a reader's screen. The browser and the daemon's web server are real; the cluster behind
-them exists on paper, so that it can have ten thousand nodes on one machine.
+The browser and the daemon's web server are real; the cluster behind them is simulated data, so that it can have ten
+thousand nodes on one machine.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ CHANGES = 5
 def main(words: list[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(description="what the page costs its reader")
-    parser.add_argument("--nodes", default="500,10000", help="sizes, with commas between")
+    parser.add_argument("--nodes", default="500,10000", help="sizes, separated by commas")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures into this file, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     given = parser.parse_args(words)
     if given.json is not None:
         results.check_writable(given.json)
@@ -59,18 +59,18 @@ def main(words: list[str]) -> int:
 
 
 def run(browser: Browser, nodes: int) -> dict[str, Any]:
-    """One reader: from an empty tab to a tree, then one change after the other."""
+    """One reader: from an empty tab to a tree, then some changes."""
     world = large(nodes)
     with served(world.node(1)) as node:
         browser.open(node.url)
-        # Milliseconds since the navigation began; the first look is the one that is kept until the next.
+        # Milliseconds since the navigation began.
         (first,) = browser.until(lambda: browser.run(MEASURED), "a first tree")
         browser.until(lambda: browser.text("#connection-text") == "live" and events(browser), "a live page")
         seen, drawn = zip(*changes(browser, world, node), strict=True)
         browser.emulate("HeapProfiler.collectGarbage")
         browser.emulate("Performance.enable")
-        told = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-        heap_bytes = {each["name"]: each["value"] for each in told}["JSHeapUsedSize"]
+        metrics = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        heap_bytes = {each["name"]: each["value"] for each in metrics}["JSHeapUsedSize"]
         found = {
             "tree_bytes": len(urllib.request.urlopen(f"{node.url}v1/tree?form=rows").read()),  # noqa: S310 - our own
             "first_tree_s": sum(first) / 1000,
@@ -84,7 +84,7 @@ def run(browser: Browser, nodes: int) -> dict[str, Any]:
 
 
 def changes(browser: Browser, world: Any, node: Any) -> Iterator[tuple[float, float]]:
-    """(s from a node's death until the page says so, s that its processor needed for the new tree)."""
+    """(s from a node's death until the page shows it, s of processor time for the new tree)."""
     for number in range(1, CHANGES + 1):
         began = time.perf_counter()
         node.change(partial(world.standing.update, {len(world.leaders) - number: Standing.MISSING}))

@@ -4,7 +4,7 @@
     .venv/bin/python docs/measure_recovery.py --json docs/figures/recovery.json
     .venv/bin/python docs/measure_recovery.py --only orphans --seeds 3
 
-Each row is decided by its parameters and seed alone, except for processor time, which is this machine's.
+The parameters and the seed decide each row, except for processor time, which is this machine's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TIMING = "lan"
 NETWORK = "10.0.0.0/16"
 DIGITS = 3
 LOOK_S = 0.02
-SETTLED_S = 40.0  # a cluster that started is at rest
+SETTLED_S = 40.0  # from the start until the cluster is at rest
 WITHIN_S = 60.0
 LOSS, LOSS_LASTS_S = 0.1, 300.0
 SITES, SITE_NODES, SITE_START_S = 4, 200, 20.0
@@ -55,10 +55,10 @@ def main(words: list[str]) -> int:
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="what departures, deaths, loss and distance cost")
+    parser = argparse.ArgumentParser(description="costs of departures, deaths, loss and distance")
     parser.add_argument("--only", choices=sorted(MEASURES), nargs="+", help="these measures; default: all")
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="runs of each row of orphans")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows into this file, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     return parser.parse_args(words)
 
 
@@ -102,7 +102,7 @@ def _is_whole(world: World, nodes: int) -> bool:
 
 
 def orphans(seeds: int) -> Iterator[Row]:
-    """How long nodes are without a leader whose leader died: its host as well, or its process on a silent host."""
+    """The time without a leader after the death of hosts, or of processes on hosts that do not answer."""
     for nodes, fanout, dead, how in ((73, 8, 1, "vanish"), (63, 2, 1, "vanish"), (120, 8, 36, "silent")):
         lasted: list[float] = []
         for seed in range(seeds):
@@ -129,7 +129,7 @@ def _share(ascending: list[float], share: float) -> float:
 
 
 def _orphaned(world: World, dead: frozenset[Position], how: str) -> list[float]:
-    """For how many seconds each of them was one."""
+    """The seconds without a leader of each orphan."""
     waiting = {p for p in world.living() if p not in dead and world.leader_of(p) in dead}
     began, lasted = world.now, list[float]()
     for position in dead:
@@ -149,7 +149,7 @@ def _has_a_place(world: World, position: Position) -> bool:
 
 
 def loss(_seeds: int) -> Iterator[Row]:
-    """Steady loss: which nodes give up a leader that lives."""
+    """Steady loss: which nodes give up a living leader."""
     for nodes, fanout in ((73, 8), (63, 2)):
         world, lost = started(nodes, fanout, 1), list[Position]()
 
@@ -173,7 +173,7 @@ def loss(_seeds: int) -> Iterator[Row]:
 
 
 def sites(_seeds: int) -> Iterator[Row]:
-    """A start on four sites in a row, 20 ms between neighbours, and what crosses between them."""
+    """A start on four sites in a row with round trips of 20 ms between neighbours, and the datagrams between."""
     mapping: MappingName
     for mapping in ("ip", "latency"):
         settings = Settings(

@@ -3,8 +3,7 @@
 
     .venv/bin/python docs/measure_sd.py --json docs/figures/sd.json
 
-Intuition: the registrar is asked for the list of the whole town. The town is pretended (the simulator plays it), the
-list is written by the same hands as in a daemon; the sending is left out.
+The cluster is simulated; the list is made by the code of the daemon, without sending it.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ from subord.runtime.state.tracker import Tracker  # noqa: E402
 
 ROOT = 1
 SETTLED_S = 60.0
-SHARE_DEAD = 100  # every hundredth has vanished, and is remembered
+SHARE_DEAD = 100  # one of this many nodes is missing
 
 
 class Root(NodeApi):
-    """The root of a pretended cluster, as its web address sees it."""
+    """The root of a simulated cluster, as its web address presents it."""
 
     def __init__(self, world: SmallWorld) -> None:
         super().__init__(world, ROOT)  # type: ignore[arg-type]
@@ -59,7 +58,7 @@ def main(words: list[str]) -> int:
         results.check_writable(given.json)
     found = []
     for nodes in given.nodes:
-        clock = MockClock()  # that of the pretended cluster
+        clock = MockClock()  # of the simulated cluster
         found.append(trio.run(_of_cluster, clock, nodes, given.fanout, given.times, clock=clock))
     for record in found:
         print({key: value for key, value in record.items() if key != "machine"})
@@ -73,7 +72,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))), default=(500, 10_000))
     parser.add_argument("--fanout", type=int, default=8)
     parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures into this file, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     return parser.parse_args(words)
 
 
@@ -89,19 +88,19 @@ async def _of_cluster(clock: MockClock, nodes: int, fanout: int, times: int) -> 
         world.crash(position)
     world.run(SETTLED_S / 2)
     root.attendance.look()
-    world.run(SETTLED_S * 2)  # nobody shows them as missing any more, but they are remembered
+    world.run(SETTLED_S * 2)  # they are no longer shown as missing, but still remembered
     clock.jump(world.now)
     gc.collect()
-    gc.freeze()  # the others of the pretended cluster are no burden of this root
+    gc.freeze()  # else the collector would traverse the other nodes of the simulation
     listed = control.control_app(root)["/sd"]
     page = scrape.metrics_app(root)["/metrics"]
-    told = await listed({})
-    assert isinstance(told, Response)
+    answer = await listed({})
+    assert isinstance(answer, Response)
     return {
         "nodes": nodes,
         "fanout": fanout,
         "live": world.nodes[ROOT].roster.live,
-        "listed": len(json.loads(told.body)),
+        "listed": len(json.loads(answer.body)),
         **{f"sd_{key}": value for key, value in (await _cost(listed, times)).items()},
         **{f"metrics_{key}": value for key, value in (await _cost(page, times)).items()},
         "machine": machine,
@@ -111,7 +110,7 @@ async def _of_cluster(clock: MockClock, nodes: int, fanout: int, times: int) -> 
 
 
 async def _cost(handler: Callable[[dict[str, str]], Any], times: int) -> dict[str, float]:
-    """Bytes, and milliseconds of processor time: the first time, and the mean of more."""
+    """Bytes, and milliseconds of processor time: of the first call, and the mean of the others."""
     spent_ms = []
     for _ in range(times + 1):
         began = time.process_time()

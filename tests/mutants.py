@@ -1,21 +1,20 @@
-"""Mutants made mechanically of subord/core and subord/sealing, and which of them no test and no campaign notices.
+"""Mechanically made mutants of subord/core and subord/sealing, and which of them no test and no campaign notices.
 
     ./dev mutants [--sample N] [--seed N] [--seeds N] [--tests-s S] [--jobs N] [--only TEXT]
                   [--again | --survivors | --show] [--write]
 
-mutmut lists the mutants: a number one higher, an operator exchanged, None assigned or given, an argument or a case
-left out, and so on; tests/helpers/mutant_sample.py says which are left out, and draws the sample. Each mutant is
-written into a copy of the project and meets what runs its function (tests/helpers/mutant_map.py): the tests that are
-about it, then others, then the campaign seeds, until something fails or a limit of processor time is reached. Before
-that, the same tests and seeds must pass without a mutant.
+mutmut lists the mutants: a number increased, an operator replaced, None assigned, an argument or a case left out, and
+so on; tests/helpers/mutant_sample.py excludes some and draws the sample. Each mutant is written into a copy of the
+project and is tried with what runs its function (tests/helpers/mutant_map.py): the tests about it, then others, then
+the campaign seeds, until one fails or a limit of processor time is reached. Before that, the same tests and seeds
+must pass without a mutant.
 
-Each result is a line of dist/mutants/results.jsonl as soon as it is there; a stopped run goes on where it was, if
-neither the package nor the tests changed meanwhile. --again forgets the results and what was measured. --survivors
-keeps those that were caught, whatever changed, and tries the others again; with --tests-s 1000 they meet every test
-that runs their function. --show tries none. Progress goes to stderr, the count and the survivors to stdout. --write
-writes docs/figures/mutants.json, from which docs/build_mutants.py makes the tables; what is known of a survivor is a
-line of tests/mutants.toml, found again by file, function and text. The exit code is 0 unless the control fails (1) or
-an argument is wrong (2).
+Each result is at once a line of dist/mutants/results.jsonl. A stopped run continues, if neither the package nor the
+tests have changed. --again forgets the results and measurements. --survivors keeps the caught ones, whatever changed,
+and tries the others again; with --tests-s 1000 with every test that runs their function. --show tries none. Progress
+goes to stderr, the count and the survivors to stdout. --write writes docs/figures/mutants.json, from which
+docs/build_mutants.py makes the tables; notes on a survivor are a line of tests/mutants.toml, identified by file,
+function and text. The exit code is 0 unless the control fails (1) or an argument is wrong (2).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ FIGURES = TOP / "docs" / "figures" / "mutants.json"
 KNOWN = TOP / "tests" / "mutants.toml"
 KEPT = TOP / "dist" / "mutants"
 TESTS_S = 25.0
-"""As they are measured, which is about twice what they take without that."""
+"""As measured, which is about twice the time without coverage."""
 T = TypeVar("T")
 COPIED = ("subord", "tests", "docs", "deploy", "netns-lab", "dev", "pyproject.toml", "constraints.txt")
 
@@ -92,7 +91,7 @@ def state_of(top: Path, seeds: int) -> str:
 
 
 def written(path: Path) -> dict[tuple[str, str, int], Result]:
-    """The last result of each mutant. A line that was cut off is passed over."""
+    """The last result of each mutant. A truncated line is skipped."""
     found: dict[tuple[str, str, int], Result] = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
@@ -111,7 +110,7 @@ def still_good(mutant: Mutant, result: Result | None, state: str, survivors: boo
 
 
 def known_survivors(path: Path = KNOWN) -> dict[tuple[str, str, str, str], dict[str, str]]:
-    """What was written about survivors, by file, function and text."""
+    """The notes on survivors, by file, function and text."""
     entries = tomllib.loads(path.read_text(encoding="utf-8")).get("survivor", []) if path.exists() else []
     return {(each["file"], each["function"], each["before"], each["after"]): each for each in entries}
 
@@ -120,7 +119,7 @@ def known_survivors(path: Path = KNOWN) -> dict[tuple[str, str, str, str], dict[
 
 
 class Trier:
-    """A process that tries mutants in a copy of the project of its own."""
+    """A process that tries mutants in its own copy of the project."""
 
     def __init__(self, copy: Path) -> None:
         words = [sys.executable, str(copy / "tests" / "helpers" / "mutant_trial.py")]
@@ -141,7 +140,7 @@ class Trier:
         return answer
 
     def close(self) -> None:
-        with self._process as process:  # which closes its pipes
+        with self._process as process:  # closes its pipes
             process.terminate()
 
 
@@ -157,7 +156,7 @@ def copied(source: Path, target: Path) -> Path:
 
 
 class Trials:
-    """Measures, and tries mutants, on several processes; what is found is written at once."""
+    """Measures, and tries mutants, on several processes; each result is written at once."""
 
     def __init__(self, directory: Path, seeds: int, jobs: int) -> None:
         self._top = copied(TOP, directory / "0")
@@ -291,7 +290,7 @@ def main(words: list[str]) -> int:
 
 
 def _try(mutants: Sequence[Mutant], given: argparse.Namespace, path: Path) -> None:
-    """Those that were not tried yet, or are to be tried again."""
+    """The mutants that have no valid result."""
     with (
         tempfile.TemporaryDirectory(prefix="subord-mutants-") as directory,
         Trials(Path(directory), given.seeds, given.jobs) as trials,
@@ -304,18 +303,20 @@ def _try(mutants: Sequence[Mutant], given: argparse.Namespace, path: Path) -> No
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev mutants", description="mutants of the core, and which survive")
+    parser = argparse.ArgumentParser(
+        prog="./dev mutants", description="mutants of the core and the seal, and the survivors"
+    )
     parser.add_argument("--sample", type=int, default=300, help="how many mutants (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=50, help="campaign seeds for each (default: %(default)s)")
     parser.add_argument(
         "--tests-s", type=float, default=TESTS_S, help="seconds of tests for each, as measured (default: %(default)s)"
     )
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="at the same time")
-    parser.add_argument("--only", default="", help="only of files whose path holds this text")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
+    parser.add_argument("--only", default="", help="only files whose path contains this text")
     parser.add_argument("--again", action="store_true", help="forget the results of former runs")
-    parser.add_argument("--survivors", action="store_true", help="try again only those that were not caught")
-    parser.add_argument("--show", action="store_true", help="try none: tell what is known already")
+    parser.add_argument("--survivors", action="store_true", help="try again only survivors")
+    parser.add_argument("--show", action="store_true", help="try none, print the known results")
     parser.add_argument("--write", action="store_true", help="write docs/figures/mutants.json")
     return parser.parse_args(words)
 

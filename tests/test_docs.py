@@ -1,4 +1,4 @@
-"""The documents say what the program does: generated parts are fresh, links resolve, commands print what is shown."""
+"""The documents match the program: generated parts are fresh, links resolve, commands print what is shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from subord.config import schema
 from subord.sim.scenario import definition
 
 REPOSITORY = Path(__file__).parents[1]
-REWRITE = "write it anew by `.venv/bin/python docs/build.py` and read the difference"
+REWRITE = "rewrite it by `.venv/bin/python docs/build.py` and read the difference"
 WITHOUT_DAEMON = ("subord position ", "subord config check ", "subord --version")
 
 
@@ -95,7 +95,7 @@ def test_the_build_command_writes_what_is_stale(tmp_path: Path, capsys: pytest.C
     assert (tmp_path / "docs/operating.md").read_text(encoding="utf-8") == text_of("docs/operating.md")
 
 
-# -- what is written by hand ----------------------------------------------------------------------------------------
+# -- handwritten text -----------------------------------------------------------------------------------------------
 
 
 def links() -> Iterator[tuple[str, str]]:
@@ -106,7 +106,7 @@ def links() -> Iterator[tuple[str, str]]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of the headings, as the forges make them."""
+    """The anchors of the headings, as forges make them."""
     headings = re.findall(
         r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE
     )
@@ -117,7 +117,7 @@ def test_links_resolve() -> None:
     for page, target in links():
         path, _, anchor = target.partition("#")
         there = (REPOSITORY / page).parent / path if path else REPOSITORY / page
-        assert there.is_file(), f"{page}: {target} leads nowhere"
+        assert there.is_file(), f"{page}: {target} does not exist"
         if anchor:
             assert anchor in anchors(there.read_text(encoding="utf-8")), f"{page}: no heading for {target}"
 
@@ -135,18 +135,18 @@ def consoles() -> Iterator[tuple[str, str, str]]:
 def test_commands_print_what_is_shown(
     page: str, command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert command.startswith(WITHOUT_DAEMON), f"{page}: a console block is for commands that can be tried: {command}"
+    assert command.startswith(WITHOUT_DAEMON), f"{page}: console blocks need commands without a daemon: {command}"
     monkeypatch.chdir(REPOSITORY)
     assert cli.main(shlex.split(command)[1:]) == 0
     assert capsys.readouterr().out == output
 
 
-def test_there_are_commands_to_try() -> None:
+def test_there_are_console_commands() -> None:
     assert list(consoles())
 
 
 def tomls(*, scenarios: bool) -> list[str]:
-    """What is shown in TOML: scenarios have steps, configurations have none."""
+    """The TOML blocks: scenarios have steps, configurations have none."""
     shown = [block for page in PAGES for block in blocks(page, "toml") if ("steps = [" in block) == scenarios]
     assert shown
     return shown

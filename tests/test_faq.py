@@ -1,4 +1,4 @@
-"""The nineteen questions: each has an answer, a command that can be typed, and a proof that exists."""
+"""docs/faq.md: each question has an answer, a command that the program accepts, and an existing proof."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SENTENCES_MAX = 8
 
 
 def line(answer: str, name: str) -> list[str]:
-    """What stands between backticks in the line that begins with this word."""
+    """The texts between backticks in the line that begins with this word."""
     (found,) = re.findall(rf"^- \*\*{name}\*\*: (.*)$", answer, re.MULTILINE)
     return re.findall(r"`([^`]+)`", found)
 

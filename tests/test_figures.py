@@ -1,4 +1,4 @@
-"""The tables of docs/evaluation.md tell the bad news, too: missed aims, failed runs, deaths that nobody noticed."""
+"""The tables of docs/evaluation.md include failures: missed targets, failed runs, unnoticed deaths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ build_targets = imported("build_targets")
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> Given:
-    """`given(name=runs)`: these are in docs/figures/NAME.json."""
+    """`given(name=runs)` replaces docs/figures/NAME.json."""
 
     def give(**figures: Any) -> None:
         by_name = {name.replace("_", "-"): found for name, found in figures.items()}
@@ -48,13 +48,13 @@ def test_a_missing_file_is_named() -> None:
         records.read("no-such")
 
 
-def test_figures_say_of_which_programs_they_are() -> None:
+def test_figures_name_the_version_of_the_program() -> None:
     runs = [measured(0, nodes=1), measured(1, nodes=1), {**measured(0, nodes=2), "commit": "def"}]
     words = records.about(runs, "nodes")
     assert "subord 0.1.0 at abc, 0.1.0 at def; 1 to 2 runs of each" in words
 
 
-# -- aims ---------------------------------------------------------------------------------------------------------
+# -- targets ------------------------------------------------------------------------------------------------------
 
 
 START = {
@@ -72,7 +72,7 @@ GOOD = {
 }
 
 
-def test_all_aims_hold_when_all_is_well(given: Given) -> None:
+def test_all_targets_hold_for_good_runs(given: Given) -> None:
     given(**GOOD)
     assert all(row.holds for row in build_targets.starts())
 
@@ -91,12 +91,12 @@ def test_all_aims_hold_when_all_is_well(given: Given) -> None:
         ),
     ],
 )
-def test_one_bad_run_misses_an_aim(given: Given, name: str, worse: Run, missed: str) -> None:
+def test_one_bad_run_misses_a_target(given: Given, name: str, worse: Run, missed: str) -> None:
     given(**{**GOOD, name: [*GOOD[name], measured(**{**START, **worse})]})
     assert [row.what for row in build_targets.starts() if not row.holds] == [missed]
 
 
-def test_who_never_found_a_leader_again_is_not_left_out(given: Given) -> None:
+def test_an_orphan_without_a_new_leader_is_counted(given: Given) -> None:
     row = {"role": "interior", "times": 5, "orphans": 10, "attached_p50_s": 0.5, "attached_p99_s": 0.5}
     others = [{**row, "what": "cut", "attached": 10}, {**row, "what": "kill", "role": "root", "roster_s_max": 1.0}]
     given(healing={"rows": [{**row, "what": "kill", "attached": 9}, *others]})
@@ -117,21 +117,21 @@ def discovery(scan_s: float, nodes: int = 40, **more: Any) -> list[Run]:
     return [found("mapping", nodes, 1.0), found("scan", nodes, scan_s, **more)]
 
 
-def test_a_full_scan_that_is_faster_is_no_yes(given: Given) -> None:
+def test_a_faster_full_scan_is_reported_as_no(given: Given) -> None:
     given(discovery=[*discovery(0.5, 10), *discovery(0.6, 40), *discovery(0.7, 100)])
     assert build_paper.claim_scan().startswith("no: 0.5 times faster at 10 nodes")
     given(discovery=[*discovery(2.0, 10), *discovery(3.0, 40), *discovery(4.0, 100)])
     assert build_paper.claim_scan().startswith("yes: ")
 
 
-def test_runs_that_were_not_built_are_counted_and_not_averaged(given: Given) -> None:
+def test_failed_runs_are_counted_and_not_averaged(given: Given) -> None:
     given(discovery=[*discovery(9.0), found("scan", 40, 90.0, 1, stable=False), found("mapping", 40, 1.0, 1)])
     assert rows(build_paper.discovery())[0] == [
         *("40", "from the first fork", "2 of 2", "1.000", "1 of 2", "9.000", "9.0"),
     ]
 
 
-def test_a_start_from_disk_that_is_slower_is_no_yes(given: Given) -> None:
+def test_a_slower_start_from_disk_is_reported_as_no(given: Given) -> None:
     given(warm=[found("cold", 50, 1.0), found("warm", 50, 2.0)])
     assert build_paper.claim_disk().startswith("no: ")
 
@@ -143,16 +143,16 @@ def test_a_start_from_disk_that_is_slower_is_no_yes(given: Given) -> None:
         ({"roots": 2}, "no: one root in 0 of 1 runs"),
         ({"placed": 99}, "no: one root in 0 of 1 runs"),
         ({"last_change_s": 29.9}, "no: one root in 1 of 1 runs, the last change after 29.9 s at most"),
-        ({"fault": "the lab fell over", "roots": None}, "no: one root in 0 of 1 runs"),
+        ({"fault": "the lab failed", "roots": None}, "no: one root in 0 of 1 runs"),
     ],
 )
-def test_what_is_not_stable_is_not_called_stable(given: Given, worse: Run, verdict: str) -> None:
+def test_an_unstable_run_is_reported_as_no(given: Given, worse: Run, verdict: str) -> None:
     film = {"nodes": 100, "fanout": 2, "roots": 1, "placed": 100, "last_change_s": 4.0}
     given(stability=[measured(**{**film, **worse})])
     assert build_paper.claim_stability().startswith(verdict)
 
 
-def test_growth_leaves_out_who_was_not_stable(given: Given) -> None:
+def test_growth_leaves_out_unstable_runs(given: Given) -> None:
     keys = [key for _, key, _ in build_growth_daemons.COLUMNS]
     run = {"nodes": 10, "fanout": 8, "stable": True, "roots": 1, "live": 10, "depth": 2, "depth_optimum": 2}
     good = measured(**{**run, **dict.fromkeys(keys, 1.0)})
@@ -181,7 +181,7 @@ RACES = [
 ]
 
 
-def test_a_death_that_nobody_noticed_is_told(given: Given) -> None:
+def test_an_unnoticed_death_is_reported(given: Given) -> None:
     given(peers=RACES)
     by_system = {
         row[1]: dict(zip((key for _, key in build_peers.EVENTS), row[3:], strict=True))
@@ -192,7 +192,7 @@ def test_a_death_that_nobody_noticed_is_told(given: Given) -> None:
     assert by_system["serf"]["leader_kill_s"] == "-"
 
 
-def test_runs_that_came_to_nothing_are_named(given: Given) -> None:
+def test_failed_runs_are_listed(given: Given) -> None:
     given(peers=RACES)
     assert build_peers.missed().splitlines() == [
         "- etcd-3, 20 nodes: etcd elected no leader",
@@ -200,7 +200,7 @@ def test_runs_that_came_to_nothing_are_named(given: Given) -> None:
     ]
 
 
-def test_clients_stand_for_a_system_without_equal_nodes(given: Given) -> None:
+def test_clients_represent_a_system_without_equal_nodes(given: Given) -> None:
     given(peers=RACES)
     (clients,) = [row for row in rows(build_peers.cost()) if row[1] == "etcd-3"]
     assert clients == ["20", "etcd-3", "1 of 2", "each client", "1.00", "60", "0.040", "7.0"]
@@ -259,10 +259,10 @@ def test_a_seal_is_compared_with_the_run_beside_it(given: Given) -> None:
         {"knocks_answered": 1},
         {"ended": 1},
         {"siege_orphans_never": 1},
-        {"fault": "the lab fell over"},
+        {"fault": "the lab failed"},
     ],
 )
-def test_a_castle_that_fell_did_not_hold(given: Given, worse: Run) -> None:
+def test_a_failed_siege_is_reported(given: Given, worse: Run) -> None:
     given(
         sealing=[rested("sealed", 0, 0.07), rested("in the clear", 0, 0.05)],
         siege=[measured(**SIEGE), {**measured(1, **SIEGE), "faults": ["in words"], **worse}],
@@ -316,7 +316,7 @@ def part(name: str, mapping: str, fanout: int = 8, **found: Any) -> Run:
     return measured(0, part=name, mapping=mapping, fanout=fanout, **found)
 
 
-def test_a_run_far_apart_that_failed_is_counted(given: Given) -> None:
+def test_a_failed_run_with_distant_sites_is_counted(given: Given) -> None:
     far = {"wide_edges": 3, "wide_edges_by_second": [9, 5, 3], "cut_whole_s": None}
     given(
         mappings=[
@@ -344,7 +344,7 @@ def test_every_change_of_performance_has_its_line(given: Given) -> None:
     ]
 
 
-def test_who_moved_while_everything_trembled_is_told(given: Given) -> None:
+def test_moves_during_trembling_measurements_are_reported(given: Given) -> None:
     still = {"trembled_s": 600.0, "places": 0, "calm_before": True}
     given(
         mappings=[
@@ -362,23 +362,23 @@ def test_who_moved_while_everything_trembled_is_told(given: Given) -> None:
 # -- Prometheus ------------------------------------------------------------------------------------------------------
 
 
-def alarm(number: int, **found: Any) -> Run:
+def alert_run(number: int, **found: Any) -> Run:
     whole = {"nodes": 100, "settings": "prometheus 2", "standing": "interior", "alerts": ["SubordNodeDown"]}
     whole["silent_panels"] = []
     return measured(number, **{**whole, "alert_s": 80.0 + number, **found})
 
 
-def test_alarms_that_did_not_ring_as_they_should_are_told(given: Given) -> None:
+def test_wrong_alerts_are_reported(given: Given) -> None:
     others = ["SubordNodeDown", "SubordSeveralRoots"]
     failed = {**measured(3), "nodes": 100, "fault": "Waited 300 s for Prometheus to raise the alarm."}
-    silent = alarm(4, silent_panels=["subord_nothing"], alert_s=500.0)
-    given(prometheus=[alarm(0), alarm(1, alerts=others, alert_s=500.0), alarm(2), failed, silent])
+    silent = alert_run(4, silent_panels=["subord_nothing"], alert_s=500.0)
+    given(prometheus=[alert_run(0), alert_run(1, alerts=others, alert_s=500.0), alert_run(2), failed, silent])
     text = build_prometheus.run_of_100()
     assert text.startswith("In 2 of 5 runs with 100 nodes")
     assert "| `SubordNodeDown` fires, s | 81.0 (80.0..82.0) |" in text
 
 
-def test_without_any_alarm_there_is_no_time(given: Given) -> None:
+def test_without_any_alert_there_is_no_time(given: Given) -> None:
     given(prometheus=[{**measured(), "nodes": 100, "fault": "Prometheus ended."}])
     text = build_prometheus.run_of_100()
     assert text.startswith("In 0 of 1 runs")

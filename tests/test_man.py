@@ -1,4 +1,4 @@
-"""The manual pages: everything that --help says stands in them, and the formatters have nothing to complain of."""
+"""The manual pages contain everything that --help prints, and the formatters report no errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGES: dict[str, str] = build.pages()
 
 
 def shown(tmp_path: Path, name: str) -> str:
-    """As a reader sees it, on a wide terminal, in one line."""
+    """The formatted page, on a wide terminal, as one line."""
     formatter = shutil.which("mandoc")
     if formatter is None:
         pytest.skip("no mandoc on this machine: apt-get install mandoc")
@@ -75,8 +75,10 @@ def test_formatters_do_not_complain(tmp_path: Path, formatter: str, package: str
         done = subprocess.run(
             [program, *options, str(tmp_path / name)], capture_output=True, text=True, timeout=60, check=False
         )
-        said = (done.stdout + done.stderr).splitlines()
-        assert [line for line in said if "missing date" not in line] == []  # the same sources, the same pages
+        output = (done.stdout + done.stderr).splitlines()
+        assert [
+            line for line in output if "missing date" not in line
+        ] == []  # pages have no date, so that builds are reproducible
 
 
 def test_it_is_written_where_packages_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The command `./dev mutants`: the sample, what a mutant meets, the control, and what is kept of a result."""
+"""The command `./dev mutants`: the sample, the tests of a mutant, the control, and the kept results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_edit_of_one_function_leaves_the_mutants_of_the_others(tmp_path: Path
     assert keys("def f(x):\n    pass\n" + g) == keys("# a line more\ndef f(x):\n    '''Nothing.'''\n" + g) != set()
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+def test_excluded_mutants_are_counted(tmp_path: Path) -> None:
     pytest.importorskip("mutmut", reason="mutmut is missing: `./dev mutants --help` installs the extra `mutants`")
     path = tmp_path / "subord" / "core" / "a.py"
     path.parent.mkdir(parents=True)
@@ -88,7 +88,7 @@ def known_map() -> mutant_map.Map:
     return {"shared": "", "number": 3, "files": {"tests/core/test_b.py": whole}, "seeds": {"ip": ["core/a.py:f"]}}
 
 
-def test_a_mutant_meets_the_tests_that_run_its_function_and_then_the_seeds() -> None:
+def test_a_mutant_is_tried_with_the_tests_that_run_its_function_and_then_the_seeds() -> None:
     known = known_map()
     found = mutant_map.stages(known, "core/a.py", "f", mutant_map.runs(known), 40)
     assert [each["tests"] for each in found] == [["tests/core/test_a.py::near"], ["tests/core/test_b.py::dear"], []]
@@ -104,7 +104,7 @@ def test_the_tests_that_run_the_fewest_functions_come_first() -> None:
     assert found[0]["tests"] == ["tests/core/test_b.py::other", "tests/core/test_a.py::near"]
     whole["tests"] |= dict.fromkeys(whole["tests"], 41)
     assert mutant_map.stages(known, "core/a.py", "h", mutant_map.runs(known), 40) == [], (
-        "too dear, and no seed runs it"
+        "too expensive, and no seed runs it"
     )
 
 
@@ -125,7 +125,7 @@ def test_the_lines_of_a_function_are_those_of_its_body() -> None:
     assert mutant_measure.bodies(source) == {"f": range(4, 5), "A.g": range(9, 11)}
 
 
-def test_what_fails_without_a_mutant_is_told() -> None:
+def test_a_failure_without_a_mutant_is_an_error() -> None:
     file, answers = TESTS[0], dict[str, Any]()
 
     def ask(request: dict[str, Any]) -> dict[str, Any]:
@@ -201,8 +201,8 @@ def test_a_fault_is_caught_and_the_module_is_as_before(
 
 
 @pytest.mark.slow
-def test_a_campaign_catches_what_no_test_is_asked_about(trier: Trier) -> None:
-    path = TOP / "subord" / "core" / "slots.py"
+def test_a_campaign_catches_a_mutant(trier: Trier) -> None:
+    path = TOP / "subord" / "core" / "downlink" / "slots.py"
     whole = path.read_text(encoding="utf-8")
     code = whole.replace("if len(guests) < self._guest_places:", "if True:")
     assert code != whole
@@ -211,13 +211,13 @@ def test_a_campaign_catches_what_no_test_is_asked_about(trier: Trier) -> None:
     assert answer["caught"] == "campaign"
     assert answer["by"].startswith("S3 at seed ")
     request["stages"] = [stage([], [(0, "ip")])]
-    assert trier.ask({**request, "code": whole})["caught"] == "", "and not without the fault"
+    assert trier.ask({**request, "code": whole})["caught"] == "", "not without the fault"
 
 
 # -- results --------------------------------------------------------------------------------------------------------
 
 
-def test_a_result_is_read_as_it_was_written_and_a_line_cut_off_is_passed_over(tmp_path: Path) -> None:
+def test_results_are_read_back_and_a_truncated_line_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     assert written(path) == {}
     later = replace(RESULT, caught="", by="")
@@ -225,7 +225,7 @@ def test_a_result_is_read_as_it_was_written_and_a_line_cut_off_is_passed_over(tm
     assert written(path) == {RESULT.key: later}
 
 
-def test_a_stopped_run_goes_on_where_it_was() -> None:
+def test_a_stopped_run_continues() -> None:
     assert still_good(MUTANT, RESULT, "state", survivors=False)
     assert not still_good(MUTANT, RESULT, "another", survivors=False)
     assert not still_good(MUTANT, None, "state", survivors=False)
@@ -234,16 +234,16 @@ def test_a_stopped_run_goes_on_where_it_was() -> None:
     assert not still_good(MUTANT, replace(RESULT, caught=""), "state", survivors=True)
 
 
-def test_each_survivor_is_named_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_survivor_is_listed_with_its_note(monkeypatch: pytest.MonkeyPatch) -> None:
     survivor = replace(RESULT, caught="", by="")
     monkeypatch.setattr(mutants, "known_survivors", lambda: {survivor.text: {"kind": "equivalent", "why": "so"}})
-    told = summary([RESULT, survivor, replace(survivor, after="a = 3")])
-    assert told[0] == "1 of 3 mutants were caught (33.3 %): tests 1, campaign 0, time limit 0; 4 s"
-    assert told[1] == "core/a.py:7 f: a = 1 -> a = 2 [1.5 s, SURVIVED]"
-    assert told[2::2] == ["    equivalent: so", "    not judged yet"]
+    output = summary([RESULT, survivor, replace(survivor, after="a = 3")])
+    assert output[0] == "1 of 3 mutants were caught (33.3 %): tests 1, campaign 0, time limit 0; 4 s"
+    assert output[1] == "core/a.py:7 f: a = 1 -> a = 2 [1.5 s, SURVIVED]"
+    assert output[2::2] == ["    equivalent: so", "    not judged yet"]
 
 
-def test_the_table_names_each_survivor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_table_lists_each_survivor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     build = imported("build_mutants")
     results = [RESULT, replace(RESULT, caught="", before="x | y"), replace(RESULT, caught="", after="")]
     about = {
@@ -274,8 +274,8 @@ def test_the_table_names_each_survivor(monkeypatch: pytest.MonkeyPatch, tmp_path
     ]
 
 
-def test_every_line_on_a_survivor_is_whole_and_of_a_function_that_is_there() -> None:
-    """A text of a line that is no longer in the function: the line is out of date and can go."""
+def test_every_note_on_a_survivor_is_complete_and_up_to_date() -> None:
+    """A line whose text is no longer in the function is out of date and can be deleted."""
     for file, function, before, _ in known_survivors():
         source = (TOP / "subord" / file).read_text(encoding="utf-8")
         lines = source.splitlines()

@@ -1,4 +1,4 @@
-"""The mutations of tests/mutations.py fit the core, and the campaign really catches some of them.
+"""The mutations of tests/mutations.py fit the core, and the campaign catches some of them.
 
 All of them: `.venv/bin/python tests/mutations.py`, or the long test below.
 """
@@ -63,9 +63,7 @@ def test_a_fault_is_caught(name: str) -> None:
     assert control.broken == "", "the same seed without the fault"
 
 
-def test_a_text_that_is_not_there_is_told(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_text_is_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     stale = Mutation("stale", "Nothing.", "core/placement/mapping.py", "no such text", "")
     with pytest.raises(
         OutOfDateError, match=r"stale is out of date: subord/core/placement/mapping\.py holds .* 0 times"
@@ -76,9 +74,7 @@ def test_a_text_that_is_not_there_is_told(
     assert "stale is out of date" in capsys.readouterr().err
 
 
-def test_a_fault_that_nobody_sees_is_told(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_uncaught_fault_is_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     harmless = Mutation(
         "harmless",
         "Nothing.",
@@ -93,10 +89,10 @@ def test_a_fault_that_nobody_sees_is_told(
     assert "harmless                    nobody          (2)" in told.out
 
 
-def test_a_control_that_fails_is_told(
+def test_a_failing_control_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is wrong with the core itself is not put down to a mutation."""
+    """A fault of the core itself is not attributed to a mutation."""
     faulty = named("slots-without-end")
     shutil.copytree(PACKAGE, tmp_path / "subord")
     (tmp_path / "subord" / faulty.file).write_text(mutated(faulty), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""constraints.txt: one version of each package, for every Python that is promised (`./dev pins`)."""
+"""constraints.txt: one version of each package, for every supported Python (`./dev pins`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PINS = {pin.name: pin for pin in map(Requirement, LINES)}
 OLDEST, NEWEST = re.findall(r"^(?:oldest|newest)=(\S+)$", (TOP / "dev").read_text(encoding="utf-8"), re.MULTILINE)
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 UNPINNED = {"pip", "setuptools", "subord"}
-"""What comes with a virtual environment, and ourselves."""
+"""The packages of a new virtual environment, and subord."""
 
 
 def pinned(name: str, version: str) -> Requirement:
@@ -40,11 +40,11 @@ def test_the_file_holds_each_package_once_and_exactly() -> None:
         assert [each.operator for each in pin.specifier] == ["=="]
 
 
-def test_the_oldest_python_is_the_one_that_is_promised() -> None:
+def test_the_oldest_python_is_that_of_the_project() -> None:
     assert PROJECT["requires-python"] == ">=" + OLDEST.removesuffix(".0")
 
 
-def test_what_we_ask_for_is_pinned_to_the_same_version() -> None:
+def test_every_dependency_is_pinned_to_the_same_version() -> None:
     extras = PROJECT["optional-dependencies"].values()
     for each in (*PROJECT["dependencies"], *(each for extra in extras for each in extra)):
         pinned(*each.split("=="))
@@ -62,7 +62,7 @@ def test_everything_installed_is_pinned_and_admits_the_oldest_python() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("python", [OLDEST, NEWEST])
 def test_every_pin_installs_without_a_compiler(python: str, tmp_path: Path) -> None:
-    """Asks the package index. Not for the pins of newer Pythons alone, which pip refuses whatever it is told."""
+    """Asks the package index. Pins for newer Pythons alone are left out: pip refuses them in any case."""
     pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--no-deps"]
     wanted = [str(pin) for pin in PINS.values() if not pin.marker]
     if subprocess.run([*pip, wanted[0]], capture_output=True, check=False, timeout=300).returncode:

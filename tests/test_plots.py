@@ -1,4 +1,4 @@
-"""The plots of the documents: numbers lie where they should, and are readable by day and by night."""
+"""The plots of the documents: points are at their values, and colours are readable in both themes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def drawn(*points: tuple[float, float], look: str = "joined") -> ElementTree.Ele
 
 
 def marks(picture: ElementTree.Element) -> list[tuple[float, float]]:
-    """Centres of the discs, without that of the legend."""
+    """Centres of the circles, without that of the legend."""
     found = [(float(each.attrib["cx"]), float(each.attrib["cy"])) for each in picture.iter(f"{SVG}circle")]
     return [(x, y) for x, y in found if y != build_plot.LEGEND]
 

@@ -1,4 +1,4 @@
-"""What is shipped for Prometheus and Grafana: correct by Prometheus' own tool, and about metrics that exist."""
+"""The files for Prometheus and Grafana: valid by promtool, and about existing metrics."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plain(expr: str) -> str:
 
 
 def drawn() -> list[str]:
-    """What the dashboard asks for."""
+    """The queries of the dashboard."""
     return [plain(target["expr"]) for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
 
 
@@ -63,7 +63,7 @@ def names(expr: str) -> set[str]:
 
 
 def labels(expr: str) -> set[str]:
-    """The labels by which it chooses or groups."""
+    """The labels by which it selects or groups."""
     unquoted = re.sub(r'"[^"]*"', '""', expr)
     chosen = [label for part in MATCHERS.findall(unquoted) for label in LABEL.findall(part)]
     grouped = [label.strip() for part in GROUPING.findall(unquoted) for label in part.split(",")]
@@ -71,7 +71,7 @@ def labels(expr: str) -> set[str]:
 
 
 def exported() -> tuple[set[str], set[str]]:
-    """(names, labels) of everything that a daemon shows or the recording rules compute."""
+    """(names, labels) of everything that a daemon exports or the recording rules compute."""
     text = page(node_registry(build.build_prometheus.build_tables.build_stories.scraped())).decode()
     found: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
@@ -106,7 +106,7 @@ def test_only_metrics_are_read_that_exist(expr: str) -> None:
 def test_a_metric_that_does_not_exist_is_noticed() -> None:
     known, known_labels = exported()
     assert not names("rate(subord_children_total[5m])") <= known
-    assert not names("subord_healing_seconds") <= known  # of a histogram there are only its parts
+    assert not names("subord_healing_seconds") <= known  # a histogram has only its parts
     assert not labels('up{position="1"}') <= known_labels
 
 
@@ -117,18 +117,18 @@ def test_variables_read_metrics_that_exist() -> None:
         assert names(plain(re.sub(r"label_values\((.*), \w+\)", r"\1", query))) <= exported()[0]
 
 
-# -- by the tool of Prometheus ---------------------------------------------------------------------------------------
+# -- by promtool -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def promtool() -> str:
-    """Its path; skips where it is not installed."""
+    """Its path; skips if it is not installed."""
     found = shutil.which("promtool")
     return found or pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
 
 
 def checked(promtool: str, *words: str | Path) -> str:
-    """What it says; fails when it does not like it."""
+    """Its output; fails on an error."""
     command = [promtool, *map(str, words)]
     ran = subprocess.run(command, cwd=DEPLOY, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -136,8 +136,8 @@ def checked(promtool: str, *words: str | Path) -> str:
 
 
 def test_configuration_and_rules_are_right(promtool: str) -> None:
-    said = checked(promtool, "check", "config", "prometheus.yml")
-    assert f"{len(list(rules()))} rules found" in said
+    output = checked(promtool, "check", "config", "prometheus.yml")
+    assert f"{len(list(rules()))} rules found" in output
 
 
 def test_every_alert_fires_when_it_should(promtool: str) -> None:
@@ -156,7 +156,7 @@ def test_a_rule_that_never_fires_is_noticed(promtool: str, tmp_path: Path) -> No
     assert ran.returncode == 1
 
 
-def test_what_the_dashboard_asks_can_be_read(promtool: str, tmp_path: Path) -> None:
+def test_the_queries_of_the_dashboard_are_valid(promtool: str, tmp_path: Path) -> None:
     found = [{"record": f"drawn:{number}", "expr": expr} for number, expr in enumerate(drawn())]
     file = tmp_path / "drawn.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "drawn", "rules": found}]}))
@@ -164,10 +164,10 @@ def test_what_the_dashboard_asks_can_be_read(promtool: str, tmp_path: Path) -> N
     assert f"{len(found)} rules found" in checked(promtool, "check", "rules", file)
 
 
-# -- what only we can know -------------------------------------------------------------------------------------------
+# -- completeness ----------------------------------------------------------------------------------------------------
 
 
-def test_every_alert_is_tried_both_ways() -> None:
+def test_every_alert_is_tested_firing_and_silent() -> None:
     alerts = {rule["alert"] for rule in rules() if "alert" in rule}
     tried: dict[bool, set[str]] = {True: set(), False: set()}
     for each in (each for test in TESTS["tests"] for each in test["promql_expr_test"]):
@@ -177,7 +177,7 @@ def test_every_alert_is_tried_both_ways() -> None:
     assert tried == {True: alerts, False: alerts}
 
 
-def test_every_alert_says_what_to_do_and_where_to_read_on() -> None:
+def test_every_alert_has_a_command_and_a_runbook() -> None:
     text = (REPOSITORY / "docs" / "prometheus.md").read_text(encoding="utf-8")
     for rule in (rule for rule in rules() if "alert" in rule):
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
@@ -186,7 +186,7 @@ def test_every_alert_says_what_to_do_and_where_to_read_on() -> None:
         assert f'<a id="{rule["alert"]}"></a>' in text
 
 
-async def test_relabelling_uses_labels_that_are_given() -> None:
+async def test_relabelling_uses_existing_labels() -> None:
     text = (DEPLOY / "prometheus.yml").read_text(encoding="utf-8")
     response = await control_app(World().node(1))["/sd"]({"of": "cluster"})
     assert isinstance(response, Response)
@@ -198,7 +198,7 @@ async def test_relabelling_uses_labels_that_are_given() -> None:
     assert shown == given
 
 
-def test_what_a_list_costs_is_measured_with_the_vanished_on_it(tmp_path: Path) -> None:
+def test_the_cost_of_a_list_is_measured_with_vanished_nodes(tmp_path: Path) -> None:
     file = tmp_path / "sd.json"
     words = ["--nodes", "200", "--times", "1", "--json", str(file)]
     subprocess.run([sys.executable, REPOSITORY / "docs" / "measure_sd.py", *words], check=True, timeout=120)
@@ -207,7 +207,7 @@ def test_what_a_list_costs_is_measured_with_the_vanished_on_it(tmp_path: Path) -
     assert found["sd_bytes"] > 200 * 100
 
 
-def test_panels_have_a_place_and_a_number_of_their_own() -> None:
+def test_panels_do_not_overlap_and_have_unique_ids() -> None:
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     for one, other in combinations([panel["gridPos"] for panel in panels], 2):

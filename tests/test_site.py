@@ -1,4 +1,4 @@
-"""The documents as a site: it builds, whatever leads nowhere is an error, nothing comes from elsewhere."""
+"""The documents as a site: it builds, dead links are errors, and no page loads anything from another host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = {
     **{page: REPOSITORY / at for page, at in ELSEWHERE.items()},
 }
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "video": "src"}
-NO_LOAD = ("canonical", "alternate", "prev", "next")  # values of `rel`: links that no browser follows by itself
+NO_LOAD = ("canonical", "alternate", "prev", "next")  # values of `rel`: links that browsers do not load
 SHOWN = ("h1", "h2", "h3", "h4", "p", "ul", "ol", "li", "table", "th", "td", "pre", "code", "em", "strong")
 
 
@@ -46,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to: Path = tmp_path_factory.mktemp("site")
     done = built(REPOSITORY, to)
     assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr  # `--quiet` would hide them, and `--strict` does not count what is hidden
+    assert "WARNING" not in done.stderr  # `--quiet` would hide them from `--strict`, too
     return to
 
 
@@ -55,7 +55,7 @@ def test_the_command_is_that_of_the_dev_script() -> None:
     assert used == ["build --clean --strict --config-file docs/site/mkdocs.yml"]
 
 
-# -- what it consists of --------------------------------------------------------------------------------------------
+# -- contents -------------------------------------------------------------------------------------------------------
 
 
 def test_every_document_is_a_page(site: Path) -> None:
@@ -70,18 +70,18 @@ def test_every_page_can_be_reached_from_every_page(site: Path) -> None:
 
 
 def test_nothing_but_documents_is_there(site: Path) -> None:
-    """No programs and no figures, which a reader does not need."""
+    """No programs and no figures."""
     found = {path.suffix for path in site.rglob("*") if path.is_file() and not path.is_relative_to(site / "assets")}
     assert found <= {".html", ".svg", ".webp", ".xml", ".gz", ".js", ".json"}
     assert not (site / "figures").exists()
     assert not (site / "site").exists()
 
 
-# -- nothing comes from elsewhere -----------------------------------------------------------------------------------
+# -- other hosts ----------------------------------------------------------------------------------------------------
 
 
 class Loading(HTMLParser):
-    """What a browser loads by itself."""
+    """Collects what a browser loads by itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,8 +110,8 @@ def test_no_style_loads_anything_from_elsewhere(site: Path) -> None:
         assert re.findall(r"(?:url\(|@import)\s*[\"']?(?:\w+:)?//[^)]*", path.read_text(encoding="utf-8")) == []
 
 
-def test_no_page_has_what_the_theme_would_load_a_script_for(site: Path) -> None:
-    """Diagrams and the numbers of a forge; the theme's script names their hosts, and uses them for nothing else."""
+def test_no_page_makes_the_theme_load_a_script(site: Path) -> None:
+    """Diagrams and the statistics of a forge; the theme's script names their hosts for nothing else."""
     for page in PAGES:
         text = (site / f"{page}.html").read_text(encoding="utf-8")
         assert not re.search(r'class="mermaid"|data-md-component="source"', text), page
@@ -129,7 +129,7 @@ def test_what_is_foreign_is_seen(html: str, count: int) -> None:
     assert len(foreign(html)) == count
 
 
-# -- whatever leads nowhere is an error -----------------------------------------------------------------------------
+# -- dead links -----------------------------------------------------------------------------------------------------
 
 
 def spoil_link(docs: Path) -> None:
@@ -207,13 +207,13 @@ def content(html: str, *, is_page: bool) -> str:
     parser = Content(is_page=is_page)
     parser.feed(html)
     text = re.sub(r"\s+", "", "".join(parser.found)).replace("<li><p>", "<li>").replace("</p></li>", "</li>")
-    text = text.replace("<code></code>", "").replace("<pre></pre>", "")  # the numbering of lines, the button to copy
+    text = text.replace("<code></code>", "").replace("<pre></pre>", "")  # line numbers, copy button
     return text.replace("<pre><code>", "<pre>").replace("</code></pre>", "</pre>")
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_the_site_shows_what_a_forge_shows(site: Path, page: str) -> None:
-    """Two renderers disagree about lists, tables and angle brackets: what only one of them shows is a mistake."""
+    """Two renderers differ about lists, tables and angle brackets: a difference is a mistake in the page."""
     forge = MarkdownIt("commonmark").enable("table").render(PAGES[page].read_text(encoding="utf-8"))
     here = content((site / f"{page}.html").read_text(encoding="utf-8"), is_page=True)
     assert here == content(forge, is_page=False)
@@ -225,7 +225,7 @@ def test_the_site_shows_what_a_forge_shows(site: Path, page: str) -> None:
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here: apt-get install chromium")
 def test_the_search_works_from_the_disk_without_a_network(site: Path, tmp_path: Path) -> None:
-    """In a real browser that is told to find no other host."""
+    """In a real browser that resolves no host."""
     alone = ["--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--no-first-run"]
     done = subprocess.run(
         [

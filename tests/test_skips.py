@@ -1,4 +1,4 @@
-"""What a test run says at its end of the tests that it skipped (tests/helpers/skips.py)."""
+"""The summary of skipped tests at the end of a test run (tests/helpers/skips.py)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_nothing_skipped_says_nothing() -> None:
 
 
 def test_no_reason_names_packages_in_another_form() -> None:
-    """It would be missing in the command, and CI would skip what it should run."""
+    """Such a package would be missing in the command, and CI would skip its tests."""
     found = [
         f"{path.name}: {line.strip()}"
         for path in TESTS.rglob("*.py")

@@ -1,4 +1,4 @@
-"""The house rules that a machine can check: short functions and files, no forbidden words, imports point inward."""
+"""Rules that a program can check: short functions and files, forbidden words and calls, imports, docstrings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SYNONYMS = re.compile(r"(^|_)(parent|child|children|master|superior|slave|worker
 CLOCKS_AND_CHANCE = re.compile(
     r"\btime\.(time|monotonic|sleep)\(|\bdatetime\.|\brandom\.\w+|import random\b|\buuid\b|os\.urandom"
 )
-# Written so that this file does not hold what it forbids.
+# Split so that this file does not match.
 MACHINE_PATHS = re.compile("/" + "(home|Users|root|work)/" + r"\w")
 
 
@@ -34,7 +34,7 @@ def name(path: Path) -> str:
 
 
 def functions(source: str) -> Iterator[tuple[str, int]]:
-    """Each function and how many lines it has, decorators and docstring included."""
+    """Each function and its number of lines, including decorators and docstring."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
@@ -42,7 +42,7 @@ def functions(source: str) -> Iterator[tuple[str, int]]:
 
 
 def identifiers(source: str) -> set[str]:
-    """Every name that a reader of the code meets: variables, attributes, arguments, functions, classes."""
+    """Every name in the code: variables, attributes, arguments, functions, classes."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         for field in ("id", "attr", "arg", "name", "asname"):
@@ -53,7 +53,7 @@ def identifiers(source: str) -> set[str]:
 
 
 def offenders(paths: Iterable[Path], complaint: Callable[[str], object]) -> dict[str, object]:
-    """The files whose text gives a reason to complain, with the reason."""
+    """The files with a complaint, and the complaint."""
     found = {name(path): complaint(path.read_text(encoding="utf-8")) for path in paths}
     return {file: reason for file, reason in found.items() if reason}
 
@@ -69,7 +69,7 @@ def test_files_are_short() -> None:
     assert offenders(CODE, lambda source: max(0, len(source.splitlines()) - FILE_LINES_MAX)) == {}
 
 
-def test_every_file_says_first_what_it_is_about() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert offenders(PYTHON, lambda source: source and not ast.get_docstring(ast.parse(source))) == {}
 
 

@@ -1,18 +1,18 @@
 """Transcripts: commands to one node, `----`, and exactly what it does (after raft's datadriven tests).
 
-`REWRITE=1 pytest tests/test_transcripts.py` writes the answers anew; read the diff, keep what you can explain.
+`REWRITE=1 pytest tests/test_transcripts.py` rewrites the answers; read the difference.
 
     node 5 fanout 2 guests 1                a new node; network 10.0.0.0/24 unless given
     start | leave | know 2 3 | closed 2 | unreachable 2
-    at 0.5                                  let time pass, ringing the alarm whenever it is due
-    until ask                               let it pass, alarm by alarm, until an answer has this word
-    sleep 60                                let it pass without: as a process that is stopped and continued
-    pause 60                                the same, but its letters are read before it looks at the clock
-    from 2 accept path=1,2 alternates=1     a message; an exchange or number not given is the last one said to 2
-    roster                                  whom it knows below itself: 5<2 is 5 at home below 2, 5<4+ a guest of 4
+    at 0.5                                  time passes; timers fire when they are due
+    until ask                               time passes, timer by timer, until an answer contains this word
+    sleep 60                                time passes without timers, as for a stopped and continued process
+    pause 60                                the same, but waiting messages are read before the clock
+    from 2 accept path=1,2 alternates=1     a message; an exchange or number not given is the last one sent to 2
+    roster                                  its rows: 5<2 is 5 at home below 2, 5<4+ a guest of 4
 
-Chance is even here: nothing is jittered, numbers begin with 2, and every incarnation is 1000 unless it is named.
-A comment `# Story: ...` names the story of docs/protocol.md, section 10, that follows.
+Nothing is random: timers have no jitter, numbers begin with 2, and every incarnation is 1000 unless given. A comment
+`# Story: ...` names the story of docs/protocol.md, section 10, that follows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from subord.core.node import Node
 from subord.core.state.settings import Settings
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
-DIGESTS = ("digest", "guidance_digest")  # they say nothing to a reader
+DIGESTS = ("digest", "guidance_digest")  # not readable
 PROTOCOL = Path(__file__).parents[1] / "docs" / "protocol.md"
 KINDS = {kind.__name__.lower(): kind for kind in get_args(Message)}
 CHOICES = {"wish": Wish, "no": No, "why": Why}
@@ -43,14 +43,14 @@ LISTS = ("path", "alternates", "siblings", "hints", "others", "gone", "spoken")
 BOOLEANS = ("adrift", "room")
 BLANK = {"wish": Wish.HOME, "why": Why.LEFT, "version": 1, "next_ms": 300, "text": "", "adrift": False, "room": True}
 SAME = {"incarnation": 1000, "leader_incarnation": 1000}
-ALARMS_MAX = 300
-CAST_MAX = 20  # positions beyond are doors where nobody lives in these stories: vain knocks are left out
+TIMERS_MAX = 300
+POSITION_MAX = 20  # higher positions have no node in these stories: probes to them are left out
 NOISE = (events.RoundTrip, events.RosterChanged, events.FirstContact, events.Publish)
 LOCAL = {"start": events.Start, "unreachable": events.Unreachable, "closed": events.EdgeClosed}
 
 
 class Even(Random):
-    """No chance at all: the middle of every range, the lowest number, the first of many."""
+    """No randomness: the middle of every range, the lowest number, the first of many."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2
@@ -63,7 +63,7 @@ class Even(Random):
 
 
 class Stage:
-    """One node, and the numbers that were last said to each peer."""
+    """One node, and the last numbers sent to each peer."""
 
     def __init__(self, position: str, *words: str) -> None:
         given = dict(zip(words[::2], words[1::2], strict=True))
@@ -75,7 +75,7 @@ class Stage:
     def run(self, verb: str, *words: str) -> Iterator[str]:
         if verb == "at":
             while self.node.deadline <= float(words[0]):
-                yield from self.ring()
+                yield from self.fire()
         if verb == "until":
             yield from self.until(words[0])
         if verb in ("at", "sleep", "pause"):
@@ -91,24 +91,24 @@ class Stage:
             event = {"leave": events.Leave(1.0), "sleep": events.Wakeup()}.get(verb)
             yield from self.feed(event or LOCAL[verb](*map(int, words)))
 
-    def ring(self) -> Iterator[str]:
+    def fire(self) -> Iterator[str]:
         self.now = self.node.deadline
         yield from self.feed(events.Wakeup())
 
     def until(self, word: str) -> Iterator[str]:
-        for _ in range(ALARMS_MAX):
-            lines = list(self.ring())
+        for _ in range(TIMERS_MAX):
+            lines = list(self.fire())
             yield from lines
             if any(word in line.split() for line in lines):
                 return
-        raise AssertionError(f"{ALARMS_MAX} alarms, and never {word!r}")
+        raise AssertionError(f"{TIMERS_MAX} timers without {word!r}")
 
     def feed(self, event: events.Event) -> Iterator[str]:
         for action in self.node.handle(event, self.now):
             if isinstance(action, events.Send):
                 for name in {"exchange", "number"} & set(action.message.__struct_fields__):
                     self.said[action.target, name] = getattr(action.message, name)
-                if not isinstance(action.message, Ask) or action.target <= CAST_MAX:
+                if not isinstance(action.message, Ask) or action.target <= POSITION_MAX:
                     yield f"{self.now:.3f} to {action.target}: {shown(action.message)}"
             elif not isinstance(action, NOISE):
                 yield f"{self.now:.3f} {shown(action)}"
@@ -123,7 +123,7 @@ class Stage:
         usual |= {key: read(key, text) for key, text in given.items()}
         usual["guidance"] = Guidance(*(usual[key] for key in Guidance.__struct_fields__))
         if name == "echo" and not set(given) & set(Guidance.__struct_fields__):
-            usual["guidance"] = None  # a leader repeats no guidance that its subordinate has
+            usual["guidance"] = None  # a leader does not repeat guidance
         kind = KINDS[name]
         assert set(given) <= {*kind.__struct_fields__, *Guidance.__struct_fields__}, given
         return kind(**{key: usual.get(key, () if key == "changes" else 0) for key in kind.__struct_fields__})
@@ -140,7 +140,7 @@ def read(key: str, text: str) -> Any:
 
 
 def change(word: str) -> Change:
-    """From `position<leader`, with + for a guest, then @ and how often it moved."""
+    """From `position<leader`, with + for a guest, then @ and its number of moves."""
     edge, _, moves = word.partition("@")
     position, _, leader = edge.rstrip("+").partition("<")
     return Change(int(position), int(leader), 1 + edge.endswith("+"), 1000, int(moves or 0), 0)
@@ -151,7 +151,7 @@ def row(change: Change) -> str:
 
 
 def shown(value: msgspec.Struct) -> str:
-    """As `name field=value ...`; what is empty or the same everywhere is left out, and so are digests."""
+    """As `name field=value ...`, without empty and constant values and digests."""
     words, kind = [], type(value).__name__
     for name, each in zip(value.__struct_fields__, msgspec.structs.astuple(value), strict=True):
         if isinstance(each, Guidance):
@@ -167,7 +167,7 @@ def shown(value: msgspec.Struct) -> str:
 
 
 def answered(text: str) -> Iterator[str]:
-    """The transcript, block by block between blank lines, with every answer as it is now."""
+    """The transcript, block by block between blank lines, with the present answers."""
     stage = Stage("1")
     for block in text.strip().split("\n\n"):
         lines, said, commands = block.split("\n----")[0].splitlines(), [], 0
@@ -189,34 +189,34 @@ def test_transcript(path: Path) -> None:
 
 
 def stories(page: str) -> list[str]:
-    """The stories of docs/protocol.md, section 10, each by the bold words that it begins with."""
+    """The stories of docs/protocol.md, section 10, each by its bold first words."""
     section = re.search(r"^## 10\. Stories\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
-    assert section is not None, "docs/protocol.md: where is section 10, the stories?"
+    assert section is not None, "docs/protocol.md has no section 10, the stories"
     return [each.rstrip(".") for each in re.findall(r"^\*\*(.+?)\*\*", section[1], re.MULTILINE)]
 
 
 def told() -> list[str]:
-    """The stories that the transcripts say they tell."""
+    """The stories that the transcripts name."""
     texts = (path.read_text() for path in FILES)
     return [each.rstrip(".") for text in texts for each in re.findall(r"^# Story: (.+)$", text, re.MULTILINE)]
 
 
 def test_every_story_of_the_protocol_has_its_transcript() -> None:
-    """It is headed by `# Story: ` and the bold words of docs/protocol.md, in a file of tests/transcripts."""
+    """A file of tests/transcripts has `# Story: ` and the bold words of docs/protocol.md."""
     expected = stories(PROTOCOL.read_text())
     assert len(expected) > 10
     assert sorted(told()) == sorted(expected)
 
 
-def test_every_transcript_tells_a_story_and_says_what_happens() -> None:
+def test_every_transcript_names_its_story_and_explains_each_block() -> None:
     for path in FILES:
         text = path.read_text()
-        assert text.startswith("# Story: "), f"{path.name} does not say which story it tells"
+        assert text.startswith("# Story: "), f"{path.name} names no story"
         for block in text.split("\n\n"):
-            assert not block.startswith("node "), f"{path.name}: say above this what happens in the story: {block}"
+            assert not block.startswith("node "), f"{path.name}: explain this block in a comment: {block}"
 
 
-def test_a_story_without_transcript_would_be_seen() -> None:
+def test_stories_are_found() -> None:
     page = (
         "## 10. Stories\n\n**It joins.** It\nis **easy**.\n\n**It is paused** (SIGSTOP)\n\n## 11.\n\n**Sealing.**\n"
     )

@@ -1,4 +1,4 @@
-"""The table of trouble in docs/operating.md: commands that can be typed, and words that the program really says."""
+"""The table of trouble in docs/operating.md: commands that the program accepts, and texts that it prints."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_its_commands_can_be_typed(row: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_its_words_are_those_of_the_program(row: tuple[str, str, str]) -> None:
+def test_its_texts_are_those_of_the_program(row: tuple[str, str, str]) -> None:
     for words in (each for cell in row for each in quoted(cell) if not is_command(each)):
         known = words.strip("[]").removeprefix("node.").removeprefix("cluster.")
         assert known in PROGRAM or known == "subord" or re.fullmatch(r"\d+ nodes?", known), words

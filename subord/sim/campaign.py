@@ -1,7 +1,7 @@
-"""Many seeds, one after the other on every processor; whoever fails can be replayed with one command.
+"""Plays many seeds on all processors, and prints the command that replays a failed one.
 
-Intuition: a crash-test laboratory. The cars are all different, the wall is the same, and of a car that fails the test
-the plate number is kept, with which the same crash can be seen again as often as one likes.
+Input are seeds, a mapping and an aim; output is a Summary with one Verdict per seed, in the order of the seeds. A
+verdict depends on its seed, mapping and aim alone, not on the number of processes.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from subord.sim.draw.seed import draw
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
 
-SEEDS_AT_ONCE = 8  # handed to a process in one piece
-PIECES_AHEAD = 4  # for each process
+SEEDS_AT_ONCE = 8  # of one piece, the unit of work of a process
+PIECES_AHEAD = 4  # queued per process
 SLOWEST_SHOWN = 3
-SEEDS_MAX = 1_000_000  # all verdicts are kept
+SEEDS_MAX = 1_000_000  # all verdicts are in memory
 JOBS_MAX = 256
-GARBAGE_MAX = 50_000  # new objects between two looks for circles of them: Python's own choice costs an eighth more
+GARBAGE_MAX = 50_000  # first threshold of gc: Python's default costs an eighth more time
 
 TryAll = Callable[[tuple[int, ...]], "list[Verdict]"]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """How one seed ended. `broken` is the invariant, "error" for a mistake in our own code, "" if all held."""
+    """How one seed ended. `broken` is the invariant, "error" for an exception in the program, "" if all held."""
 
     seed: int
     nodes: int
@@ -56,7 +56,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, kw_only=True):
-    """What a campaign found."""
+    """The verdicts of a campaign; `lasted_s` is wall-clock time."""
 
     verdicts: list[Verdict]
     lasted_s: float
@@ -69,20 +69,20 @@ class Summary(msgspec.Struct, kw_only=True):
 
 
 def try_seed(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Verdict:
-    """Play one seed to its end. Raises nothing: a mistake of ours is a verdict as well."""
+    """Play one seed to its end. Never raises: an exception is a verdict, too."""
     return try_script(draw(seed, mapping, aim), seed)
 
 
 def try_script(script: Scenario, seed: int) -> Verdict:
-    """Play a scenario with that seed, and judge it like a drawn one."""
+    """Play a scenario with this seed, and judge it like a drawn one."""
     began = time.process_time()
     script = msgspec.structs.replace(script, seed=seed)
-    nodes = len(Play(script, checked=False).cast)
+    nodes = len(Play(script, checked=False).positions)
     try:
         played = Play(script).run()
     except Violation as violation:
         return Verdict(seed=seed, nodes=nodes, broken=violation.name, text=str(violation))
-    except Exception as error:  # whatever it is, the other seeds go on
+    except Exception as error:  # the other seeds continue
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
         return Verdict(seed=seed, nodes=nodes, broken="error", text=text)
@@ -120,9 +120,9 @@ def run(
     jobs: int | None = None,
     tell: Callable[[list[Verdict]], None] = lambda _news: None,
 ) -> Summary:
-    """Play all seeds on `jobs` processes (default: one a processor); `tell` hears the verdicts as they come.
+    """Play all seeds on `jobs` processes (default: one per processor); `tell` gets the verdicts of each piece.
 
-    KeyboardInterrupt ends all processes at once. Raises BrokenProcessPool when somebody else has ended one.
+    KeyboardInterrupt ends all processes at once. Raises BrokenProcessPool when a process was killed from outside.
     """
     began, verdicts = time.monotonic(), list[Verdict]()
     with closing(_tried(seeds, partial(_try_seeds, mapping, aim), _jobs(jobs, len(seeds)))) as tried:
@@ -133,12 +133,12 @@ def run(
 
 
 def _jobs(wanted: int | None, seeds: int) -> int:
-    """How many processes: no more than there are pieces."""
+    """The number of processes: no more than there are pieces."""
     return max(1, min(wanted or len(os.sched_getaffinity(0)), -(-seeds // SEEDS_AT_ONCE), JOBS_MAX))
 
 
 def _tried(seeds: Sequence[int], try_all: TryAll, jobs: int) -> Generator[list[Verdict], None, None]:
-    """Verdicts piece by piece, in the order of the seeds, however many processes there are."""
+    """Verdicts piece by piece, in the order of the seeds for any number of processes."""
     pieces = _pieces(iter(seeds))
     if jobs == 1:
         yield from map(try_all, pieces)
@@ -152,7 +152,7 @@ def _tried(seeds: Sequence[int], try_all: TryAll, jobs: int) -> Generator[list[V
 
 @contextmanager
 def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end with us, in the middle of a seed if need be."""
+    """Processes that are killed with this one, even within a seed."""
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(jobs, initializer=_ignore_interrupt)
     try:
@@ -167,7 +167,7 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _ignore_interrupt() -> None:
-    """Ctrl-C is meant for all processes of a terminal; ours are ended by the first one."""
+    """A terminal sends Ctrl-C to all its processes; the main process ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -177,13 +177,13 @@ def _pieces(seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
 
 
 def replay(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> str:
-    """The one command that shows a seed again."""
+    """The command that replays a seed."""
     which = "" if mapping == "ip" else f" --mapping {mapping}"
     return f"subord simulate --seed {seed}{which}{aim.options} --trace"
 
 
 def report(summary: Summary) -> list[str]:
-    """For people: what failed and how to see it again, and the totals."""
+    """Lines of text: each failure with its command, and the totals."""
     lines = []
     for each in summary.failed:
         lines += [
@@ -194,7 +194,7 @@ def report(summary: Summary) -> list[str]:
 
 
 def totals(summary: Summary) -> list[str]:
-    """For people: how many failed, how dear they were, and how long healing took."""
+    """Lines of text: the number of failures, the cost, and the time of healing."""
     passed = [each for each in summary.verdicts if not each.broken]
     counts = Counter(each.broken for each in summary.failed)
     broken = ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
@@ -217,11 +217,11 @@ def _told(shares: Sequence[float]) -> str:
 
 
 def tight_shares(passed: Sequence[Verdict]) -> dict[str, list[float]]:
-    """By the name of each tight bound, ascending: what share of it was used where it judges."""
+    """By the name of each tight bound, ascending: the share of it that each judged seed used."""
     return {name: sorted(each.shares[name] for each in passed if name in each.shares) for name in BOUNDS}
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Of ascending values, by name; 0 of nothing."""
+    """Percentiles of ascending values, by name; 0 if there are none."""
     names = {"median": 0.5, "99 of 100": 0.99, "most": 1.0}
     return {name: percentile(values, share) or 0.0 for name, share in names.items()}

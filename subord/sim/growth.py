@@ -1,10 +1,7 @@
-"""What a node costs as the cluster grows: one cluster starts, comes to rest, and everything is counted.
+"""What a node costs as the cluster grows: a cluster starts and comes to rest, and its datagrams are counted.
 
-Intuition: the same town, founded again and again, each time ten times larger. If a family writes as many letters in
-the largest as in the smallest, the post office will do for a whole country.
-
-Nodes take no time to think here: what is counted is said and waited for, not computed. Streams along the edges are
-not counted.
+Input is a Start; output is a Growth, decided by the seed alone. Nodes compute in zero virtual time, and streams along
+the edges are not counted.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ TICK_S = 1e-6
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured. Positions are 1 to `nodes`; guest slots are as many as the fan-out."""
+    """What is measured: positions 1 to `nodes`; guest slots are as many as the fan-out."""
 
     nodes: int
     fanout: int
@@ -48,13 +45,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted. Times are virtual seconds from the first start; the root's datagrams are both ways."""
+    """The counts. Times are virtual seconds from the first start; the root's datagrams are both ways."""
 
-    tree_s: float  # the last change of place: one root, everybody at home
-    whole_s: float  # and the root lists everybody: L1 to L3 hold
-    exchanges_per_node: float  # proposals and questions that were answered
+    tree_s: float  # the last change of place: one root, all nodes at home
+    whole_s: float  # and the root lists all nodes: L1 to L3 hold
+    exchanges_per_node: float  # answered proposals and questions
     leader_changes_per_node: float
-    datagrams_per_node: float  # sent until `whole_s`, beats that would have been sent at rest included
+    datagrams_per_node: float  # sent until `whole_s`, including beats
     bytes_per_node: float  # of these; without headers
     sent: dict[str, int]  # these by kind, of all nodes
     depth: int
@@ -76,7 +73,7 @@ class _Mark(msgspec.Struct, frozen=True):
 
 
 class _Counting:
-    """Listens to a world."""
+    """Counts the datagrams of a world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -97,11 +94,11 @@ class _Counting:
 
 
 def measure(start: Start, steps: Steps | None = None) -> Growth:
-    """Start the nodes, wait until they are one tree, and count on while they rest. `steps` times those of the root.
+    """Start the nodes, wait for one whole tree, and count on while it rests. `steps` times those of the root.
 
-    Raises Violation when they are no tree after WHOLE_WITHIN_S, and NetworkError for a network that is none.
+    Raises Violation without a whole tree after WHOLE_WITHIN_S, and NetworkError for an invalid network.
     """
-    world = _founded(start)
+    world = _prepared(start)
     counting = _Counting(world)
     if steps is not None:
         _watch_root(world, steps)
@@ -109,7 +106,7 @@ def measure(start: Start, steps: Steps | None = None) -> Growth:
     whole_s, tree_s, sent, whole = world.now, world.moved_at, dict(world.sent), counting.mark()
     world.run(max(LASTS_S_MIN - REST_S - world.now, SETTLING_S))
     while any(node.joining.is_fast for node in world.nodes.values()):
-        world.run(SETTLING_S)  # a lone root still walks from door to door; bounded by `walk_fast_max`
+        world.run(SETTLING_S)  # a lone root still probes fast; bounded by `walk_fast_max`
     before = counting.mark()
     world.run(REST_S)
     after, nodes = counting.mark(), start.nodes
@@ -132,8 +129,8 @@ def measure(start: Start, steps: Steps | None = None) -> Growth:
     )
 
 
-def _founded(start: Start) -> World:
-    """Everybody is about to start."""
+def _prepared(start: Start) -> World:
+    """A world in which all nodes are about to start."""
     settings = Settings(
         network=Network.parse(start.network),
         fanout=start.fanout,
@@ -153,7 +150,7 @@ def _founded(start: Start) -> World:
 
 
 def _watch_root(world: World, steps: Steps) -> None:
-    """As soon as it runs."""
+    """From its start on."""
     if ROOT in world.nodes:
         steps.watch(world.nodes[ROOT])
     else:
@@ -163,23 +160,23 @@ def _watch_root(world: World, steps: Steps) -> None:
 def _run_until_whole(world: World, nodes: int) -> None:
     while True:
         world.run(LOOK_EVERY_S)
-        everybody_listed = ROOT in world.nodes and world.nodes[ROOT].roster.live == nodes  # before, L3 cannot hold
-        if everybody_listed and complaint(world) is None:
+        all_listed = ROOT in world.nodes and world.nodes[ROOT].roster.live == nodes  # else L3 cannot hold
+        if all_listed and complaint(world) is None:
             return
         if world.now > WHOLE_WITHIN_S:
-            raise Violation("growth", world.now, f"{nodes} nodes are no tree: {complaint(world)}")
+            raise Violation("growth", world.now, f"{nodes} nodes form no tree: {complaint(world)}")
 
 
 def depth(world: World) -> int:
     """Edges between the root and the farthest node."""
     found: dict[Position, int] = {0: -1}
-    for position in world.living():  # whoever leads is lower, hence comes before
+    for position in world.living():  # a leader is lower, hence comes first
         found[position] = found[world.leader_of(position)] + 1
     return max(found.values())
 
 
 def depth_min(nodes: int, fanout: int) -> int:
-    """Of any tree of so many nodes in which nobody has more than `fanout` subordinates."""
+    """The depth of the flattest tree of `nodes` nodes with at most `fanout` subordinates each."""
     level, held = 0, 1
     while held < nodes:
         level += 1

@@ -1,10 +1,7 @@
-"""How many nodes move when one dies and when it comes back, and how deep the tree is: in dense and sparse networks.
+"""Counts the moves of nodes when one dies and returns, and the depth of the tree, in dense and sparse networks.
 
-Intuition: one family moves out of a block of flats, and moves in again later. Count the vans in the street. If a
-whole stairwell moves each time, the house rules are bad, however good the plan of the flats.
-
-A move is a leader that is not the last one that the node had; the first place of a returning node is one, too. Moves
-are counted without a gap: what comes after the quiet time that ends an event counts for the next event.
+A move is a leader other than the node's last one; the first place of a returning node is one, too. No move is lost: a
+move after the quiet time of an event counts for the next event.
 """
 
 from __future__ import annotations
@@ -31,17 +28,17 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 NETWORK, SIZE = "10.0.0.0/16", 65_534
 TIMING: TimingName = "lan"
 GAP_S = 0.008  # between two starts
-QUIET_S = 60.0  # nobody moves for so long, and there is one root: the event is over
+QUIET_S = 60.0  # an event ends after this time without moves, with one root
 QUIET_WITHIN_S = 3600.0
 LOOK_EVERY_S = 1.0
 BLOCKS = 5
 DEAD_SHARE = 0.05  # of the layout with holes
 CHURN_PER_MIN = 0.1  # share of the nodes that die in a minute
-CHURN_AWAY_S = 2.0  # and come back after so long
+CHURN_AWAY_S = 2.0  # until they return
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What is played. The seed decides the layout, the node that all have as seed, the order and the victims."""
+    """A layout and its seed, which decides the positions, the common seed node, the order and the victims."""
 
     layout: Layout
     fanout: int  # guest slots are as many
@@ -50,37 +47,37 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster after its start."""
+    """A cluster after all starts."""
 
     order: Order
-    depth: int  # edges below the root
+    depth: int  # edges from the root to the deepest node
     subordinates_max: int
-    settled_s: float  # the last move, from the last start
+    settled_s: float  # from the last start to the last move
 
 
 class Happened(msgspec.Struct, frozen=True, kw_only=True):
-    """An interior node died, and came back after all was quiet."""
+    """An interior node died, and returned after all moves had ended."""
 
     victim: Position
     subordinates: int  # when it died
     died: int  # moves
-    died_others: int  # of these, by nodes that were not led by the victim
-    returned: int  # moves, its own first place counted
-    returned_others: int  # of these, by others than the victim and its subordinates of before and after
+    died_others: int  # of these, by nodes that were no subordinates of the victim
+    returned: int  # moves, including its own first place
+    returned_others: int  # of these, neither by the victim nor by its former or present subordinates
 
 
 class Churned(msgspec.Struct, frozen=True, kw_only=True):
-    """Minutes in which nodes die and come back all the time."""
+    """Minutes in which nodes die and return continuously."""
 
     depth_before: int
     depths: tuple[int, ...]  # at the end of each minute
-    depth_after: int  # when all was quiet again
+    depth_after: int  # at rest
     deaths: int
     moves: int
 
 
 def positions_of(layout: Layout, nodes: int, chance: Random) -> list[Position]:
-    """So many positions of NETWORK, ascending. `blocks` may hold up to BLOCKS - 1 nodes less."""
+    """`nodes` positions of NETWORK, ascending. `blocks` may hold up to BLOCKS - 1 fewer."""
     match layout:
         case "dense":
             return list(range(1, nodes + 1))
@@ -98,8 +95,8 @@ def positions_of(layout: Layout, nodes: int, chance: Random) -> list[Position]:
             return list(range(SIZE - nodes + 1, SIZE + 1))
 
 
-class Town:
-    """A world that started in some order and is quiet, with a counter of moves."""
+class MovesRun:
+    """A world at rest after starts in some order, with a counter of moves."""
 
     def __init__(self, case: Case, order: Order) -> None:
         chance = Random(f"{case.seed}/moves")
@@ -113,7 +110,7 @@ class Town:
         self.world.hosts.update(self.positions)
         self.world.on_notice = self._hear
         self.moves: Counter[Position] = Counter()  # since `take`
-        self._last: dict[Position, Position] = {}  # the leader that a node had last
+        self._last: dict[Position, Position] = {}  # the last leader of each node
         self.started = self._start(order, chance)
         self.take()
 
@@ -140,7 +137,7 @@ class Town:
             self.moves[position] += 1
 
     def settle(self) -> None:
-        """Until nobody has moved for QUIET_S and there is one root. Raises Violation after QUIET_WITHIN_S."""
+        """Run until no node has moved for QUIET_S and there is one root. Raises Violation after QUIET_WITHIN_S."""
         began = self.world.now
         while self.world.now - max(began, self.world.moved_at) < QUIET_S or self.roots() > 1:
             self.world.run(LOOK_EVERY_S)
@@ -158,49 +155,49 @@ class Town:
         self._last.pop(position, None)
 
     def come_back(self, position: Position) -> None:
-        """Start it again, without memory."""
+        """Start it again, without a disk."""
         if position not in self.world.nodes:
             self.world.start(position)
 
     def leaders(self) -> dict[Position, Position]:
-        """Who has a living leader -> that leader."""
+        """Nodes with a living leader -> that leader."""
         found = {position: self.world.leader_of(position) for position in self.world.living()}
         return {position: leader for position, leader in found.items() if leader in found}
 
     def roots(self) -> int:
-        """How many have no leader, or one that is dead."""
+        """The number of nodes without a living leader."""
         return len(self.world.nodes) - len(self.leaders())
 
     def depth(self) -> int:
-        """Edges between the farthest node and the root that it can reach."""
+        """Edges on the longest path from a node up to its root."""
         leaders = self.leaders()
         found: dict[Position, int] = {}
-        for position in self.world.living():  # whoever leads is lower, hence comes before
+        for position in self.world.living():  # a leader is lower, hence comes first
             found[position] = found[leaders[position]] + 1 if position in leaders else 0
         return max(found.values())
 
 
-def happen(town: Town, events: int) -> list[Happened]:
-    """So many interior nodes below the root die and come back, one after the other; fewer if there are no more."""
+def happen(run: MovesRun, events: int) -> list[Happened]:
+    """`events` interior nodes below the root die and return, one at a time; fewer if there are not as many."""
     found: list[Happened] = []
     for _ in range(events):
-        leaders = town.leaders()
+        leaders = run.leaders()
         had = {each.victim for each in found}
         interior = sorted(p for p in set(leaders.values()) if p in leaders and p not in had)
         if not interior:
             break
-        found.append(_happened(town, town.victims.choice(interior)))
+        found.append(_happened(run, run.victims.choice(interior)))
     return found
 
 
-def _happened(town: Town, victim: Position) -> Happened:
-    below = _below(town, victim)
-    town.crash(victim)
-    town.settle()
-    died = town.take()
-    town.come_back(victim)
-    town.settle()
-    returned, near = town.take(), below | _below(town, victim) | {victim}
+def _happened(run: MovesRun, victim: Position) -> Happened:
+    below = _below(run, victim)
+    run.crash(victim)
+    run.settle()
+    died = run.take()
+    run.come_back(victim)
+    run.settle()
+    returned, near = run.take(), below | _below(run, victim) | {victim}
     return Happened(
         victim=victim,
         subordinates=len(below),
@@ -211,31 +208,31 @@ def _happened(town: Town, victim: Position) -> Happened:
     )
 
 
-def _below(town: Town, leader: Position) -> set[Position]:
-    return {position for position, its_leader in town.leaders().items() if its_leader == leader}
+def _below(run: MovesRun, leader: Position) -> set[Position]:
+    return {position for position, its_leader in run.leaders().items() if its_leader == leader}
 
 
-def churn(town: Town, minutes: int) -> Churned:
-    """CHURN_PER_MIN of the nodes die in each minute, at any time, and come back after CHURN_AWAY_S."""
-    before, depths, deaths = town.depth(), [], 0
-    town.take()
+def churn(run: MovesRun, minutes: int) -> Churned:
+    """CHURN_PER_MIN of the nodes die in each minute at random instants, and return after CHURN_AWAY_S."""
+    before, depths, deaths = run.depth(), [], 0
+    run.take()
     for _ in range(minutes):
-        times = round(CHURN_PER_MIN * len(town.positions))
-        instants = [0.0, *sorted(town.victims.uniform(0, 60) for _ in range(times)), 60.0]
+        times = round(CHURN_PER_MIN * len(run.positions))
+        instants = [0.0, *sorted(run.victims.uniform(0, 60) for _ in range(times)), 60.0]
         for earlier, at in pairwise(instants):
-            town.world.run(at - earlier)
+            run.world.run(at - earlier)
             if at < 60:
-                deaths += _strike(town)
-        depths.append(town.depth())
-    town.settle()
+                deaths += _strike(run)
+        depths.append(run.depth())
+    run.settle()
     return Churned(
-        depth_before=before, depths=tuple(depths), depth_after=town.depth(), deaths=deaths, moves=town.take().total()
+        depth_before=before, depths=tuple(depths), depth_after=run.depth(), deaths=deaths, moves=run.take().total()
     )
 
 
-def _strike(town: Town) -> int:
-    """One of the living dies, and comes back later. Returns how many died."""
-    victim = town.victims.choice(town.world.living())
-    town.crash(victim)
-    town.world.after(CHURN_AWAY_S, town.come_back, victim)
+def _strike(run: MovesRun) -> int:
+    """A random living node dies and is set to return. Returns the number of deaths."""
+    victim = run.victims.choice(run.world.living())
+    run.crash(victim)
+    run.world.after(CHURN_AWAY_S, run.come_back, victim)
     return 1

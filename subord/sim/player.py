@@ -1,7 +1,7 @@
-"""A scenario is played: its steps happen to a world, one after the other, under the eyes of the checkers.
+"""Plays a scenario: its steps happen to a world one after the other, watched by the checkers.
 
-Intuition: the director with the script in hand. What takes time beside other steps (a slow host, a babbler) is
-set going and left alone; the applause at the end is the liveness checkers'.
+Input is a Scenario; output is Played, or a Violation. Steps that take no time, such as `slow` and `babble`, schedule
+their events and return. After the last step faults end, and L1 to L10 are demanded.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from subord.wire.codec import WIRE, Wire
 from subord.wire.versions import PeerVersions
 
 LOOK_EVERY_S = 0.01
-QUIET_S = 1.0  # nobody moves for so long, or it was not whole yet
+QUIET_S = 1.0  # without moves, else it is not whole yet
 LEAVING_S = 0.05
-LOOKS_SAVED = 200  # with so many nodes one looks half as often
-REPLAY_SPARE_S = 10.0  # a delayed datagram is repeated later still
-MISFIT_FANOUT = 1  # more than ours
+LOOKS_SAVED = 200  # nodes that double the time between two looks
+REPLAY_SPARE_S = 10.0  # after the last delay of a replayed datagram
+MISFIT_FANOUT = 1  # more than the fan-out of the cluster
 
 
 def settings_of(cluster: definition.Cluster) -> Settings:
-    """What all nodes share. Raises ScenarioError."""
+    """The settings that all nodes share. Raises ScenarioError."""
     return Settings(
         network=definition.network_of(cluster),
         fanout=cluster.fanout,
@@ -57,18 +57,18 @@ def settings_of(cluster: definition.Cluster) -> Settings:
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scenario went. Times are virtual seconds."""
+    """The result of a scenario. Times are virtual seconds."""
 
     seen: tuple[Seen, ...]
     healed: Healed
-    shares: dict[str, float]  # of the tight bounds, by name; of clusters that they do not judge none
+    shares: dict[str, float]  # of the tight bounds that judge this cluster, by name
     lasted_s: float
     events: int
     datagrams: int
 
 
 class Play:
-    """One performance. `say` is told every step as it begins."""
+    """One run of a scenario. `say` is called with each step as it begins."""
 
     def __init__(
         self,
@@ -90,21 +90,21 @@ class Play:
         self.say = say
         self._chance = Random(f"{script.seed}/play")
         self._watch = tight.Watch(self.world)
-        self._seer = MoveMetrics(self.world)
+        self._metrics = MoveMetrics(self.world)
         self._seen: list[Seen] = []
-        self.cast = definition.positions_of(script.cluster)
+        self.positions = definition.positions_of(script.cluster)
         self._faulty_until = 0.0
         self._vanished: set[Position] = set()
         self._liars: set[Position] = set()
-        self._releases: dict[Position, bool] = {}  # is it a later one? Counts at the next start
+        self._releases: dict[Position, bool] = {}  # whether it is a later one; effective at the next start
         self._twins = Twins(self.world, script.seed)
 
     def run(self) -> Played:
-        """All steps, then peace, then L1 to L10. Raises Violation."""
+        """All steps, the end of all faults, then L1 to L10. Raises Violation."""
         for number, step in enumerate(self.script.steps, 1):
             self.say(f"step {number}: {_shown(step)}")
             self._do(step)
-        self._make_peace()
+        self._end_faults()
         start = self._watch.begin()
         healed = demand_healing(self.world)
         shares = tight.demand(self.settings, start, self._watch.used(healed), self.world.now)
@@ -119,7 +119,7 @@ class Play:
 
     # -- steps --------------------------------------------------------------------------------------------
 
-    def _do(self, step: Step) -> None:  # noqa: PLR0912 - one branch a step
+    def _do(self, step: Step) -> None:  # noqa: PLR0912 - one branch per step
         world, weather = self.world, self.world.weather
         match step:
             case definition.Start():
@@ -145,7 +145,7 @@ class Play:
             case definition.Hangup():
                 self._each(step.nodes, world.edges.hang_up)
             case definition.Cut():
-                self._each(step.nodes, self._cut, among=self.cast)
+                self._each(step.nodes, self._cut, among=self.positions)
             case definition.Block():
                 self._block(step)
             case definition.Partition():
@@ -182,9 +182,9 @@ class Play:
                 behind_s = {p: world.set_back_s.get(p, 0.0) + step.seconds for p in self._named(step.nodes)}
                 world.set_back_s.update(behind_s)
             case lasting.Image():
-                self._each(step.nodes, world.disks.image, among=self.cast)
+                self._each(step.nodes, world.disks.image, among=self.positions)
             case lasting.Restore():
-                self._each(step.nodes, world.disks.restore, among=self.cast)
+                self._each(step.nodes, world.disks.restore, among=self.positions)
             case lasting.Lie():
                 self._each(step.nodes, lambda p: self._lie(p, step))
             case lasting.Refit():
@@ -200,7 +200,7 @@ class Play:
 
     def _rotate(self, step: lasting.Rotate) -> None:
         world = self.world
-        assert world.seals is not None, "reading the scenario saw to it"
+        assert world.seals is not None, "checked when the scenario was read"
         named = self._named(step.nodes)
         last_s = world.seals.rings.rotate(step, self._root(), named)
         self._faulty_until = max(self._faulty_until, world.now + last_s)
@@ -209,13 +209,13 @@ class Play:
         return next((p for p in self.world.nodes if self.world.leader_of(p) == 0), None)
 
     def _named(self, selector: str, among: Iterable[Position] | None = None) -> tuple[Position, ...]:
-        members = self.cast if among is None else among
+        members = self.positions if among is None else among
         return definition.select(selector, self.cluster, among=members, root=self._root())
 
     def _each(
         self, selector: str, act: Callable[[Position], object], among: Iterable[Position] | None = None
     ) -> None:
-        """To every named node that runs; a node may end while others are dealt with."""
+        """Call `act` with every named node that runs; a node may end meanwhile."""
         for position in self._named(selector, tuple(self.world.nodes) if among is None else among):
             if among is not None or position in self.world.nodes:
                 act(position)
@@ -234,12 +234,12 @@ class Play:
     def _start_one(self, position: Position) -> None:
         node = self.world.nodes.get(position)
         if node is not None and node.phase is Phase.LEAVING:
-            self.world.after(LEAVING_S, self._start_one, position)  # when it has said its goodbyes
+            self.world.after(LEAVING_S, self._start_one, position)  # after its goodbyes
         elif node is None:
             self.world.weather.cut.discard(position)
             address = oracle.address_of(self.settings, position)
             found = self.settings.network.position_of(address) or 0
-            self.world.houses[found] = position
+            self.world.numbers[found] = position
             if found in self._releases:
                 self.world.wires[found] = BOTH if self._releases.pop(found) else WIRE
             self.world.start(found)
@@ -251,30 +251,30 @@ class Play:
         self.world.run(step.down_s)
 
     def _crash(self, position: Position) -> None:
-        self._seer.strike(position)
+        self._metrics.fault(position)
         self.world.crash(position)
 
     def _vanish(self, position: Position) -> None:
-        self._seer.strike(position)
+        self._metrics.fault(position)
         self._vanished.add(position)
         self.world.vanish(position)
 
     def _reuse(self, position: Position) -> None:
-        self._seer.strike(position)
+        self._metrics.fault(position)
         self.world.reuse(position)
 
     def _pause(self, position: Position) -> None:
-        self._seer.strike(position)
+        self._metrics.fault(position)
         self.world.pause(position)
 
     def _resume(self, position: Position) -> None:
-        self._seer.back(position)
+        self._metrics.resumed(position)
         self.world.resume(position)
 
     def _cut(self, position: Position) -> None:
         if position in self.world.nodes:
-            self._seer.strike(position)
-            self._seer.forgive(position)
+            self._metrics.fault(position)
+            self._metrics.exclude(position)
         self.world.weather.cut.add(position)
 
     def _mend(self) -> None:
@@ -297,14 +297,14 @@ class Play:
 
     def _lie(self, position: Position, step: lasting.Lie) -> None:
         self._liars.add(position)
-        self.world.strange.add(position)
+        self.world.unjudged.add(position)
         chance = Random(f"{self.script.seed}/{position}")
         self._speak(position, wire_of(step.what, position, tuple(self.world.boots), chance))
 
     def _speak(self, position: Position, wire: Wire) -> None:
-        """From now on; a node that runs may have agreed on versions that this wire does not have."""
+        """Set the wire of a node from now on, and forget the versions that it has agreed on."""
         self.world.wires[position] = wire
-        self.world.dialects[position] = PeerVersions(wire.spoken)
+        self.world.peer_versions[position] = PeerVersions(wire.spoken)
 
     def _refit(self, step: lasting.Refit) -> None:
         wanted = {"fanout": step.fanout, "guest_slots": step.guest_slots, "timing_name": step.timing}
@@ -341,15 +341,15 @@ class Play:
     def _babble(self, step: definition.Babble) -> None:
         theirs = msgspec.structs.replace(self.settings, fanout=self.settings.fanout + MISFIT_FANOUT)
         misfit = Propose(self._chance.randrange(1 << 40), 1, Terms.of(theirs), Wish.GUEST)
-        times = int(step.per_s * step.for_s)  # reading the scenario bounded it
+        times = int(step.per_s * step.for_s)  # bounded when the scenario was read
         self._faulty_until = max(self._faulty_until, self.world.now + step.for_s)
         for number in range(times):
             for source in self._named(step.source):
                 for target in self._named(step.target):
                     data = datagram(step.what, misfit, self._chance)
-                    self.world.after(number / step.per_s, self._throw, source, target, data)
+                    self.world.after(number / step.per_s, self._inject, source, target, data)
 
-    def _throw(self, source: Position, target: Position, data: bytes) -> None:
+    def _inject(self, source: Position, target: Position, data: bytes) -> None:
         if self.world.weather.is_open(source, target):
             self.world.deliver(source, target, data)
 
@@ -411,7 +411,7 @@ class Play:
         world = self.world
         began, look_s = world.now, LOOK_EVERY_S * (1 + len(world.nodes) // LOOKS_SAVED)
         if not world.living():
-            raise Violation("expect", world.now, "nobody lives")
+            raise Violation("expect", world.now, "no node lives")
         while True:
             found, at = complaint(world, home=step.home), world.now
             if found is None:
@@ -422,15 +422,15 @@ class Play:
                 raise Violation(f"expect within {step.within_s:g} s ({found[0]})", at, found[1])
             else:
                 world.run(look_s)
-        seen = self._seer.look(whole_s=at - began)
+        seen = self._metrics.look(whole_s=at - began)
         self._seen.append(seen)
         allowed = None if step.moved is None else self._named(step.moved)
         wrong = seen.complaint(step, allowed)
         if wrong is not None:
             raise Violation("expect", world.now, wrong)
 
-    def _make_peace(self) -> None:
-        """Faults stop: everything is mended, and those who were stopped run on."""
+    def _end_faults(self) -> None:
+        """End the faults: mend everything, and resume the stopped processes."""
         world = self.world
         world.run(max(0.0, self._faulty_until - world.now))
         self._mend()
@@ -439,7 +439,7 @@ class Play:
         world.run(2 * self.settings.timing.answer_s)
         while any(node.phase is Phase.LEAVING for node in world.nodes.values()):
             world.run(LEAVING_S)
-        world.run(2 * LEAVING_S)  # those that were to start when they had gone have started: the last fault
+        world.run(2 * LEAVING_S)  # the last delayed starts have happened
 
 
 def _shown(step: Step) -> str:

@@ -1,7 +1,7 @@
-"""The steps of a root whose cluster is large: its subordinates report all their rows, then newcomers ask.
+"""Times the steps of a root of a large cluster: its subordinates report all their rows, then newcomers ask.
 
-Only the root is there; what its subordinates and the newcomers say is made up here. So a hundred thousand nodes take
-seconds. Between two questions one row changes.
+Only the root is a real node; the messages of its subordinates and of the newcomers are made here, so that a hundred
+thousand nodes take seconds. Between two questions one row changes.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from subord.core.state.view import Position
 
 ROOT = 1
 QUESTIONS = 300
-PAUSE_S = 0.11  # between two of them
+PAUSE_S = 0.11  # between two questions
 FIRST_INCARNATION = 1000
 
 
 class Steps:
-    """Times each step of a root: one event, handled. Only the order of events is decided by a seed.
+    """The longest time of each kind of step of a root: one event, handled. The seed decides the order of events.
 
-    The collector of garbage rests meanwhile: in the simulator it would walk over all nodes.
+    The garbage collector is off during a step: in the simulator it would traverse all nodes.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock`: seconds, such as of processor time."""
+        """`clock` returns seconds, such as of processor time."""
         self._clock = clock
-        self.longest_s: dict[str, float] = defaultdict(float)  # by what was handled
+        self.longest_s: dict[str, float] = defaultdict(float)  # by kind of event
 
     @property
     def longest(self) -> tuple[float, str]:
-        """Seconds, and what was handled."""
+        """Seconds, and the kind of event."""
         return max(((seconds, what) for what, seconds in self.longest_s.items()), default=(0.0, ""))
 
     def watch(self, node: Node) -> None:
-        """From now on."""
+        """Time every step of this node from now on."""
         handle = node.handle
 
         def timed(event: Event, now: float) -> list[Action]:
@@ -58,7 +58,7 @@ class Steps:
 
 
 class RootLoad:
-    """A root, positions 2 to `nodes` at home below it, and what they say."""
+    """A root, positions 2 to `nodes` at home below it, and their messages."""
 
     def __init__(self, nodes: int, fanout: int, steps: Steps) -> None:
         self._settings = Settings(network=Network.parse("10.0.0.0/14"), fanout=fanout, guest_slots=fanout)
@@ -94,7 +94,7 @@ class RootLoad:
         self._say(via, Beat(FIRST_INCARNATION, FIRST_INCARNATION, self._next(), 10**7, 0, changes, more=more))
 
     def _report(self) -> None:
-        """Whole branches, a beat after the other, by turns."""
+        """Whole branches, one beat per branch and round."""
         leader_of = self._settings.numbering.computed_leader
         branches: dict[Position, list[Change]] = {}
         for position in range(2, self._nodes + 1):
@@ -124,7 +124,7 @@ class RootLoad:
 
 
 def longest_steps(nodes: int, fanout: int, clock: Callable[[], float]) -> Steps:
-    """Of a root that lists so many."""
+    """The step times of a root that lists `nodes` nodes."""
     steps = Steps(clock)
     load = RootLoad(nodes, fanout, steps)
     assert load.root.roster.live == nodes

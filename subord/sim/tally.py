@@ -1,7 +1,4 @@
-"""A campaign as a document: what docs/evaluation.md shows of it.
-
-Intuition: the last page of the laboratory book, with the totals.
-"""
+"""The JSON document of a campaign, from which docs/evaluation.md is built."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A run as people read it: one line for each thing that happens, without the routine.
-
-Intuition: the log of a ship. `12.345 s  5 -> 2  propose home`; a letter that is lost is marked so.
-"""
+"""Prints a run: one line per message or notice that is not routine, such as `12.345 s 5 -> 2 propose home`."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from subord.sim.world.world import World
 
 
 class Trace:
-    """Writes down what happens in `world`, line by line."""
+    """Passes a line of text to `write` for each event of `world`."""
 
     def __init__(self, world: World, write: Callable[[str], None]) -> None:
         self._world = world
@@ -25,7 +22,7 @@ class Trace:
         world.on_notice = self._on_notice
 
     def line(self, text: str) -> None:
-        """At the present moment."""
+        """Write a line with the present time."""
         self._write(f"{self._world.now:10.4f} s  {text}")
 
     def _on_message(self, source: Position, target: Position, message: Message, copies: int) -> None:

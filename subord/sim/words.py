@@ -1,7 +1,4 @@
-"""Messages and notices as people read them in transcripts and stories.
-
-Intuition: subtitles. What is routine (echoes, beats without news) is left out.
-"""
+"""Messages and notices as lines of text, for traces and stories. Routine (echoes, beats without news) is empty."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ from subord.core.messages import (
 )
 
 
-def of_message(message: Message) -> str:  # noqa: PLR0911 - one return a message reads best
-    """A message in words; empty: routine."""
+def of_message(message: Message) -> str:  # noqa: PLR0911 - one return per message
+    """A message as text; empty: routine."""
     match message:
         case Propose():
             return f"propose {message.wish.name.lower()}"
@@ -52,7 +49,7 @@ def of_message(message: Message) -> str:  # noqa: PLR0911 - one return a message
 
 
 def of_notice(notice: Notice) -> str:
-    """What a node reports of itself in words; empty: routine."""
+    """A notice as text; empty: routine."""
     match notice:
         case PlaceChanged():
             where = "root" if notice.leader is None else f"{notice.place.value} of {notice.leader}"
@@ -64,7 +61,7 @@ def of_notice(notice: Notice) -> str:
         case Healed():
             return f"healed after {notice.after_s:.3f} s"
         case Refused():
-            return f"does not fit {notice.address} (told by {notice.by}): {notice.reason}"
+            return f"refused with {notice.address} (by {notice.by}): {notice.reason}"
         case _:
             return ""
 

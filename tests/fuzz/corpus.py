@@ -1,14 +1,10 @@
-"""Datagrams that nobody should send, made from a seed.
-
-Intuition: a forger at his table. He has real letters of every kind, and spoils each in one of some twenty ways:
-cuts it, smudges it, glues two together, writes a float where a number belongs, declares a page to be as long as
-a library. The same seed makes the same heap of letters.
+"""Invalid datagrams, made from a seed: real messages of every kind, spoiled in one of WAYS.
 
     chance = Random(7)
     way, data = spoiled(chance, numbers=(3, 4))
 
-Some of what comes out is well-formed after all (a smudge in the right place): what is false in it is for the core
-to find out.
+The same state of `chance` gives the same datagram. Some datagrams stay well-formed and are false: these reach the
+core.
 """
 
 from __future__ import annotations
@@ -48,19 +44,19 @@ from subord.core.messages import (
 )
 from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, encode
 
-BYTES_MAX = 1300  # of random noise: also a little more than the wire takes
+BYTES_MAX = 1300  # of random noise: a little more than the wire allows
 DEPTH_MAX = 1200
 TOP = (1 << 64) - 1
 TERMS = Terms("10.0.0.0/24", 2, 2, "ip", "complete", "lan")
 POSITIONS = (1, 2, 3, 4, 5, 6, 7, 12, 13, 60, 61, 254)
 Numbers = Sequence[int]
-Built = Any  # lists, numbers, texts and `msgspec.Raw`: what a message is on the wire
+Built = Any  # lists, numbers, texts and `msgspec.Raw`: the decoded form of a message
 
-# -- real letters ---------------------------------------------------------------------------------------------------
+# -- real messages --------------------------------------------------------------------------------------------------
 
 
-class Pen:
-    """What one message is written with: chance, the life of its sender, and the number that it answers."""
+class Draw:
+    """Draws the fields of one message: incarnation, number, positions and rows."""
 
     def __init__(self, chance: Random, numbers: Numbers) -> None:
         self.chance = chance
@@ -68,7 +64,7 @@ class Pen:
         self.number = chance.choice(numbers)
 
     def one(self) -> int:
-        """Mostly somebody whom the receiver knows; now and then one outside its network."""
+        """Mostly a position that the receiver knows; sometimes one outside its network."""
         return self.chance.choice(POSITIONS) if self.chance.random() < 0.7 else self.chance.randint(1, 260)
 
     def some(self, length_max: int = 4) -> tuple[int, ...]:
@@ -88,35 +84,35 @@ class Pen:
         )
 
 
-REAL: tuple[Callable[[Pen], Message], ...] = (
-    lambda pen: Propose(pen.life, pen.number, TERMS, pen.chance.choice(list(Wish))),
-    lambda pen: Accept(pen.life, pen.number, pen.guidance()),
-    lambda pen: Refuse(pen.life, pen.number, pen.chance.choice(list(No)), "full", 5, pen.some(), pen.one()),
-    lambda pen: Ask(pen.life, pen.number, TERMS, pen.one() if pen.maybe() else 0),
-    lambda pen: Advice(pen.life, pen.number, pen.maybe(), pen.one(), pen.some(), pen.one()),
-    lambda pen: Back(pen.life, pen.one()),
-    lambda pen: Beat(
-        pen.life, 1000, pen.number, 2751, pen.chance.randrange(3), pen.changes(), pen.some(), pen.maybe()
+REAL: tuple[Callable[[Draw], Message], ...] = (
+    lambda draw: Propose(draw.life, draw.number, TERMS, draw.chance.choice(list(Wish))),
+    lambda draw: Accept(draw.life, draw.number, draw.guidance()),
+    lambda draw: Refuse(draw.life, draw.number, draw.chance.choice(list(No)), "full", 5, draw.some(), draw.one()),
+    lambda draw: Ask(draw.life, draw.number, TERMS, draw.one() if draw.maybe() else 0),
+    lambda draw: Advice(draw.life, draw.number, draw.maybe(), draw.one(), draw.some(), draw.one()),
+    lambda draw: Back(draw.life, draw.one()),
+    lambda draw: Beat(
+        draw.life, 1000, draw.number, 2751, draw.chance.randrange(3), draw.changes(), draw.some(), draw.maybe()
     ),
-    lambda pen: Echo(pen.life, pen.number, pen.guidance() if pen.maybe() else None),
-    lambda pen: Stranger(pen.life, pen.number),
-    lambda pen: Guide(pen.life, pen.guidance()),
-    lambda pen: Goodbye(pen.life, pen.chance.choice(list(Why)), pen.some()),
-    lambda pen: Announce(pen.life, TERMS),
-    lambda pen: Errand(pen.life, pen.number, pen.some()),
-    lambda pen: Meet(pen.life, pen.one()),
-    lambda pen: Probe(pen.life, pen.one()),
-    lambda pen: Pong(pen.life, pen.one(), pen.one(), 7),
-    lambda pen: Versions((1, pen.chance.randrange(256))),
+    lambda draw: Echo(draw.life, draw.number, draw.guidance() if draw.maybe() else None),
+    lambda draw: Stranger(draw.life, draw.number),
+    lambda draw: Guide(draw.life, draw.guidance()),
+    lambda draw: Goodbye(draw.life, draw.chance.choice(list(Why)), draw.some()),
+    lambda draw: Announce(draw.life, TERMS),
+    lambda draw: Errand(draw.life, draw.number, draw.some()),
+    lambda draw: Meet(draw.life, draw.one()),
+    lambda draw: Probe(draw.life, draw.one()),
+    lambda draw: Pong(draw.life, draw.one(), draw.one(), 7),
+    lambda draw: Versions((1, draw.chance.randrange(256))),
 )
 
 
 def real(chance: Random, numbers: Numbers = (1,)) -> Message:
     """A message as a neighbour may send it; `numbers` are those that the receiver waits for."""
-    return chance.choice(REAL)(Pen(chance, numbers))
+    return chance.choice(REAL)(Draw(chance, numbers))
 
 
-# -- letters taken apart --------------------------------------------------------------------------------------------
+# -- decoded messages -----------------------------------------------------------------------------------------------
 
 
 def _built(chance: Random, numbers: Numbers) -> list[Built]:
@@ -129,7 +125,7 @@ def _pack(built: Built) -> bytes:
 
 
 def _slots(built: list[Built]) -> Iterator[tuple[list[Built], int]]:
-    """Every place in a message that holds something, the number of its kind excepted."""
+    """Every place in a message that holds a value, except for the number of its kind."""
     open_lists = [(built, 1)]
     while open_lists:
         inside, first = open_lists.pop()
@@ -141,7 +137,7 @@ def _slots(built: list[Built]) -> Iterator[tuple[list[Built], int]]:
 
 
 def _replaced(chance: Random, numbers: Numbers, by: Callable[[Built], Built], kinds: type | None = None) -> bytes:
-    """A real message with something else in one place; of `kinds`, if there is one."""
+    """A real message with another value in one place; in one of `kinds`, if there is one."""
     built = _built(chance, numbers)
     slots = list(_slots(built))
     fitting = [(inside, at) for inside, at in slots if kinds is None or type(inside[at]) is kinds]
@@ -150,7 +146,7 @@ def _replaced(chance: Random, numbers: Numbers, by: Callable[[Built], Built], ki
     return _pack(built)
 
 
-# -- ways to spoil one ----------------------------------------------------------------------------------------------
+# -- ways -----------------------------------------------------------------------------------------------------------
 
 
 def cut(chance: Random, numbers: Numbers) -> bytes:
@@ -180,7 +176,7 @@ def glued(chance: Random, numbers: Numbers) -> bytes:
 
 
 def followed(chance: Random, numbers: Numbers) -> bytes:
-    """A whole message, and then something."""
+    """A whole message and trailing bytes."""
     return encode(real(chance, numbers)) + chance.choice((b"\0", b"\xc0", encode(real(chance)), chance.randbytes(9)))
 
 
@@ -188,7 +184,7 @@ NEST = (b"\x91", b"\xdc\x00\x01", b"\xdd\x00\x00\x00\x01", b"\x81\xa1x", b"\x81\
 
 
 def deep(chance: Random, numbers: Numbers) -> bytes:
-    """Lists in lists, or maps in maps, in place of the message or of something in it."""
+    """Nested lists or maps instead of the message or of a value in it."""
     nest = chance.choice(NEST) * chance.randint(2, DEPTH_MAX)
     room = DATAGRAM_BYTES_MAX - 100 if chance.random() < 0.9 else BYTES_MAX
     nested = msgspec.Raw(nest[:room] + b"\x01")
@@ -200,7 +196,7 @@ HALF_LENGTHS = (b"\xdc", b"\xde", b"\xda", b"\xc5", b"\xc8")  # the same with 16
 
 
 def huge(chance: Random, numbers: Numbers) -> bytes:
-    """Something says that it is very long."""
+    """A value with a declared length far beyond the datagram."""
     if chance.random() < 0.5:
         claim = chance.choice(LENGTHS) + struct.pack(
             ">I", chance.choice((1 << 16, 1 << 24, (1 << 31) - 1, 0xFFFFFFFF))
@@ -241,7 +237,7 @@ def out_of_range(chance: Random, numbers: Numbers) -> bytes:
 
 
 def lengthened(chance: Random, numbers: Numbers) -> bytes:
-    """A list with more in it than any of ours has."""
+    """A list longer than any message allows."""
     times = chance.choice((9, 17, 25, 65, 200, 400))
 
     def longer(inside: Built) -> Built:
@@ -259,14 +255,14 @@ UTF8_FAULTS = (b"\xff", b"\x80", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x8
 
 
 def illegible(chance: Random, numbers: Numbers) -> bytes:
-    """A text that is no UTF-8."""
+    """Text that is not UTF-8."""
     fault = chance.choice(UTF8_FAULTS)
     raw = msgspec.Raw(bytes((0xA0 + len(fault),)) + fault)
     return _replaced(chance, numbers, lambda _: raw, str if chance.random() < 0.7 else None)
 
 
 def extended(chance: Random, numbers: Numbers) -> bytes:
-    """MessagePack's extensions, also the timestamp (-1), right and wrong."""
+    """MessagePack extensions, including the timestamp (-1), valid and invalid."""
     code = chance.choice((0xFF, 0, 1, 127))
     size, head = chance.choice(
         ((1, b"\xd4"), (2, b"\xd5"), (4, b"\xd6"), (8, b"\xd7"), (16, b"\xd8"), (12, b"\xc7\x0c"))
@@ -276,7 +272,7 @@ def extended(chance: Random, numbers: Numbers) -> bytes:
 
 
 def doubled_keys(chance: Random, numbers: Numbers) -> bytes:
-    """A map that says everything twice, in place of the message or of something in it."""
+    """A map with repeated keys, instead of the message or of a value in it."""
     built = _built(chance, numbers)
     key = chance.choice((b"\xa4type", b"\x01", b"\xa8position", b"\xc0", b"\xa0"))
     pairs = [key + msgspec.msgpack.encode(chance.choice(built)) for _ in range(chance.randint(2, 15))]
@@ -291,7 +287,7 @@ def unknown_kind(chance: Random, numbers: Numbers) -> bytes:
 
 
 def other_kind(chance: Random, numbers: Numbers) -> bytes:
-    """The fields of one kind below the number of another."""
+    """The fields of one kind with the number of another."""
     built = _built(chance, numbers)
     built[0] = chance.randint(1, len(REAL))
     return _pack(built)
@@ -330,7 +326,7 @@ def noise_behind_header(chance: Random, numbers: Numbers) -> bytes:
 
 
 def noise_behind_kind(chance: Random, numbers: Numbers) -> bytes:
-    """A list of the right length and the number of a kind, and then noise."""
+    """A list header of a plausible length, the number of a kind, and noise."""
     head = bytes((0x90 + chance.randint(2, 9), chance.randint(1, len(REAL))))
     return HEADER + head + chance.randbytes(chance.choice((1, 4, 12, 60)))
 
@@ -343,6 +339,6 @@ WAYS: tuple[Callable[[Random, Numbers], bytes], ...] = (
 
 
 def spoiled(chance: Random, numbers: Numbers = (1,)) -> tuple[str, bytes]:
-    """(the way, the datagram): at most some 2000 bytes, and the same for the same state of `chance`."""
+    """(the way, the datagram of at most about 2000 bytes): the same for the same state of `chance`."""
     way = chance.choice(WAYS)
     return way.__name__, way(chance, numbers)

@@ -1,12 +1,9 @@
-"""Sealed datagrams by somebody who hears everything, can send everything, and has no key.
-
-Intuition: a postman with scissors, a copier and stamps of other towns. What he hands over looks like a letter;
-whoever opens it must be exactly as wise as before.
+"""Sealed datagrams from an attacker that reads and sends everything on the network, and has no key.
 
     .venv/bin/python tests/fuzz/envelopes.py --count 1000000 [--seed N] [--json docs/figures/envelopes.json]
 
-Three nodes have met, and their letters were copied. Of each copy he makes something, in one of the ways of WAYS, and
-hands it to the first node. Nothing may come out, that node may remember nothing new, and memory must stay.
+Three nodes exchange datagrams, which are recorded. Each attack changes a recorded datagram in one of WAYS and
+delivers it to node A. Nothing may be opened, the state of A may not change, and memory may not grow.
 """
 
 from __future__ import annotations
@@ -33,8 +30,8 @@ from tests.fuzz.measure import machine, resident_mib  # noqa: E402
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("10.0.0.3", 7117)
 STRANGER = ("10.0.9.9", 40000)
-LETTERS = 40  # copied of each conversation
-SPACING_S = 0.0001  # between two letters: 10,000 a second
+EXCHANGES = 40  # recorded of each pair
+SPACING_S = 0.0001  # between two datagrams: 10,000 a second
 WARM_UP = 50_000
 GROWTH_MIB_MAX = 2.0
 
@@ -43,36 +40,36 @@ def ring(number: int) -> Keyring:
     return keyring_of(key_of(bytes([number]) * 32))
 
 
-class Town:
-    """A, and those who have written to it. `heard`: (letter, sender, receiver)."""
+class Recording:
+    """Node A, and the nodes that send to it. `heard`: (datagram, sender, receiver)."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
         self.nodes = {end: self.node(end, 1000) for end in (A, B, C)}
         self.heard: list[tuple[bytes, End, End]] = []
         old_life = self.node(B, 500)
-        for _ in range(3):  # an earlier life of B, which A knew
-            self.letter(old_life, B, A)
-        for _ in range(LETTERS):
+        for _ in range(3):  # an earlier life of B, known to A
+            self.exchange(old_life, B, A)
+        for _ in range(EXCHANGES):
             for sender, receiver in ((B, A), (A, B), (C, A), (A, C), (B, C), (C, B)):
-                self.letter(self.nodes[sender], sender, receiver)
+                self.exchange(self.nodes[sender], sender, receiver)
         self.others = {number: self.node(B, 1000, ring(number)) for number in (2, 3)}
         self.at = 100.0
 
     def node(self, end: End, boot: int, keys: Keyring | None = None) -> Sealer:
         return Sealer(keys or ring(1), end, boot, self.chance.randbytes(32), 0.0)
 
-    def letter(self, sender: Sealer, source: End, target: End) -> None:
-        """Said, heard by everybody, and answered until nothing is left to say."""
-        words = [(sender.seal(self.chance.randbytes(self.chance.randrange(0, 200)), target), source, target)]
-        while words:
-            data, who, whom = words.pop()
-            self.heard.append((data, who, whom))
-            hearer = sender if whom == source else self.nodes[whom]
-            words += [(reply, whom, who) for reply in hearer.open(data, who, 0.0).replies]
+    def exchange(self, sender: Sealer, source: End, target: End) -> None:
+        """A datagram and all replies to it, recorded."""
+        waiting = [(sender.seal(self.chance.randbytes(self.chance.randrange(0, 200)), target), source, target)]
+        while waiting:
+            data, origin, end = waiting.pop()
+            self.heard.append((data, origin, end))
+            receiver = sender if end == source else self.nodes[end]
+            waiting += [(reply, end, origin) for reply in receiver.open(data, origin, 0.0).replies]
 
     def state(self) -> bytes:
-        """Everything that A remembers of others, but for what it keeps ready to compute faster."""
+        """What A remembers of other nodes, without caches."""
         node = self.nodes[A]
         peers = {
             end: (peer.boot, peer.key_id, peer.ticket, peer.ours, peer.keeps_ours, *vars_of(peer.window))
@@ -85,38 +82,38 @@ def vars_of(window: object) -> tuple[object, ...]:
     return tuple(getattr(window, name) for name in ("_highest", "_seen"))
 
 
-# -- what the postman does -------------------------------------------------------------------------------------------
+# -- ways ------------------------------------------------------------------------------------------------------------
 
 Made = tuple[bytes, End]
 
 
-def replayed(town: Town, data: bytes, source: End, target: End) -> Made:
+def replayed(recording: Recording, data: bytes, source: End, target: End) -> Made:
     return data, source
 
 
-def from_another(town: Town, data: bytes, source: End, target: End) -> Made:
-    return data, town.chance.choice([end for end in (A, B, C, STRANGER) if end != source])
+def from_another(recording: Recording, data: bytes, source: End, target: End) -> Made:
+    return data, recording.chance.choice([end for end in (A, B, C, STRANGER) if end != source])
 
 
-def tampered(town: Town, data: bytes, source: End, target: End) -> Made:
+def tampered(recording: Recording, data: bytes, source: End, target: End) -> Made:
     changed = bytearray(data)
-    for _ in range(town.chance.choice((1, 1, 1, 2, 9))):
-        changed[town.chance.randrange(len(changed))] ^= town.chance.randrange(1, 256)
+    for _ in range(recording.chance.choice((1, 1, 1, 2, 9))):
+        changed[recording.chance.randrange(len(changed))] ^= recording.chance.randrange(1, 256)
     return bytes(changed), source
 
 
-def truncated(town: Town, data: bytes, source: End, target: End) -> Made:
-    return data[: town.chance.randrange(len(data))], source
+def truncated(recording: Recording, data: bytes, source: End, target: End) -> Made:
+    return data[: recording.chance.randrange(len(data))], source
 
 
-def lengthened(town: Town, data: bytes, source: End, target: End) -> Made:
-    return data + town.chance.randbytes(town.chance.randrange(1, SEALED_BYTES_MAX)), source
+def lengthened(recording: Recording, data: bytes, source: End, target: End) -> Made:
+    return data + recording.chance.randbytes(recording.chance.randrange(1, SEALED_BYTES_MAX)), source
 
 
-def other_header(town: Town, data: bytes, source: End, target: End) -> Made:
+def other_header(recording: Recording, data: bytes, source: End, target: End) -> Made:
     header = unpack(data)
     assert header is not None
-    chance = town.chance
+    chance = recording.chance
     changed = header._replace(
         what=chance.choice(list(What)),
         tells=chance.random() < 0.5,
@@ -127,28 +124,28 @@ def other_header(town: Town, data: bytes, source: End, target: End) -> Made:
     return (pack(changed) + data[HEADER_BYTES:] if changed != header else b""), source
 
 
-def unknown_key(town: Town, data: bytes, source: End, target: End) -> Made:
-    return town.others[town.chance.choice((2, 3))].seal(data[:200], A), B
+def unknown_key(recording: Recording, data: bytes, source: End, target: End) -> Made:
+    return recording.others[recording.chance.choice((2, 3))].seal(data[:200], A), B
 
 
-def known_name_of_a_key(town: Town, data: bytes, source: End, target: End) -> Made:
-    """Sealed with another key, under the name of ours."""
-    sealed = town.others[2].seal(data[:200], A)
+def known_name_of_a_key(recording: Recording, data: bytes, source: End, target: End) -> Made:
+    """Sealed with another key, under the id of A's key."""
+    sealed = recording.others[2].seal(data[:200], A)
     header = unpack(sealed)
     assert header is not None
     named = Header(header.what, header.tells, ring(1).primary.id, header.boot, header.number, header.ticket)
     return pack(named) + sealed[HEADER_BYTES:], B
 
 
-def unsealed(town: Town, data: bytes, source: End, target: End) -> Made:
+def unsealed(recording: Recording, data: bytes, source: End, target: End) -> Made:
     return bytes((0x73, 1)) + data[2:], source
 
 
-def noise(town: Town, data: bytes, source: End, target: End) -> Made:
-    return town.chance.randbytes(town.chance.randrange(0, SEALED_BYTES_MAX + 100)), source
+def noise(recording: Recording, data: bytes, source: End, target: End) -> Made:
+    return recording.chance.randbytes(recording.chance.randrange(0, SEALED_BYTES_MAX + 100)), source
 
 
-WAYS: tuple[Callable[[Town, bytes, End, End], Made], ...] = (
+WAYS: tuple[Callable[[Recording, bytes, End, End], Made], ...] = (
     replayed,
     from_another,
     tampered,
@@ -162,50 +159,50 @@ WAYS: tuple[Callable[[Town, bytes, End, End], Made], ...] = (
 )
 
 
-def deliveries(town: Town) -> Iterator[tuple[str, bytes, End]]:
-    """Without end."""
+def deliveries(recording: Recording) -> Iterator[tuple[str, bytes, End]]:
+    """(way, datagram, claimed sender), without end."""
     while True:
-        way = town.chance.choice(WAYS)
-        data, source, target = town.chance.choice(town.heard)
-        made, claimed = way(town, data, source, target)
+        way = recording.chance.choice(WAYS)
+        data, source, target = recording.chance.choice(recording.heard)
+        made, claimed = way(recording, data, source, target)
         yield way.__name__, made, claimed
 
 
 class BreachError(Exception):
-    """Something came of it."""
+    """A datagram was opened, or changed the node."""
 
 
-def besiege(town: Town, count: int) -> Counter[str]:
-    """How often each reason was given. Raises BreachError at the first that changed something."""
-    node, counted = town.nodes[A], Counter[str]()
-    before = town.state()
-    for number, (way, data, source) in enumerate(deliveries(town)):
+def attack(recording: Recording, count: int) -> Counter[str]:
+    """Counts by way and reason. Raises BreachError at the first datagram that was opened or changed the node."""
+    node, counted = recording.nodes[A], Counter[str]()
+    before = recording.state()
+    for number, (way, data, source) in enumerate(deliveries(recording)):
         if number == count:
             return counted
-        town.at += SPACING_S
-        opened = node.open(data, source, town.at)
+        recording.at += SPACING_S
+        opened = node.open(data, source, recording.at)
         if opened.content is not None or opened.broken is None:
-            raise BreachError(f"{way}: {data.hex()} from {source} came to something: {opened}")
+            raise BreachError(f"{way}: {data.hex()} from {source} was opened: {opened}")
         if sum(map(len, opened.replies)) > len(data):
-            raise BreachError(f"{way}: {data.hex()} from {source} is answered with more than it said")
+            raise BreachError(f"{way}: {data.hex()} from {source} is answered by more bytes")
         counted[f"{way}: {opened.broken.value}"] += 1
-        if number % 1000 == 0 and town.state() != before:
-            raise BreachError(f"{way}, or one of the 1,000 before it, changed what is remembered")
-    raise AssertionError("there is no end of them")
+        if number % 1000 == 0 and recording.state() != before:
+            raise BreachError(f"{way}, or one of the 1,000 before it, changed the state")
+    raise AssertionError("deliveries have no end")
 
 
 def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="sealed datagrams by somebody without the key, by the million")
+    parser = argparse.ArgumentParser(description="sealed datagrams from an attacker without the key")
     parser.add_argument("--count", type=int, default=1_000_000, help="datagrams (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the same seed, the same datagrams")
-    parser.add_argument("--json", type=Path, help="write the result into this file, too")
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
     given = parser.parse_args(words)
-    town = Town(given.seed)
+    recording = Recording(given.seed)
     try:
-        besiege(town, WARM_UP)
+        attack(recording, WARM_UP)
         gc.collect()
         before, began = resident_mib(), time.process_time()
-        counted = besiege(town, given.count)
+        counted = attack(recording, given.count)
     except BreachError as breach:
         print(f"envelopes: {breach}", file=sys.stderr)
         return 1

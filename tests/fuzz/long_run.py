@@ -1,16 +1,14 @@
-"""A million malformed datagrams at the decoder and at a settled node, in one command.
+"""A million malformed datagrams for the decoder and for a settled node (tests/fuzz/node_fuzzer.py).
 
     .venv/bin/python tests/fuzz/long_run.py --count 1000000 [--seed N] [--json docs/figures/fuzz.json]
     .venv/bin/python tests/fuzz/long_run.py --count 1000000 --atheris
 
-Intuition: tests/fuzz/siege.py, for a quarter of a minute instead of a second. Every fault must leave the node as it
-was, nothing may raise, no table may exceed its bound, and the memory of the process must be the same before and after
-(what is cached at first use is warmed up before). Progress goes to stderr, the result to stdout; the exit code is 0
-when all is well, 1 when not, 2 for wrong arguments.
+The memory of the process must be the same before and after; caches are filled before. Progress goes to stderr, the
+result to stdout; the exit code is 0 when all invariants held, 1 when not, 2 for wrong arguments.
 
-`--atheris` lets coverage choose what is smudged next: the package `atheris` (extra `fuzz`: pip install '.[fuzz]')
-watches which branches of subord a datagram reaches, and goes on from those that reached new ones. It ends the process
-itself, and leaves a datagram that broke something in a file `crash-...` of the current directory.
+`--atheris` is guided by coverage: the package `atheris` (extra `fuzz`: pip install '.[fuzz]') observes which branches
+of subord a datagram reaches, and mutates those that reached new ones. It ends the process itself, and leaves a
+violating datagram in a file `crash-...` of the current directory.
 """
 
 from __future__ import annotations
@@ -31,11 +29,11 @@ for each in (REPOSITORY, REPOSITORY / "tests" / "helpers"):
         sys.path.insert(0, str(each))
 
 if TYPE_CHECKING:
-    from tests.fuzz.siege import Decode, Siege
+    from tests.fuzz.node_fuzzer import Decode, Fuzzer
 
-WARM_UP = 200_000  # datagrams before memory is measured: until the allocator has what it needs
+WARM_UP = 200_000  # datagrams before memory is measured, for caches and allocator
 PROGRESS_EVERY = 100_000
-REST_EVERY = 100  # datagrams of the run guided by coverage: it asks what each of them reached
+REST_EVERY = 100  # datagrams of the run guided by coverage
 GROWTH_MIB_MAX = 2.0
 
 
@@ -48,16 +46,16 @@ class Options:
 
 
 def options_of(words: list[str]) -> Options:
-    parser = argparse.ArgumentParser(description="malformed datagrams, by the million")
+    parser = argparse.ArgumentParser(description="malformed datagrams for the decoder and a node")
     parser.add_argument("--count", type=int, default=Options.count, help="datagrams (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=Options.seed, help="the same seed, the same datagrams")
     parser.add_argument("--atheris", action="store_true", help="guided by coverage; needs the package atheris")
-    parser.add_argument("--json", type=Path, help="write the result into this file, too")
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
     given = parser.parse_args(words)
     if given.count < 1:
         parser.error("--count must be at least 1")
     if given.atheris and given.json:
-        parser.error("--json is for the run without --atheris, which ends the process before anything can be written")
+        parser.error("--json needs a run without --atheris, which ends the process itself")
     return Options(given.count, given.seed, given.atheris, given.json)
 
 
@@ -65,32 +63,32 @@ def options_of(words: list[str]) -> Options:
 
 
 def run(options: Options, decode: Decode | None = None) -> int:
-    """The exit code. `decode` may be another than the wire's, to see that the run would end badly."""
-    from subord.wire import codec  # late, so that --atheris can watch it
-    from tests.fuzz import siege
+    """The exit code. `decode` may be another than the wire's, to test the run."""
+    from subord.wire import codec  # late, so that --atheris can instrument it
+    from tests.fuzz import node_fuzzer
 
     try:
-        return _besiege(options, siege.Siege(options.seed, decode or codec.decode))
-    except siege.BreachError as breach:
+        return _fuzz(options, node_fuzzer.Fuzzer(options.seed, decode or codec.decode))
+    except node_fuzzer.BreachError as breach:
         print(f"fuzz: {breach}", file=sys.stderr)
         return 1
 
 
-def _besiege(options: Options, siege: Siege) -> int:
+def _fuzz(options: Options, fuzzer: Fuzzer) -> int:
     from tests.fuzz.measure import resident_mib
 
-    _throw(siege, min(WARM_UP, options.count))
-    siege.ways.clear()
-    siege.outcomes.clear()
+    _feed(fuzzer, min(WARM_UP, options.count))
+    fuzzer.ways.clear()
+    fuzzer.outcomes.clear()
     gc.collect()
     before, began = resident_mib(), time.monotonic()
     for done in range(0, options.count, PROGRESS_EVERY):
-        _throw(siege, min(PROGRESS_EVERY, options.count - done))
-        said = f"{siege.outcomes.total()} datagrams, {time.monotonic() - began:.1f} s, {resident_mib():.1f} MiB"
-        print(said, file=sys.stderr, flush=True)
+        _feed(fuzzer, min(PROGRESS_EVERY, options.count - done))
+        progress = f"{fuzzer.outcomes.total()} datagrams, {time.monotonic() - began:.1f} s, {resident_mib():.1f} MiB"
+        print(progress, file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
     gc.collect()
-    result = _result(options, siege, seconds, before, resident_mib())
+    result = _result(options, fuzzer, seconds, before, resident_mib())
     print(_text(result))
     if options.json is not None:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -101,14 +99,14 @@ def _besiege(options: Options, siege: Siege) -> int:
     return 0
 
 
-def _throw(siege: Siege, count: int) -> None:
-    from tests.fuzz.siege import CHUNK
+def _feed(fuzzer: Fuzzer, count: int) -> None:
+    from tests.fuzz.node_fuzzer import CHUNK
 
     for done in range(0, count, CHUNK):
-        siege.take(siege.spoil(min(CHUNK, count - done)))
+        fuzzer.take(fuzzer.spoil(min(CHUNK, count - done)))
 
 
-def _result(options: Options, siege: Siege, seconds: float, before: float, after: float) -> dict[str, object]:
+def _result(options: Options, fuzzer: Fuzzer, seconds: float, before: float, after: float) -> dict[str, object]:
     import subord
     from tests.fuzz.measure import machine
 
@@ -116,14 +114,14 @@ def _result(options: Options, siege: Siege, seconds: float, before: float, after
         "machine": machine(),
         "version": subord.__version__,
         "seed": options.seed,
-        "count": siege.outcomes.total(),
+        "count": fuzzer.outcomes.total(),
         "seconds": round(seconds, 1),
-        "exceptions": 0,  # one would have ended the run
+        "exceptions": 0,  # one ends the run
         "memory_mib_before": round(before, 1),
         "memory_mib_after": round(after, 1),
-        "outcomes": dict(sorted(siege.outcomes.items())),
-        "ways": dict(sorted(siege.ways.items())),
-        "fullest": dict(siege.fullest),
+        "outcomes": dict(sorted(fuzzer.outcomes.items())),
+        "ways": dict(sorted(fuzzer.ways.items())),
+        "fullest": dict(fuzzer.fullest),
     }
 
 
@@ -139,31 +137,31 @@ def _text(result: dict[str, object]) -> str:
 
 
 def run_atheris(options: Options) -> NoReturn:
-    """Does not return: libFuzzer ends the process, with 0 when nothing broke."""
+    """Does not return: libFuzzer ends the process, with 0 when all invariants held."""
     try:
         import atheris
     except ImportError:
         sys.exit("fuzz: --atheris needs the package atheris: pip install '.[fuzz]'; nothing was run")
     with atheris.instrument_imports(include=["subord"]):
-        from tests.fuzz import corpus, siege
+        from tests.fuzz import corpus, node_fuzzer
 
-    besieged = siege.Siege(options.seed)
+    fuzzer = node_fuzzer.Fuzzer(options.seed)
 
     def one(data: bytes) -> None:
-        besieged.throw([data])
-        if besieged.outcomes.total() % REST_EVERY == 0:
-            besieged.rest()
+        fuzzer.feed([data])
+        if fuzzer.outcomes.total() % REST_EVERY == 0:
+            fuzzer.rest()
 
-    def smudge(data: bytes, bytes_max: int, seed: int) -> bytes:
-        """Half of them are spoiled as in the other run, so that it does not begin with an empty table."""
+    def mutate(data: bytes, bytes_max: int, seed: int) -> bytes:
+        """Half of them are made as in the other run, as a start."""
         chance = Random(seed)
         if chance.random() < 0.5:
-            return corpus.spoiled(chance, besieged.numbers())[1][:bytes_max]
+            return corpus.spoiled(chance, fuzzer.numbers())[1][:bytes_max]
         mutated: bytes = atheris.Mutate(data, bytes_max)
         return mutated
 
     words = [sys.argv[0], f"-atheris_runs={options.count}", f"-seed={options.seed}", "-max_len=1300", "-verbosity=1"]
-    atheris.Setup(words, one, custom_mutator=smudge)
+    atheris.Setup(words, one, custom_mutator=mutate)
     atheris.Fuzz()
     sys.exit(0)
 

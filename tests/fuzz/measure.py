@@ -1,8 +1,4 @@
-"""What stays in memory, and how much memory the process holds.
-
-Intuition: weigh the letter box before the post comes and after it was thrown away; a letter that somebody kept
-is on the scales.
-"""
+"""What stays in memory after decoding, and how much memory a process holds."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from pathlib import Path
 
 
 def kept_bytes(decode: Callable[[bytes], object], datagrams: Iterable[bytes]) -> int:
-    """Bytes that Python holds more after decoding all of them than before; caches are filled first."""
+    """Bytes that Python holds after decoding all of them beyond those before; caches are filled first."""
     heap = list(datagrams)
     for data in heap[: len(heap) // 10]:
         decode(data)
@@ -24,7 +20,7 @@ def kept_bytes(decode: Callable[[bytes], object], datagrams: Iterable[bytes]) ->
     try:
         before, _ = tracemalloc.get_traced_memory()
         for data in heap:
-            decode(data[:1] + data[1:])  # a copy, as every datagram from a socket is one
+            decode(data[:1] + data[1:])  # a copy, as every datagram from a socket is
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
     finally:
@@ -33,13 +29,13 @@ def kept_bytes(decode: Callable[[bytes], object], datagrams: Iterable[bytes]) ->
 
 
 def resident_mib(process: int | str = "self") -> float:
-    """Memory in RAM, of this process or of another one."""
+    """Resident memory of this process or of another one."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def machine() -> dict[str, object]:
-    """What it ran on."""
+    """The machine of a measurement."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cores": os.cpu_count(),

@@ -1,4 +1,4 @@
-"""The postman's day, shortened; and that he would be caught."""
+"""A short attack on the seal, and attacks on faulty seals, which are found."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 
 from subord.sealing import sealer as module
 from subord.sealing.replay import Window
-from tests.fuzz.envelopes import WAYS, BreachError, Town, besiege
+from tests.fuzz.envelopes import WAYS, BreachError, Recording, attack
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_nothing_comes_of_any_envelope(seed: int) -> None:
-    counted = besiege(Town(seed), 10_000)
+def test_no_datagram_of_an_attacker_is_opened(seed: int) -> None:
+    counted = attack(Recording(seed), 10_000)
     assert {name.partition(": ")[0] for name in counted} == {way.__name__ for way in WAYS}
     assert {"bad_tag", "no_key", "unsealed", "replay", "stale_boot", "oversized", "too_short"} <= {
         name.partition(": ")[2] for name in counted
@@ -19,8 +19,8 @@ def test_nothing_comes_of_any_envelope(seed: int) -> None:
 
 
 @pytest.mark.parametrize("fault", ["no window", "no ticket", "no boot", "no tag"])
-def test_a_seal_with_a_hole_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    town = Town(1)
+def test_a_faulty_seal_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = Recording(1)
     if fault == "no window":
         monkeypatch.setattr(Window, "accept", lambda *_: True)
     elif fault == "no ticket":
@@ -32,4 +32,4 @@ def test_a_seal_with_a_hole_is_found(fault: str, monkeypatch: pytest.MonkeyPatch
     else:
         monkeypatch.setattr(module.Sealer, "_unseal", staticmethod(lambda data, *_: data[48:]))
     with pytest.raises(BreachError):
-        besiege(town, 100_000)
+        attack(recording, 100_000)

@@ -1,11 +1,11 @@
-"""Which tests and seeds a mutant meets, in which order: from the map that tests/helpers/mutant_measure.py measures.
+"""Which tests and seeds a mutant is tried with, and in which order.
 
-The map is kept in dist/mutants/map.json. It is measured again for each test file that changed, and wholly when the
-package, the helpers or conftest.py changed, some files at a time; each measurement ends with the control: the same
-tests or seeds without a mutant, in the way in which mutants are tried. Invariant: a
-mutant meets tests that run its function and neither open connections nor start processes, first those that run the
-fewest functions, then one of each test function; all of them if they take no more than the given time, and all seeds
-if one runs its function.
+Input is the map that tests/helpers/mutant_measure.py measures, kept in dist/mutants/map.json. It is measured again
+for each changed test file, and wholly when the package, the helpers or conftest.py changed; each measurement ends
+with the control: the same tests or seeds without a mutant, run as mutants are tried. Invariant: a mutant is tried
+with tests that run its function and neither open connections nor start processes, first those that run the fewest
+functions, then one of each test function; with all of them if they take no more than the given time, and with all
+seeds if one runs its function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEAR_FILES = 4
 NEAR_S = 4.0
 LIMIT_S = 20.0
 LIMIT_TIMES = 5
-"""A stage may take LIMIT_S more than LIMIT_TIMES what it takes without a mutant."""
+"""A stage may take LIMIT_TIMES its time without a mutant, and LIMIT_S."""
 MAPPINGS = ("ip", "latency", "performance")
 FILES_AT_ONCE = 6
 
@@ -33,7 +33,7 @@ Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class ControlError(Exception):
-    """Without a mutant something fails already."""
+    """A test or seed fails without a mutant."""
 
 
 def digest(paths: Iterable[Path]) -> str:
@@ -44,19 +44,19 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def shared(top: Path) -> list[Path]:
-    """What every test depends on; not these programs themselves, so `--again` forgets the map."""
+    """What every test depends on. These programs themselves are not included; `--again` forgets the map."""
     helpers = (path for path in (top / "tests" / "helpers").glob("*.py") if not path.stem.startswith("mutant_"))
     return [*(top / "subord").rglob("*.py"), *helpers, top / "tests" / "conftest.py", top / "pyproject.toml"]
 
 
 def test_files(top: Path) -> dict[str, str]:
-    """Each file of fast tests with its digest."""
+    """Each file of fast tests, with its digest."""
     found = (path for folder in FOLDERS for path in sorted((top / "tests" / folder).glob("test_*.py")))
     return {str(path.relative_to(top)): digest([path]) for path in found}
 
 
 def fitting(known: Map | None, top: Path, seeds: int) -> Map:
-    """What is still good of a map for the files below `top`."""
+    """The part of a map that is valid for the files below `top`."""
     now = digest(shared(top))
     if known is None or known["shared"] != now or known["number"] != seeds:
         return {"shared": now, "number": seeds, "files": {}, "seeds": {}}
@@ -66,7 +66,7 @@ def fitting(known: Map | None, top: Path, seeds: int) -> Map:
 
 
 def missing(known: Map, top: Path) -> list[Piece]:
-    """What is to be measured: some test files, or the seeds by a mapping."""
+    """The pieces to measure: some test files, or the seeds by a mapping."""
     stale = [file for file in test_files(top) if file not in known["files"]]
     files = [(stale[first : first + FILES_AT_ONCE], "") for first in range(0, len(stale), FILES_AT_ONCE)]
     return [*(([], mapping) for mapping in MAPPINGS if mapping not in known["seeds"]), *files]
@@ -91,7 +91,7 @@ def measured(piece: Piece, top: Path, seeds: int, ask: Ask) -> Map:
 
 
 def _of_file(found: dict[str, Any], file: str) -> dict[str, Any]:
-    """Functions have the numbers of tests, because their names are long and many."""
+    """Functions refer to tests by number, because the names of tests are long and repeated."""
     left_out = [name for name in found["left_out"] if name.startswith(file + "::")]
     tests = {
         name: used_s
@@ -117,7 +117,7 @@ def _control(failed: list[str], stages: list[dict[str, Any]], ask: Ask) -> None:
 
 
 def runs(known: Map) -> dict[str, int]:
-    """How many functions each test runs: those that run few are about these, others play a whole cluster."""
+    """How many functions each test runs: a test of few functions is about them, others run a whole cluster."""
     found: Counter[str] = Counter()
     for each in known["files"].values():
         tests = list(each["tests"])
@@ -127,7 +127,7 @@ def runs(known: Map) -> dict[str, int]:
 
 
 def stages(known: Map, file: str, function: str, specific: dict[str, int], tests_s: float) -> list[dict[str, Any]]:
-    """Of a mutant of that function: near tests, others for `tests_s`, seeds. `specific`: what `runs` says."""
+    """For a mutant of that function: near tests, others for `tests_s`, seeds. `specific`: the result of `runs`."""
     name = f"{file}:{function}"
     times: dict[str, float] = {}
     for each in known["files"].values():
@@ -139,7 +139,7 @@ def stages(known: Map, file: str, function: str, specific: dict[str, int], tests
 
 
 def _near(tests: list[str], times: dict[str, float], tests_s: float) -> tuple[list[str], list[str]]:
-    """(the first of them, of a few files; others for `tests_s`, of which the cheap ones come first)."""
+    """(the first tests, of a few files; others for `tests_s`, cheap ones first)."""
     near: list[str] = []
     files: set[str] = set()
     near_s = others_s = 0.0
@@ -158,7 +158,7 @@ def _near(tests: list[str], times: dict[str, float], tests_s: float) -> tuple[li
 
 
 def _mixed(tests: list[str], times: dict[str, float]) -> list[str]:
-    """One of each test function first, cheap ones before: what differs only in its parameters finds the same."""
+    """One of each test function first, cheap ones before: parameters of one test find the same faults."""
     seen: Counter[str] = Counter()
     order: list[tuple[int, float, str]] = []
     for test in sorted(tests, key=lambda test: (times[test], test)):
@@ -197,6 +197,6 @@ def read(path: Path) -> Map | None:
 
 
 def sizes(known: Map | None) -> tuple[int, int]:
-    """(tests that are run, tests that are left out because they leave the process)."""
+    """(number of tests that are run, number of tests left out because they leave the process)."""
     files = known["files"].values() if known else ()
     return sum(len(each["tests"]) for each in files), sum(len(each["left_out"]) for each in files)

@@ -1,10 +1,10 @@
-"""Which tests run which functions of the core and the seal, and how long each takes: measured once, without mutants.
+"""Measures which tests and campaign seeds run which functions of the core and the seal, and how long each takes.
 
-From the fast tests of FOLDERS, by coverage.py with a context for each test, and from the campaign seeds by each
-mapping. A test that opens a connection, binds an address or starts a process is noted and left out of the trials.
-Caches of subord are emptied before each test, so that each test runs all it needs. Invariant: a test that is not
-named at a function does not run it, and so cannot notice a mutant of it. Tests that share a fixture of a module are
-each named where one of them is.
+The fast tests of FOLDERS run under coverage.py with a context for each test, and the campaign seeds by each mapping.
+A test that opens a connection, binds an address or starts a process is noted and left out of the trials. Caches of
+subord are emptied before each test, so that each test runs all code that it needs. Invariant: a test that is not
+named at a function does not run it, and cannot notice a mutant of it; of tests that share a fixture of a module, each
+is named where one is.
 
 Runs in a child process of tests/helpers/mutant_trial.py, in a copy of the project.
 """
@@ -23,7 +23,7 @@ import pytest
 
 FOLDERS = ("core", "sealing", "sim", "runtime")
 CAMPAIGN = "tests/sim/test_campaign.py::test_two_hundred_seeds_hold"
-"""Left out as well: it is the campaign itself, which each mutant meets in another stage."""
+"""Left out: it is the campaign itself, which is a stage of its own."""
 FORBIDDEN = ("socket.bind", "socket.connect", "subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
 OPTIONS = (
     "--quick",
@@ -38,7 +38,7 @@ OPTIONS = (
 
 
 class Watch:
-    """A plugin of pytest: what each test takes, and whether it leaves the process."""
+    """A plugin of pytest: the time of each test, and whether it leaves the process."""
 
     def __init__(self, coverage: Any) -> None:
         self.tests: dict[str, float] = {}
@@ -47,9 +47,9 @@ class Watch:
         self.together: dict[str, set[str]] = {}  # tests with a fixture of their module, by file
         self._coverage = coverage
         self._event = ""
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_audit)
 
-    def _hear(self, event: str, _: object) -> None:
+    def _on_audit(self, event: str, _: object) -> None:
         if event in FORBIDDEN:
             self._event = event
 
@@ -97,7 +97,7 @@ def _covered(top: Path) -> Generator[Any, None, None]:
 
 
 def tests(top: Path, files: Iterable[str]) -> dict[str, Any]:
-    """What the tests of these files take, run and touch."""
+    """The results of the tests of these files: times, functions, failures."""
     with _covered(top) as coverage:
         watch = Watch(coverage)
         code = pytest.main([*OPTIONS, *files], plugins=[watch])
@@ -115,7 +115,7 @@ def tests(top: Path, files: Iterable[str]) -> dict[str, Any]:
 
 
 def seeds(top: Path, number: int, mapping: str) -> dict[str, Any]:
-    """Which functions the seeds run by that mapping, and what failed."""
+    """The functions that the seeds run by that mapping, and the failures."""
     broken: list[str] = []
     with _covered(top) as coverage:
         from subord.sim.campaign import try_seed

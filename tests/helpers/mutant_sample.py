@@ -1,13 +1,13 @@
-"""Which mutants of subord/core and subord/sealing there are, and which of them are in a sample.
+"""The mutants of subord/core and subord/sealing, and the sample of them that is tried.
 
-From the text of the modules and from mutmut's mutations, which it lists in the order of the text. Left out are, and
-counted: statements of modules and classes (mutmut itself leaves them alone: constants, declared fields, types), what
-is inside a `raise` (the text of an error), and string literals with a space (sentences for people). Decorated
-functions other than static and class methods, annotations and docstrings make no mutants: mutmut's own rule.
+Input are the modules and mutmut's mutations, which it lists in the order of the text. Left out, and counted, are
+statements of modules and classes (mutmut itself skips them: constants, declared fields, types), the inside of a
+`raise` (error texts), and string literals with a space (sentences). By mutmut's own rule decorated functions other
+than static and class methods, annotations and docstrings make no mutants.
 
-A mutant is known by its file, its function and its number within the function, and the sample takes those with the
-lowest hashes of these and of the seed. Invariant: the same sources and seed give the same sample; a smaller sample is
-the beginning of a larger one; an edit of one function changes the sample by mutants of that function alone.
+A mutant is identified by its file, its function and its number within the function, and the sample takes the lowest
+hashes of these and of the seed. Invariant: the same sources and seed give the same sample; a smaller sample is the
+beginning of a larger one; an edit of one function changes only the mutants of that function.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A mutant whose text was not made yet. `path` is the source; `mutation` is mutmut's."""
+    """A mutant without its text. `path` is the source; `mutation` is mutmut's."""
 
     path: Path
     file: str
@@ -64,7 +64,7 @@ def modules(top: Path) -> list[Path]:
 
 
 def sampled(found: Sequence[Candidate], size: int, seed: int) -> list[Mutant]:
-    """The first `size` by hash. A mutation that changes no text (there are few) is passed over."""
+    """The first `size` by hash. A mutation that changes no text is skipped."""
     chosen: list[Mutant] = []
     for each in sorted(found, key=lambda candidate: candidate.rank(seed)):
         if len(chosen) == size:
@@ -76,7 +76,7 @@ def sampled(found: Sequence[Candidate], size: int, seed: int) -> list[Mutant]:
 
 
 def candidates(top: Path, paths: Sequence[Path], left_out: Counter[str]) -> list[Candidate]:
-    """Of all these modules; what is left out is counted by its reason."""
+    """Of all these modules; excluded mutants are counted by reason."""
     return [each for path in paths for each in _of_module(top, path, left_out)]
 
 
@@ -85,7 +85,7 @@ def _of_module(top: Path, path: Path, left_out: Counter[str]) -> Iterator[Candid
     from mutmut.mutation.file_mutation import create_mutations
 
     before = Path.cwd()
-    os.chdir(top)  # where mutmut looks for its settings
+    os.chdir(top)  # where mutmut reads its settings
     try:
         module, found, _, _ = create_mutations(str(path), path.read_text(encoding="utf-8"))
     finally:
@@ -149,7 +149,7 @@ def _made(candidate: Candidate) -> Mutant | None:
 
 
 def changes(old: str, new: str) -> tuple[int, str, str] | None:
-    """(number of the first changed line, the changed lines as they were, as they are); None: no change."""
+    """(number of the first changed line, the changed lines before, after); None: no change."""
     lines, others = old.splitlines(), new.splitlines()
     found = [each for each in difflib.SequenceMatcher(None, lines, others, False).get_opcodes() if each[0] != "equal"]
     if not found:

@@ -1,19 +1,19 @@
-"""Tries mutants in a copy of the project: the tests and the campaign seeds in turn, until one notices the mutant.
+"""Tries mutants in a copy of the project: runs the tests and the campaign seeds in turn, until one notices the
+mutant.
 
     python COPY/tests/helpers/mutant_trial.py
 
-Reads a JSON document a line from stdin and answers with one a line on stdout:
+Reads one JSON document per line from stdin and answers each with one on stdout:
 
     {"collect": [test files]}               imports them, for their compiled form
-    {"measure": [test files]}               what tests/helpers/mutant_measure.py finds; for a campaign
+    {"measure": [test files]}               the result of tests/helpers/mutant_measure.py; for a campaign
                                             {"measure": [], "seeds": N, "mapping": ..}
-    {"file": .., "code": .., "stages": [..]} (caught, by, the seconds of processor) of the module with that text
+    {"file": .., "code": .., "stages": [..]} (caught, by, processor seconds) of the module with that text
 
 A stage is a list of tests or a list of (seed, mapping), with its limit of processor seconds. The packages that subord
-and the tests need are imported once; subord and the tests themselves are imported anew in a child process for each
-stage, from the copy, so that a mutant is what every import finds. Invariants: the module is as before afterwards; a
-stage that reaches its limit of time or of memory counts as one that noticed the mutant, "by the time limit" if it was
-the time.
+and the tests need are imported once; subord and the tests themselves are imported from the copy in a child process
+for each stage, so that every import finds the mutant. Invariants: the module is restored afterwards; a stage that
+reaches its limit of time or memory counts as noticed, "by the time limit" if it was the time.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from typing import Any
 TOP = Path(__file__).resolve().parents[2]
 MEMORY_MAX = 4 << 30
 MEASURE_S = 1800.0
-WAITS_S = 60.0  # beyond the limit of processor seconds times SLOWER: a mutant may wait for what never comes
-SLOWER = 6  # a busy machine gives a process a part of a processor
+WAITS_S = 60.0  # beyond SLOWER times the limit of processor seconds: a mutant may wait for ever
+SLOWER = 6  # a busy machine gives a process a share of a processor
 NEEDED = (
     *("pytest", "_pytest.python", "trio", "trio.testing", "msgspec.json", "hypothesis", "hypothesis.stateful"),
     *("cryptography.hazmat.primitives.ciphers.aead", "cryptography.x509", "h11", "prometheus_client"),
@@ -57,7 +57,7 @@ class Chosen:
     def pytest_collection(self) -> None:
         from hypothesis import Phase, settings
 
-        # The example that fails first is enough; the shortest one would take long.
+        # The first failing example suffices; shrinking takes long.
         phases = [Phase.explicit, Phase.reuse, Phase.generate]
         settings.register_profile("mutants", settings.get_profile("subord"), phases=phases)
         settings.load_profile("mutants")
@@ -86,7 +86,7 @@ def by_tests(names: list[str]) -> str:
 
 
 def by_seeds(played: list[tuple[int, str]]) -> str:
-    """The first of these seeds that fails, and by what; "": none."""
+    """The first of these seeds that fails, with its invariant; "": none."""
     campaign = importlib.import_module("subord.sim.campaign")
     for seed, mapping in played:
         verdict = campaign.try_seed(seed, mapping)
@@ -109,7 +109,7 @@ def in_child(work: Callable[[], Any], cpu_s: float) -> tuple[str, Any, float]:
         os.kill(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what it may have left
+        os.killpg(child, signal.SIGKILL)  # processes that it may have left
     used_s = round(usage.ru_utime + usage.ru_stime, 2)
     signalled = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     if not in_time or signalled == signal.SIGXCPU or (signalled == signal.SIGKILL and used_s >= cpu_s):
@@ -130,7 +130,7 @@ def _be_child(work: Callable[[], Any], write_end: int, cpu_s: float) -> None:
         os.dup2(nothing, number)
     try:
         answer = json.dumps(work()).encode()
-    except BaseException as error:  # an import that fails is noticed, too
+    except BaseException as error:  # a failing import is noticed, too
         answer = json.dumps(f"{type(error).__name__}: {error}"[:200]).encode()
     with os.fdopen(write_end, "wb") as pipe:
         pipe.write(answer)
@@ -138,7 +138,7 @@ def _be_child(work: Callable[[], Any], write_end: int, cpu_s: float) -> None:
 
 
 def _read_all(end: int, wait_s: float) -> tuple[bytes, bool]:
-    """(what came until the end, whether the end came in time)."""
+    """(the data until the end, whether the end came in time)."""
     until, data = time.monotonic() + wait_s, bytearray()
     while True:
         ready, _, _ = select.select([end], [], [], max(0.0, until - time.monotonic()))
@@ -155,7 +155,7 @@ def _read_all(end: int, wait_s: float) -> tuple[bytes, bool]:
 
 @contextmanager
 def exchanged(file: str, code: str) -> Generator[None, None, None]:
-    """The module has that text; the time of the file is that of no compiled one."""
+    """The module has that text; its modification time fits no compiled form."""
     path = TOP / "subord" / file
     whole, times = path.read_bytes(), path.stat()
     try:
@@ -168,7 +168,7 @@ def exchanged(file: str, code: str) -> Generator[None, None, None]:
 
 
 def tried(stages: list[dict[str, Any]]) -> dict[str, Any]:
-    """What noticed it, `caught` being "tests", "campaign" or "time"; "": nothing did."""
+    """How it was noticed, `caught` being "tests", "campaign" or "time"; "": not noticed."""
     sys.dont_write_bytecode = True
     total_s = 0.0
     for stage in stages:
@@ -184,7 +184,7 @@ def tried(stages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def collected(files: list[str]) -> dict[str, Any]:
-    """Import all test files once, so that their compiled form is there for each trial."""
+    """Import all test files once, so that their compiled form exists for each trial."""
     from mutant_measure import OPTIONS
 
     pytest = importlib.import_module("pytest")

@@ -150,7 +150,7 @@ def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
         (of('{ do = "kill", nodes = "4" }'), (), 1, "step 1 (kill): `4` names 4"),
         (of('{ do = "start" }', 'positions = "1,300", network = "10.0.0.0/24"'), (), 1, "cluster.network"),
         (of('{ do = "start" }', 'nodes = 3, network = "10.0.0.0/33"'), (), 1, "cluster.network"),
-        (of('{ do = "churn", nodes = "level 9" }'), (), 1, "`level 9` names nobody"),
+        (of('{ do = "churn", nodes = "level 9" }'), (), 1, "`level 9` names no node"),
         (of('{ do = "churn", ways = [] }'), (), 1, "`ways` must be"),
         (of('{ do = "pass", s = ' + "9" * 5000 + " }"), (), 1, "a number is too long"),
         ("title = " + "[" * 5000, (), 1, "nested too deep"),

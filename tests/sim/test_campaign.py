@@ -1,4 +1,4 @@
-"""Two hundred fixed seeds, and what a campaign says when something fails.
+"""Two hundred fixed seeds, and the report of a campaign with a failure.
 
 `./dev campaign --seeds 10000` is the long form of the first test.
 """
@@ -27,7 +27,7 @@ from subord.sim.scenario.definition import read, write
 from subord.sim.world.world import World
 
 SEEDS = range(200)
-FIRST = range(60)  # of them, in the first tier of tests
+FIRST = range(60)  # of SEEDS, in the first tier of tests
 MAPPINGS = ("ip", "performance", "latency")
 USUAL_SHARE_MAX = 0.03
 
@@ -37,7 +37,7 @@ def test_two_hundred_seeds_hold(seeds: range) -> None:
     summary = campaign.run(seeds)
     assert [each.seed for each in summary.verdicts] == list(seeds)
     assert summary.failed == [], "\n".join(campaign.report(summary))
-    # The bound is for the worst case; a healing that became ten times slower would hide below it.
+    # The bound is for the worst case, and would hide a healing ten times slower.
     shares = [each.settled_s / each.bound_s for each in summary.verdicts if each.bound_s]
     assert statistics.median(shares) < USUAL_SHARE_MAX
 
@@ -46,10 +46,10 @@ def test_two_hundred_seeds_hold(seeds: range) -> None:
 @pytest.mark.parametrize(
     ("seed", "what_failed"),
     [
-        (1245, "L1: a root walked, was refused ten times, and began anew with the same ones"),
+        (1245, "L1: a prober was refused ten times, and restarted with the same targets"),
         (1458, "L1: the same"),
-        (3537, "S9: each of a dozen old words that its home was back made a node propose to it anew"),
-        (1438, "L2: a guest took the advice of a new root for a neighbour's, and did not go home"),
+        (3537, "S9: each of a dozen old messages that its home was back made a node propose again"),
+        (1438, "L2: a guest took the advice of a new root for a neighbour's, and did not return home"),
     ],
 )
 def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
@@ -83,13 +83,13 @@ def test_forty_seeds_hold_by_each_measured_mapping(mapping: MappingName) -> None
 @pytest.mark.parametrize(
     ("seed", "what_failed"),
     [
-        (84, "L6: a stopped process never heard of its performance, because its socket was full"),
+        (84, "L6: a stopped process lost its performance reading, because its socket was full"),
         (188, "L6: with paper numbering more belonged on a level than it had places"),
-        (335, "L5: the walk of a root only paused, and its cluster was taken for one at rest"),
-        (382, "S2: one that had come down was accepted by a node with an old way to the root"),
-        (126, "S2: a node that never spoke was listed for longer than a silence where answers are slow"),
-        (154, "S9: two that took each other for the root sent a third to and fro"),
-        (507, "S4: a recorded proposal of the former life of its leader made it a subordinate"),
+        (335, "L5: the prober of a root only rested, and its cluster was taken for one at rest"),
+        (382, "S2: a demoted node was accepted by a node with an old path to the root"),
+        (126, "S2: a node that sent nothing was listed for longer than a silence where answers are slow"),
+        (154, "S9: two nodes that took each other for the root sent a third to and fro"),
+        (507, "S4: a replayed proposal of the former life of its leader made it a subordinate"),
     ],
 )
 def test_seeds_that_failed_once_by_performance_hold(seed: int, what_failed: str) -> None:
@@ -109,8 +109,8 @@ def test_seeds_differ_and_repeat(mapping: MappingName) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["performance", "latency"])
-def test_with_another_mapping_the_same_storm_blows_and_what_is_measured_changes_besides(mapping: MappingName) -> None:
-    """So a seed that fails by one mapping can be compared with the others."""
+def test_another_mapping_adds_only_changes_of_measured_values(mapping: MappingName) -> None:
+    """A seed that fails by one mapping can be compared with the others."""
     kinds = {"performance": definition.Perform, "latency": definition.Dwell}
     for seed in SEEDS:
         plain, measured = draw(seed), draw(seed, mapping)
@@ -120,7 +120,7 @@ def test_with_another_mapping_the_same_storm_blows_and_what_is_measured_changes_
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
-def test_the_command_that_shows_a_seed_again_names_the_mapping(mapping: MappingName) -> None:
+def test_the_replay_command_names_the_mapping(mapping: MappingName) -> None:
     words = campaign.replay(7, mapping).split()
     assert ("--mapping" in words) is (mapping != "ip")
     assert main([*words[1:-1], "--write"]) == 0
@@ -131,15 +131,15 @@ def test_a_failure_names_the_invariant_and_the_command(
 ) -> None:
     monkeypatch.setattr(Slots, "judge", lambda _self, *_, **_more: Granted(Place.GUEST))
     code = main(["simulate", "--seeds", "40", "--jobs", "1"])
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 1
-    assert "S3 at" in told
-    failed = next(line for line in told.splitlines() if line.startswith("  subord simulate --seed"))
-    assert main(failed.split()[1:]) == 1  # the command that is printed shows the same
+    assert "S3 at" in output
+    failed = next(line for line in output.splitlines() if line.startswith("  subord simulate --seed"))
+    assert main(failed.split()[1:]) == 1  # the printed command replays the failure
     assert "S3 at" in capsys.readouterr().out
 
 
-def test_a_mistake_of_our_own_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> bool:
         raise ZeroDivisionError("planted")
 
@@ -148,15 +148,15 @@ def test_a_mistake_of_our_own_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> N
     assert (verdict.broken, "planted" in verdict.text) == ("error", True)
 
 
-def test_l4_who_moves_for_ever_is_found() -> None:
-    """Nobody moves here; the world only says so, at every look."""
+def test_l4_moves_without_end_are_found() -> None:
+    """No node moves; the world only claims it at every look."""
 
-    class Restless(World):
+    class Moving(World):
         def run(self, seconds: float) -> None:
             super().run(seconds)
             self.moved_at = self.now
 
-    world = Restless(Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2), seed=1)
+    world = Moving(Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2), seed=1)
     world.hosts |= {1, 2, 3}
     for position in (1, 2, 3):
         world.start(position)
@@ -175,9 +175,9 @@ def test_an_aim_decides_what_it_names_and_the_seed_the_rest() -> None:
     assert len({write(draw(seed, "ip", aim)) for seed in SEEDS}) == len(SEEDS)
 
 
-def test_the_command_that_shows_a_seed_again_names_the_aim(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_replay_command_names_the_aim(capsys: pytest.CaptureFixture[str]) -> None:
     aim = Aim(fanout=8, guest_slots=1, nodes=(20, 30), kinds=("leave", "cut"))
-    told = campaign.replay(7, "latency", aim)
-    assert told.endswith("--mapping latency --fanout 8 --guest-slots 1 --nodes 20-30 --kinds leave,cut --trace")
-    assert main([*told.split()[1:-1], "--write"]) == 0
+    output = campaign.replay(7, "latency", aim)
+    assert output.endswith("--mapping latency --fanout 8 --guest-slots 1 --nodes 20-30 --kinds leave,cut --trace")
+    assert main([*output.split()[1:-1], "--write"]) == 0
     assert read(capsys.readouterr().out) == draw(7, "latency", aim)

@@ -1,4 +1,4 @@
-"""The same seed gives the same run, line by line, in another process whose hashes are seeded otherwise."""
+"""The same seed gives the same run, line by line, in a process with another hash seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-SEEDS = (3, 7, 118)  # a few hundred lines and more each
+SEEDS = (3, 7, 118)  # some hundred lines and more each
 HASH_SEEDS = ("0", "1", "4242")
 
 
@@ -35,12 +35,12 @@ def test_a_seed_gives_one_trace_in_every_process(seed: int) -> None:
 
 
 def test_hashes_do_differ_between_these_processes() -> None:
-    """Or the test above would say nothing."""
+    """Else the test above would prove nothing."""
     program = (
         "from subord.core.state.view import Place;"
         " print(hash('subord'), hash(Place.ROOT), list({'a', 'b', 'c', 'd'}))"
     )
-    told = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": each},
@@ -51,7 +51,7 @@ def test_hashes_do_differ_between_these_processes() -> None:
         ).stdout
         for each in HASH_SEEDS
     }
-    assert len(told) == len(HASH_SEEDS)
+    assert len(outputs) == len(HASH_SEEDS)
 
 
 def test_other_seeds_give_other_traces() -> None:

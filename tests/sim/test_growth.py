@@ -1,4 +1,4 @@
-"""Small clusters whose figures can be worked out by hand, and a large one that is cheap enough to try."""
+"""Small clusters whose figures follow from arithmetic, and a large one within a limit of processor time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def test_the_figures_are_what_arithmetic_says(nodes: int) -> None:
     assert found.depth == floor(log2(nodes)) == depth_min(nodes, 2)
     assert found.subordinates_max == 2
     assert found.leader_changes_per_node == 0
-    assert found.exchanges_per_node == pytest.approx(edges / nodes)  # one each; the root has nobody to ask
+    assert found.exchanges_per_node == pytest.approx(edges / nodes)  # one each, except for the root
     assert (
         edges <= found.sent["Accept"] <= found.sent["Propose"] <= edges + 2
-    )  # two may overtake their leader's start
+    )  # two may arrive before their leader starts
     assert found.datagrams_per_node == pytest.approx(sum(found.sent.values()) / nodes)
     assert found.lasted_s == growth.LASTS_S_MIN
     assert found.rest_datagrams_per_node_s == pytest.approx(2 * edges / nodes / 2.5, rel=0.1)  # a beat and its echo
@@ -54,13 +54,13 @@ def test_the_seed_decides_everything() -> None:
     assert measure(start) != measure(msgspec.structs.replace(start, seed=2))
 
 
-def test_who_never_becomes_one_tree_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_a_tree_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "WHOLE_WITHIN_S", 0.02)
-    with pytest.raises(Violation, match="20 nodes are no tree"):
+    with pytest.raises(Violation, match="20 nodes form no tree"):
         measure(Start(nodes=20, fanout=2))
 
 
-def test_a_network_must_be_one() -> None:
+def test_an_invalid_network_is_an_error() -> None:
     with pytest.raises(NetworkError):
         measure(Start(nodes=2, fanout=2, network="everywhere"))
 

@@ -1,6 +1,6 @@
-"""Every kind of disaster and of cluster that a seed can draw: what it does, and that the core passes it.
+"""Every kind of fault and of cluster that a seed can draw: its steps, and seeds that pass with it.
 
-A kind whose seeds cost minutes is drawn only by name.
+A kind whose seeds take minutes is drawn only by name.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def test_seeds_draw_every_kind_but_those_that_are_drawn_by_name() -> None:
     assert set(KINDS) == {*USUAL, *LARGER, *CLUSTERS}
 
 
-def test_many_and_exodus_strike_a_fifth_to_all() -> None:
+def test_many_and_exodus_hit_a_fifth_to_all() -> None:
     shares = set()
     for script in drawn("many"):
         nodes = len(positions_of(script.cluster))
         for step in script.steps:
             if isinstance(step, definition.Kill | definition.Vanish | definition.Reuse | definition.Pause):
-                struck = definition.select(step.nodes, script.cluster, among=positions_of(script.cluster))
-                shares.add(round(len(struck) / nodes, 1))
+                hit = definition.select(step.nodes, script.cluster, among=positions_of(script.cluster))
+                shares.add(round(len(hit) / nodes, 1))
     assert {0.2, 1.0} <= shares
     leaves = [step for script in drawn("exodus") for step in script.steps if isinstance(step, definition.Leave)]
     assert any("," in leave.nodes for leave in leaves)
@@ -60,9 +60,9 @@ def test_a_rack_is_a_row_of_neighbours() -> None:
         cast = positions_of(script.cluster)
         for step in script.steps:
             if isinstance(step, definition.Vanish | definition.Kill | definition.Cut):
-                struck = definition.select(step.nodes, script.cluster, among=cast)
-                at = cast.index(struck[0])
-                assert struck == cast[at : at + len(struck)]
+                hit = definition.select(step.nodes, script.cluster, among=cast)
+                at = cast.index(hit[0])
+                assert hit == cast[at : at + len(hit)]
 
 
 def test_power_is_cut_everywhere_and_comes_back() -> None:

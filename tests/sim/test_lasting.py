@@ -1,4 +1,4 @@
-"""Steps that only the simulator can play: links, flaps, judgement while faults last, replays, clocks, disks."""
+"""Steps that only the simulator plays: links, flaps, judgement during faults, replays, clocks, disks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SHORT, LONG = bytes(100), bytes(1000)
 
 
 def played(*steps: str, cluster: str = "nodes = 7") -> Play:
-    told = "".join(f", {{ {step} }}" for step in ('do = "pass", s = 20', *steps))
-    text = f'title = "t"\ncluster = {{ {cluster}, timing = "lab" }}\nsteps = [ {{ do = "start" }}{told} ]\n'
+    more = "".join(f", {{ {step} }}" for step in ('do = "pass", s = 20', *steps))
+    text = f'title = "t"\ncluster = {{ {cluster}, timing = "lab" }}\nsteps = [ {{ do = "start" }}{more} ]\n'
     play = Play(read(text))
     for step in play.script.steps:
         play._do(step)
@@ -52,7 +52,7 @@ def test_a_link_loses_all_datagrams_or_the_long_ones() -> None:
     assert carried(Link(source="1", target="3", mtu=1000)) == [(0.5, LONG)]
 
 
-def test_a_replay_comes_later_once_more() -> None:
+def test_a_replay_arrives_again_later() -> None:
     assert carried(Replay(source="1", target="3", share=1.0, later_s=60.0)) == [(0.5, LONG), (60.5, LONG)]
     assert carried(Replay(source="1", target="3", share=0.0, later_s=60.0)) == [(0.5, LONG)]
 
@@ -70,7 +70,7 @@ def test_each_part_is_judged_while_a_partition_lasts() -> None:
     assert [p for p in play.world.nodes if play.world.leader_of(p) == 0] == [1, 4]
 
 
-def test_what_lasts_can_fail() -> None:
+def test_settle_can_fail() -> None:
     with pytest.raises(Violation, match="L1 at"):
         played('do = "link", source = "all", target = "all", loss = 1.0', 'do = "settle", rests = false')
 
@@ -92,7 +92,7 @@ def test_a_clock_that_is_set_back_counts_at_the_next_start() -> None:
     assert play.world.nodes[2].context.incarnation < before
 
 
-def test_an_old_disk_comes_back() -> None:
+def test_an_old_disk_is_restored() -> None:
     play = played('do = "image", nodes = "2"', 'do = "restart", nodes = "2"', 'do = "pass", s = 20')
     image = play.world.disks._images[2]
     assert image is not None
@@ -101,7 +101,7 @@ def test_an_old_disk_comes_back() -> None:
     assert play.world.disks.of(2) == image
 
 
-def test_what_is_no_datagram_waits_for_a_stopped_process_however_full_its_socket_is() -> None:
+def test_a_full_socket_of_a_stopped_process_drops_only_datagrams() -> None:
     play = played()
     world = play.world
     world.pause(2)

@@ -1,4 +1,4 @@
-"""Scenario files: what may stand in them, and what is said of mistakes."""
+"""Scenario files: their contents, and the messages about mistakes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, ScenarioError, folded, read, select, write
 
 SHIPPED = sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml"))
-assert SHIPPED, "the scenarios of the lab are gone"
+assert SHIPPED, "no scenarios of the lab"
 DYING = """
 title = "The root dies"
 cluster = { nodes = 15, timing = "lab" }
@@ -28,9 +28,9 @@ steps = [
 
 
 def of(*steps: str, cluster: str = "nodes = 15") -> str:
-    """A scenario that starts and does this."""
-    told = "".join(f", {{ {step} }}" for step in steps)
-    return f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {{ do = "start" }}{told} ]\n'
+    """The text of a scenario with a start and these steps."""
+    more = "".join(f", {{ {step} }}" for step in steps)
+    return f'title = "t"\ncluster = {{ {cluster} }}\nsteps = [ {{ do = "start" }}{more} ]\n'
 
 
 def test_what_is_seen() -> None:
@@ -78,10 +78,10 @@ def test_an_expectation_can_fail(there: str, instead: str, complaint: str) -> No
         ),
         (DYING.replace('nodes = "root"', 'nodes = "16"'), "step 4 (kill): `16` names 16, which is no node"),
         (DYING.replace('nodes = "root"', 'nodes = "1-16"'), "`1-16` names 16, which is no node"),
-        (DYING.replace('nodes = "root"', 'nodes = "level 4"'), "`level 4` names nobody: the deepest level of this"),
+        (DYING.replace('nodes = "root"', 'nodes = "level 4"'), "`level 4` names no node: the deepest level of this"),
         (DYING.replace('nodes = "root"', 'nodes = "level ' + "9" * 5000 + '"'), "is no list of positions"),
         (DYING.replace('nodes = "root"', 'nodes = "level \u0663"'), "is no list of positions"),
-        (of('do = "churn", nodes = "level 9"'), "step 2 (churn): `level 9` names nobody"),
+        (of('do = "churn", nodes = "level 9"'), "step 2 (churn): `level 9` names no node"),
         (of('do = "churn", ways = []'), "step 2 (churn): `ways` must be a list of at least 1"),
         (of('do = "partition", groups = []'), "step 2 (partition): `groups` must be a list of at least 1"),
         (of('do = "partition", groups = ["1", "16"]'), "step 2 (partition): group 2: `16` names 16"),
@@ -90,10 +90,10 @@ def test_an_expectation_can_fail(there: str, instead: str, complaint: str) -> No
             of('do = "babble", source = "1-5", target = "all", what = "terms", per_s = 1000, for_s = 2'),
             "step 2 (babble): 5 sources times 15 targets times 1000/s times 2 s: at most 100000 datagrams",
         ),
-        ('title = "t"\ncluster = { nodes = 3 }\nsteps = []', "no steps: nobody has been started"),
+        ('title = "t"\ncluster = { nodes = 3 }\nsteps = []', "no steps: no node is started"),
         ('title = "t"\ncluster = { nodes = 3 }\nsteps = 5', "`steps` must be a list of 1 to 10000 tables"),
         ('title = "t"\nsteps = [{ do = "start" }]', "`cluster` is missing"),
-        (DYING.replace('{ do = "start" },', ""), "step 1 (expect): nobody has been started; `start` comes first"),
+        (DYING.replace('{ do = "start" },', ""), "step 1 (expect): no node is started yet; `start` comes first"),
         (DYING.replace("The root", "The \\u001b[31m root"), "`title` has control characters"),
         ('about = "\\u007f"' + DYING, "`about` has control characters"),
         ("title = " + "[" * 5000, "nested too deep"),
@@ -120,17 +120,17 @@ def test_mistakes_are_named(text: str, complaint: str, tmp_path: Path, capsys: p
     file = tmp_path / "wrong.toml"
     file.write_text(text)
     assert main(["simulate", str(file)]) == 2
-    told = capsys.readouterr().err
-    assert complaint in told
-    assert "wrong.toml: " in told
-    assert told.endswith(". Nothing was started.\n")
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert complaint in output
+    assert "wrong.toml: " in output
+    assert output.endswith(". Nothing was started.\n")
+    assert output.count("\n") == 1
     assert main(["simulate", "--write", str(file)]) == 2
-    assert capsys.readouterr() == ("", told)
+    assert capsys.readouterr() == ("", output)
 
 
-def test_large_casts_cost_little() -> None:
-    """Each of these would take minutes if positions were counted out, or the cast made anew, for each step."""
+def test_large_clusters_cost_little() -> None:
+    """Each of these would take minutes if positions were enumerated, or the selection rebuilt, for each step."""
     kill = 'do = "kill", nodes = "' + ",".join(["1-999999", "level 3", "2-1000000"] * 500) + '"'
     script = read(of(*[kill] * 9, cluster='nodes = 1000000, network = "10.0.0.0/8"'))
     assert len(script.steps) == 10
@@ -162,7 +162,7 @@ def test_selectors(selector: str, named: str) -> None:
     assert select(selector, cluster, among=(), root=3) == ()
 
 
-def test_a_node_that_is_not_there_is_no_mistake_and_one_that_never_was_is() -> None:
+def test_a_position_outside_the_cluster_is_an_error() -> None:
     with pytest.raises(ScenarioError):
         select("11", Cluster(nodes=10), among=range(1, 11))
 
@@ -175,7 +175,7 @@ def test_selectors_of_a_sparse_cluster() -> None:
         select("3-5", cluster, among=())
 
 
-def test_every_number_of_a_seed_may_stand_in_a_file() -> None:
+def test_every_seed_is_allowed_in_a_file() -> None:
     assert simulate.NUMBER_MAX == definition.SEED_MAX
 
 

@@ -1,4 +1,4 @@
-"""Sealed clusters: what the seal refuses, rotations in the documented order, and what a wrong order breaks."""
+"""Sealed clusters: what the seal refuses, rotations in the documented order, and the effects of a wrong order."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ INSTALL, USE, REMOVE = (f'do = "rotate", what = "{what}"' for what in ("install"
 
 
 def played(*steps: str, cluster: str = "nodes = 7") -> Play:
-    """The steps have happened, and no peace was made."""
-    told = "".join(f", {{ {step} }}" for step in steps)
+    """A Play after these steps, before the end of faults."""
+    more = "".join(f", {{ {step} }}" for step in steps)
     play = Play(
-        read(f'title = "t"\ncluster = {{ {cluster}, timing = "lab", sealed = true }}\nsteps = [ {START}{told} ]\n')
+        read(f'title = "t"\ncluster = {{ {cluster}, timing = "lab", sealed = true }}\nsteps = [ {START}{more} ]\n')
     )
     for step in play.script.steps:
         play._do(step)
@@ -49,15 +49,15 @@ def ask(play: Play) -> Ask:
     return Ask(play.world.nodes[3].context.incarnation, 1, Terms.of(play.settings))
 
 
-def quietly(play: Play) -> None:
-    """From now on nothing but what a test delivers is counted."""
+def clear_counts(play: Play) -> None:
+    """From now on only what a test delivers is counted."""
     seals_of(play).broken.clear()
 
 
 # -- what is refused ----------------------------------------------------------------------------------------
 
 
-def test_a_sealed_cluster_becomes_a_tree_and_speaks_sealed() -> None:
+def test_a_sealed_cluster_becomes_a_tree_with_sealed_datagrams() -> None:
     play = played()
     assert complaint(play.world, home=True) is None
     assert seals_of(play).opened > 100
@@ -68,7 +68,7 @@ def test_a_sealed_cluster_becomes_a_tree_and_speaks_sealed() -> None:
 def test_a_datagram_is_opened_once_and_a_repeated_one_is_dropped() -> None:
     play = played()
     world, seals = play.world, seals_of(play)
-    quietly(play)
+    clear_counts(play)
     data = seals.seal(3, 1, ask(play), encode(ask(play)))
     assert seals.open(3, 1, data, by_multicast=False) == encode(ask(play))
     for _ in range(2):
@@ -76,13 +76,13 @@ def test_a_datagram_is_opened_once_and_a_repeated_one_is_dropped() -> None:
     assert seals.broken == {Broken.REPLAY: 2}
     before = world.events
     world.deliver(3, 1, data)
-    assert world.events == before, "no node hears of it"
+    assert world.events == before, "no node gets it"
 
 
 def test_a_flipped_bit_anywhere_is_dropped() -> None:
     play = played()
     seals = seals_of(play)
-    quietly(play)
+    clear_counts(play)
     data = seals.seal(3, 1, ask(play), encode(ask(play)))
     for at in range(len(data)):
         changed = bytearray(data)
@@ -116,10 +116,10 @@ def test_replayed_and_flipped_datagrams_of_a_whole_cluster_change_nothing(step: 
     assert play.world.moved_at == before
 
 
-def test_outsiders_are_not_heard() -> None:
+def test_outsiders_are_refused() -> None:
     play = played()
     seals, world = seals_of(play), play.world
-    quietly(play)
+    clear_counts(play)
     own = world.address_of(3), PORT
     outsider = Sealer(keyring_of(key_of(bytes(32))), own, 1 << 40, bytes(32), world.now)
     before = world.events
@@ -129,7 +129,7 @@ def test_outsiders_are_not_heard() -> None:
     assert seals.broken == {Broken.UNSEALED: 1, Broken.NO_KEY: 1}
 
 
-def test_what_a_stopped_process_did_not_read_is_opened_when_it_goes_on() -> None:
+def test_a_datagram_for_a_stopped_process_is_opened_when_it_resumes() -> None:
     play = played('do = "pause", nodes = "1"', 'do = "pass", s = 0.5')
     world = play.world
     opened = seals_of(play).opened
@@ -140,7 +140,7 @@ def test_what_a_stopped_process_did_not_read_is_opened_when_it_goes_on() -> None
     assert seals_of(play).opened > opened
 
 
-# -- the invariants see it ------------------------------------------------------------------------------------
+# -- violations are found -------------------------------------------------------------------------------------
 
 
 def test_a_seal_that_opens_a_datagram_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_seal_that_opens_a_datagram_twice_is_caught(monkeypatch: pytest.Monkey
         played('do = "replay", source = "all", target = "all", share = 1.0, later_s = 1', WAIT)
 
 
-def test_a_seal_that_does_not_look_at_the_tag_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seal_that_does_not_check_the_tag_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(_self: object, *_words: object, **_more: object) -> sealed.Opened:
         return sealed.Opened(b"anything")
 
@@ -183,7 +183,7 @@ def test_a_rotation_in_the_documented_order_keeps_the_tree(nodes: str) -> None:
     assert {ring.revision for ring in rings.of.values()} == {3}
     assert all(seals_of(play).sealer_of(each).keyring == rings.of[each] for each in range(1, 8))
     assert play.world.moved_at < 20
-    play._make_peace()
+    play._end_faults()
     assert complaint(play.world, home=True) is None
 
 
@@ -210,14 +210,14 @@ def test_a_key_that_is_removed_before_the_new_one_is_everywhere_splits_the_tree(
     assert found is not None
     assert found[0] == "L1"
     assert seals_of(play).broken[Broken.NO_KEY] > 0
-    told = "".join(f", {{ {step} }}" for step in (*AWAY, INSTALL, WAIT, USE, WAIT, forced, WAIT))
-    script = f'title = "t"\ncluster = {{ nodes = 7, timing = "lab", sealed = true }}\nsteps = [ {START}{told} ]\n'
+    more = "".join(f", {{ {step} }}" for step in (*AWAY, INSTALL, WAIT, USE, WAIT, forced, WAIT))
+    script = f'title = "t"\ncluster = {{ nodes = 7, timing = "lab", sealed = true }}\nsteps = [ {START}{more} ]\n'
     with pytest.raises(Violation, match="L1"):
         Play(read(script)).run()
 
 
 @pytest.mark.parametrize("disk", ["true", "false"])
-def test_a_node_that_was_away_for_two_steps_is_told_and_one_for_three_has_the_file(disk: str) -> None:
+def test_a_node_away_for_two_steps_gets_the_ring_and_one_away_for_three_has_the_file(disk: str) -> None:
     cluster = f"nodes = 7, disk = {disk}"
     two = played('do = "kill", nodes = "5"', INSTALL, WAIT, USE, WAIT, 'do = "start"', WAIT, cluster=cluster)
     assert rings_of(two).of[5] == rings_of(two).of[1]
@@ -240,8 +240,8 @@ def test_the_disk_keeps_the_ring_and_an_old_image_brings_back_the_former_one() -
     assert rings_of(former).of[5].revision == 2
 
 
-def test_a_root_that_begins_again_with_the_former_file_is_found_by_announcements() -> None:
-    """Seeds 11 and 33 of the kind `rotation`: it cannot read what is said to all under the new key alone."""
+def test_a_root_that_restarts_with_the_former_file_is_found_by_announcements() -> None:
+    """Seeds 11 and 33 of the kind `rotation`: the root cannot read announcements under the new key alone."""
     cluster = 'positions = "8928,11240,14034,48788", announce = true, disk = false'
     for away in ("8928", "11240,14034,48788"):
         play = played(
@@ -252,7 +252,7 @@ def test_a_root_that_begins_again_with_the_former_file_is_found_by_announcements
         assert {ring.revision for ring in rings_of(play).of.values()} == {2}
 
 
-def test_a_sealed_announcement_is_heard() -> None:
+def test_a_sealed_announcement_arrives() -> None:
     play = played(cluster='positions = "40,9000", announce = true')
     assert play.world.leader_of(9000) == 40
     assert play.world.sent[Announce.__name__] > 0
@@ -266,7 +266,7 @@ def test_a_cluster_without_keys_has_none_to_rotate() -> None:
 def test_two_hosts_with_one_address_have_a_seal_each() -> None:
     play = played('do = "twin", nodes = "2"', 'do = "pass", s = 20')
     assert play._twins._nodes[2].context.heard_at > 20, "some datagrams arrive there"
-    play._make_peace()
+    play._end_faults()
     play.world.run(60)
     assert play.world.leader_of(2) == 1
 

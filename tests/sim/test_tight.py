@@ -1,4 +1,4 @@
-"""The tight bounds: each is kept by a scenario as it is, and broken by one number more, or by a fault in the core."""
+"""The tight bounds: each is kept by an unchanged scenario, and broken by a larger value or by a fault in the core."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def settings(mapping: MappingName = "ip", **more: int) -> Settings:
 
 
 def most(bounds: Bounds) -> Used:
-    """All that is allowed; where nothing is bounded, more than any bound."""
+    """All that is allowed; more than any bound where there is none."""
     values = {name: getattr(bounds, name) for name in BOUNDS}
     return Used(**{name: 10**6 if value is None else value for name, value in values.items()})
 
@@ -84,7 +84,7 @@ def test_bounds_follow_from_the_settings_and_the_moment_of_the_last_fault() -> N
     assert Bounds.of(settings("performance"), unranked).moves == 4 * 2 + 30 + 1.5 * 4 * 7 + 1
 
 
-def test_a_sparse_cluster_without_a_meeting_place_is_left_to_the_loose_bound() -> None:
+def test_a_sparse_cluster_without_seeds_is_left_to_the_loose_bound() -> None:
     sparse = msgspec.structs.replace(BEGIN, is_dense=False)
     assert tight.demand(settings(), sparse, Used(whole_s=1e6, settled_s=0, orphan_s=0, moves=0, depth=0), 1.0) == {}
     assert tight.demand(settings(), None, Used(whole_s=1e6, settled_s=0, orphan_s=0, moves=0, depth=0), 1.0) == {}
@@ -104,7 +104,7 @@ steps = [{{ do = "perform", nodes = "all", jobs = 10.0 }}, {{ do = "start" }}, {
     return play
 
 
-def test_who_does_not_stand_by_its_true_class_is_counted() -> None:
+def test_a_node_without_its_true_class_is_counted() -> None:
     play = measured(7)
     begun = play._watch.begin()
     assert begun is not None
@@ -115,7 +115,7 @@ def test_who_does_not_stand_by_its_true_class_is_counted() -> None:
     assert begun.unranked == 2
 
 
-def test_what_is_used_is_seen() -> None:
+def test_the_used_shares_are_measured() -> None:
     play = Play(
         read("""
 title = "A leader vanishes"

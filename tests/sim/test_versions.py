@@ -1,4 +1,4 @@
-"""Old and new in one cluster, on a pretended network: they keep one tree, and each pair finds its best version."""
+"""Two releases in one simulated cluster: they form one tree, and each pair finds its best common version."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.slow
 
 NODES = 31
 HEALED_S_MAX = 30.0
-FOUND_S_MAX = TELL_S + 2 * 2.5 * 1.1  # and a beat of each after that
+FOUND_S_MAX = TELL_S + 2 * 2.5 * 1.1  # and one beat of each end
 
 
 class Mixed(SmallWorld):
-    """Notes in which version each datagram was that arrived."""
+    """Records the version of each datagram that arrives."""
 
     heard: dict[tuple[Position, Position], int]
 
@@ -32,12 +32,12 @@ class Mixed(SmallWorld):
         super().deliver(source, target, data, by_multicast)
 
     def versions(self) -> dict[tuple[Position, Position], int]:
-        """Of each edge, either way, the version of the last word."""
+        """The version of the last datagram on each edge, in both directions."""
         edges = [(a, b) for a, b in self.leaders().items() if b]
         return {(a, b): self.heard[a, b] for pair in edges for a, b in (pair, pair[::-1])}
 
     def best(self) -> dict[tuple[Position, Position], int]:
-        """What these versions should be."""
+        """The best common version of each edge, in both directions."""
         return {
             (a, b): max(set(self.wires[a].spoken) & set(self.wires[b].spoken))
             for edge in self.leaders().items()
@@ -58,7 +58,7 @@ def mixed(wire_of: Callable[[Position], Wire], nodes: int = NODES, **options: ob
 
 
 def replaced(world: Mixed, position: Position, wire: Wire) -> None:
-    """A daemon says goodbye, and another release starts in its place; the tree is one all the time."""
+    """A daemon leaves, and another release starts in its place; there is one tree all the time."""
     world.leave(position)
     world.run_until(lambda: position not in world.nodes, HEALED_S_MAX)
     world.run_until(world.whole, HEALED_S_MAX)
@@ -68,7 +68,7 @@ def replaced(world: Mixed, position: Position, wire: Wire) -> None:
 
 
 def old_and_new(position: Position) -> Wire:
-    """Edges lead from old to new, from new to old, and between two of a kind."""
+    """Edges lead from old to new, from new to old, and between two equal releases."""
     return BOTH if position % 3 == 0 or position % 4 == 1 else WIRE
 
 
@@ -99,8 +99,8 @@ def test_a_cluster_is_upgraded_node_by_node_and_one_goes_back() -> None:
     assert world.versions() == world.best()
 
 
-def test_a_restart_with_an_older_daemon_moves_nobody() -> None:
-    """Crash and start within the grace: its neighbours go on in words that it does not know, and hear so at once."""
+def test_a_restart_with_an_older_daemon_moves_no_node() -> None:
+    """Crash and start within the grace: its neighbours use a version that it cannot read, and are told so at once."""
     world = mixed(lambda _: BOTH, nodes=11)
     world.run(60)
     before, leaders = world.moves(), world.leaders()
@@ -115,12 +115,12 @@ def test_a_restart_with_an_older_daemon_moves_nobody() -> None:
 
 
 def test_two_releases_apart_the_one_between_is_enough() -> None:
-    """3 alone and 1 with 3; whoever knows 1 alone is refused by name, and disturbs nobody."""
+    """Version 3 alone, and 1 with 3; a node with version 1 alone is refused by address, and moves no node."""
     world = mixed(lambda position: ONLY_LATER if position % 2 else BOTH)
     world.run(FOUND_S_MAX)
     assert set(world.versions().values()) == {LATER}
     before = world.moves()
-    world.wires[32] = WIRE  # its computed leader 16 speaks both, and takes it
+    world.wires[32] = WIRE  # its computed leader 16 has both versions, and accepts it
     world.start(32)
     world.run(30)
     assert world.leader_of(32) == 16
@@ -129,7 +129,7 @@ def test_two_releases_apart_the_one_between_is_enough() -> None:
     world.crash(32)
     del before[16]
     world.run(90)
-    world.start(33)  # at home below 16, which is away; of the others it understands the even ones
+    world.start(33)  # at home below 16, which is away; the even positions have its version
     world.run(60)
     assert world.leader_of(33) % 2 == 0
     reasons = {refusal.address: refusal.reason for refusal in world.shown(33).refusals}
@@ -139,7 +139,7 @@ def test_two_releases_apart_the_one_between_is_enough() -> None:
 @pytest.mark.parametrize(
     ("low", "high"), [(BOTH, ONLY_LATER), (ONLY_LATER, BOTH), (BOTH, BOTH), (WIRE, BOTH), (BOTH, WIRE)]
 )
-def test_announcements_are_understood_by_whoever_is_one_release_away(low: Wire, high: Wire) -> None:
+def test_announcements_are_understood_one_release_away(low: Wire, high: Wire) -> None:
     world = SmallWorld.empty(2)
     world.multicast = True
     lows, highs = (1000, 2222, 3333), (40000, 51000, 60000)
@@ -152,18 +152,18 @@ LIES: list[tuple[str, Wire, Wire, tuple[int, ...]]] = [
     ("that a new one is old", BOTH, BOTH, (1,)),
     ("that an old one is new", BOTH, WIRE, (1, LATER)),
     ("that an old one is much newer", BOTH, WIRE, (LATER,)),
-    ("that somebody speaks nothing", BOTH, BOTH, ()),
-    ("that somebody speaks nothing of ours", BOTH, WIRE, (200,)),
+    ("that a node has no version", BOTH, BOTH, ()),
+    ("that a node has no common version", BOTH, WIRE, (200,)),
 ]
 
 
 @pytest.mark.parametrize(("one", "other", "spoken"), [pytest.param(*row[1:], id=row[0]) for row in LIES])
-def test_lies_about_versions_move_nobody_and_do_not_last(one: Wire, other: Wire, spoken: tuple[int, ...]) -> None:
+def test_lies_about_versions_move_no_node_and_do_not_last(one: Wire, other: Wire, spoken: tuple[int, ...]) -> None:
     world = mixed(lambda position: one if position.bit_length() % 2 else other, nodes=15)
     world.run(60)
     before = world.moves()
     for leader, subordinate in ((1, 2), (2, 4), (4, 8), (4, 9)):
-        world.tell(leader, subordinate, Versions(spoken))  # to both at once: neither can set the other right
+        world.tell(leader, subordinate, Versions(spoken))  # to both at once: neither can correct the other
         world.tell(subordinate, leader, Versions(spoken))
     world.run(FOUND_S_MAX)
     assert world.versions() == world.best()
@@ -171,27 +171,27 @@ def test_lies_about_versions_move_nobody_and_do_not_last(one: Wire, other: Wire,
 
 
 def test_versions_cost_little_between_old_and_new_and_nothing_among_equals() -> None:
-    told: list[tuple[Position, Position]] = []
+    sent: list[tuple[Position, Position]] = []
 
     def note(source: Position, target: Position, message: Message) -> bool:
         if isinstance(message, Versions):
-            told.append((source, target))
+            sent.append((source, target))
         return False
 
     for wires, per_edge_max in (({WIRE}, 0), ({BOTH}, 0), ({WIRE, BOTH}, 60 / TELL_S + 1)):
         world = mixed(lambda position, wires=wires: sorted(wires, key=id)[position % len(wires)])  # type: ignore[misc]
         world.run(60)
         world.lossy = note
-        told.clear()
+        sent.clear()
         world.run(60)
-        assert len(told) <= per_edge_max * (NODES - 1)
-        assert bool(told) == (len(wires) > 1)
+        assert len(sent) <= per_edge_max * (NODES - 1)
+        assert bool(sent) == (len(wires) > 1)
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_drawn_disasters_hold_with_old_and_new(seed: int) -> None:
+def test_drawn_faults_hold_with_old_and_new(seed: int) -> None:
     """S1 to S13, then L1 to L10, as in the campaigns."""
     play = Play(draw(seed))
-    for position in play.cast[seed % 2 :: 2]:
+    for position in play.positions[seed % 2 :: 2]:
         play.world.wires[position] = BOTH
     play.run()

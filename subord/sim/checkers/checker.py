@@ -1,7 +1,4 @@
-"""What every referee of the simulator is: one invariant, and how it says that it was broken.
-
-Intuition: a whistle, and a number on the shirt.
-"""
+"""The base of all checkers: one invariant each, and the exception that reports a violation."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from subord.core.state.view import Position
 from subord.sim.world.world import World
 
 
-class Violation(Exception):  # noqa: N818 - the name says what it is
+class Violation(Exception):  # noqa: N818 - `name` has the number
     """An invariant does not hold; `name` is its number in docs/protocol.md."""
 
     def __init__(self, name: str, at: float, text: str) -> None:
@@ -23,22 +20,24 @@ class Violation(Exception):  # noqa: N818 - the name says what it is
 
 
 class Checker(ABC):
-    """One invariant. `before` may remember something for `after`; both see only the node that was touched.
+    """One invariant. `before` may return a token for `after`; both look only at the node that handles the event.
 
-    What a checker says of itself here decides which events it is shown: one that judges nothing but answers to a
-    message is not called for all the others.
+    The class attributes decide which events a checker is called for, so that a checker of one kind of message costs
+    nothing for the others.
     """
 
     name = ""
-    before_of: tuple[type, ...] = ()  # kinds of event that `before` looks at
-    after_of: tuple[type, ...] | None = None  # kinds of event or message that `after` looks at; None: all
-    after_actions = False  # besides those `after` looks at every event that the node answers with actions
+    before_of: tuple[type, ...] = ()  # kinds of event for `before`
+    after_of: tuple[type, ...] | None = None  # kinds of event or message for `after`; None: all
+    after_actions = False  # also `after` for every event answered with actions
 
-    def woke(self, _world: World, _position: Position) -> None:  # noqa: B027 - few look at it
-        """The node handles its next event later than `own_sleep_s` after its deadline: it slept. Before `before`."""
+    def woke(self, _world: World, _position: Position) -> None:  # noqa: B027 - few override it
+        """The node handles its next event later than `own_sleep_s` after its deadline: it slept. Called before
+        `before`.
+        """
 
     def looks_after(self, kind: type, *, acted: bool) -> bool:
-        """Is `after` to be called for an event, or a message, of this kind?"""
+        """Whether `after` is called for an event, or a message, of this kind."""
         return self.after_of is None or kind in self.after_of or (self.after_actions and acted)
 
     def before(self, _world: World, _position: Position, _event: Event) -> object:

@@ -1,4 +1,4 @@
-"""The state of a node that a wrong message must not change, as one value."""
+"""The state of a node that an invalid message must not change, as one comparable value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Below = dict[Position, tuple[Incarnation, Place, int]]
 Claims = dict[Position, dict[Position, tuple[Change, bool]]]
 
 
-class Print(msgspec.Struct, frozen=True):
+class Fingerprint(msgspec.Struct, frozen=True):
     """Phase and place, the leader with path and alternates, the subordinates, and the whole roster."""
 
     phase: str
@@ -28,7 +28,7 @@ class Print(msgspec.Struct, frozen=True):
     leader_changes: int
 
     @classmethod
-    def of(cls, node: Node) -> Print:
+    def of(cls, node: Node) -> Fingerprint:
         leader, taken = node.uplink.leader, node.downlink.slots.taken
         return cls(
             node.phase.value,
@@ -41,10 +41,10 @@ class Print(msgspec.Struct, frozen=True):
             node.leader_changes,
         )
 
-    def lacks(self, later: Print) -> bool:
-        """Does `later` hold anything that an alarm cannot have added to this?
+    def lacks(self, later: Fingerprint) -> bool:
+        """Whether `later` holds anything that a timer cannot have added.
 
-        An alarm only makes a node forget: its leader, a subordinate, and what that one has claimed.
+        A timer only removes: the leader, a subordinate, and the claims of that subordinate.
         """
         if later.above not in (None, self.above):
             return True
@@ -55,12 +55,12 @@ class Print(msgspec.Struct, frozen=True):
 
 
 def claims_of(node: Node, via: Position) -> dict[Position, tuple[Change, bool]]:
-    """What one subordinate has claimed, and whether it has confirmed it in its present session."""
+    """The claims of one subordinate, and whether it has confirmed each in its present session."""
     doubted = node.roster.doubted.get(via, {})
     return {p: (claim.change, p not in doubted) for p, claim in node.roster.claims.get(via, {}).items()}
 
 
-def is_changed(before: Print, node: Node, *, was_due: bool) -> bool:
-    """By more than the alarm, if that was due."""
-    after = Print.of(node)
+def is_changed(before: Fingerprint, node: Node, *, was_due: bool) -> bool:
+    """By more than the timer, if that was due."""
+    after = Fingerprint.of(node)
     return before.lacks(after) if was_due else before != after

@@ -1,4 +1,4 @@
-"""S11 and S12: what a root lists, and what it tells a newcomer (docs/protocol.md, section 8)."""
+"""S11 and S12: what a root lists, and what it advises newcomers (docs/protocol.md, section 8)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from subord.sim.checkers import limits, oracle
 from subord.sim.checkers.checker import Checker
 from subord.sim.world.world import World
 
-PLAN_S = 0.25  # a root may advise by a plan of the tree that is so old
+PLAN_S = 0.25  # the age up to which a root may use its plan of the tree
 
 
-class ListedAllTheTime(Checker):
+class ListedContinuously(Checker):
     """A living node that has stood below a root for long is listed there, also while a branch begins a new session.
 
     It stands below when both ends of every edge up to the root hold that edge, and for long when the youngest edge is
@@ -43,15 +43,15 @@ class ListedAllTheTime(Checker):
 
     def _look(self, world: World, root: Position, node: Node) -> None:
         since_of: dict[Position, tuple[float, int]] = {root: (0.0, 0)}
-        line = [root]
-        while line:
-            above = line.pop()
+        waiting = [root]
+        while waiting:
+            above = waiting.pop()
             since, level = since_of[above]
             for below in world.nodes[above].downlink.slots.taken:
                 at = self._held_since(world, above, below)
-                if at is not None and below not in since_of and below not in world.strange:
+                if at is not None and below not in since_of and below not in world.unjudged:
                     since_of[below] = max(since, at), level + 1
-                    line.append(below)
+                    waiting.append(below)
         batches = ceil(len(since_of) / limits.ROWS_OF_A_BEAT)
         for position, (since, level) in since_of.items():
             if node.roster.is_live(position) or self._is_behind(world, node, position):
@@ -60,12 +60,12 @@ class ListedAllTheTime(Checker):
                 self.complain(world, f"{root} does not list {position}, which stands below it since {since:.2f} s")
 
     def _is_behind(self, world: World, root: Node, position: Position) -> bool:
-        """A later host with its clock behind cannot be told from a former one, which may be listed (S4)."""
+        """A later host with its clock behind is indistinguishable from a former one, which may be listed (S4)."""
         row = root.roster.rows.get(position)
         return row is not None and row[1].change.incarnation > world.nodes[position].context.incarnation
 
     def _held_since(self, world: World, above: Position, below: Position) -> float | None:
-        """By the world's clock; None: not by both ends, in the lives that they know of each other."""
+        """World time since when both ends hold the edge in their present lives; None: they do not."""
         other, upper = world.nodes.get(below), world.nodes[above]
         leader = None if other is None else other.uplink.leader
         if other is None or leader is None or leader.position != above or below in world.paused:
@@ -76,8 +76,8 @@ class ListedAllTheTime(Checker):
         return world.now - min(world.clock(below) - leader.since, world.clock(above) - listed.since)
 
 
-class NewcomersBelongByRank(Checker):
-    """A root tells whom it does not list the level where it stands in a full tree of all listed, in order of rank."""
+class AdviceByRank(Checker):
+    """A root advises an unlisted node its level in a full tree of all listed nodes, in order of rank."""
 
     name = "S12"
     after_of = (Ask,)
@@ -99,5 +99,5 @@ class NewcomersBelongByRank(Checker):
                 living = sorted(p for p, (_, claim) in node.roster.rows.items() if not claim.change.missing)
                 right = oracle.level_of(settings, bisect_left(living, asker) + 1)
                 if each.message.wanted != right:
-                    told = each.message.wanted
-                    self.complain(world, f"{position} tells {asker} level {told}, by rank it is level {right}")
+                    wanted = each.message.wanted
+                    self.complain(world, f"{position} tells {asker} level {wanted}, by rank it is level {right}")

@@ -1,4 +1,6 @@
-"""What must hold some time after the last fault: L1 to L6 of docs/protocol.md, section 8, one checker each."""
+"""L1 to L6 of docs/protocol.md, section 8: what must hold some time after the last fault, and the bounds of that
+time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ Complaint = str | None
 
 
 def parts(world: World) -> Parts:
-    """The living by the part of the network in which they can reach each other."""
+    """The living nodes by the part of the network in which they reach each other."""
     found: defaultdict[int, list[Position]] = defaultdict(list)
     for position in world.living():
         if position not in world.own_settings:
@@ -31,24 +33,24 @@ def parts(world: World) -> Parts:
 
 
 def one_root(world: World, part: list[Position]) -> Complaint:
-    """L1: the lowest is root, and everybody else follows somebody in the same part."""
+    """L1: the node of the lowest rank is root, and every other node has a leader in the same part."""
     members, lowest = set(part), lowest_of(world, part)
     roots = [p for p in part if world.leader_of(p) == 0]
     if roots != [lowest] or world.nodes[lowest].place is None:
         return f"roots are {roots[:8]}, the lowest is {lowest}"
     astray = [(p, world.leader_of(p)) for p in part if p != lowest and world.leader_of(p) not in members]
-    return f"follow nobody here: {astray[:8]}" if astray else None
+    return f"have no leader here:  {astray[:8]}" if astray else None
 
 
 def lowest_of(world: World, part: list[Position]) -> Position:
-    """By rank."""
+    """The node of the lowest rank."""
     if world.settings.mapping != "performance":
         return part[0]
     return min(part, key=lambda p: (-world.nodes[p].context.mapping.rank_classes.own, p))
 
 
 def all_rank_right(world: World, part: list[Position]) -> Complaint:
-    """L6: a node stands by the true performance of its machine, unless it has moved too often in this hour."""
+    """L6: a node has the class of its machine's true performance, unless its budget of moves is spent."""
     wrong = []
     for position in part if world.settings.mapping == "performance" else ():
         node, jobs = world.nodes[position], world.jobs.get(position)
@@ -62,7 +64,7 @@ def all_at_home(world: World, part: list[Position]) -> Complaint:
     """L2: each node whose computed leader lives stands below it."""
     if not world.settings.has_homes:
         return None
-    numbers = {world.houses.get(p, p): p for p in part}
+    numbers = {world.numbers.get(p, p): p for p in part}
     wanted = oracle.homes(world.settings, numbers)
     away = [
         (p, world.leader_of(p))
@@ -73,7 +75,7 @@ def all_at_home(world: World, part: list[Position]) -> Complaint:
 
 
 def right_roster(world: World, part: list[Position]) -> Complaint:
-    """L3: the root lists exactly the living, each below the leader that it has."""
+    """L3: the root lists exactly the living nodes, each below the leader that it has."""
     roster = world.nodes[lowest_of(world, part)].roster
     listed = {p: claim.change for p, (_, claim) in roster.rows.items() if not claim.change.missing}
     if listed.keys() != set(part):
@@ -87,7 +89,7 @@ def right_roster(world: World, part: list[Position]) -> Complaint:
 
 
 def right_paths(world: World, part: list[Position]) -> Complaint:
-    """L3 as well, downwards: everybody's path is that of the leader, and the leader."""
+    """L3 downwards: the path of every node is its leader's path and the leader."""
     wrong = []
     for position in part:
         if world.leader_of(position) == 0:
@@ -96,11 +98,11 @@ def right_paths(world: World, part: list[Position]) -> Complaint:
         above = (*world.nodes[leader].uplink.path, leader)
         if len(above) < limits.PATH and path != above:
             wrong.append((position, path))
-    return f"think of another way to the root than the leader: {wrong[:4]}" if wrong else None
+    return f"have a path other than the leader's: {wrong[:4]}" if wrong else None
 
 
 def right_alternates(world: World, part: list[Position]) -> Complaint:
-    """L3 as well: the alternates of a node are all that stand above its leader, and living ones only."""
+    """L3: the alternates of a node include all nodes above its leader, and living nodes only."""
     members, wrong = set(part), []
     for position in part:
         leader = world.nodes[position].uplink.leader
@@ -132,16 +134,16 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     climb_s: float
     report_s: float
     quiet_s: float
-    brisk_s: float  # a walk at the pace of a node that has just come, with a rest before each row
+    fast_s: float  # fast probing, with a rest before each row
 
     @classmethod
     def of(cls, settings: Settings, highest: Position, nodes: int, *, announced: bool, seeded: bool) -> Bounds:
-        """`highest`: the highest of the `nodes` living positions, which has all lower ones to ask.
+        """`highest`: the highest of the `nodes` living positions; all lower ones may have to be probed.
 
-        They need not be walked to when roots are `announced`, or when there is a seed that lives.
+        They need not be when roots are `announced`, or when a seed lives.
         """
         timing = settings.timing
-        walk_s = (timing.walk_fast_max + limits.NEAR_DOORS + limits.COMMON_DOORS) * timing.knock_s
+        walk_s = (timing.walk_fast_max + limits.NEAR_TARGETS + limits.COMMON_TARGETS) * timing.knock_s
         if announced:
             walk_s += 2 * JITTER * timing.home_interval_s_max
         elif not seeded:
@@ -154,7 +156,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             climb_s=2 * poll_s * (oracle.levels(settings, highest) + 1),
             report_s=(ceil(nodes / limits.ROWS_OF_A_BEAT) + nodes.bit_length()) * (timing.report_s + timing.answer_s),
             quiet_s=2 * poll_s,
-            brisk_s=timing.walk_fast_max * (timing.knock_s + timing.patience_s / limits.DOORS_OF_A_ROW),
+            fast_s=timing.walk_fast_max * (timing.knock_s + timing.patience_s / limits.TARGETS_OF_A_ROW),
         )
 
     @property
@@ -164,7 +166,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Healed(msgspec.Struct, frozen=True, kw_only=True):
-    """How long it took, in seconds after the last fault."""
+    """Times of healing in seconds after the last fault."""
 
     first_s: float  # L1 and L3 held for a moment
     whole_s: float  # L1 to L3 held from then on
@@ -175,7 +177,7 @@ class Healed(msgspec.Struct, frozen=True, kw_only=True):
 def complaint(world: World, *, home: bool = True, paths: bool = False) -> tuple[str, str] | None:
     """(name, text) of the first of L1 to L3 that does not hold now; None: all do.
 
-    Paths travel down with echoes, a beat for each level: they are looked at only on demand.
+    Paths travel down with echoes, one beat per level: they are checked only on demand.
     """
     for part in parts(world):
         for name, check in CHECKERS:
@@ -187,13 +189,13 @@ def complaint(world: World, *, home: bool = True, paths: bool = False) -> tuple[
 
 
 def bounds_of(world: World, living: list[Position]) -> Bounds:
-    """Of the world as it is now. A seed helps only the part of the network in which it lives."""
+    """Of the present world. A seed helps only its own part of the network."""
     seeded = all(not set(world.seeds).isdisjoint(part) for part in parts(world))
     return Bounds.of(world.settings, living[-1], len(living), announced=world.multicast, seeded=seeded)
 
 
 def demand_wholeness(world: World, *, home: bool) -> None:
-    """Let faults be noticed, then time pass until L1 to L3 hold for one moment. Raises Violation after the bound."""
+    """Let nodes notice the faults, then wait until L1 to L3 hold for one moment. Raises Violation after the bound."""
     living = list(world.living())
     if not living:
         return
@@ -207,7 +209,7 @@ def demand_wholeness(world: World, *, home: bool) -> None:
 
 
 def demand_healing(world: World) -> Healed:
-    """Let time pass until L1 to L5 hold. Raises Violation when one does not within its bound."""
+    """Wait until L1 to L5 hold. Raises Violation when one does not hold within its bound."""
     living = list(world.living())
     if not living:
         return Healed(first_s=0.0, whole_s=0.0, settled_s=0.0, bound_s=0.0)
@@ -244,30 +246,30 @@ def demand_healing(world: World) -> Healed:
 
 
 def _demand_rest(world: World, nodes: int, bounds: Bounds) -> None:
-    """L5: for some beats no node sends more than at rest, and none moves. A walk ends within its own bound."""
+    """L5: for some beats no node sends more than at rest, and none moves. A prober ends within its own bound."""
     timing = world.settings.timing
-    until, calm_s = world.now + bounds.brisk_s, 0.0
-    # When a row of its root has changed a walk rests for `patience_s`, which may begin anew once, and goes on.
+    until, calm_s = world.now + bounds.fast_s, 0.0
+    # When a row of its root has changed a prober rests for `patience_s`, which may restart once, and continues.
     while calm_s <= 2 * timing.patience_s:
-        brisk = [p for p, node in world.nodes.items() if node.joining.is_fast]
-        if brisk and world.now > until:
-            raise Violation("L5", world.now, f"still walk as those who have just come: {brisk[:8]}")
+        fast = [p for p, node in world.nodes.items() if node.joining.is_fast]
+        if fast and world.now > until:
+            raise Violation("L5", world.now, f"still probe at the fast pace: {fast[:8]}")
         world.run(LOOK_EVERY_S)
-        calm_s = 0.0 if brisk else calm_s + LOOK_EVERY_S
+        calm_s = 0.0 if fast else calm_s + LOOK_EVERY_S
     for_s = 4 * timing.beat_interval_s
     before, moved_at = world.sent.total(), world.moved_at
     world.run(for_s)
     sent = world.sent.total() - before
     if world.moved_at != moved_at:
-        raise Violation("L4", world.now, "a leader changed when all was quiet")
+        raise Violation("L4", world.now, "a leader changed at rest")
     beats = 2 * (for_s / timing.beat_interval_s / 0.9 + 1)
     asks = 8 * (for_s / timing.home_interval_s_max / 0.9 + 1)
     rounds = for_s / timing.search_interval_s_max / 0.9 + 2
     roots = [p for p in world.nodes if world.leader_of(p) == 0]
     away = sum(world.nodes[p].roster.not_home for p in roots)
-    asked = 1 + limits.LIKELY_DOORS + limits.PEERS + limits.OTHER_PEERS + len(world.seeds)
-    doors = asked * rounds + for_s / timing.walk_interval_s
-    sent_max = nodes * beats + away * asks + len(roots) * doors
+    asked = 1 + limits.LIKELY_TARGETS + limits.PEERS + limits.OTHER_PEERS + len(world.seeds)
+    probes = asked * rounds + for_s / timing.walk_interval_s
+    sent_max = nodes * beats + away * asks + len(roots) * probes
     if sent > sent_max:
         raise Violation(
             "L5", world.now, f"{nodes} nodes sent {sent} datagrams in {for_s:g} s, {sent_max:.0f} at rest"

@@ -1,7 +1,4 @@
-"""Who moved, and how long those whose leader was struck were without one.
-
-Intuition: a photograph before the blow, one after it, and a stopwatch for everybody who fell.
-"""
+"""Counts the moves between two expectations, and the time without a leader of nodes whose leader failed."""
 
 from __future__ import annotations
 
@@ -16,16 +13,16 @@ from subord.sim.world.world import World
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """Between two expectations. Restarted nodes are not among the moved."""
+    """The counts between two expectations. Restarted nodes are not among the moved."""
 
     at_s: float
-    whole_s: float  # from the beginning of the expectation
+    whole_s: float  # from the start of the expectation
     moves: int
     moved: tuple[Position, ...]
-    attached_s: tuple[float, ...]  # of those whose leader was struck, ascending
+    attached_s: tuple[float, ...]  # of nodes whose leader a fault hit, ascending
 
     def complaint(self, step: Expect, allowed: tuple[Position, ...] | None) -> str | None:
-        """What `step` demands and is not so; None: all is well."""
+        """The first demand of `step` that does not hold; None: all hold."""
         if allowed is not None and not set(self.moved) <= set(allowed):
             return f"{folded(set(self.moved) - set(allowed))} changed the leader, only {step.moved} may"
         if step.moves_max is not None and self.moves > step.moves_max:
@@ -37,41 +34,41 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def percentile(times: Sequence[float], share: float) -> float | None:
-    """The smallest of the ascending `times` that `share` of all do not exceed; None of nothing."""
+    """The smallest of the ascending `times` not exceeded by `share` of all; None if there are none."""
     if not times:
         return None
     return times[min(len(times) - 1, max(0, -int(-share * len(times) // 1) - 1))]
 
 
 class MoveMetrics:
-    """Listens to a world; `strike` and `forgive` are told what is done to it."""
+    """Counts from the notices of a world; `fault`, `exclude` and `resumed` are called for each fault."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._next = world.on_notice
         world.on_notice = self._hear
-        self._struck: dict[Position, tuple[Position, float]] = {}  # orphan -> its leader, and when that was struck
-        self._forgiven: set[Position] = set()
+        self._waiting: dict[Position, tuple[Position, float]] = {}  # orphan -> its leader, and the time of the fault
+        self._excluded: set[Position] = set()
         self._moves: list[Position] = []
         self._attached_s: list[float] = []
 
-    def strike(self, leader: Position) -> None:
-        """`leader` is about to be struck: its subordinates are orphans from now on."""
+    def fault(self, leader: Position) -> None:
+        """A fault is about to hit `leader`: its subordinates wait for a leader from now on."""
         for position in self._world.nodes[leader].downlink.slots.taken:
             if position in self._world.nodes and self._world.leader_of(position) == leader:
-                self._struck.setdefault(position, (leader, self._world.now))
+                self._waiting.setdefault(position, (leader, self._world.now))
 
-    def forgive(self, position: Position) -> None:
-        """Its changes of place until the next look are not counted: it was struck itself."""
-        self._forgiven.add(position)
+    def exclude(self, position: Position) -> None:
+        """The moves of this node until the next look do not count: a fault hit the node itself."""
+        self._excluded.add(position)
 
-    def back(self, leader: Position) -> None:
-        """It runs again: those who have waited for it have a leader."""
-        for orphan in [o for o, (awaited, _) in self._struck.items() if awaited == leader]:
+    def resumed(self, leader: Position) -> None:
+        """The leader runs again: its waiting subordinates have a leader."""
+        for orphan in [o for o, (awaited, _) in self._waiting.items() if awaited == leader]:
             self._attached(orphan)
 
     def look(self, *, whole_s: float) -> Seen:
-        """What was seen since the last look."""
+        """The counts since the last look."""
         moved, moves = tuple(sorted(set(self._moves))), len(self._moves)
         seen = Seen(
             at_s=self._world.now,
@@ -82,19 +79,19 @@ class MoveMetrics:
         )
         self._moves.clear()
         self._attached_s.clear()
-        self._struck.clear()
-        self._forgiven.clear()
+        self._waiting.clear()
+        self._excluded.clear()
         return seen
 
     def _hear(self, position: Position, notice: Notice) -> None:
         if isinstance(notice, PlaceChanged):
             self._attached(position)
-            self.back(position)
-            if notice.changes and position not in self._forgiven:
+            self.resumed(position)
+            if notice.changes and position not in self._excluded:
                 self._moves.append(position)
         self._next(position, notice)
 
     def _attached(self, position: Position) -> None:
-        if position in self._struck:
-            _, struck_at = self._struck.pop(position)
-            self._attached_s.append(self._world.now - struck_at)
+        if position in self._waiting:
+            _, since = self._waiting.pop(position)
+            self._attached_s.append(self._world.now - since)

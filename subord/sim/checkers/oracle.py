@@ -1,7 +1,6 @@
-"""Where everybody belongs, computed a second time, in plain words and from addresses alone.
+"""The computed leaders and levels, computed a second time, from addresses alone.
 
-Intuition: the examiner does his own sums. Nothing here comes from subord.core.address.network, numbering or
-candidates, so a mistake there cannot hide behind the same mistake here.
+Nothing here comes from subord.core.address, so that a fault there is not repeated here.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from subord.core.state.settings import Settings
 
 
 def address_of(settings: Settings, number: int) -> str:
-    """The address of the house with this number: blocks by host part, lists by place in the list."""
+    """The address with this number: blocks by host part, lists by place in the list."""
     text = settings.network.text
     if "," not in text and "/" in text:
         block = ip_network(text)
@@ -25,7 +24,7 @@ def address_of(settings: Settings, number: int) -> str:
         if number <= high - low + 1:
             return str(ip_address(first) + (number - 1))
         number -= high - low + 1
-    raise ValueError(f"{text} has no house of this number")
+    raise ValueError(f"{text} has no address of this number")
 
 
 def home_of(settings: Settings, number: int) -> int:
@@ -34,7 +33,7 @@ def home_of(settings: Settings, number: int) -> int:
     if number == 1:
         return 0
     if settings.numbering_name == "complete":
-        return (number - 2) // p + 1  # levels are filled from the left, p seats behind every seat
+        return (number - 2) // p + 1  # levels fill from the left, p places below every place
     level = 0
     while p ** (level + 1) <= number:
         level += 1
@@ -43,7 +42,7 @@ def home_of(settings: Settings, number: int) -> int:
 
 
 def level_of(settings: Settings, number: int) -> int:
-    """The level on which the house with this number stands, as its numbering says."""
+    """The level of this number, in the levels of its numbering."""
     p, level, end = settings.fanout, 0, settings.fanout - 1  # paper: the last number of level 0
     if settings.numbering_name == "complete":
         return levels(settings, number)
@@ -54,7 +53,7 @@ def level_of(settings: Settings, number: int) -> int:
 
 
 def levels(settings: Settings, number: int) -> int:
-    """How many steps lie between this house and the first, when everybody is at home."""
+    """The number of edges from this number up to the first, with all nodes at home."""
     count = 0
     while number > 1:
         number = home_of(settings, number)
@@ -63,6 +62,6 @@ def levels(settings: Settings, number: int) -> int:
 
 
 def homes(settings: Settings, living: Mapping[int, object]) -> dict[int, int]:
-    """Of those whose computed leader lives: who it is."""
+    """Number -> computed leader, of those whose computed leader lives."""
     found = {number: home_of(settings, number) for number in living}
     return {number: home for number, home in found.items() if home in living}

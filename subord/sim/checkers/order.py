@@ -1,4 +1,4 @@
-"""S1: which node may lead which, and no circles (docs/protocol.md, section 8)."""
+"""S1: which node may lead which, and no cycles (docs/protocol.md, section 8)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class LowerRanksLead(Checker):
     def __init__(self, settings: Settings) -> None:
         self._silence_s = limits.silence_s(settings) + settings.timing.own_sleep_s
         self._seen: dict[Position, object] = {}
-        self._classes: dict[Position, tuple[float, float]] = {}  # lowest and highest of what was true at that address
-        self._circles: dict[frozenset[Position], float] = {}  # with an edge that one end holds, and since when
+        self._classes: dict[Position, tuple[float, float]] = {}  # lowest and highest true class at that address
+        self._cycles: dict[frozenset[Position], float] = {}  # cycles with an edge that one end holds, and since when
 
     def before(self, _world: World, position: Position, event: Event) -> object:
         if isinstance(event, Performance):
@@ -36,7 +36,7 @@ class LowerRanksLead(Checker):
         if node is None:
             return
         if position in node.uplink.path:
-            self.complain(world, f"{position} stands on its own way to the root: {node.uplink.path}")
+            self.complain(world, f"{position} is on its own path to the root: {node.uplink.path}")
         if node.context.settings.mapping == "performance":
             self._check_standings(world, position, node)
             return
@@ -47,13 +47,13 @@ class LowerRanksLead(Checker):
             self.complain(world, f"{position} leads {min(taken)}")
 
     def _check_standings(self, world: World, position: Position, node: Node) -> None:
-        """By performance: edges that both ends hold go down in rank, so they close no circle.
+        """By performance: edges that both ends hold go down in rank, so they close no cycle.
 
-        A node that slept, or does not hear its leader, follows a leader that may have given it up and sunk: an edge
-        that one end holds may close a circle until that node has waited for an answer for a silence. What follows
-        the former life of a node follows nobody.
+        A node that slept, or does not hear its leader, keeps a leader that may have given it up and lost rank: an
+        edge that one end holds may close a cycle until that node has waited for an answer for a silence. An edge to a
+        former life of a node does not count.
         """
-        for members, since in list(self._circles.items()):
+        for members, since in list(self._cycles.items()):
             if world.now - since > self._silence_s:
                 self._demand_open(world, members)
         state = _standing(node), node.uplink.leader and node.uplink.leader.position, *node.downlink.slots.taken
@@ -61,51 +61,51 @@ class LowerRanksLead(Checker):
             return
         self._seen[position] = state
         self._demand_truth(world, position, node)
-        for below in sorted(node.downlink.slots.taken.keys() - world.strange):
+        for below in sorted(node.downlink.slots.taken.keys() - world.unjudged):
             other = world.nodes.get(below)
             if other is not None and _followed(world, other) == position:
                 self._demand_order(world, position, below)
         above = _followed(world, node)
-        if above and above not in world.strange and position in world.nodes[above].downlink.slots.taken:
+        if above and above not in world.unjudged and position in world.nodes[above].downlink.slots.taken:
             self._demand_order(world, above, position)
-        circle = _circle_from(world, position)
-        if circle and all(p in world.nodes[_followed(world, world.nodes[p])].downlink.slots.taken for p in circle):
-            self.complain(world, f"a circle: {circle}")
-        elif circle:
-            self._circles.setdefault(frozenset(circle), world.now)
+        cycle = _cycle_from(world, position)
+        if cycle and all(p in world.nodes[_followed(world, world.nodes[p])].downlink.slots.taken for p in cycle):
+            self.complain(world, f"a cycle: {cycle}")
+        elif cycle:
+            self._cycles.setdefault(frozenset(cycle), world.now)
 
-    def _demand_open(self, world: World, circle: frozenset[Position]) -> None:
-        """After a silence a circle is none any more, unless a member of it sleeps."""
-        if not circle.isdisjoint(world.paused):
-            self._circles[circle] = world.now
+    def _demand_open(self, world: World, cycle: frozenset[Position]) -> None:
+        """After a silence a cycle must have ended, unless a member of it sleeps."""
+        if not cycle.isdisjoint(world.paused):
+            self._cycles[cycle] = world.now
             return
-        members = [position for position in circle if position in world.nodes]
-        if members and set(_circle_from(world, members[0])) == circle:
-            self.complain(world, f"a circle for longer than a silence: {sorted(circle)}")
-        del self._circles[circle]
+        members = [position for position in cycle if position in world.nodes]
+        if members and set(_cycle_from(world, members[0])) == cycle:
+            self.complain(world, f"a cycle for longer than a silence: {sorted(cycle)}")
+        del self._cycles[cycle]
 
     def _demand_truth(self, world: World, position: Position, node: Node) -> None:
-        """A node stands by no class that its machine, in this life or before, has never had."""
+        """A node has no class that the machines at its address have never had."""
         standing = _standing(node)
         low, high = self._classes.get(position, (0.0, 0.0))
         if standing and not low - STAY <= standing <= high + STAY:
-            self.complain(world, f"{position} stands by {standing}; its machine has had {low:.2f} to {high:.2f}")
+            self.complain(world, f"{position} has class {standing}; its machine has had {low:.2f} to {high:.2f}")
 
     def _demand_order(self, world: World, above: Position, below: Position) -> None:
         high, low = _standing(world.nodes[above]), _standing(world.nodes[below])
         if not (-high, above) < (-low, below):
-            self.complain(world, f"{below}, which stands by {low}, follows {above}, which stands by {high}")
+            self.complain(world, f"{below} of class {low} follows {above} of class {high}")
 
 
 def _followed(world: World, node: Node) -> Position:
-    """The living leader in the very life that it is followed in; 0: none."""
+    """The leader, if the life of it that this node knows still lives; 0: none."""
     leader = node.uplink.leader
     there = None if leader is None else world.nodes.get(leader.position)
     return leader.position if leader and there and there.context.incarnation == leader.incarnation else 0
 
 
-def _circle_from(world: World, position: Position) -> list[Position]:
-    """The nodes of the circle in which the way up from this one ends; empty: it ends at a root, or a dead node."""
+def _cycle_from(world: World, position: Position) -> list[Position]:
+    """The nodes of the cycle in which the way up from this node ends; empty: it ends at a root, or a dead node."""
     line = [position]
     while above := _followed(world, world.nodes[line[-1]]):
         if above in line:

@@ -1,4 +1,4 @@
-"""S13: what a node has accepted it can pass on after any delay (docs/protocol.md, section 8)."""
+"""S13: a node can pass on what it has accepted after any delay (docs/protocol.md, section 8)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from subord.sim.checkers.checker import Checker
 from subord.sim.world.world import World
 from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, WIRE
 
-IDLE_S = (0.0, 1.0, 86_400.0)  # a row that was accepted now is passed on so much later
-ROWS_EACH_MAX = 64  # a list of up to so many rows is looked at after each news, a longer one now and then
+IDLE_S = (0.0, 1.0, 86_400.0)  # the delay after which a row accepted now is passed on
+ROWS_EACH_MAX = 64  # rosters up to this size are checked at every change, larger ones every LOOK_EVERY
 LOOK_EVERY = 64
 
 
-class FitToBePassedOn(Checker):
-    """The beats with which a node would report its whole subtree are read by its leader, now and after idle time."""
+class AcceptedRowsCanBePassedOn(Checker):
+    """The beats with which a node would report its subtree are readable by its leader, now and after idle time."""
 
     name = "S13"
     after_of = (Beat,)
@@ -41,7 +41,7 @@ class FitToBePassedOn(Checker):
                 self._demand(world, node, idle_s)
 
     def _demand(self, world: World, node: Node, idle_s: float) -> None:
-        roster = copy(node.roster)  # to report from: it begins with lists of its own, and shares only the rows
+        roster = copy(node.roster)  # reports from a copy with lists of its own, which shares only the rows
         roster.report_everything()
         while roster.unreported:
             revisions, changes, gone = roster.batch(node.context.now + idle_s)
@@ -53,7 +53,7 @@ class FitToBePassedOn(Checker):
 
 
 def is_readable(message: Message) -> bool:
-    """Does its datagram keep the limit, and does it say the same to its reader?"""
+    """Whether the datagram of this message keeps the limit and decodes to the same message."""
     try:
         data = WIRE.encode(message)
     except (AssertionError, OverflowError):

@@ -1,7 +1,7 @@
-"""What must hold at every instant: S1 to S13 of docs/protocol.md, section 8, one checker each.
+"""S1 to S13 of docs/protocol.md, section 8: what must hold at every instant, one checker each.
 
-A checker knows one rule, looks at the node that has just handled an event, and ends the run at the first violation.
-The rules are written in words of their own: checkers use no arithmetic and no constant of subord.core.
+A checker looks at the node that has just handled an event, and ends the run at the first violation. Checkers use no
+arithmetic and no constant of subord.core.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from subord.core.state.settings import Settings
 from subord.core.state.view import Incarnation, Position
 from subord.sim.checkers import limits, oracle
 from subord.sim.checkers.checker import Checker
-from subord.sim.checkers.fingerprints import Print, is_changed
+from subord.sim.checkers.fingerprints import Fingerprint, is_changed
 from subord.sim.checkers.limits import home_slots
-from subord.sim.checkers.listing import ListedAllTheTime, NewcomersBelongByRank
+from subord.sim.checkers.listing import AdviceByRank, ListedContinuously
 from subord.sim.checkers.order import LowerRanksLead
-from subord.sim.checkers.passing_on import FitToBePassedOn
-from subord.sim.checkers.sessions import OverTakenWords, PlacesAreGivenBack
-from subord.sim.checkers.suspicion import SleeperJudgesNobody
+from subord.sim.checkers.passing_on import AcceptedRowsCanBePassedOn
+from subord.sim.checkers.sessions import AcceptedPlacesAreUsedOrReturned, OvertakenMessagesChangeNothing
+from subord.sim.checkers.suspicion import SuspicionNeedsTime
 from subord.sim.world.world import World
 
-ROWS_COUNTED_MAX = 64  # a list of up to so many rows is counted after every change, a longer one now and then
+ROWS_COUNTED_MAX = 64  # rosters up to this size are counted at every change, larger ones every COUNT_EVERY
 COUNT_EVERY = 64
 SIZES_EVERY = 16  # events between two looks at the sizes of tables
-ACTIONS_PER_SLOT_MAX, ACTIONS_MAX = 8, 256  # what one event may ask for
+ACTIONS_PER_SLOT_MAX, ACTIONS_MAX = 8, 256  # actions of one event
 ASKED_PER_S_MAX, SAME_ASKED_PER_S_MAX = 128, 16
-SAID_TO_ALL = (Versions, Announce, Ask)  # no word from a neighbour
+NOT_OF_NEIGHBOURS = (Versions, Announce, Ask)
 
 
 class CountedOnce(Checker):
-    """One leader at most, and nobody is counted twice, or for longer than silence explains.
+    """A node has at most one leader, and no node is counted twice for longer than silence explains.
 
-    If L lists x and x follows another node, or is dead, then x has said something to L within the silence after
-    which L gives it up, or L itself slept within it: for that long two leaders may list the same node. Only a leader
-    that has meanwhile heard nobody for longer than a beat bears the silence twice.
+    If L lists x and x follows another node, or is dead, then x has sent something to L within the silence after which
+    L gives it up, or L itself slept within it: for that long two leaders may list the same node. Only a leader that
+    has heard no node for longer than a beat meanwhile has twice that time.
     """
 
     name = "S2"
     before_of = (Start, Received)
 
     def __init__(self, settings: Settings) -> None:
-        # An alarm may ring late by what does not count as sleep.
+        # A timer may fire late by less than counts as sleep.
         self._silence_s = limits.silence_s(settings) + settings.timing.own_sleep_s + 0.05
         self._deaf_s = settings.timing.beat_interval_s
-        self._spoke_at: dict[tuple[Position, Position], float] = {}
+        self._sent_at: dict[tuple[Position, Position], float] = {}
         self._woke_at: dict[Position, float] = {}
         self._heard_at: dict[Position, float] = {}
-        self._deaf_at: dict[Position, float] = {}  # the last moment at which it had heard nobody for so long
+        self._deaf_at: dict[Position, float] = {}  # the last time at which it had heard no node for this long
         self._revisions: dict[Position, int] = {}
 
     def before(self, world: World, position: Position, event: Event) -> object:
@@ -76,12 +76,12 @@ class CountedOnce(Checker):
             self._note_deaf(world, position)
             self._heard_at[position] = world.now
             if isinstance(event.message, Beat | Propose):
-                self._spoke_at[event.source, position] = world.now
+                self._sent_at[event.source, position] = world.now
         return None
 
     def _counts(self, world: World, position: Position, event: Received) -> bool:
-        """Is it a word of a neighbour in this cluster?"""
-        return type(event.message) not in SAID_TO_ALL and not _is_wrong(world.nodes[position], event)
+        """Whether it is a message of a neighbour in this cluster."""
+        return type(event.message) not in NOT_OF_NEIGHBOURS and not _is_wrong(world.nodes[position], event)
 
     def woke(self, world: World, position: Position) -> None:
         self._woke_at[position] = world.now
@@ -112,17 +112,17 @@ class CountedOnce(Checker):
         for listed in node.downlink.slots.taken:
             other = world.nodes.get(listed)
             leader = None if other is None else other.uplink.leader
-            if (leader is not None and leader.position == position) or listed in world.strange:
+            if (leader is not None and leader.position == position) or listed in world.unjudged:
                 continue
-            last = max(self._spoke_at.get((listed, position), -inf), self._woke_at.get(position, -inf))
+            last = max(self._sent_at.get((listed, position), -inf), self._woke_at.get(position, -inf))
             silences = 2 if self._deaf_at.get(position, -inf) >= last else 1
             if world.now - last > silences * self._silence_s:
-                silent = f"does not follow it and has not spoken for {world.now - last:.2f} s"
+                silent = f"does not follow it and has sent nothing for {world.now - last:.2f} s"
                 self.complain(world, f"{position} lists {listed}, which {silent}")
 
 
 class BoundedFanOut(Checker):
-    """At most p whose computed leader it is by the oracle, and at most g others."""
+    """At most p subordinates whose computed leader it is by the oracle, and at most g others."""
 
     name = "S3"
 
@@ -142,8 +142,8 @@ class BoundedFanOut(Checker):
             if len(taken) > settings.fanout + settings.guest_slots:
                 self.complain(world, f"{position} leads {len(taken)}: {sorted(taken)}")
             return
-        own, houses = world.houses.get(position, position), world.houses
-        guests = sum(oracle.home_of(settings, houses.get(each, each)) != own for each in taken)
+        own, numbers = world.numbers.get(position, position), world.numbers
+        guests = sum(oracle.home_of(settings, numbers.get(each, each)) != own for each in taken)
         homes = home_slots(settings, own)
         if guests > settings.guest_slots:
             self.complain(world, f"{position} has {guests} guests: {sorted(taken)}")
@@ -151,8 +151,8 @@ class BoundedFanOut(Checker):
             self.complain(world, f"{position} has more than {homes} at home: {sorted(taken)}")
 
 
-class LaterLivesOnly(Checker):
-    """What a node says of an incarnation that its receiver knows to be over changes nothing there."""
+class OlderLivesChangeNothing(Checker):
+    """A message of a life of a node that its receiver knows to be over changes nothing there."""
 
     name = "S4"
 
@@ -160,13 +160,13 @@ class LaterLivesOnly(Checker):
         node = world.nodes.get(position)
         if node is None or not isinstance(event, Received) or event.source is None:
             return None
-        said = getattr(event.message, "incarnation", None)
+        named = getattr(event.message, "incarnation", None)
         known = self._known(node, event.source, event.message)
-        if said is None or known is None or said >= known:
-            return None  # a later host with its clock behind cannot be told from a former one (docs/protocol.md, S4)
-        # 0: no life had it, a bit of it was flipped on the way, and the same holds for it.
-        older = 0 < world.life(event.source, said) < world.life(event.source, known)
-        return (Print.of(node), world.is_due(position)) if older else None
+        if named is None or known is None or named >= known:
+            return None  # a later host with its clock behind looks like a former one (docs/protocol.md, S4)
+        # 0: no life had it; a bit was flipped on the way.
+        older = 0 < world.life(event.source, named) < world.life(event.source, known)
+        return (Fingerprint.of(node), world.is_due(position)) if older else None
 
     def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:
         node = world.nodes.get(position)
@@ -174,7 +174,7 @@ class LaterLivesOnly(Checker):
             self.complain(world, f"{position} was changed by an older incarnation: {event}")
 
     def _known(self, node: Node, source: Position, message: Message) -> Incarnation | None:
-        """The later life of `source` that the node has dealt with."""
+        """The later life of `source` that the node knows."""
         leader, listed = node.uplink.leader, node.downlink.slots.taken.get(source)
         if isinstance(message, Accept | Echo | Guide):
             return leader.incarnation if leader is not None and leader.position == source else None
@@ -184,15 +184,15 @@ class LaterLivesOnly(Checker):
 
 
 class BoundedTables(Checker):
-    """Every table and queue has its limit, and no event asks for a flood of datagrams."""
+    """Every table and queue has its limit, and no event causes a flood of datagrams."""
 
     name = "S5"
 
     def after(
         self, world: World, position: Position, _event: Event, actions: Sequence[Action], _token: object
     ) -> None:
-        is_its_turn = world.events % SIZES_EVERY == 0
-        if not is_its_turn and len(actions) <= ACTIONS_MAX:
+        sizes_are_due = world.events % SIZES_EVERY == 0
+        if not sizes_are_due and len(actions) <= ACTIONS_MAX:
             return
         node = world.nodes.get(position)
         if node is None:
@@ -200,8 +200,8 @@ class BoundedTables(Checker):
         settings = node.context.settings
         slots_max = home_slots(settings, position) + settings.guest_slots
         if len(actions) > ACTIONS_PER_SLOT_MAX * slots_max + ACTIONS_MAX:
-            self.complain(world, f"{position} did {len(actions)} things at once")
-        if not is_its_turn:
+            self.complain(world, f"{position} answers an event with {len(actions)} actions")
+        if not sizes_are_due:
             return
         most = limits.tables(settings, position, world.nodes_ever + world.transit.flips)
         for table, size in table_sizes(node).items():
@@ -209,8 +209,8 @@ class BoundedTables(Checker):
                 self.complain(world, f"{position} keeps {size} {table}, at most {most[table]} are allowed")
 
 
-class WrongWordsChangeNothing(Checker):
-    """What cannot be read, or comes from somebody with other settings, changes nothing."""
+class InvalidInputChangesNothing(Checker):
+    """An unreadable datagram, or a message of a node with other settings, changes nothing."""
 
     name = "S6"
 
@@ -219,7 +219,7 @@ class WrongWordsChangeNothing(Checker):
         if node is None:
             return None
         wrong = isinstance(event, Unreadable) or (isinstance(event, Received) and _is_wrong(node, event))
-        return (Print.of(node), world.is_due(position)) if wrong else None
+        return (Fingerprint.of(node), world.is_due(position)) if wrong else None
 
     def after(self, world: World, position: Position, event: Event, _actions: object, token: object) -> None:
         node = world.nodes.get(position)
@@ -236,7 +236,7 @@ def _is_wrong(node: Node, event: Received) -> bool:
 
 
 class EveryBeatIsAnswered(Checker):
-    """A beat gets an echo, or the word that its sender is a stranger: nobody waits in silence.
+    """A beat is answered by an echo or by `Stranger`.
 
     A beat in which a flipped bit names a position outside the network is dropped; the sender repeats it.
     """
@@ -266,11 +266,12 @@ def _highest_named(beat: Beat) -> Position:
     return max((*rows, *beat.gone), default=0)
 
 
-class NobodyAsksForEver(Checker):
-    """A node asks, or proposes to, the same one a few times in a second at most, and all together not many more.
+class BoundedQuestions(Checker):
+    """A node sends the same node a few questions or proposals per second at most, and all nodes together not many
+    more.
 
-    An answer that leads at once to the same question makes a loop. It ends by itself when the tree is whole, and no
-    other rule would notice how much it cost until then.
+    An answer that leads at once to the same question makes a loop. Such a loop ends when the tree is whole, and no
+    other rule notices its cost.
     """
 
     name = "S9"
@@ -290,36 +291,37 @@ class NobodyAsksForEver(Checker):
                 times = self._asked_at.setdefault(position, deque(maxlen=ASKED_PER_S_MAX))
                 same = self._same_at.setdefault(pair, deque(maxlen=SAME_ASKED_PER_S_MAX))
                 self._note(world, position, "others", times)
-                if each.target not in world.strange:  # a liar can make a loop; the limit for all together holds
+                if each.target not in world.unjudged:  # a lie can cause a loop; the limit for all together holds
                     self._note(world, position, str(each.target), same)
 
-    def _note(self, world: World, position: Position, whom: str, times: deque[float]) -> None:
+    def _note(self, world: World, position: Position, target: str, times: deque[float]) -> None:
         times.append(world.now)
         if len(times) == times.maxlen and world.now - times[0] < 1.0:
-            self.complain(world, f"{position} asked {whom} {len(times)} times within {world.now - times[0]:.3f} s")
+            self.complain(world, f"{position} asked {target} {len(times)} times within {world.now - times[0]:.3f} s")
 
 
 class Checkers:
-    """All of them, for one world (see world.Watcher). Each is shown the events that it can judge, and no others.
+    """All checkers for one world (see world.Watcher). Each is called for the events that it can judge.
 
     Members that lie, addresses with two hosts, and nodes with settings of their own are not judged.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._sleep_s = settings.timing.own_sleep_s
-        self._lives, self._words, self._overtaken = LaterLivesOnly(), WrongWordsChangeNothing(), OverTakenWords()
+        self._lives, self._invalid = OlderLivesChangeNothing(), InvalidInputChangesNothing()
+        self._overtaken = OvertakenMessagesChangeNothing()
         self._always: tuple[Checker, ...] = (
             CountedOnce(settings),
             LowerRanksLead(settings),
-            SleeperJudgesNobody(),
-            PlacesAreGivenBack(),
+            SuspicionNeedsTime(),
+            AcceptedPlacesAreUsedOrReturned(),
             BoundedFanOut(),
             BoundedTables(),
             EveryBeatIsAnswered(),
-            NobodyAsksForEver(),
-            ListedAllTheTime(settings),
-            NewcomersBelongByRank(),
-            FitToBePassedOn(),
+            BoundedQuestions(),
+            ListedContinuously(settings),
+            AdviceByRank(),
+            AcceptedRowsCanBePassedOn(),
         )
         self._early: dict[type, tuple[Checker, ...]] = {}
         self._late: dict[tuple[type, bool], tuple[Checker, ...]] = {}
@@ -334,11 +336,11 @@ class Checkers:
             early = self._early[kind] = tuple(each for each in self._always if kind in each.before_of)
         for checker in early:
             checker.before(world, position, event)
-        is_judged = position not in world.strange and position not in world.own_settings
+        is_judged = position not in world.unjudged and position not in world.own_settings
         if not is_judged or (kind is not Received and kind is not Unreadable):
             return None
         older = self._lives.before(world, position, event)
-        return older, self._words.before(world, position, event), self._overtaken.before(world, position, event)
+        return older, self._invalid.before(world, position, event), self._overtaken.before(world, position, event)
 
     def after_event(
         self,
@@ -348,7 +350,7 @@ class Checkers:
         actions: Sequence[Action],
         token: tuple[object, object, object] | None,
     ) -> None:
-        if position in world.strange or position in world.own_settings:
+        if position in world.unjudged or position in world.own_settings:
             return
         kind = type(event.message) if isinstance(event, Received) else type(event)
         key = kind, bool(actions)
@@ -364,6 +366,6 @@ class Checkers:
         if older is not None:
             self._lives.after(world, position, event, actions, older)
         if wrong is not None:
-            self._words.after(world, position, event, actions, wrong)
+            self._invalid.after(world, position, event, actions, wrong)
         if kind is Beat or kind is Propose:
             self._overtaken.after(world, position, event, actions, overtaken)

@@ -10,27 +10,27 @@ from subord.core.state.phases import Phase
 from subord.core.state.view import Incarnation, Position
 from subord.sim.checkers import limits
 from subord.sim.checkers.checker import Checker
-from subord.sim.checkers.fingerprints import Print, claims_of, is_changed
+from subord.sim.checkers.fingerprints import Fingerprint, claims_of, is_changed
 from subord.sim.world.world import World
 
-PUT_OFF_S_MAX = 1.0  # a busy node may put a proposer off for so long
+PUT_OFF_S_MAX = 1.0  # the longest time for which a busy node defers a proposal
 RETRY_S_MAX = 0.5  # between two proposals to the same node
 
 Session = tuple[Incarnation, int]
 
 
-class OverTakenWords(Checker):
-    """What a subordinate said before its last accepted proposal, or before its last beat, changes nothing.
+class OvertakenMessagesChangeNothing(Checker):
+    """What a subordinate sent before its last accepted proposal, or before its last beat, changes nothing.
 
-    That holds until the leader ends the session by `Stranger`.
+    This holds until the leader ends the session by `Stranger`.
     """
 
     name = "S4"
 
     def __init__(self) -> None:
         self._sessions: dict[tuple[Position, Position], Session] = {}  # (leader, subordinate) -> accepted proposal
-        self._numbers: dict[tuple[Position, Position], int] = {}  # of the last word that counted
-        self._was_listed = False  # the sender of the event in hand, before it
+        self._numbers: dict[tuple[Position, Position], int] = {}  # of the last message that counted
+        self._was_listed = False  # the sender of this event, before it
 
     def before(self, world: World, position: Position, event: Event) -> object:
         node = world.nodes[position]
@@ -42,7 +42,7 @@ class OverTakenWords(Checker):
         if session is None or not isinstance(message, Beat | Propose) or message.incarnation != session[0]:
             return None
         if isinstance(message, Propose):
-            return (Print.of(node), world.is_due(position)) if message.exchange < session[1] else None
+            return (Fingerprint.of(node), world.is_due(position)) if message.exchange < session[1] else None
         return claims_of(node, source) if message.number <= self._numbers[position, source] else None
 
     def after(self, world: World, position: Position, event: Event, actions: Sequence[Action], token: object) -> None:
@@ -56,24 +56,24 @@ class OverTakenWords(Checker):
             else:
                 changed = event.source in node.downlink.slots.taken and claims_of(node, event.source) != token
             if changed:
-                self.complain(world, f"{position} was changed by what was overtaken: {event}")
-        said = [each.message for each in actions if isinstance(each, Send) and each.target == event.source]
-        if isinstance(message, Propose) and any(isinstance(each, Accept) for each in said):
+                self.complain(world, f"{position} was changed by an overtaken message: {event}")
+        sent = [each.message for each in actions if isinstance(each, Send) and each.target == event.source]
+        if isinstance(message, Propose) and any(isinstance(each, Accept) for each in sent):
             session = message.incarnation, message.exchange
             if self._sessions.get(pair) != session or not self._was_listed:
                 self._sessions[pair], self._numbers[pair] = session, message.exchange
-        elif isinstance(message, Beat) and any(isinstance(each, Echo) for each in said):
+        elif isinstance(message, Beat) and any(isinstance(each, Echo) for each in sent):
             self._numbers[pair] = max(self._numbers.get(pair, 0), message.number)
-        elif isinstance(message, Beat) and any(isinstance(each, Stranger) for each in said):
+        elif isinstance(message, Beat) and any(isinstance(each, Stranger) for each in sent):
             # The leader has ended the session, because damaged numbers or rows put it out of step (section 5). All
-            # is reported anew, so nothing that was said in it can be overtaken any more.
+            # rows are reported anew, so no message of the session can be overtaken any more.
             self._sessions.pop(pair, None)
 
 
-class PlacesAreGivenBack(Checker):
-    """A node that is accepted follows, is just proposing to the same leader again, or gives the place back at once.
+class AcceptedPlacesAreUsedOrReturned(Checker):
+    """An accepted node follows, has a newer proposal to the same leader under way, or returns the place at once.
 
-    And a node that follows lists nobody as subordinate who stands on the way from it to the root.
+    Also, a node that follows lists no subordinate that is on its path to the root.
     """
 
     name = "S2"
@@ -116,12 +116,12 @@ class PlacesAreGivenBack(Checker):
                 self.complain(world, f"{position} follows {source}, and lists {sorted(both)} from above itself")
             return
         last = max(self._proposed_at.get((position, source), -1e9), self._woke_at.get(position, -1e9))
-        # Where answers take long a question waits longer, and an acceptance of it may come as late.
+        # With a longer answer timeout an acceptance may come later.
         answer_s = min(node.context.answer_timeout.answer_s, limits.SLOW * world.settings.timing.answer_s)
         if world.now - last <= PUT_OFF_S_MAX + 2 * max(answer_s, RETRY_S_MAX):
             return
-        given_back = (
+        returned = (
             isinstance(each, Send) and each.target == source and isinstance(each.message, Goodbye) for each in actions
         )
-        if not any(given_back):
+        if not any(returned):
             self.complain(world, f"{position} is accepted by {source}, does not follow it, and keeps the place")

@@ -1,4 +1,4 @@
-"""S7: what a node must wait for before it gives a neighbour up (docs/protocol.md, sections 4 and 8)."""
+"""S7: how long a node must wait before it gives a neighbour up (docs/protocol.md, sections 4 and 8)."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ ROUNDING_S = 1e-6
 
 
 class _Life:
-    """What one life of a node has seen. Times are seconds of its own clock."""
+    """What one life of a node has received. Times are seconds of its own clock."""
 
     def __init__(self, node: Node, now: float) -> None:
         self.node = node
         self.woke_at: float | None = None
-        self.heard_at = now  # when anybody spoke to it
-        self.answered_at: dict[Position, float] = {}  # the last word of a subordinate that counted
+        self.heard_at = now  # the last message of any node
+        self.answered_at: dict[Position, float] = {}  # the last answer to a subordinate
         self.accepted: dict[Position, int] = {}  # exchange of the last acceptance
-        self.cut_above_at: dict[Position, float] = {}  # the first report, since it woke, that a line was cut
+        self.cut_above_at: dict[Position, float] = {}  # the first report, since it woke, of a broken stream
         self.cut_below_at: dict[Position, float] = {}  # the same, of subordinates
 
 
-class SleeperJudgesNobody(Checker):
-    """A node gives a neighbour up for silence, or for a cut line, only after the time that the protocol allows.
+class SuspicionNeedsTime(Checker):
+    """A node gives a neighbour up for silence, or for a broken stream, only after the time that the protocol allows.
 
-    After its own sleep no judgement rests on what was before. A leader that has heard nobody for longer than a beat
+    After its own sleep earlier observations do not count. A leader that has heard no node for longer than a beat
     waits once more for each of its subordinates.
     """
 
@@ -100,7 +100,7 @@ class SleeperJudgesNobody(Checker):
         message = sent.message
         if isinstance(message, Accept):
             if life.accepted.get(sent.target) == message.exchange:
-                return  # the same proposal once more
+                return  # the same proposal again
             life.accepted[sent.target] = message.exchange
         elif not isinstance(message, Echo):
             return
@@ -112,27 +112,27 @@ class SleeperJudgesNobody(Checker):
     ) -> None:
         timing, now = world.settings.timing, world.clock(position)
         answers_s = timing.attempts * timing.answer_s
-        if isinstance(lost, LeaderLost):  # one wait for an answer, and half of it for each repetition
+        if isinstance(lost, LeaderLost):  # one answer timeout, and half of it per repetition
             answers_s = min(answers_s, timing.answer_s * (1 + timing.attempts / 2))
         awake_s = None if life.woke_at is None else now - life.woke_at
         slept = awake_s is not None and awake_s < answers_s - ROUNDING_S
         if lost.cause == "silence":
             if slept:
-                self.complain(world, f"{position} slept, and {awake_s:.2f} s after it woke it says {lost}")
+                self.complain(world, f"{position} slept, and {awake_s:.2f} s after it woke it reports {lost}")
             if isinstance(lost, SubordinateLost):
                 self._demand_second_silence(world, position, life, other)
         elif lost.cause in ("closed", "refused"):
             cut_at = (life.cut_above_at if isinstance(lost, LeaderLost) else life.cut_below_at).get(other)
             if cut_at is None:
                 if slept or awake_s is None:
-                    self.complain(world, f"{position} says {lost}, which nobody has told it since it woke")
+                    self.complain(world, f"{position} reports {lost} without a sign of it since it woke")
             elif now - cut_at < timing.restart_grace_s - ROUNDING_S:
                 silent_s = now - life.answered_at.get(other, -answers_s)
                 if isinstance(lost, LeaderLost) or silent_s < answers_s:
-                    self.complain(world, f"{position} says {lost} {now - cut_at:.3f} s after the line was cut")
+                    self.complain(world, f"{position} reports {lost} {now - cut_at:.3f} s after the stream broke")
 
     def _demand_second_silence(self, world: World, position: Position, life: _Life, other: Position) -> None:
-        """When every peer is silent, a node waits for a second silence, each time that this happens."""
+        """While it hears no node at all, a node waits for a second silence, each time anew."""
         timing, now = world.settings.timing, world.clock(position)
         is_deaf = now - life.heard_at > timing.beat_interval_s
         answered_at = life.answered_at.get(other)
@@ -141,5 +141,5 @@ class SleeperJudgesNobody(Checker):
         least_s = timing.beat_interval_s + 2 * timing.attempts * timing.answer_s
         if now - answered_at < least_s - ROUNDING_S:
             self.complain(
-                world, f"{position} hears nobody, and gives {other} up after {now - answered_at:.2f} s of silence"
+                world, f"{position} hears no node, and gives {other} up after {now - answered_at:.2f} s of silence"
             )

@@ -1,11 +1,9 @@
-"""The tight bounds: how soon, and in how few moves, a cluster heals where no walk over the network is needed.
+"""L7 to L10 of docs/protocol.md, section 8: bounds of healing where no root has to probe its whole network.
 
-Decided from what a world shows between the last fault and the end of healing: whether L7 to L10 of docs/protocol.md,
-section 8, hold, and what share of each bound was used. The bounds are formulas of this module: they take durations
-from the timing preset and everything else from numbers written here, so they do not move with a fault in the core.
-
-Judged are clusters that are dense, that have a living seed, or whose roots announce themselves. For all others the
-bounds of liveness.py are the only ones, because a root there asks every address of its network.
+Input is what a world shows between the last fault and the end of healing; output is the used share of each bound. The
+bounds are formulas of this module: they take durations from the timing preset and everything else from numbers
+written here, so a fault in the core does not move them. Judged are clusters that are dense, have a living seed, or
+announce their roots; for all others only the bounds of liveness.py hold.
 """
 
 from __future__ import annotations
@@ -23,36 +21,36 @@ from subord.sim.checkers.checker import Violation
 from subord.sim.checkers.liveness import Healed, lowest_of
 from subord.sim.world.world import World
 
-DENSE_HOLES_MAX = limits.NEAR_DOORS  # positions without a node below the highest: so many are asked at once
+DENSE_HOLES_MAX = limits.NEAR_TARGETS  # empty positions below the highest: as many are probed at once
 DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
-SILENCES = 1.25  # until a dead leader is given up, and what is lost of the last questions
-LEVEL_POLLS = 0.5  # by performance, rests for each level: a vacant place is asked for after half a rest in the mean
-RANK_POLLS = 5  # by performance: a machine has changed lately within so many looks for a better place
+SILENCES = 1.25  # until a dead leader is given up, and repetitions of lost questions
+LEVEL_POLLS = 0.5  # by performance, rests per level: a vacancy is found after half a rest in the mean
+RANK_POLLS = 5  # by performance: looks for a better place during which a change is recent
 STRUCK_MOVES, GUEST_MOVES, SPARE_MOVES = 2, 1, 1
-RANKED_MOVES = 4  # by performance for a struck node: it joins, and then looks for its level
-LEVEL_MOVES = 1.5  # for each node whose machine has changed, and each level that it may cross: its own moves, and
-# those of the nodes that it leaves behind
-CHAIN_ANSWERS = 0.5  # for each guest, where one guest slot leaves only a chain, which is put in order node by node
-LOW_FANOUT = 4  # below it a level holds few
-DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree at which a guest is left
-NEARER = 2  # and more by latency, which takes a near leader for a high one
+RANKED_MOVES = 4  # by performance for a struck node: it joins, then looks for its level
+LEVEL_MOVES = 1.5  # per node whose machine has changed, and level that it may cross: its own moves, and those of the
+# nodes that it leaves
+CHAIN_ANSWERS = 0.5  # per guest, where one guest slot leaves only a chain, which is ordered node by node
+LOW_FANOUT = 4
+DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree where a guest may stay; the second below LOW_FANOUT
+NEARER = 2  # more by latency, which prefers a near leader to a high one
 BOUNDS = {"orphan_s": "L8", "whole_s": "L7", "settled_s": "L7", "moves": "L9", "depth": "L10"}
-"""What is bounded, and the invariant that says so."""
+"""The bounded values, and their invariants."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at the moment of the last fault."""
 
     nodes: int
-    levels: int  # of the full tree of so many nodes
+    levels: int  # of the full tree of as many nodes
     is_dense: bool
     is_seeded: bool  # a seed lives
     is_announced: bool  # roots announce themselves
-    struck: int  # stand in no tree, or in that of another root, or not below their computed leader, though it lives
+    struck: int  # without the right root, or not below their computed leader, although it lives
     elsewhere_s: float | None  # the longest time that one of these has had another place in the right tree
     guests: int  # their computed leader does not live
-    unranked: int  # by performance: do not stand by the class of their machine as yet, or where that belongs
+    unranked: int  # by performance: without the present class of their machine, or only recently with it
     losses: int  # of its leader, at most, by one node in its present life
     is_awaited: (
         bool  # a node has had no place as yet, and a host is up without a daemon: it may be about to start one
@@ -66,13 +64,13 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
 
     whole_s: float  # L1 and L3 held for a moment
     settled_s: float  # the last change of place
-    orphan_s: float  # the longest time that one node followed nobody, though a lower rank lived
+    orphan_s: float  # the longest time of one node without a leader while a lower rank lived
     moves: int  # changes of leader
     depth: int  # of the tree at the end
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What L7 to L10 allow (docs/protocol.md, section 8, quotes this); None: the loose bound alone judges it."""
+    """The bounds L7 to L10 (docs/protocol.md, section 8, quotes this); None: only the loose bound judges."""
 
     whole_s: float
     settled_s: float | None
@@ -88,20 +86,20 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         attach_s = SILENCES * limits.silence_s(settings) + timing.patience_s + timing.answer_s
         attach_s += _hold_s(settings, start.losses) + (timing.host_patience_s if start.is_awaited else 0.0)
         if not (start.is_dense or start.is_seeded):
-            attach_s += poll_s  # two roots meet by the next announcement, which comes that rarely
+            attach_s += poll_s  # two roots meet at the next announcement
         if settings.guest_places == 1:
             attach_s += CHAIN_ANSWERS * timing.answer_s * start.guests
         batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
         report_s = batches * (timing.report_s + timing.answer_s)
         home_s = 0.0
-        if start.elsewhere_s is not None:  # a rest is as long as all before it, and one more
+        if start.elsewhere_s is not None:  # a rest is as long as all rests before it, and one more
             home_s = min(poll_s, limits.JITTER * (timing.search_interval_s + start.elsewhere_s))
-        # Those that a node leaves behind look for their places after it, level by level.
+        # The nodes that a node leaves look for their places after it, level by level.
         rank_s = LEVEL_POLLS * start.levels * poll_s if by_performance else 0.0
         return cls(
             whole_s=attach_s + rank_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
             settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,
-            # By performance a place is refused until what has changed above it is reported.
+            # By performance a place is refused until the changes above it are reported.
             orphan_s=attach_s + (report_s if by_performance else 0.0),
             moves=(RANKED_MOVES if by_performance else STRUCK_MOVES) * start.struck
             + GUEST_MOVES * start.guests
@@ -111,7 +109,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def shares(self, used: Used) -> dict[str, float]:
-        """By the name of each bound that judges: how much of it was used."""
+        """The used share of each bound that judges, by name."""
         pairs = {name: (getattr(used, name), getattr(self, name)) for name in BOUNDS}
         return {
             name: took / most if most else float(took > 0) for name, (took, most) in pairs.items() if most is not None
@@ -124,43 +122,43 @@ def _poll_s(settings: Settings) -> float:
 
 
 def _hold_s(settings: Settings, losses: int) -> float:
-    """How long a home waits that was lost so often."""
+    """The hold time of a home that was lost `losses` times."""
     timing = settings.timing
     doublings = min(losses - 2, DOUBLINGS_MAX)
     return 0.0 if losses < 2 else min(timing.return_hold_s * 2**doublings, timing.return_hold_s_max)
 
 
 def _depth(settings: Settings, start: Start) -> int | None:
-    """Of the paper's tree where all are at home; else of a full tree, and what a resident is left deeper.
+    """Of the paper's tree where all are at home; else of a full tree, and the tolerance for guests.
 
-    With one guest slot, and leaders that have no home slots to give, a tree is a chain.
+    With one guest slot, and leaders without free home slots, a tree is a chain.
     """
     if settings.has_homes and not start.guests:
         return start.level
     if settings.has_homes and settings.guest_slots == 1:
         return None
-    slots = min(settings.fanout, settings.guest_places)  # of those that lead only guests
+    slots = min(settings.fanout, settings.guest_places)  # of leaders of guests only
     deeper = DEEPER if slots >= LOW_FANOUT else DEEPER_LOW
     levels = max(start.levels, ceil(log((slots - 1) * start.nodes + 1, slots)) - 1)
     return levels + deeper + (NEARER if settings.mapping == "latency" else 0)
 
 
 class Watch:
-    """Listens to a world from its beginning; `begin` is called at the last fault, `used` when all has healed."""
+    """Observes a world from its beginning; `begin` is called at the last fault, `used` after healing."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._next = world.on_notice
-        world.on_notice = self._hear
-        self._losses: Counter[tuple[Position, int]] = Counter()  # (position, which life) -> how often
-        self._latest: dict[Position, Incarnation] = {}  # the highest of all lives that had a place
+        self._pass_on = world.on_notice
+        world.on_notice = self._on_notice
+        self._losses: Counter[tuple[Position, int]] = Counter()  # (position, life) -> losses of the leader
+        self._latest: dict[Position, Incarnation] = {}  # the highest of all lives with a place
         self._alone_since: dict[Position, float] = {}
         self._lowest: Position = 0
         self._orphan_s = 0.0
         self._moves = 0
 
     def begin(self) -> Start | None:
-        """None: nobody lives."""
+        """None: no node lives."""
         world, settings = self._world, self._world.settings
         living = world.living()
         if not living:
@@ -168,7 +166,7 @@ class Watch:
         lowest = self._lowest = lowest_of(world, living)
         self._moves, self._orphan_s = 0, 0.0
         self._alone_since = {p: world.now for p in living if world.leader_of(p) == 0 and p != lowest}
-        numbers = {world.houses.get(p, p): p for p in living}
+        numbers = {world.numbers.get(p, p): p for p in living}
         homes = oracle.homes(settings, numbers) if settings.has_homes else {}
         home_of = {numbers[n]: numbers[home] for n, home in homes.items()}
         astray = {p for p in living if self._root_of(p) != lowest}
@@ -191,7 +189,7 @@ class Watch:
         )
 
     def used(self, healed: Healed) -> Used:
-        # By performance another node than at the last fault may be the best by now.
+        # By performance another node than at the last fault may be the best now.
         living = self._world.living()
         lowest = lowest_of(self._world, living) if living else 0
         alone_s = [self._world.now - at for position, at in self._alone_since.items() if position != lowest]
@@ -204,7 +202,7 @@ class Watch:
         )
 
     def _is_unranked(self, position: Position) -> bool:
-        """Its machine has become another one than it stands by, or has changed a short time ago."""
+        """Whether its class is no longer that of its machine, or its machine changed a short time ago."""
         world, node = self._world, self._world.nodes[position]
         jobs = world.jobs.get(position)
         if jobs is None:
@@ -222,7 +220,7 @@ class Watch:
         own = self._world.nodes[position].context.incarnation
         rows = (node.roster.rows.get(position) for node in self._world.nodes.values())
         listed = max((row[1].change.incarnation for row in rows if row is not None), default=0)
-        return position in self._world.strange or max(listed, self._latest.get(position, 0)) > own
+        return position in self._world.unjudged or max(listed, self._latest.get(position, 0)) > own
 
     def _line(self, position: Position) -> list[Position]:
         """From a node up to its root, or to a leader that does not live."""
@@ -232,22 +230,22 @@ class Watch:
         return line
 
     def _root_of(self, position: Position) -> Position:
-        """0: its line ends at a dead node."""
+        """0: its path ends at a dead node."""
         top = self._line(position)[-1]
         return top if self._world.leader_of(top) == 0 else 0
 
-    def _hear(self, position: Position, notice: Notice) -> None:
+    def _on_notice(self, position: Position, notice: Notice) -> None:
         if isinstance(notice, PlaceChanged):
             self._moves += bool(notice.changes)
             if (node := self._world.nodes.get(position)) is not None:
                 self._latest[position] = max(node.context.incarnation, self._latest.get(position, 0))
         elif isinstance(notice, LeaderLost):
             self._losses[position, self._world.boots[position]] += 1
-        self._time(position)  # whatever it says: a node that has its leader back reports no change of place
-        self._next(position, notice)
+        self._time(position)  # at any notice: a node that has its leader back reports no change of place
+        self._pass_on(position, notice)
 
     def _time(self, position: Position) -> None:
-        """Begin, or end, the time for which a node follows nobody."""
+        """Start or stop the time without a leader."""
         world = self._world
         if position in world.nodes and position != self._lowest and world.leader_of(position) == 0:
             self._alone_since.setdefault(position, world.now)
@@ -256,9 +254,9 @@ class Watch:
 
 
 def demand(settings: Settings, start: Start | None, used: Used, at: float) -> dict[str, float]:
-    """The shares of the bounds that judge this cluster. Raises Violation above one.
+    """The used share of each bound that judges this cluster. Raises Violation above one.
 
-    None are told when no node was struck: how little is used then says nothing of a bound.
+    Empty when the faults hit no node: the shares then say nothing about a bound.
     """
     if start is None or not (start.is_dense or start.is_seeded or start.is_announced):
         return {}

@@ -1,6 +1,6 @@
-"""What the draw of scenarios is limited to: options of `subord simulate` for campaigns that look for one thing.
+"""What the drawing of scenarios is limited to: options of `subord simulate` for campaigns with one purpose.
 
-Intuition: the seed decides everything that an aim leaves open. The same seed with the same aim is the same scenario.
+The seed decides everything that an aim leaves open; the same seed with the same aim is the same scenario.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
     fanout: int | None = None
     guest_slots: int | None = None
     nodes: tuple[int, int] | None = None  # fewest and most
-    kinds: tuple[str, ...] = ()  # of disasters and clusters; see kinds.py
+    kinds: tuple[str, ...] = ()  # of faults and clusters; see kinds.py
 
     @property
     def options(self) -> str:
-        """As typed after `subord simulate`, each with a space before it."""
-        told = []
+        """As typed after `subord simulate`, each with a leading space."""
+        words = []
         if self.fanout is not None:
-            told.append(f" --fanout {self.fanout}")
+            words.append(f" --fanout {self.fanout}")
         if self.guest_slots is not None:
-            told.append(f" --guest-slots {self.guest_slots}")
+            words.append(f" --guest-slots {self.guest_slots}")
         if self.nodes is not None:
             fewest, most = self.nodes
-            told.append(f" --nodes {fewest}" if fewest == most else f" --nodes {fewest}-{most}")
+            words.append(f" --nodes {fewest}" if fewest == most else f" --nodes {fewest}-{most}")
         if self.kinds:
-            told.append(f" --kinds {','.join(self.kinds)}")
-        return "".join(told)
+            words.append(f" --kinds {','.join(self.kinds)}")
+        return "".join(words)
 
 
 ANY = Aim()

@@ -1,7 +1,5 @@
-"""Clusters of special shapes: one guest slot at any size, large fan-outs, IPv6, sealed ones, and sparse ones to
-1,000 nodes.
-
-Intuition: the same disasters on other ground.
+"""Clusters of special shapes: one guest slot, large fan-outs, IPv6, sealed ones, and sparse ones of up to 1,000
+nodes.
 """
 
 from __future__ import annotations
@@ -19,14 +17,14 @@ SIXTEEN = 65_534  # nodes of a /16
 
 
 def sparse_positions(chance: Random, nodes: tuple[int, int] | None) -> list[int]:
-    """Anywhere in a /16."""
+    """Random positions of a /16."""
     share = chance.random()
     fewest, most = nodes or next(bounds for up_to, *bounds in SPARSE_SIZES if share <= up_to)
     return sorted(chance.sample(range(1, SIXTEEN + 1), chance.randint(fewest, most)))
 
 
 def shaped(chance: Random, cluster: Cluster, kinds: Collection[str]) -> Cluster:
-    """The cluster with what `kinds` say of it."""
+    """The cluster with the shapes of `kinds`."""
     if "one-guest" in kinds:
         cluster = msgspec.structs.replace(cluster, guest_slots=1)
     if "wide" in kinds:

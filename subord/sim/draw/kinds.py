@@ -1,6 +1,7 @@
-"""The kinds of disaster that a seed can draw, and the dealer who makes steps of a scenario of them.
+"""The kinds of fault that a seed can draw, and the steps that each becomes.
 
-Intuition: a dealer shuffles; the cards are steps of a scenario, and a campaign can ask for some suits only.
+Input are a random generator, the positions and the cluster; output is a list of steps. The order of the tables and of
+the random calls decides what a seed means: a change of either changes all scenarios.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from subord.sim.scenario.definition import Cluster, Step, folded
 
 LARGE = 150  # a cluster of more nodes is dense, or a list
 STEPS = ((16, 20), (50, 12), (LARGE, 8), (NODES_MAX, 4))
-"""(up to so many nodes, steps at most): what a step costs grows with the nodes."""
+"""(up to this many nodes, steps at most): the cost of a step grows with the nodes."""
 PAUSES_S = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 5.0, 15.0)
 ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random", "random")
 BABBLES: tuple[Literal["malformed", "oversized", "version", "terms"], ...] = (
@@ -31,9 +32,9 @@ USUAL = (
     *("kill", "vanish", "leave", "restart", "reuse", "pause", "slow", "jump", "hangup", "cut", "block"),
     *("partition", "weather", "babble", "churn"),
 )
-"""Small disasters, one step each."""
+"""Small faults, one step each."""
 REPAIRS = ("resume", "mend", "start")
-"""Dealt with every other kind."""
+"""Drawn with every other kind."""
 Make = Callable[[Random, list[Position], Cluster], list[Step]]
 LARGER: dict[str, Make] = {
     "many": masses.many,
@@ -60,27 +61,27 @@ LARGER: dict[str, Make] = {
     "twins": members.twins,
     "rotation": rotating.rotation,
 }
-"""Disasters of several steps, or of a large share of the nodes, or that last."""
+"""Faults of several steps, or of a large share of the nodes, or that last."""
 LARGER_WEIGHT = 4
 CLUSTERS = ("one-guest", "wide", "ipv6", "sparse", "sealed")
-"""Not disasters but clusters: clusters.py."""
+"""Shapes of clusters, not faults: clusters.py."""
 RARE = (
     *("steady-weather", "steady-partition", "lossy-links", "slow-links", "small-mtu", "pairs", "flapping", "sparse"),
 )
-"""They cost five times as much as the others, so one seed in forty draws one of them."""
+"""Five times as expensive as the others, so one seed in forty draws one of them."""
 RARE_SHARE = 0.025
 BY_NAME = ("hours",)
-"""Drawn only by name: a seed costs minutes."""
+"""Drawn only by name: a seed takes minutes."""
 KINDS = (*USUAL, *LARGER, *CLUSTERS)
 MORE_SHARE = 0.4  # of the seeds draw more than the usual
 MORE_MAX = 3
 SEALED = ("sealed", "rotation")
-"""Drawn by a chance of their own, as the rare ones, so that the other seeds draw what they drew before."""
+"""Drawn from a generator of their own, as the rare ones, so that the other seeds stay the same."""
 SEALED_SHARE = 0.05  # of the seeds for each of the two
 
 
 def kinds_of(seed: int) -> tuple[str, ...]:
-    """What a seed draws when nobody names kinds: the usual ones, and in two of five seeds a few others."""
+    """What a seed draws when no kinds are named: the usual ones, and in two of five seeds a few others."""
     chance, own_chance = Random(f"{seed}/kinds"), Random(f"{seed}/rare")
     which = int(Random(f"{seed}/sealed").random() / SEALED_SHARE)
     rare = (own_chance.choice(RARE),) if own_chance.random() < RARE_SHARE else ()
@@ -92,7 +93,7 @@ def kinds_of(seed: int) -> tuple[str, ...]:
 
 
 class KindDraw:
-    """Deals steps of some kinds for one cluster."""
+    """Draws steps of some kinds for one cluster."""
 
     def __init__(self, chance: Random, positions: list[Position], cluster: Cluster, kinds: Collection[str]) -> None:
         self._chance = chance
@@ -101,11 +102,11 @@ class KindDraw:
         self._kinds = kinds
 
     def steps(self) -> list[Step]:
-        """A start, and some disasters with pauses between them. The player mends everything at the end."""
+        """A start, and some faults with pauses between them. The player ends all faults afterwards."""
         found = self._starts()
         steps_max = next(most for up_to, most in STEPS if len(self._positions) <= up_to)
         for _ in range(self._chance.randint(1, steps_max)):
-            found += self._disaster()
+            found += self._fault()
             pause_s = self._chance.choice(PAUSES_S)
             if pause_s:
                 found.append(definition.Pass(s=pause_s))
@@ -127,7 +128,7 @@ class KindDraw:
         ]
 
     def _some(self, share_max: float = 0.3) -> str:
-        """One node, a few, or the lowest ones, on which most depends."""
+        """One node, a few, or the lowest ones, on which most others depend."""
         chance, positions = self._chance, self._positions
         draw = chance.random()
         if draw < 0.4:
@@ -139,18 +140,18 @@ class KindDraw:
         count = max(1, min(20, int(len(positions) * share_max * chance.random())))
         return folded(chance.sample(positions, count))
 
-    def _disaster(self) -> list[Step]:
+    def _fault(self) -> list[Step]:
         some = self._some()
-        deals = {kind: deal for kind, deal in self._deals(some).items() if kind in self._kinds or kind in REPAIRS}
-        weights, makers = zip(*deals.values(), strict=True)
+        usable = {kind: maker for kind, maker in self._makers(some).items() if kind in self._kinds or kind in REPAIRS}
+        weights, makers = zip(*usable.values(), strict=True)
         maker: Callable[[], Step | list[Step]] = self._chance.choices(makers, weights)[0]
         made = maker()
         return made if isinstance(made, list) else [made]
 
-    def _deals(self, some: str) -> dict[str, tuple[int, Callable[[], Step | list[Step]]]]:
+    def _makers(self, some: str) -> dict[str, tuple[int, Callable[[], Step | list[Step]]]]:
         """Every kind, with its weight."""
-        deal = self._chance, self._positions, self._cluster
-        return self._usual(some) | {kind: (LARGER_WEIGHT, partial(make, *deal)) for kind, make in LARGER.items()}
+        given = self._chance, self._positions, self._cluster
+        return self._usual(some) | {kind: (LARGER_WEIGHT, partial(make, *given)) for kind, make in LARGER.items()}
 
     def _usual(self, some: str) -> dict[str, tuple[int, Callable[[], Step | list[Step]]]]:
         chance = self._chance

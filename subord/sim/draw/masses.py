@@ -1,7 +1,4 @@
-"""Disasters that strike a large share of a cluster: drawn steps, which the lab can play as well.
-
-Intuition: a breaker trips, a rack loses its switch, an administrator upgrades all hosts in a row.
-"""
+"""Faults that hit a large share of a cluster, as steps that the lab can play as well."""
 
 from __future__ import annotations
 
@@ -15,51 +12,51 @@ from subord.sim.scenario.definition import Cluster, Step, folded
 SHARES = (0.2, 0.3, 0.5, 0.8, 0.95, 1.0)
 AWAY_S = (0.2, 1.0, 5.0, 20.0)
 RACKS = (4, 8, 16, 40)
-ROLLINGS = (3, 8, 8, 16)  # nodes of one rolling restart: each is three steps
-ROLLING_LARGE = 3  # the same where each step is dear
+ROLLINGS = (3, 8, 8, 16)  # nodes of one rolling restart, three steps each
+ROLLING_LARGE = 3  # the same in a large cluster, where each step is expensive
 LARGE = 50
 ORDERS: tuple[Literal["ascending", "reverse", "random"], ...] = ("ascending", "reverse", "random")
 
 
 def many(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """20 to 100 % of the nodes at once, anywhere, and often back some time later."""
-    struck = _share(chance, positions)
+    """20 to 100 % of the nodes at once, at random positions, often back some time later."""
+    hit = _share(chance, positions)
     match chance.choice(("kill", "vanish", "pause", "restart", "reuse")):
         case "kill":
-            first: Step = definition.Kill(nodes=struck)
+            first: Step = definition.Kill(nodes=hit)
         case "vanish":
-            first = definition.Vanish(nodes=struck)
+            first = definition.Vanish(nodes=hit)
         case "pause":
             return [
-                definition.Pause(nodes=struck),
+                definition.Pause(nodes=hit),
                 definition.Pass(s=chance.choice(AWAY_S)),
-                definition.Resume(nodes=struck),
+                definition.Resume(nodes=hit),
             ]
         case "restart":
-            return [definition.Restart(nodes=struck, down_s=chance.choice((0.0, 0.1, 0.5, 3.0)))]
+            return [definition.Restart(nodes=hit, down_s=chance.choice((0.0, 0.1, 0.5, 3.0)))]
         case _:
-            return [definition.Reuse(nodes=struck)]
-    return [first, *_back(chance, struck)]
+            return [definition.Reuse(nodes=hit)]
+    return [first, *_back(chance, hit)]
 
 
 def rack(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """Neighbours by address lose power, or their switch."""
     size = min(len(positions), chance.choice(RACKS))
     start = chance.randrange(len(positions) - size + 1)
-    struck = folded(positions[start : start + size])
+    hit = folded(positions[start : start + size])
     match chance.choice(("vanish", "kill", "partition", "cut")):
         case "vanish":
-            return [definition.Vanish(nodes=struck), *_back(chance, struck)]
+            return [definition.Vanish(nodes=hit), *_back(chance, hit)]
         case "kill":
-            return [definition.Kill(nodes=struck), *_back(chance, struck)]
+            return [definition.Kill(nodes=hit), *_back(chance, hit)]
         case "partition":
             return [
-                definition.Partition(groups=(struck,)),
+                definition.Partition(groups=(hit,)),
                 definition.Pass(s=chance.choice(AWAY_S)),
                 definition.Mend(),
             ]
         case _:
-            return [definition.Cut(nodes=struck), definition.Pass(s=chance.choice(AWAY_S)), definition.Mend()]
+            return [definition.Cut(nodes=hit), definition.Pass(s=chance.choice(AWAY_S)), definition.Mend()]
 
 
 def power(chance: Random, _positions: list[Position], _cluster: Cluster) -> list[Step]:
@@ -72,7 +69,7 @@ def power(chance: Random, _positions: list[Position], _cluster: Cluster) -> list
 
 
 def rolling(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """One after the other is stopped and started, as by an upgrade of all hosts."""
+    """One node after the other is stopped and started, as in an upgrade of all hosts."""
     count = chance.choice(ROLLINGS) if len(positions) <= LARGE else ROLLING_LARGE
     start = chance.randrange(max(1, len(positions) - count + 1))
     row = positions[start : start + count]
@@ -94,12 +91,12 @@ def rolling(chance: Random, positions: list[Position], _cluster: Cluster) -> lis
 
 
 def exodus(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Many leave at once: the lowest, neighbours, or anywhere."""
+    """Many nodes leave at once: the lowest, neighbours, or at random positions."""
     if chance.random() < 0.4:
-        struck = folded(positions[: chance.randint(1, min(len(positions), 16))])
+        hit = folded(positions[: chance.randint(1, min(len(positions), 16))])
     else:
-        struck = _share(chance, positions)
-    return [definition.Leave(nodes=struck), *_back(chance, struck)]
+        hit = _share(chance, positions)
+    return [definition.Leave(nodes=hit), *_back(chance, hit)]
 
 
 def _share(chance: Random, positions: list[Position]) -> str:
@@ -107,8 +104,8 @@ def _share(chance: Random, positions: list[Position]) -> str:
     return folded(chance.sample(positions, count))
 
 
-def _back(chance: Random, struck: str) -> list[Step]:
+def _back(chance: Random, hit: str) -> list[Step]:
     if chance.random() < 0.3:
         return []
-    start = definition.Start(nodes=struck, order=chance.choice(ORDERS), gap_s=chance.choice((0.0, 0.002)))
+    start = definition.Start(nodes=hit, order=chance.choice(ORDERS), gap_s=chance.choice((0.0, 0.002)))
     return [definition.Pass(s=chance.choice(AWAY_S)), start]

@@ -1,7 +1,4 @@
-"""What nodes measure changes by chance: steps put between those that were dealt (seed.py).
-
-Intuition: the same storm, but this time the ground moves as well: machines become faster and slower, and move house.
-"""
+"""Random changes of measured values: steps inserted between the drawn ones (seed.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from subord.core.state.view import Position
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Step, folded
 
-OFTEN = 0.4  # after so many of the steps something changes
+OFTEN = 0.4  # share of the steps that a change follows
 SITES_MAX = 5
 JOBS = (1.0, 10.0, 15.0, 20.0, 40.0, 160.0)
 SPREADS = (1.0, 1.3, 4.0, 16.0)
@@ -22,7 +19,7 @@ SPREADS = (1.0, 1.3, 4.0, 16.0)
 def measured(
     chance: Random, mapping: MappingName, positions: Sequence[Position], steps: Sequence[Step]
 ) -> tuple[Step, ...]:
-    """The steps, and changes of performance or distance among them."""
+    """The steps, with changes of performance or distance among them."""
     if mapping == "performance":
         found: list[Step] = [_perform(chance, positions) for _ in range(chance.randint(0, 2))]
     else:

@@ -1,7 +1,7 @@
 """Drawn members that do not fit: liars, nodes with other settings, other releases, and addresses with two hosts.
 
-Each function turns a chance into steps of a scenario. The steps end with the next `mend`, after which every member
-is judged like the others (player.py).
+Each function returns steps of a scenario. Their effects end with the next `mend`, after which every member is judged
+like the others (player.py).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ TIMINGS: tuple[TimingName, ...] = ("lab", "lan", "wan")
 
 
 def liars(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Some members lie, for a while."""
+    """Some members make false statements for a while."""
     count = chance.randint(1, min(LIARS_MAX, len(positions)))
     lies = [Lie(nodes=str(p), what=chance.choice(get_args(LieName))) for p in sorted(chance.sample(positions, count))]
     return [*lies, definition.Pass(s=chance.choice(LASTS_S))]
 
 
 def misfits(chance: Random, positions: list[Position], cluster: Cluster) -> list[Step]:
-    """Some nodes start with another fan-out, other guest slots, or another timing preset, and all refuse them."""
+    """Some nodes start with another fan-out, other guest slots, or another timing preset; all others refuse them."""
     some = _share(chance, positions)
     match chance.choice(("fanout", "guest_slots", "timing")):
         case "fanout":
@@ -42,14 +42,14 @@ def misfits(chance: Random, positions: list[Position], cluster: Cluster) -> list
 
 
 def releases(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Some hosts get a later release, or an earlier one again."""
+    """Some hosts get a later release, or return to the earlier one."""
     some = _share(chance, positions)
     restart = definition.Restart(nodes=some, down_s=chance.choice((0.0, 0.1, 1.0)))
     return [Release(nodes=some, later=chance.random() < 0.7), restart, definition.Pass(s=chance.choice(LASTS_S))]
 
 
 def twins(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """A second host has an address that is in use."""
+    """A second host takes an address in use."""
     return [Twin(nodes=str(chance.choice(positions))), definition.Pass(s=chance.choice(LASTS_S))]
 
 

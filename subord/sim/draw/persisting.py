@@ -1,7 +1,4 @@
-"""Drawn faults that last, and drawn attacks on time: the steps of lasting.py, with a judgement while they last.
-
-Intuition: what a campaign of short disasters never sees is a network that is simply bad, and stays so.
-"""
+"""Drawn faults that last, and drawn attacks on time: the steps of lasting.py, judged while they last."""
 
 from __future__ import annotations
 
@@ -15,22 +12,22 @@ from subord.sim.scenario.lasting import Flap, Flip, Image, Link, Replay, Restore
 
 LASTS_S = (10.0, 60.0, 300.0)
 HOURS_S = (1800.0, 3600.0, 7200.0)
-HOURS_NODES_MAX = 12  # a larger cluster lives for minutes
+HOURS_NODES_MAX = 12  # a larger cluster runs for minutes
 MINUTES_S = 300.0
-SETTLED_POSITION_MAX = 700  # a part without a seed walks: beyond, its bound is hours
+SETTLED_POSITION_MAX = 700  # a part without a seed probes the network: beyond, its bound is hours
 FLAPS = (3, 10, 30)
 PAIRS = (1, 2, 5)
 
 
 def steady_weather(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Loss and delay everywhere that stay; the tree is whole at some moment meanwhile."""
+    """Lasting loss and delay everywhere; the tree is whole at some moment meanwhile."""
     loss = chance.choice((0.01, 0.05, 0.1))
     weather = definition.Weather(loss=loss, delay_s=chance.choice((0.0, 0.01)), jitter_s=chance.choice((0.0, 0.01)))
     return [*_calm(), weather, definition.Pass(s=chance.choice(LASTS_S)), *_settled(positions, rests=False)]
 
 
 def steady_partition(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Two or three parts that stay; each becomes one tree at rest, and all of them afterwards."""
+    """Two or three lasting parts; each becomes one tree at rest, and all of them afterwards."""
     parts = chance.randint(2, 3)
     shuffled = chance.sample(positions, len(positions)) if chance.random() < 0.5 else positions
     size = -(-len(positions) // parts)
@@ -45,7 +42,7 @@ def steady_partition(chance: Random, positions: list[Position], _cluster: Cluste
 
 
 def lossy_links(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Some links, or all of one node, lose a share for good."""
+    """Some links, or all of one node, lose a lasting share of datagrams."""
     links: list[Step] = [
         Link(source=str(chance.choice(positions)), target=_other(chance, positions), loss=chance.choice((0.1, 0.3)))
         for _ in range(chance.choice(PAIRS))
@@ -69,12 +66,12 @@ def slow_links(chance: Random, positions: list[Position], cluster: Cluster) -> l
 
 
 def small_mtu(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Datagrams that are longer than the smallest MTU of IPv6 allows are lost everywhere."""
+    """Datagrams longer than the smallest MTU of IPv6 allows are lost everywhere."""
     return [*_calm(), Link(source="all", target="all", mtu=chance.choice((1232, 1400))), *_settled(positions)]
 
 
 def pairs(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Pairs of nodes that never reach each other, and stay so; judged when all is mended."""
+    """Pairs of nodes that do not reach each other; judged after `mend`."""
     found = _calm()
     for _ in range(chance.choice(PAIRS)):
         one, other = str(chance.choice(positions)), str(chance.choice(positions))
@@ -83,7 +80,7 @@ def pairs(chance: Random, positions: list[Position], _cluster: Cluster) -> list[
 
 
 def flapping(chance: Random, positions: list[Position], cluster: Cluster) -> list[Step]:
-    """A node is away for about as long as silence is borne, again and again."""
+    """A node is away repeatedly, for about the time until silence counts as death."""
     silence_s = PRESETS[cluster.timing].leader_silence_s
     node = chance.choice(("root", str(chance.choice(positions)), str(positions[0])))
     return [
@@ -98,33 +95,33 @@ def flapping(chance: Random, positions: list[Position], cluster: Cluster) -> lis
 
 
 def hours(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """A long life, in which now and then a node dies and comes back."""
+    """A long run in which a node sometimes dies and returns."""
     for_s = chance.choice(HOURS_S) if len(positions) <= HOURS_NODES_MAX else MINUTES_S
     percent = chance.choice((1.0, 10.0))
     return [definition.Churn(percent_per_min=percent, for_s=for_s, down_s=chance.choice((1.0, 20.0)))]
 
 
 def replay(chance: Random, _positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Datagrams come a second time, seconds or minutes later."""
+    """Datagrams arrive again, seconds or minutes later."""
     later_s, for_s = chance.choice((2.0, 60.0, 200.0)), chance.choice((5.0, 30.0))
     return [Replay(source="all", target="all", share=chance.choice((0.02, 0.2, 1.0)), later_s=later_s, for_s=for_s)]
 
 
 def flip(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Bits flip in datagrams that can still be read."""
+    """Bits flip in datagrams that stay readable."""
     source = chance.choice(("all", str(chance.choice(positions))))
     return [Flip(source=source, target="all", share=chance.choice((0.01, 0.1)), for_s=10.0), definition.Pass(s=10.0)]
 
 
 def set_back(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """The clock of hosts is set back before their daemons start again."""
+    """The clock of hosts is set back before their daemons restart."""
     some = _few(chance, positions)
     restart = definition.Restart(nodes=some, down_s=chance.choice((0.0, 0.1, 1.0, 20.0)))
     return [SetBack(nodes=some, seconds=chance.choice((1.0, 60.0, 3600.0))), restart]
 
 
 def old_disk(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """Hosts come back with the disk of an earlier time."""
+    """Hosts return with an earlier state of their disks."""
     some = _few(chance, positions)
     away_s = chance.choice((0.1, 5.0, 60.0))
     return [
@@ -140,7 +137,7 @@ def old_disk(chance: Random, positions: list[Position], _cluster: Cluster) -> li
 
 
 def moved(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
-    """A host changes its address for that of another one, which dies; later both addresses have a host again."""
+    """A host takes the address of another one, which dies; later both addresses have a host again."""
     one, other = str(chance.choice(positions)), str(chance.choice(positions))
     return [
         definition.Vanish(nodes=one),
@@ -151,7 +148,7 @@ def moved(chance: Random, positions: list[Position], _cluster: Cluster) -> list[
 
 
 def _calm() -> list[Step]:
-    """What a judgement while faults last begins with: other faults are over."""
+    """Ends other faults before a judgement."""
     return [definition.Mend(), definition.Resume()]
 
 

@@ -1,8 +1,7 @@
 """Drawn changes of keys in a sealed cluster, with restarts between their steps.
 
-Input are a chance and the nodes of a cluster; output are steps of a scenario. Each `rotate` is the one that follows
-from the ring of the root, so the steps are in the documented order however many of them a seed draws, and whatever
-else happens between them.
+Each `rotate` is the step that follows from the root's ring, so the steps have the documented order whatever a seed
+draws between them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A seed is turned into a scenario: how many nodes, where they live, and which disasters befall them.
+"""Turns a seed into a scenario: the size of the cluster, its positions and settings, and the faults.
 
-Intuition: a dealer shuffles; the cards are steps of a scenario. What is dealt can be written to a file, read, and
-played in the lab as well (but for what only a simulator can do).
+Input are a seed, a mapping and an aim; output is a Scenario that can be written to a file. The order of the random
+calls decides what a seed means: a change of it changes all scenarios.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Scenario, folded
 
 SIZES = ((0.8, 2, 16), (0.975, 17, 50), (0.995, 51, 150), (0.9995, 151, 500), (1.0, 501, 2000))
-"""(up to this share of seeds, smallest, largest): large clusters are dear, small ones have most corners."""
+"""(up to this share of seeds, smallest, largest): large clusters are slow, and small ones have most edge cases."""
 FANOUTS = (2, 2, 2, 3, 3, 4, 8, 16, 64)
 TIMINGS: tuple[TimingName, ...] = ("lab", "lab", "lab", "lan", "lan", "wan")
 NUMBERINGS: tuple[NumberingName, ...] = ("complete", "complete", "complete", "paper")
-SPREAD_MAX = 600  # positions of a sparse network: the walk over all of them is part of the bound
+SPREAD_MAX = 600  # positions of a sparse network: probing all of them is part of the bound
 WIDE = 0.5  # share of the clusters with seeds or announcements that are spread over a /16
 WIDE_SIZE = 65_534
-CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one takes its time
+CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one heals slowly
 EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
 
 
 def draw(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Scenario:
-    """The scenario of a seed: the same on every machine. With another mapping what is measured changes besides."""
+    """The scenario of a seed, the same on every machine. Another mapping adds changes of the measured values."""
     script = _drawn(seed, aim)
     if mapping == "ip":
         return script
@@ -78,12 +78,12 @@ def _drawn(seed: int, aim: Aim) -> Scenario:
         cluster = msgspec.structs.replace(cluster, fanout=aim.fanout or cluster.fanout, guest_slots=slots)
     steps = KindDraw(chance, positions, cluster, kinds).steps()
     if cluster.seeds:
-        steps.append(definition.Start())  # who is to be met must live in the end
+        steps.append(definition.Start())  # the seeds must live in the end
     return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(steps))
 
 
 def _kinds(seed: int, aim: Aim) -> tuple[str, ...]:
-    """Those of the seed, or those that are asked for; to clusters alone the usual disasters happen."""
+    """Those of the seed, or of the aim; an aim of clusters alone gets the usual faults, too."""
     if not aim.kinds:
         return kinds_of(seed)
     return aim.kinds if not set(aim.kinds) <= set(CLUSTERS) else (*USUAL, *aim.kinds)
@@ -136,7 +136,7 @@ def _layout(chance: Random, size: int) -> tuple[list[Position], str]:
 
 
 def _meeting(chance: Random, positions: list[Position]) -> tuple[str, bool]:
-    """How nodes find each other besides walking: (seeds, announcements)."""
+    """How nodes find each other besides probing: (seeds, announcements)."""
     draw = chance.random()
     if draw < 0.2:
         return folded(chance.sample(positions, min(len(positions), chance.randint(1, 3)))), False

@@ -1,8 +1,7 @@
-"""What happens to a cluster, in which order, and what must hold: one value, for the simulator and for the lab.
+"""The scenario: a cluster, the steps that happen to it, and what must hold; one value for the simulator and the lab.
 
-Intuition: a screenplay. It says who enters, who falls down and what the audience must see in the end; whether
-puppets play it (the simulator) or real actors (the lab) is none of its business. A file, or a seed, is turned into
-the same value, and every value can be written as a file again.
+`read` turns the text of a TOML file into a checked Scenario, and `write` turns it back. A Scenario that passed
+`check` names only nodes that exist and stays within the limits below.
 
     title = "The root dies with its first three successors"
     cluster = { nodes = 30, fanout = 2 }
@@ -13,8 +12,8 @@ the same value, and every value can be written as a file again.
       { do = "expect", within_s = 10 },
     ]
 
-`nodes` of a step is a selector: positions and ranges ("1-4,9"), and the words `all`, `root` and `level N`.
-docs/scenarios.md is made from the docstrings and comments below.
+`nodes` of a step is a selector: positions and ranges ("1-4,9"), and the words `all`, `root` and `level N`. The
+docstrings and comments below are the tables of docs/scenarios.md.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from subord.sim.scenario.lasting import (
 from subord.sim.scenario.selection import NODES_MAX, ScenarioError, Selection, folded, listed
 from subord.sim.scenario.step_types import LIKE, SELECTOR_MAX, Seconds, Selector, Share, StepBase
 
-# Of other modules, for users of scenarios:
+# Re-exported for users of scenarios:
 __all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "folded"]
 __all__ += ["Flap", "Flip", "Image", "Link", "Replay", "Restore", "SetBack", "Settle"]
 __all__ += ["Lie", "Refit", "Release", "Rotate", "Twin"]
@@ -67,24 +66,24 @@ Way = Literal["kill", "leave", "vanish"]
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The nodes and their settings. `positions` stands in the place of `nodes` when they are not 1 to `nodes`."""
+    """The nodes and their settings. `positions` replaces `nodes` when the positions are not 1 to `nodes`."""
 
     nodes: Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)] = 0  # positions 1 to this; or give `positions`
     positions: str = ""  # such as "3-9,12"
     network: str = "10.0.0.0/16"  # block or list of addresses, in the order of positions
     fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 2
-    guest_slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None  # not given: as many as the fan-out
+    guest_slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None  # by default as many as the fan-out
     numbering: NumberingName = "complete"
     timing: TimingName = "lan"  # preset of all durations
-    disk: bool = True  # nodes remember their neighbourhood over a restart
-    seeds: str = ""  # positions that every node has in its configuration, such as "3,9"
+    disk: bool = True  # nodes keep their neighbourhood over a restart
+    seeds: str = ""  # positions of the seeds of every node, such as "3,9"
     announce: bool = False  # roots announce themselves by multicast
-    mapping: MappingName = "ip"  # who may lead whom
-    sealed: bool = False  # datagrams are sealed with a key (in the lab always, unless `--insecure`)
+    mapping: MappingName = "ip"  # which nodes may lead a node
+    sealed: bool = False  # datagrams are sealed with a key (in the lab always, except with `--insecure`)
 
 
 class Start(StepBase, frozen=True, tag="start"):
-    """Daemons start; those of `nodes` that run already are left alone."""
+    """Starts the daemons of `nodes`; running ones are left alone."""
 
     nodes: Selector = "all"
     order: Literal["ascending", "reverse", "random"] = "ascending"
@@ -92,20 +91,20 @@ class Start(StepBase, frozen=True, tag="start"):
 
 
 class Kill(StepBase, frozen=True, tag="kill"):
-    """The process dies (kill -9): the kernel closes its streams, the host answers that nobody listens."""
+    """The process dies (kill -9): the kernel closes its streams, and the host answers that no process listens."""
 
     nodes: Selector
 
 
 class Restart(StepBase, frozen=True, tag="restart"):
-    """The process dies and starts again `down_s` later; one that does not run stays as it is."""
+    """The process dies and starts again `down_s` later; nodes that do not run stay off."""
 
     nodes: Selector
     down_s: Seconds = 0.1
 
 
 class Vanish(StepBase, frozen=True, tag="vanish"):
-    """The host dies with its daemon: nobody says anything."""
+    """The host dies with its daemon, silently."""
 
     nodes: Selector
 
@@ -117,25 +116,29 @@ class Leave(StepBase, frozen=True, tag="leave"):
 
 
 class Reuse(StepBase, frozen=True, tag="reuse"):
-    """The host dies, and at once another one has its address: without its disk and hardware address."""
+    """The host dies, and another host takes its address at once, with another hardware address and an empty disk."""
 
     nodes: Selector
 
 
 class Pause(StepBase, frozen=True, tag="pause"):
-    """SIGSTOP: time goes on, and what arrives waits."""
+    """SIGSTOP: arriving datagrams wait."""
 
     nodes: Selector
 
 
 class Resume(StepBase, frozen=True, tag="resume"):
-    """SIGCONT: who was stopped goes on."""
+    """SIGCONT: stopped processes continue."""
 
     nodes: Selector = "all"
 
 
 class Slow(StepBase, frozen=True, tag="slow"):
-    """For `for_s` the process runs only `running_s` after every `stopped_s`: an overloaded host. Takes no time."""
+    """For `for_s` the process alternates between `stopped_s` stopped and `running_s` running, as on an overloaded
+    host.
+
+    Takes no time.
+    """
 
     nodes: Selector
     stopped_s: Seconds
@@ -144,26 +147,29 @@ class Slow(StepBase, frozen=True, tag="slow"):
 
 
 class Jump(StepBase, frozen=True, tag="jump"):
-    """The clock of the node leaps forward, as after a stopped virtual machine. Simulator only."""
+    """The clock of the node jumps forward, as after a suspended virtual machine. Simulator only."""
 
     nodes: Selector
     seconds: Seconds
 
 
 class Hangup(StepBase, frozen=True, tag="hangup"):
-    """The streams along the edges of these nodes break, though both ends live. Simulator only."""
+    """The streams along the edges of these nodes break, although both ends live. Simulator only."""
 
     nodes: Selector
 
 
 class Cut(StepBase, frozen=True, tag="cut"):
-    """The cable is pulled; the process runs on."""
+    """The cable is pulled; the process continues."""
 
     nodes: Selector
 
 
 class Block(StepBase, frozen=True, tag="block"):
-    """What `source` sends to `target` is lost, one way; "tcp" leaves a stream half open, and spares beats."""
+    """Drops what `source` sends to `target`, in this direction only.
+
+    `tcp` leaves a stream half open and does not affect beats.
+    """
 
     source: Selector
     target: Selector
@@ -171,28 +177,31 @@ class Block(StepBase, frozen=True, tag="block"):
 
 
 class Partition(StepBase, frozen=True, tag="partition"):
-    """Only nodes of one group reach each other; who is in no group is in one with the others who are in none."""
+    """Only nodes of one group reach each other; all nodes without a group form one more."""
 
     groups: Annotated[tuple[Selector, ...], msgspec.Meta(min_length=1)]
 
 
 class Weather(StepBase, frozen=True, tag="weather"):
-    """What happens to datagrams from now on; zeros are fair weather. Simulator only: all but `loss`."""
+    """Loss, delay, reordering and duplication of all datagrams from now on; zeros end them.
+
+    Simulator only: all but `loss`.
+    """
 
     loss: Share = 0.0
     delay_s: Seconds = 0.0
-    jitter_s: Seconds = 0.0  # up to this much later: also what puts them out of order
+    jitter_s: Seconds = 0.0  # up to this much more delay, which also reorders
     doubled: Share = 0.0
 
 
 class Mend(StepBase, frozen=True, tag="mend"):
-    """Cables are back, blocks and partitions gone, the weather is fair."""
+    """Reconnects cables and ends blocks, partitions and weather."""
 
 
 class Babble(StepBase, frozen=True, tag="babble"):
-    """`source` throws datagrams at `target` for `for_s`, without its daemon's knowledge. Takes no time.
+    """`source` sends datagrams to `target` for `for_s`, bypassing its daemon. Takes no time.
 
-    `terms` proposes with another fan-out; `version` speaks another wire version.
+    `terms` proposes with another fan-out; `version` uses another wire version.
     """
 
     source: Selector
@@ -203,9 +212,9 @@ class Babble(StepBase, frozen=True, tag="babble"):
 
 
 class Churn(StepBase, frozen=True, tag="churn"):
-    """For `for_s` nodes die and come back `down_s` later, chosen by chance, so many of a hundred a minute.
+    """For `for_s` random nodes die and return `down_s` later, `percent_per_min` of all nodes a minute.
 
-    Takes this time, and `down_s` more until the last is back.
+    Takes `for_s` and `down_s`.
     """
 
     nodes: Selector = "all"
@@ -216,7 +225,7 @@ class Churn(StepBase, frozen=True, tag="churn"):
 
 
 class Perform(StepBase, frozen=True, tag="perform"):
-    """These nodes complete `jobs` in a unit of time from now on, each up to `spread` times as many by chance.
+    """From now on these nodes complete `jobs` per unit of time, each multiplied by a random factor up to `spread`.
 
     Simulator only.
     """
@@ -227,7 +236,7 @@ class Perform(StepBase, frozen=True, tag="perform"):
 
 
 class Dwell(StepBase, frozen=True, tag="dwell"):
-    """These nodes are at `site` from now on: a datagram takes 10 ms more a step between two. Simulator only."""
+    """From now on these nodes are at `site`; each step between two sites adds 10 ms to a datagram. Simulator only."""
 
     nodes: Selector
     site: Annotated[int, msgspec.Meta(ge=0, le=99)]
@@ -240,18 +249,17 @@ class Pass(StepBase, frozen=True, tag="pass"):
 
 
 class Expect(StepBase, frozen=True, tag="expect"):
-    """Within `within_s` every part of the network is one tree with one root that knows exactly the living.
+    """Within `within_s` each part of the network is one tree whose root lists exactly the live nodes.
 
-    Counted since the expectation before this one: `moved` are the only nodes that may have changed their leader,
-    `moves_max` how often all together, and of those whose leader died each had a leader again `attached_p99_s`
-    after that. Restarted nodes do not count as moved.
+    Since the previous expectation: only `moved` have changed their leader; all together at most `moves_max` times; 99
+    % of nodes whose leader died had a new one within `attached_p99_s`. Restarts do not count as moves.
     """
 
     within_s: Seconds
     moved: Selector | None = None
     moves_max: Annotated[int, msgspec.Meta(ge=0)] | None = None
     attached_p99_s: Seconds | None = None
-    home: bool = True  # and each node whose computed leader lives stands below it
+    home: bool = True  # also, each node whose computed leader lives stands below it
 
 
 Step: TypeAlias = (
@@ -282,15 +290,15 @@ Step: TypeAlias = (
 
 
 STEPS: dict[str, type[StepBase]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Step)}
-"""What may stand behind `do`, in the order of the source."""
+"""The values of `do`, in the order of the source."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A cluster and what happens to it. `seed` decides everything that the steps leave to chance."""
+    """A cluster and what happens to it."""
 
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]  # printed first
-    about: str = ""  # where it comes from, and what it shows
-    seed: Annotated[int, msgspec.Meta(ge=0, le=SEED_MAX)] = 1  # of everything that is left to chance
+    about: str = ""  # origin and purpose
+    seed: Annotated[int, msgspec.Meta(ge=0, le=SEED_MAX)] = 1  # decides everything random
     cluster: Annotated[Cluster, msgspec.Meta(extra={"words": "a table such as { nodes = 30, fanout = 2 }"})]
     steps: Annotated[
         tuple[Step, ...],
@@ -302,12 +310,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def positions_of(cluster: Cluster) -> tuple[Position, ...]:
     """The positions of the cluster's nodes, ascending. Raises ScenarioError."""
-    return cast_of(cluster).positions
+    return selection_of(cluster).positions
 
 
-@lru_cache(maxsize=2)  # a step asks as often as it happens, and a large cast is dear
-def cast_of(cluster: Cluster) -> Selection:
-    """The nodes of a cluster, for many questions. Raises ScenarioError."""
+@lru_cache(maxsize=2)  # asked once per step, and slow for a large cluster
+def selection_of(cluster: Cluster) -> Selection:
     if bool(cluster.nodes) == bool(cluster.positions):
         raise ScenarioError("cluster: give either `nodes` or `positions`")
     if cluster.nodes > NODES_MAX:
@@ -317,7 +324,7 @@ def cast_of(cluster: Cluster) -> Selection:
 
 
 def seeds_of(cluster: Cluster) -> tuple[Position, ...]:
-    """The positions that every node is told of. Raises ScenarioError."""
+    """The positions that every node has as seeds. Raises ScenarioError."""
     if not cluster.seeds:
         return ()
     found = tuple(listed(cluster.seeds))
@@ -327,35 +334,35 @@ def seeds_of(cluster: Cluster) -> tuple[Position, ...]:
 
 
 def network_of(cluster: Cluster) -> Network:
-    """The network, which has a place for every node. Raises ScenarioError."""
+    """The network, which must hold every position. Raises ScenarioError."""
     try:
         network = Network.parse(cluster.network)
     except NetworkError as reason:
         raise ScenarioError(f"cluster.network: {reason}") from None
     highest = positions_of(cluster)[-1]
     if highest > network.size:
-        there = f"{cut(cluster.network)} has {network.size} positions"
-        raise ScenarioError(f"cluster.network: {there}, {highest} is asked for; write a larger network")
+        held = f"{cut(cluster.network)} has {network.size} positions"
+        raise ScenarioError(f"cluster.network: {held}, {highest} is asked for; write a larger network")
     return network
 
 
 def select(
     selector: Selector, cluster: Cluster, *, among: Iterable[Position], root: Position | None = None
 ) -> tuple[Position, ...]:
-    """Those of `among` that the selector names, ascending; `root` is who is root now. Raises ScenarioError.
+    """Those of `among` that the selector names, ascending; `root` is the present root. Raises ScenarioError.
 
-    Naming a node that the cluster does not have is a mistake; naming one that is not in `among` is not.
+    A position outside the cluster is an error; one that is only missing in `among` is not.
     """
-    cast = cast_of(cluster)
-    named = cast.named(selector, root)
-    if among is cast.positions:
+    selection = selection_of(cluster)
+    named = selection.named(selector, root)
+    if among is selection.positions:
         return named
     members = set(among)
     return tuple(position for position in named if position in members)
 
 
 def read(text: str) -> Scenario:
-    """The scenario that a file's text describes. Raises ScenarioError."""
+    """The scenario in the text of a file. Raises ScenarioError."""
     if len(text) > FILE_BYTES_MAX:
         raise ScenarioError(TOO_LONG)
     document = validate.parsed(text)
@@ -383,44 +390,44 @@ def _fit_step(number: int, step: Any) -> None:
 
 
 def check(scenario: Scenario) -> None:
-    """Raises ScenarioError when a step names what does not exist, or the whole would take too much."""
+    """Raises ScenarioError when a step names what does not exist, or when a limit is exceeded."""
     nodes, steps = len(positions_of(scenario.cluster)), len(scenario.steps)
     network_of(scenario.cluster)
     for key, text in (("title", scenario.title), ("about", scenario.about.replace("\n", "").replace("\t", ""))):
         if not text.isprintable():
             raise ScenarioError(f"`{key}` has control characters; take them out")
     if not scenario.steps:
-        raise ScenarioError("no steps: nobody has been started")
+        raise ScenarioError("no steps: no node is started")
     if nodes * steps > NODES_TIMES_STEPS_MAX:
         raise ScenarioError(f"{nodes} nodes times {steps} steps: at most {NODES_TIMES_STEPS_MAX} together")
     started = False
     for number, step in enumerate(scenario.steps, 1):
         started = started or isinstance(step, Start)
         try:
-            _check_step(step, cast_of(scenario.cluster), started)
+            _check_step(step, selection_of(scenario.cluster), started)
             if isinstance(step, Rotate) and not scenario.cluster.sealed:
                 raise ScenarioError("the cluster has no keys; write `sealed = true`")
         except ScenarioError as reason:
             raise ScenarioError(f"step {number} ({step.__struct_config__.tag}): {reason}") from None
 
 
-def _check_step(step: Step, cast: Selection, started: bool) -> None:
+def _check_step(step: Step, selection: Selection, started: bool) -> None:
     if isinstance(step, Expect | Settle) and not started:
-        raise ScenarioError("nobody has been started; `start` comes first")
+        raise ScenarioError("no node is started yet; `start` comes first")
     for name in ("nodes", "source", "target", "moved"):
         selector = getattr(step, name, None)
         if selector is not None:
-            cast.count(selector)
+            selection.count(selector)
     for number, group in enumerate(getattr(step, "groups", ()), 1):
         try:
-            cast.count(group)
+            selection.count(group)
         except ScenarioError as reason:
             raise ScenarioError(f"group {number}: {reason}") from None
     if isinstance(step, Babble):
-        sources, targets = cast.count(step.source), cast.count(step.target)
+        sources, targets = selection.count(step.source), selection.count(step.target)
         if sources * targets * step.per_s * step.for_s > BABBLE_MAX:
-            told = f"{sources} sources times {targets} targets times {step.per_s:g}/s times {step.for_s:g} s"
-            raise ScenarioError(f"{told}: at most {BABBLE_MAX} datagrams")
+            product = f"{sources} sources times {targets} targets times {step.per_s:g}/s times {step.for_s:g} s"
+            raise ScenarioError(f"{product}: at most {BABBLE_MAX} datagrams")
 
 
 def write(scenario: Scenario) -> str:

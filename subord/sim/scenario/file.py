@@ -1,6 +1,6 @@
-"""A scenario file, read for the simulator and for the lab: the same mistakes are told in the same words.
+"""Reads a scenario file for the simulator and for the lab, with the same error messages.
 
-Intuition: both theatres buy their scripts from one bookshop, and it sells nothing that is not a book.
+Only regular files of UTF-8 text up to FILE_BYTES_MAX are read; a device or a pipe is refused without blocking.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from subord.sim.scenario.definition import FILE_BYTES_MAX, TOO_LONG, Scenario, S
 
 
 def load(path: str | os.PathLike[str]) -> Scenario:
-    """The scenario of a file. Raises ScenarioError: file, what is wrong, and that nothing was started."""
+    """The scenario of a file. Raises ScenarioError with the file, the mistake, and that nothing was started."""
     try:
         return definition.read(_text_of(path))
     except ScenarioError as reason:
@@ -39,10 +39,10 @@ def _bytes_of(path: str | os.PathLike[str]) -> bytes:
     """At most one byte more than a scenario may have. Raises OSError, and ScenarioError for a device or a pipe."""
     with open(path, "rb", opener=_opened_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ScenarioError("this is no regular file, and a scenario is one")
+            raise ScenarioError("this is no regular file")
         return file.read(FILE_BYTES_MAX + 1)
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    """Without waiting for somebody to write to a FIFO."""
+    """Does not wait for a writer of a FIFO."""
     return os.open(path, flags | os.O_NONBLOCK)

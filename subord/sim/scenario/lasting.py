@@ -1,4 +1,4 @@
-"""Steps that only the simulator can play: faults that last, links that differ, datagrams that change on the way."""
+"""Steps that only the simulator plays: lasting faults, links of their own, and datagrams changed on the way."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Link(StepBase, frozen=True, tag="link"):
     target: Selector
     loss: Share = 0.0
     delay_s: Seconds = 0.0
-    per_kb_s: Seconds = 0.0  # more delay for every 1,000 bytes of the datagram
-    mtu: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 0  # longer datagrams are lost; 0: none
+    per_kb_s: Seconds = 0.0  # more delay per 1,000 bytes of the datagram
+    mtu: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 0  # longer datagrams are lost; 0: no limit
 
 
 class Flap(StepBase, frozen=True, tag="flap"):
-    """These nodes are cut off, or stopped, for `away_s` and back for `back_s`, so many times. Simulator only.
+    """These nodes are cut off or stopped for `away_s`, then back for `back_s`, `times` times. Simulator only.
 
     Takes this time.
     """
@@ -36,17 +36,17 @@ class Flap(StepBase, frozen=True, tag="flap"):
 
 
 class Settle(StepBase, frozen=True, tag="settle"):
-    """While faults last, each part of the network becomes one tree within the bound of the protocol. Simulator only.
+    """Despite lasting faults each part of the network becomes one tree within the protocol's bound. Simulator only.
 
-    Takes the time that it needs.
+    Takes the time that this needs.
     """
 
-    rests: bool = True  # and no leader changes from then on; else one moment as a tree is enough
-    home: bool = True  # and each node whose computed leader lives stands below it
+    rests: bool = True  # also, no leader changes afterwards; else one moment as a tree suffices
+    home: bool = True  # also, each node whose computed leader lives stands below it
 
 
 class Replay(StepBase, frozen=True, tag="replay"):
-    """Of the datagrams between these nodes in the next `for_s` this share arrives twice, late. Simulator only."""
+    """For `for_s` this share of the datagrams between these nodes arrives again, `later_s` late. Simulator only."""
 
     source: Selector
     target: Selector
@@ -56,7 +56,7 @@ class Replay(StepBase, frozen=True, tag="replay"):
 
 
 class Flip(StepBase, frozen=True, tag="flip"):
-    """Of the datagrams in the next `for_s` this share has a flipped bit and can still be read. Simulator only."""
+    """For `for_s` this share of the datagrams has one flipped bit and is still readable. Simulator only."""
 
     source: Selector
     target: Selector
@@ -65,20 +65,20 @@ class Flip(StepBase, frozen=True, tag="flip"):
 
 
 class SetBack(StepBase, frozen=True, tag="set_back"):
-    """The wall clock of the hosts is set back: it counts at the next start of their daemons. Simulator only."""
+    """Sets the wall clocks of the hosts back, effective at the next start of their daemons. Simulator only."""
 
     nodes: Selector
     seconds: Seconds
 
 
 class Image(StepBase, frozen=True, tag="image"):
-    """An image of the disks is taken as they are now. Simulator only."""
+    """Saves the state of the disks. Simulator only."""
 
     nodes: Selector
 
 
 class Restore(StepBase, frozen=True, tag="restore"):
-    """The hosts have their disks of the last `image` again; it counts at the next start. Simulator only."""
+    """Restores the disks from the last `image`, effective at the next start. Simulator only."""
 
     nodes: Selector
 
@@ -87,10 +87,10 @@ LieName = Literal["ages", "rows", "hides", "boots"]
 
 
 class Lie(StepBase, frozen=True, tag="lie"):
-    """Until the next `mend` these nodes say what is false, and start again then. Simulator only.
+    """Until the next `mend` these nodes make false statements; then they restart. Simulator only.
 
-    `ages` says that nodes have stood where they stand for no time, or for longer than can be; `rows` lists nodes
-    that are elsewhere; `hides` leaves out the branch; `boots` counts the own starts higher with every message.
+    `ages`: impossible ages; `rows`: nodes that are elsewhere; `hides`: omits the branch; `boots`: raises its own boot
+    number with every message.
     """
 
     nodes: Selector
@@ -98,18 +98,18 @@ class Lie(StepBase, frozen=True, tag="lie"):
 
 
 class Refit(StepBase, frozen=True, tag="refit"):
-    """These daemons start again with settings that the others refuse, until the next `mend`. Simulator only."""
+    """Until the next `mend` these daemons run with settings that the others refuse. Simulator only."""
 
     nodes: Selector
-    fanout: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # not given: that of the cluster
-    guest_slots: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # not given: those of the cluster
-    timing: Literal["", "lab", "lan", "wan"] = ""  # not given: that of the cluster
+    fanout: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # default: that of the cluster
+    guest_slots: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # default: those of the cluster
+    timing: Literal["", "lab", "lan", "wan"] = ""  # default: that of the cluster
 
 
 class Release(StepBase, frozen=True, tag="release"):
-    """From its next start the daemon of these nodes is of another release. Simulator only.
+    """From its next start the daemon is of another release. Simulator only.
 
-    A later one speaks a pretended version 3 of the wire besides version 1.
+    `later`: one that also speaks a fictitious wire version 3.
     """
 
     nodes: Selector
@@ -117,23 +117,23 @@ class Release(StepBase, frozen=True, tag="release"):
 
 
 class Twin(StepBase, frozen=True, tag="twin"):
-    """Until the next `mend` each of these addresses has two hosts with a daemon. Simulator only."""
+    """Until the next `mend` two hosts with daemons use each of these addresses. Simulator only."""
 
     nodes: Selector
 
 
 class Rotate(StepBase, frozen=True, tag="rotate"):
-    """The operator of a sealed cluster makes a step of a change of keys: by the root, or by files. Simulator only.
+    """The operator makes one step of a change of keys. Simulator only.
 
-    Named by `root` alone, the root makes the new key ring, which goes down the edges. Other nodes get a file one
-    after another, by chance, and read it again. A step that the daemon or docs/security.md forbids is not made, such
-    as `remove` while a running node does not have the newest ring. Takes no time.
+    With `nodes = "root"` the step is made at the root, else by files on `nodes`, which the daemons reload in random
+    order. A step that the daemon or docs/security.md forbids is refused, such as `remove` while a running node lacks
+    the newest ring. Takes no time.
     """
 
     nodes: Selector = "root"
-    what: Literal["next", "install", "use", "remove"] = "next"  # `next`: what follows from the ring of the root
+    what: Literal["next", "install", "use", "remove"] = "next"  # `next`: the step that follows from the root's ring
     gap_s: Seconds = 0.0  # between two files
-    forced: bool = False  # `remove` in any case
+    forced: bool = False  # `remove` also while a running node lacks the newest ring
 
 
 Lasting: TypeAlias = (

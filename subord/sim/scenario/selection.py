@@ -1,7 +1,6 @@
-"""Who is on stage: the positions of a cluster, and the words that name some of them.
+"""Selectors: which positions of a cluster a text such as `1-4,level 2` names.
 
-Intuition: an usher calls rows and runs of seats, never single names; a run of a million seats is still two numbers.
-So nothing is counted out before it is certain that it is not too much.
+Ranges stay two numbers until their total is known to be within NODES_MAX, so a hostile selector costs little.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ LEVEL = re.compile(r"level ([0-9]{1,4})")
 ROOT = "root"
 
 Span = tuple[int, int]
-"""From, and up to but without."""
+"""Start, and exclusive end."""
 
 
 class ScenarioError(Exception):
-    """The scenario is wrong; the text is one plain line for whoever wrote it. Nothing was started."""
+    """The scenario is wrong; the text is one plain line for its author. Nothing was started."""
 
     def __init__(self, text: str) -> None:
         super().__init__("".join(each if each.isprintable() else "?" for each in " ".join(text.split())))
 
 
 class Selection:
-    """The positions of a cluster, ascending, and who is meant by a selector."""
+    """The positions of a cluster, ascending, and what selectors name of them."""
 
     def __init__(self, positions: Iterable[Position], rule: Numbering) -> None:
         self.positions = tuple(positions)
@@ -39,17 +38,17 @@ class Selection:
         self._deepest = rule.level_and_offset(self.positions[-1])[0]
 
     def named(self, selector: str, root: Position | None = None) -> tuple[Position, ...]:
-        """Whom the selector names, ascending; `root` is who is root now. Raises ScenarioError."""
+        """The positions that the selector names, ascending; `root` is the present root. Raises ScenarioError."""
         found = _merged(span for word in _words(selector) for span in self._of(word, selector, root))
         return tuple(position for start, end in found for position in self.positions[start:end])
 
     def count(self, selector: str) -> int:
-        """How many nodes a selector names at most. Raises ScenarioError also when a word of it names nobody."""
+        """How many nodes a selector names at most. Raises ScenarioError also when a word of it names no node."""
         spans: list[Span] = []
         for word in _words(selector):
             found = self._of(word, selector, None)
             if not found and word != ROOT:
-                raise ScenarioError(f"`{word}` names nobody: the deepest level of this cluster is {self._deepest}")
+                raise ScenarioError(f"`{word}` names no node: the deepest level of this cluster is {self._deepest}")
             spans += found
         known = sum(end - start for start, end in _merged(spans))
         return min(len(self.positions), known + (ROOT in _words(selector)))
@@ -85,7 +84,7 @@ def listed(text: str) -> list[Position]:
     found = _merged((first, last + 1) for first, last in (_range(word, text) for word in text.split(",")))
     count = sum(end - start for start, end in found)
     if count > NODES_MAX:
-        raise ScenarioError(f"cluster.positions: these are {count} nodes, a scenario has at most {NODES_MAX}")
+        raise ScenarioError(f"cluster.positions: {count} nodes, a scenario has at most {NODES_MAX}")
     return [position for start, end in found for position in range(start, end)]
 
 

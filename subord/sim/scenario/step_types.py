@@ -1,4 +1,4 @@
-"""What all steps of a scenario are made of: the types of their keys, and the struct that they derive from."""
+"""The types of the keys of steps, and the struct from which all steps derive."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 class StepBase(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Something that happens; the steps follow each other without a pause but those that `pass` time or `expect`."""
+    """One step. A step begins when the previous one ends; only steps that document it take time."""

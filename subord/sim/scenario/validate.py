@@ -1,8 +1,4 @@
-"""Does what was written in a scenario file fit the types, and if not: which step, which key, what would do.
-
-Intuition: a form is checked at the counter, field by field, and the clerk speaks of the fields, not of the machine
-that reads the form.
-"""
+"""Checks a parsed scenario file against the types; an error names the step, the key and what is allowed."""
 
 from __future__ import annotations
 
@@ -26,19 +22,19 @@ LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}
 
 def parsed(text: str) -> dict[str, Any]:
     """The tables of a TOML text. Raises ScenarioError."""
-    # The time and memory of tomllib grow with the square of a key's parts: a small file could take everything.
+    # tomllib needs time and memory quadratic in the parts of a key, so a small file could exhaust both.
     if LONG_KEY.search(NOT_KEYS.sub("s", text)):
-        raise ScenarioError(f"no TOML of ours: a key has more than {KEY_PARTS_MAX} parts")
+        raise ScenarioError(f"refused: a key has more than {KEY_PARTS_MAX} parts")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as reason:
         raise ScenarioError(f"no TOML: {reason}") from None
     except (ValueError, RecursionError):  # an integer of 5,000 digits, 5,000 brackets
-        raise ScenarioError("no TOML of ours: a number is too long, or brackets are nested too deep") from None
+        raise ScenarioError("no TOML: a number is too long, or brackets are nested too deep") from None
 
 
 def check(given: object, kind: type[msgspec.Struct], where: str) -> None:
-    """Raises ScenarioError when `given` is no table for a struct; `where` stands before the complaint."""
+    """Raises ScenarioError unless `given` is a table that fits `kind`; `where` begins the message."""
     if not isinstance(given, dict):
         raise ScenarioError(f"{where}must be a table, not {shown(given)}")
     fields = fields_of(kind)
@@ -63,12 +59,12 @@ def fields_of(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldI
 
 
 def in_words(annotation: Any) -> str:
-    """What may stand under a key: `a number from 0 to 1`, or what `Meta(extra={"words": ...})` says."""
+    """What a key may hold: `a number from 0 to 1`, or what `Meta(extra={"words": ...})` says."""
     return _words(inspect.type_info(annotation))
 
 
 def shown(value: object) -> str:
-    """A value as its author would recognize it, on one line."""
+    """A value as in the file, on one line."""
     match value:
         case str():
             return quoted(value)
@@ -81,7 +77,7 @@ def shown(value: object) -> str:
     return cut(json.dumps(value, default=str))
 
 
-def _words(kind: inspect.Type) -> str:  # noqa: PLR0911 - one return a type reads best
+def _words(kind: inspect.Type) -> str:  # noqa: PLR0911 - one return per type
     match kind:
         case inspect.Metadata(extra={"words": str(words)}):
             return words

@@ -1,8 +1,4 @@
-"""Datagrams that no daemon sends: what strangers, old versions and broken machines may throw at a port.
-
-Intuition: a letterbox gets advertisements, letters in other alphabets, parcels that do not fit, and letters
-for the house of the same number in another street.
-"""
+"""Datagrams that no daemon sends: malformed, oversized, of another version, or with other settings."""
 
 from __future__ import annotations
 
@@ -13,11 +9,11 @@ from subord.core.messages import Propose
 from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, MAGIC, VERSION, Fault, decode, encode
 
 What = Literal["malformed", "oversized", "version", "terms"]
-BYTES_MAX = 60_000  # of a datagram that UDP carries
+BYTES_MAX = 60_000  # of a UDP datagram
 
 
 def datagram(what: What, misfit: Propose, chance: Random) -> bytes:
-    """One datagram; `misfit` is a well-formed proposal with other settings than the target's."""
+    """One datagram; `misfit` is a well-formed proposal with settings other than the target's."""
     if what == "terms":
         return encode(misfit)
     if what == "version":
@@ -28,7 +24,7 @@ def datagram(what: What, misfit: Propose, chance: Random) -> bytes:
 
 
 def malformed(real: Propose, chance: Random) -> bytes:
-    """Bytes that mean nothing: a real datagram cut short or with bytes exchanged, or chance alone."""
+    """An undecodable datagram: a real one truncated or with bytes replaced, or random bytes."""
     data = bytearray(encode(real))
     if chance.random() < 0.5:
         del data[chance.randrange(3, len(data)) :]
@@ -36,4 +32,4 @@ def malformed(real: Propose, chance: Random) -> bytes:
         data[chance.randrange(2, len(data))] = chance.randrange(256)
     if isinstance(decode(bytes(data)), Fault):
         return bytes(data)
-    return HEADER + b"\xc1" + chance.randbytes(chance.randrange(64))  # 0xc1 begins nothing in MessagePack
+    return HEADER + b"\xc1" + chance.randbytes(chance.randrange(64))  # 0xc1 is never used in MessagePack

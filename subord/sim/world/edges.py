@@ -1,9 +1,9 @@
-"""Streams along the edges of the tree: when one opens, and what its ends are told when it breaks.
+"""Streams along the edges of the tree: when one opens, and the events at its ends when it breaks.
 
-Input are changes of place, ends of processes, and the network; output are `EdgeClosed` events. A stream opens some
-moments after its subordinate has found its place, as in runtime/net/edge.py, where both ends live, the network lets
-streams through both ways, and the ends have a key in common. Key rings travel along open streams (sealed.py).
-The invariant: a node has at most one stream to a leader.
+Input are changes of place, ends of processes, and the network; output are `EdgeClosed` events. A stream opens shortly
+after its subordinate has found its place, as in runtime/net/edge.py, where both ends live, the network lets streams
+through both ways, and the ends have a key in common. Key rings travel along open streams (sealed.py). Invariant: a
+node has at most one stream to a leader.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from subord.core.state.view import Position
     from subord.sim.world.world import World
 
-# As runtime/net/edge.py opens the stream to the first leader, to a new one, and once more when it broke.
+# As in runtime/net/edge.py: to the first leader, to a new one, and after a break.
 FIRST_EDGE_DELAY_S, EDGE_DELAY_S, EDGE_RETRY_S = (3.0, 5.0), (0.5, 1.5), 1.5
-KERNEL_S = DELAY_S[1]  # what a host itself says takes this long
+KERNEL_S = DELAY_S[1]  # delay of what the kernel of a host sends
 
 
 class Edges:
@@ -38,13 +38,13 @@ class Edges:
         return [*(() if leader is None else (leader,)), *self._below.get(position, ())]
 
     def plan(self, position: Position, leader: Position, *, is_first: bool) -> None:
-        """A node has found a place: its stream opens soon."""
+        """Open the stream of a new place after a random delay."""
         world = self._world
         delay_s = world.chance.uniform(*(FIRST_EDGE_DELAY_S if is_first else EDGE_DELAY_S))
         world.after(delay_s, self._open, position, world.nodes[position], leader)
 
     def _open(self, position: Position, node: Node, leader: Position) -> None:
-        """If it is still the place."""
+        """Unless the place has changed meanwhile."""
         world, at = self._world, node.uplink.leader
         if world.nodes.get(position) is not node or at is None or at.position != leader or position in self._leaders:
             return
@@ -52,7 +52,7 @@ class Edges:
             self._leaders[position] = leader
             self._below[leader][position] = None
             if world.seals is not None:
-                world.seals.rings.met(position, leader)
+                world.seals.rings.opened(position, leader)
         else:
             self._open_again(position, leader)
 
@@ -68,7 +68,7 @@ class Edges:
         return reach and (seals is None or seals.rings.share_a_key(one, other))
 
     def hang_up(self, position: Position) -> None:
-        """All streams of a living node break, and both ends of each are told: they are opened again."""
+        """Break all streams of a living node; both ends of each are told, and the subordinates reopen them."""
         leader = self._leaders.get(position)
         if leader is not None:
             self.leave(position)
@@ -78,23 +78,23 @@ class Edges:
             self._tell_closed(subordinate, position)
 
     def hang_up_below(self, position: Position) -> None:
-        """A leader closes the streams that its subordinates have opened; they open them again."""
+        """Close the streams that the subordinates of a leader opened; they reopen them."""
         self._close_below(position)
 
     def leave(self, position: Position) -> None:
-        """A subordinate closes the stream to its leader of before."""
+        """Close the stream of a subordinate to its former leader."""
         leader = self._leaders.pop(position, None)
         if leader is not None:
             self._below[leader].pop(position, None)
             self._tell_closed(position, leader)
 
     def close(self, position: Position) -> None:
-        """The kernel of a process that ended closes all its streams."""
+        """Close all streams of a process that ended, as its kernel does."""
         self.leave(position)
         self._close_below(position)
 
     def forget(self, position: Position) -> None:
-        """The host is gone: its ends of the streams say nothing."""
+        """Drop the streams of a host that is gone, silently."""
         leader = self._leaders.pop(position, None)
         if leader is not None:
             self._below[leader].pop(position, None)

@@ -1,7 +1,7 @@
-"""A pretended later release of the wire: besides version 1 it has a version 3, which 1 cannot read at all.
+"""A fictitious later release: besides wire version 1 it has a version 3, which version 1 cannot read.
 
-Decided here: how a daemon of that release writes and reads. Version 2 is the seal's (sealing/header.py), so 3 is what
-the next one will be called. The bytes of version 3 are those of version 1 from behind to the front.
+Version 2 is the seal's (sealing/header.py), so 3 is the number of the next one. The bytes of version 3 are those of
+version 1 in reverse order.
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ def _forwards(data: bytes) -> Message:
 
 BOTH = Wire({1: _plain, LATER: Codec(_backwards, _forwards)})
 ONLY_LATER = Wire({LATER: Codec(_backwards, _forwards)})
-"""Of the release after that, which has forgotten version 1."""
+"""The release after that, without version 1."""

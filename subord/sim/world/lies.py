@@ -1,8 +1,7 @@
-"""Members that lie: what one of them says in the place of each message of its core.
+"""Members that make false statements: the messages that one sends in place of those of its core.
 
-The core of a liar is unchanged: it proposes, beats and answers in time, and only what it says is false. Which lies
-exist follows from what others believe of a member: ages, boot numbers, and the rows of its branch. A false message
-is never longer than a datagram may be.
+The core of such a member is unchanged: it proposes, beats and answers in time, and only the contents are false: ages,
+boot numbers, or the rows of its branch. A false message always fits into a datagram.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from subord.sim.scenario.lasting import LieName
 from subord.wire.codec import CODECS, VERSION, Codec, Wire
 
 AGES_S = (0, AGE_S_MAX, AGE_S_MAX + 1, (1 << 32) - 1)  # the last two are out of bounds
-BOOTS = 1 << 40  # more than a clock makes of this century
-INVENTED = 8  # rows of one beat, in the place of those that its core reports
+BOOTS = 1 << 40  # beyond the boot numbers of a clock of this century
+INVENTED = 8  # rows of one beat, instead of those of its core
 
 Lie = Callable[[Message], Message]
 
@@ -33,7 +32,7 @@ def wire_of(name: LieName, position: Position, cast: Sequence[Position], chance:
 
 
 def _ages(_position: Position, _cast: Sequence[Position], chance: Random) -> Lie:
-    """All rows have stood in their places for no time, or for longer than anything can."""
+    """Every row claims age zero, or an impossible one."""
 
     def lie(message: Message) -> Message:
         if not isinstance(message, Beat):
@@ -45,7 +44,7 @@ def _ages(_position: Position, _cast: Sequence[Position], chance: Random) -> Lie
 
 
 def _rows(position: Position, cast: Sequence[Position], chance: Random) -> Lie:
-    """It lists nodes that do not stand below it, also such as rank before it."""
+    """Lists nodes that do not stand below it, including lower positions."""
 
     def lie(message: Message) -> Message:
         if not isinstance(message, Beat):
@@ -58,7 +57,7 @@ def _rows(position: Position, cast: Sequence[Position], chance: Random) -> Lie:
 
 
 def _hides(position: Position, _cast: Sequence[Position], _chance: Random) -> Lie:
-    """It reports itself, and nothing of its branch."""
+    """Reports itself without its branch."""
 
     def lie(message: Message) -> Message:
         if not isinstance(message, Beat):
@@ -70,7 +69,7 @@ def _hides(position: Position, _cast: Sequence[Position], _chance: Random) -> Li
 
 
 def _boots(position: Position, _cast: Sequence[Position], chance: Random) -> Lie:
-    """Its boot number is higher with every message."""
+    """Raises its boot number with every message."""
     ahead = 0
 
     def lie(message: Message) -> Message:

@@ -1,7 +1,6 @@
-"""A probe goes out and an answer comes back, as the driver of a daemon sees to it (runtime/net/probing.py).
+"""Round trips of probes, as the driver of a daemon measures them (runtime/net/probing.py).
 
-Intuition: a call across the valley, and a stopwatch. Only the ways there and back count, not how long the other
-needed to hear it; whoever is stopped, or dead, does not call back.
+Only the two ways count, not the time until the target reads the probe; a stopped or dead target does not answer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The key rings of a simulated cluster: which ring each node holds, how a new one spreads, and the operator's steps.
 
-Input are starts of nodes, streams that open, and the steps of a rotation; output are calls of `take` with the ring
-that a node goes by from now on. Which ring follows from which is decided by sealing/rotation.py. A node begins with
-the file of its host and the ring on its disk, as in runtime/security/key_ring.py, and tells its ring along its
-streams, as in runtime/net/streams.py. As docs/security.md asks, the operator removes a key only when every running
-node has the newest ring, and then writes that ring to the files of all hosts.
+Input are starts of nodes, streams that open, and the steps of a rotation; output are calls of `take` with the new
+ring of a node. Which ring follows from which is decided by sealing/rotation.py. A node begins with the file of its
+host and the ring on its disk, as in runtime/security/key_ring.py, and sends its ring along its streams, as in
+runtime/net/streams.py. As docs/security.md asks, the operator removes a key only when every running node has the
+newest ring, and then writes that ring to the files of all hosts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from subord.sim.world.edges import KERNEL_S
 if TYPE_CHECKING:
     from subord.sim.world.world import World
 
-AGAIN_S = 1.0  # what a stream could not bring is tried again after this time
+AGAIN_S = 1.0  # until a delivery is retried
 TRIES_MAX = 120
 
 
 class Rings:
-    """`take` is told the new ring of a running node. `steps` counts what was done, by the name of the step."""
+    """`take` is called with the new ring of a running node. `steps` counts the completed steps, by name."""
 
     def __init__(
         self, world: World, first: Keyring, chance: Random, take: Callable[[Position, Keyring], None]
@@ -39,10 +39,10 @@ class Rings:
         self._chance = chance
         self._take = take
         self._file = first
-        self._files: dict[Position, Keyring] = {}  # of hosts that have another one than `_file`
+        self._files: dict[Position, Keyring] = {}  # of hosts whose file is not `_file`
         self._since: dict[Position, str] = {}
         self._fresh = ""  # name of the key that was installed last
-        self._copies = 0  # of files that are still to be made
+        self._copies = 0  # of the file that are still to be made
 
     # -- nodes --------------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ class Rings:
         return self._files.get(position, self._file)
 
     def begin(self, position: Position) -> Keyring:
-        """A life begins with this ring."""
+        """The ring with which a life begins."""
         given, kept = self.file_of(position), self._world.disks.rings.get(position)
         ring = rotation.at_start(given, *(kept or (None, "")))
         self._since[position] = rotation.fingerprint(given)
@@ -64,7 +64,7 @@ class Rings:
             self._world.disks.keep_ring(position, Kept(ring, self._since[position]))
 
     def _change(self, position: Position, ring: Keyring) -> None:
-        """Both ends of each stream are told; those that have called hang on no key that is gone."""
+        """Tell both ends of each stream; a leader closes the streams of its subordinates when a key is gone."""
         edges, before = self._world.edges, self.of[position]
         self._hold(position, ring)
         self._take(position, ring)
@@ -77,8 +77,8 @@ class Rings:
         """Whether a stream between the two can open."""
         return not self.of[one].keys.keys().isdisjoint(self.of[other].keys.keys())
 
-    def met(self, one: Position, other: Position) -> None:
-        """A stream has opened: each end tells its ring."""
+    def opened(self, one: Position, other: Position) -> None:
+        """A stream has opened: each end sends its ring."""
         self._tell(one, other)
         self._tell(other, one)
 
@@ -87,7 +87,7 @@ class Rings:
         self._world.after(KERNEL_S, self._arrive, source, target, self.of[source], lives, TRIES_MAX)
 
     def _arrive(self, source: Position, target: Position, ring: Keyring, lives: object, tries: int) -> None:
-        """A stream brings what was written to it when both ends can go on."""
+        """Deliver a ring written to a stream as soon as both ends run and the network is open."""
         world = self._world
         if lives != (world.nodes.get(source), world.nodes.get(target)) or not tries:
             return
@@ -96,7 +96,7 @@ class Rings:
             return
         try:
             found = rotation.newer(self.of[target], ring)
-        except KeyringError:  # the daemon closes the stream, and keeps its ring
+        except KeyringError:  # the daemon closes the stream and keeps its ring
             return
         if found is not None:
             self._change(target, found)
@@ -127,7 +127,7 @@ class Rings:
     def _next(self, step: Rotate, root: Position | None) -> tuple[str, Keyring]:
         """Name and ring of the next step. Raises KeyringError."""
         if root is None or root in self._world.paused or self._copies:
-            raise KeyringError("the operator has to wait")
+            raise KeyringError("the operator must wait")
         ring = self.of[root]
         others = sorted(key.name for key in ring.keys.values() if key != ring.primary)
         others.sort(key=lambda name: name == self._fresh)  # the fresh one last
@@ -147,7 +147,7 @@ class Rings:
         return what, rotation.remove(ring, others[0] if others else ring.primary.name)
 
     def _copy(self, position: Position, given: Keyring) -> None:
-        """The operator writes this file on a host, and its daemon reads it again, as after SIGHUP."""
+        """Write this file on a host; its daemon reloads it, as after SIGHUP."""
         self._copies -= 1
         self._files[position] = given
         world = self._world

@@ -1,11 +1,11 @@
-"""A sealed cluster: which datagrams are sealed and opened with which seal, and what the seal must let through.
+"""A sealed cluster: which seal seals and opens each datagram, and what the seal must let through.
 
-Input are the datagrams of a world, as its nodes post them and as they arrive; output is what is inside, and the
-answers of the seal. Each life of a node has a `Sealer` of its own, the same code as in a daemon, with the clock of
+Input are the datagrams of a world, as its nodes post them and as they arrive; output is their content, and the
+replies of the seal. Each life of a node has a `Sealer` of its own, the same code as in a daemon, with the clock of
 the node and with random numbers of the seed. Invariants, judged at every datagram (S6):
 
-- what is opened was sealed by its sender for this receiver in this life of the receiver, and is opened once;
-- what its sender has sealed is never taken for damaged;
+- an opened datagram was sealed by its sender for this receiver in this life of the receiver, and is opened once;
+- a datagram as its sender sealed it is never taken for damaged;
 - between two nodes with the same key ring no datagram is refused for its key.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PORT = 7117
 GROUP: End = ("239.255.71.17", PORT)
 DAMAGED = (Broken.SHORT, Broken.OVERSIZED, Broken.FOREIGN, Broken.UNSEALED, Broken.VERSION, Broken.BAD_TAG)
-TO_ALL = 0  # in the place of a receiver
+TO_ALL = 0  # instead of a receiver
 
 
 class _Sealed(NamedTuple):
@@ -53,7 +53,7 @@ class Seals:
         self._world = world
         self._seed = seed
         self._seals: dict[int, _Seal] = {}
-        self._sealed: dict[int, _Sealed] = {}  # by hash of sender, receiver and datagram; what was opened is gone
+        self._sealed: dict[int, _Sealed] = {}  # unopened ones, by hash of sender, receiver and datagram
 
     def begin(self, position: Position, incarnation: Incarnation, *, is_second: bool = False) -> None:
         """A life of a node begins."""
@@ -92,7 +92,7 @@ class Seals:
     # -- receiving ----------------------------------------------------------------------------------------
 
     def open(self, source: Position, target: Position, data: bytes, *, by_multicast: bool, owner: int = 0) -> bytes:
-        """What is inside; nothing: it was not opened, or it was for the seal alone. Raises Violation."""
+        """The content; empty: not opened, or for the seal alone. Raises Violation."""
         seal, group = self._seals[owner or target], GROUP if by_multicast else None
         opened = seal.sealer.open(data, self._end(source), self._world.clock(target), group=group)
         self._judge(opened, seal, hash((source, TO_ALL if by_multicast else target, data)), by_multicast=by_multicast)
@@ -107,15 +107,15 @@ class Seals:
         if opened.broken is None:
             self.opened += 1
             if sealed is None:
-                raise self._violation("a datagram was opened that is changed or repeated, or of no member")
+                raise self._violation("an opened datagram is changed or repeated, or of no member")
             if not by_multicast:
                 del self._sealed[which]
                 if sealed.at < seal.since:
-                    raise self._violation("a datagram was opened that is older than the life of its receiver")
+                    raise self._violation("an opened datagram is older than the life of its receiver")
             return
         self.broken[opened.broken] += 1
         if sealed is not None and opened.broken in DAMAGED:
-            raise self._violation(f"a datagram as its sender has sealed it was refused: {opened.broken.value}")
+            raise self._violation(f"an intact datagram was refused: {opened.broken.value}")
         if sealed is not None and opened.broken is Broken.NO_KEY and sealed.ring == seal.sealer.keyring:
             raise self._violation("a datagram was refused for its key between two nodes with the same key ring")
 

@@ -1,7 +1,6 @@
 """What hosts have on their disks, as daemon.py writes it (runtime/state/store.py).
 
-Intuition: a drawer in every house. What lies in it is still there when somebody moves out and in again, and is a few
-seconds old.
+A neighbourhood is saved SAVE_S after a change, a key ring at once. Both survive the end of a process.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ class Storage:
         self._are_there = are_there
         self._of: dict[Position, Neighbourhood] = {}
         self._images: dict[Position, Neighbourhood | None] = {}
-        self.rings: dict[Position, Kept] = {}  # the key ring that came last
+        self.rings: dict[Position, Kept] = {}  # the last key ring
         self._ring_images: dict[Position, Kept | None] = {}
-        self._to_save: set[tuple[Position, int]] = set()  # and which life of it
+        self._to_save: set[tuple[Position, int]] = set()  # (position, life)
 
     def of(self, position: Position) -> Neighbourhood | None:
         return self._of.get(position)
 
     def begin(self, position: Position, incarnation: Incarnation) -> None:
-        """A life begins that remembers the one before: its number is written down at once."""
+        """Write the number of a new life that continues from the disk at once."""
         self._of[position] = msgspec.structs.replace(self._of[position], incarnation=incarnation)
 
     def lose(self, position: Position) -> None:
@@ -46,12 +45,12 @@ class Storage:
         self.rings.pop(position, None)
 
     def image(self, position: Position) -> None:
-        """Keep what is on the disk now."""
+        """Save the present state of the disk."""
         self._images[position] = self._of.get(position)
         self._ring_images[position] = self.rings.get(position)
 
     def restore(self, position: Position) -> None:
-        """The disk is that of the last image; of a host without one it stays as it is."""
+        """Restore the last image; without one the disk stays."""
         if position not in self._images:
             return
         self.lose(position)
@@ -62,19 +61,19 @@ class Storage:
             self.rings[position] = ring
 
     def keep_ring(self, position: Position, ring: Kept) -> None:
-        """At once, as runtime/security/key_ring.py does."""
+        """At once, as in runtime/security/key_ring.py."""
         if self._are_there:
             self.rings[position] = ring
 
     def remember(self, position: Position, boot: int) -> None:
-        """Not at once, because one change is often followed by another."""
+        """Save later, because one change often follows another."""
         life = position, boot
         if self._are_there and life not in self._to_save:
             self._to_save.add(life)
             self._world.after(SAVE_S, self.save, *life)
 
     def save(self, position: Position, boot: int) -> None:
-        """Unless it has another life, or none, by now."""
+        """Unless that life has ended."""
         self._to_save.discard((position, boot))
         node = self._world.nodes.get(position)
         found = neighbourhood(node) if node is not None and boot == self._world.boots[position] else None

@@ -1,6 +1,6 @@
-"""What becomes of the bytes of a datagram on its way: slow links, replays and flipped bits.
+"""What happens to the bytes of a datagram on its way: slow links, replays and flipped bits.
 
-Intuition: links.py asks only from where and to where; here the letter itself is looked at.
+links.py looks at source and target only; this module looks at the bytes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from subord.sealing.header import SEALED_VERSION
 from subord.sim.scenario.lasting import Flip, Link, Replay
 from subord.wire.codec import MAGIC, Fault, decode
 
-FLIPS_TRIED_MAX = 32  # until one can be read; else the datagram goes on unchanged
-HEADER_BYTES = 2  # magic and version: a flip there is another datagram
+FLIPS_TRIED_MAX = 32  # until one is readable; else the datagram is unchanged
+HEADER_BYTES = 2  # magic and version, which are not flipped
 SEALED = bytes((MAGIC, SEALED_VERSION))
 
 Copy = tuple[float, bytes]
-"""Delay in seconds, and what arrives then."""
+"""Delay in seconds, and the bytes that arrive."""
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class _Rule(msgspec.Struct, frozen=True):
 
 
 class Transit:
-    """The rules of one world; without any nothing happens to a datagram."""
+    """The rules of one world; without rules a datagram is unchanged."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
@@ -48,13 +48,13 @@ class Transit:
         self.rules.append(_Rule(frozenset(sources), frozenset(targets), until, step))
 
     def mend(self) -> None:
-        """All links are good again, and nothing is repeated or changed from now on."""
+        """Drop all rules."""
         self.rules.clear()
 
     def carry(
         self, source: Position, target: Position, data: bytes, delays: Sequence[float], now: float
     ) -> list[Copy]:
-        """The copies that arrive; `delays` is what the weather lets through."""
+        """The copies that arrive; `delays` is what links.py lets through."""
         copies = [(delay_s, data) for delay_s in delays]
         for rule in self.rules:
             if rule.until > now and rule.fits(source, target):
@@ -82,7 +82,7 @@ class Transit:
 
 
 def flipped(data: bytes, chance: Random) -> bytes:
-    """With one bit changed: of a sealed datagram any, else one that leaves it readable."""
+    """The datagram with one bit flipped: any bit if it is sealed, else one that leaves it readable."""
     if data.startswith(SEALED):
         changed = bytearray(data)
         changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)

@@ -1,8 +1,8 @@
 """Two hosts with one address: which of them receives a datagram, and what the second one does.
 
-Input is a world and the positions that get a second host; output are events for the second node and datagrams in the
-name of the address. A datagram arrives at the host that the sender's ARP cache holds, which is looked up anew every
-ARP_S. A second host is no part of `world.nodes`, so no checker judges it, and it opens no streams.
+Input is a world and the positions that get a second host; output are events for the second node and datagrams from
+that address. A datagram arrives at the host in the sender's ARP cache, which is looked up anew every ARP_S. A second
+host is not in `world.nodes`, so no checker judges it, and it opens no streams.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from subord.sim.world.world import BOOT_INCARNATION, World
 from subord.wire.codec import Fault
 
 ARP_S = 5.0
-"""Seconds for which a sender goes on with the host that it has found."""
+"""Seconds for which a sender keeps the host that it found."""
 
 
 class Twins:
@@ -32,20 +32,20 @@ class Twins:
         self._to_first = world.deliver
 
     def begin(self, position: Position) -> None:
-        """A second host with this address starts its daemon; its clock is not that of the first one."""
+        """Start a second host with this address, with a clock of its own."""
         world = self._world
         if not self._nodes:
             world.deliver = self._deliver  # type: ignore[method-assign]
         chance = Random(f"{self._seed}/{position}/twin/{world.now}")
         incarnation = BOOT_INCARNATION + int(world.now * 1000) + chance.randrange(-1000, 1000)
-        world.strange.add(position)
+        world.unjudged.add(position)
         self._nodes[position] = Node(world.settings, position, max(1, incarnation), chance, world.now)
         if world.seals is not None:
             world.seals.begin(position, max(1, incarnation), is_second=True)
         self._feed(position, Start())
 
     def end(self) -> None:
-        """All second hosts are gone."""
+        """Remove all second hosts."""
         self._nodes.clear()
 
     def _deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
@@ -72,9 +72,9 @@ class Twins:
                 world.post(position, action.target, action.message, owner=-position)
         if node.deadline < self._wake_at.get(position, inf):
             self._wake_at[position] = node.deadline
-            world.after(node.deadline - world.now, self._ring, position, node)
+            world.after(node.deadline - world.now, self._fire, position, node)
 
-    def _ring(self, position: Position, node: Node) -> None:
+    def _fire(self, position: Position, node: Node) -> None:
         if self._nodes.get(position) is not node:
             return
         self._wake_at.pop(position, None)
@@ -82,4 +82,4 @@ class Twins:
             self._feed(position, Wakeup())
         else:
             self._wake_at[position] = node.deadline
-            self._world.after(node.deadline - self._world.now, self._ring, position, node)
+            self._world.after(node.deadline - self._world.now, self._fire, position, node)

@@ -1,9 +1,7 @@
-"""A whole cluster on one heap: the unchanged core, the real wire, and a clock that only this file turns.
+"""A whole cluster on one event heap: the unchanged core, the real wire, and virtual time.
 
-Every message is really written and read (subord.wire.codec), so that nothing passes here that would not fit a
-datagram. The clock moves to the next thing that happens, and no node can tell that no time has passed.
-
-Everything is decided by the seed: the same seed gives the same run on any machine.
+Every message is encoded and decoded (subord.wire.codec), so a message that does not fit a datagram is found. Time
+jumps to the next event on the heap. The seed decides everything: the same seed gives the same run on any machine.
 """
 
 from __future__ import annotations
@@ -55,15 +53,15 @@ from subord.wire.versions import PeerVersions
 if TYPE_CHECKING:
     from subord.sim.world.sealed import Seals
 
-WAITING_MAX = 256  # datagrams in the socket of a process that does not read: about what a kernel keeps
+WAITING_MAX = 256  # datagrams in the socket of a stopped process: about a kernel's default
 BOOT_INCARNATION = 1_000_000
 WAKEUP = Wakeup()
 TICK_S = 1e-6
-AT_ONCE_MAX = 10_000_000  # things that happen in one instant
+AT_ONCE_MAX = 10_000_000  # calls in one instant
 
 
 class Unread(NamedTuple):
-    """A sealed datagram in the socket of a stopped process: it is opened when the process reads it."""
+    """A sealed datagram in the socket of a stopped process, opened when the process reads it."""
 
     source: Position
     data: bytes
@@ -71,7 +69,7 @@ class Unread(NamedTuple):
 
 
 class Watcher(Protocol):
-    """Looks on: before an event is handled, and after. What `before` returns is handed to `after`."""
+    """Called before and after each event; the result of `before` is passed to `after_event`."""
 
     def before(self, world: World, position: Position, event: Event) -> Any: ...
     def after_event(
@@ -86,34 +84,34 @@ class World:
         self.settings = settings
         self.now = 0.0
         self.nodes: dict[Position, Node] = {}
-        self.hosts: set[Position] = set()  # addresses where a host answers, even when no daemon runs there
-        self.paused: dict[Position, list[Event | Unread]] = {}  # stopped like SIGSTOP -> what waits in its socket
-        self.slow: set[Position] = set()  # of the stopped: those that run on by themselves in a moment
-        self.jobs: dict[Position, float] = {}  # that a node completes in a unit of time, as it is told
-        self.refitted_at: dict[Position, float] = {}  # when its machine became another one
-        self.multicast = False  # roots are heard by everybody whom they reach
+        self.hosts: set[Position] = set()  # addresses whose host answers, even without daemon
+        self.paused: dict[Position, list[Event | Unread]] = {}  # stopped by SIGSTOP -> what waits in its socket
+        self.slow: set[Position] = set()  # of the stopped: those that continue by themselves
+        self.jobs: dict[Position, float] = {}  # per unit of time, as reported to the node
+        self.refitted_at: dict[Position, float] = {}  # when its performance changed
+        self.multicast = False  # whether announcements of roots arrive
         self.set_back_s: dict[Position, float] = {}  # how far the wall clock of a host was set back
-        self.seeds: tuple[Position, ...] = ()  # named in everybody's configuration
+        self.seeds: tuple[Position, ...] = ()  # in the configuration of every node
         self.start_with = Start()
         self.own_settings: dict[Position, Settings] = {}  # of nodes that do not share `settings`
-        self.strange: set[Position] = set()  # members that lie or have lied, and addresses of two hosts: not judged
-        self.wires: defaultdict[Position, Wire] = defaultdict(lambda: WIRE)  # of some tests others
-        self.houses: dict[Position, int] = {}  # numbers of addresses as the oracle counts; missing: the position
+        self.unjudged: set[Position] = set()  # members that lie or have lied, and addresses of two hosts
+        self.wires: defaultdict[Position, Wire] = defaultdict(lambda: WIRE)  # tests set others
+        self.numbers: dict[Position, int] = {}  # of addresses as the oracle counts; missing: the position
         self.weather = Weather(Random(f"{seed}/network"))
         self.transit = Transit(Random(f"{seed}/transit"))
-        self.fate: Callable[[Position, Position, Message], Sequence[float]] = self._weathered
+        self.fate: Callable[[Position, Position, Message], Sequence[float]] = self._network_fate
         self.chance = Random(f"{seed}/world")
         self.events = 0  # handled so far
         self.sent: Counter[str] = Counter()
         self.sent_bytes = 0
         self.faults: Counter[Fault] = Counter()
-        self.overflowed = 0  # datagrams for which a stopped process had no room
-        self.moved_at = 0.0  # when somebody last changed places
+        self.overflowed = 0  # datagrams lost because the socket of a stopped process was full
+        self.moved_at = 0.0  # time of the last change of place
         self.watcher: Watcher | None = None
         self.on_notice: Callable[[Position, Notice], None] = lambda _position, _notice: None
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
-        self.dialects: dict[Position, PeerVersions] = {}
+        self.peer_versions: dict[Position, PeerVersions] = {}
         self.disks = Storage(self, are_there=disk)
         self.edges = Edges(self)
         self.seals: Seals | None = None  # None: nothing is sealed
@@ -122,13 +120,13 @@ class World:
         self.boots: Counter[Position] = Counter()
         self._lives: dict[tuple[Position, Incarnation], int] = {}
         self._ahead_s: dict[Position, float] = {}
-        self._addresses: dict[Position, str] = {}  # of all who have spoken; the network remembers only some
+        self._addresses: dict[Position, str] = {}  # a cache; the cache of the network is bounded
         self._wake_at: dict[Position, float] = {}
 
     # -- lives --------------------------------------------------------------------------------------------
 
     def start(self, position: Position, known: tuple[Position, ...] = (), *, incarnation: int | None = None) -> None:
-        """Start a daemon, or start it again: its incarnation is then higher, unless another is given."""
+        """Start a daemon, also again: its incarnation is then higher, unless one is given."""
         self.boots[position] += 1
         boot = self.boots[position]
         self.hosts.add(position)
@@ -141,7 +139,7 @@ class World:
             self.disks.begin(position, incarnation)
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
         settings, chance = self.own_settings.get(position, self.settings), Random(f"{self._seed}/{position}/{boot}")
-        self.dialects[position] = PeerVersions(self.wires[position].spoken)
+        self.peer_versions[position] = PeerVersions(self.wires[position].spoken)
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
         if self.seals is not None:
@@ -156,7 +154,7 @@ class World:
             self.feed(position, Performance(self.jobs[position]))
 
     def incarnation_of(self, boot: int) -> Incarnation:
-        """What a host's own clock makes of its so many-th start, as in daemon.py."""
+        """The incarnation from a host's own clock at its `boot`-th start, as in daemon.py."""
         return BOOT_INCARNATION + int(self.now * 1000) + boot
 
     def crash(self, position: Position) -> None:
@@ -165,18 +163,18 @@ class World:
         self.edges.close(position)
 
     def kill(self, position: Position) -> None:
-        """The process dies and its streams say nothing: only a message finds nobody there."""
+        """The process dies without closing its streams; its host answers messages as unreachable."""
         del self.nodes[position]
         self.paused.pop(position, None)
 
     def vanish(self, position: Position) -> None:
-        """The host dies with its daemon: nobody says anything."""
+        """The host dies with its daemon, silently."""
         self.kill(position)
         self.hosts.discard(position)
         self.edges.forget(position)
 
     def reuse(self, position: Position) -> None:
-        """Another host, without memory and with a clock of its own, has the address at once."""
+        """Another host, with an empty disk and another clock, takes the address at once."""
         self.vanish(position)
         self.disks.lose(position)
         self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
@@ -187,33 +185,33 @@ class World:
         self.feed(position, Leave(grace_s))
 
     def pause(self, position: Position) -> None:
-        """As SIGSTOP does: its clock runs on, and what arrives waits."""
+        """SIGSTOP: its clock continues, and arriving datagrams wait."""
         assert position in self.nodes
         self.paused.setdefault(position, [])
 
     def resume(self, position: Position) -> None:
-        """SIGCONT: what waited is read, and the alarm rings, in no certain order."""
+        """SIGCONT: waiting datagrams are read, before or after the timer at random."""
         waiting = self.paused.pop(position)
-        alarm_first = self.chance.random() < 0.5
-        if alarm_first:
+        timer_first = self.chance.random() < 0.5
+        if timer_first:
             self._wake(position)
         for event in waiting:
             if isinstance(event, Unread):
                 self.deliver(event.source, position, event.data, event.by_multicast)
             else:
                 self.feed(position, event)
-        if not alarm_first:
+        if not timer_first:
             self._wake(position)
 
     def jump(self, position: Position, seconds: float) -> None:
-        """Its clock leaps forward."""
+        """Its clock jumps forward."""
         self._ahead_s[position] = self._ahead_s.get(position, 0.0) + seconds
         self._wake(position)
 
     # -- time ---------------------------------------------------------------------------------------------
 
     def run(self, seconds: float) -> None:
-        """Let everything happen that happens within `seconds`."""
+        """Handle everything that happens within `seconds`."""
         until = self.now + seconds
         heap, at_once = self._heap, 0
         while heap and heap[0][0] <= until:
@@ -222,25 +220,25 @@ class World:
                 self.now, at_once = at, 0
             else:
                 at_once += 1
-                assert at_once < AT_ONCE_MAX, f"time stands still at {self.now} s: {act} {words}"
+                assert at_once < AT_ONCE_MAX, f"{AT_ONCE_MAX} calls at {self.now} s: {act} {words}"
             act(*words)
         self.now = until
 
     def after(self, seconds: float, act: Callable[..., None], *words: Any) -> None:
-        """Do something later."""
+        """Schedule a call."""
         heapq.heappush(self._heap, (self.now + seconds, next(self._tie), act, words))
 
     def clock(self, position: Position) -> float:
-        """What the node's own clock shows."""
+        """The time on the node's own clock."""
         return self.now + self._ahead_s.get(position, 0.0) if self._ahead_s else self.now
 
-    def _ring(self, position: Position, at: float) -> None:
-        """An alarm rings, unless another was set in its place."""
+    def _fire(self, position: Position, at: float) -> None:
+        """A timer fires, unless it was replaced."""
         if at == self._wake_at[position]:
             self._wake(position)
 
     def _wake(self, position: Position) -> None:
-        """The node is woken if its deadline has come; else the alarm is set anew."""
+        """Wake the node if its deadline has come; else set its timer."""
         node = self.nodes.get(position)
         if node is None or position in self.paused:
             return
@@ -249,20 +247,20 @@ class World:
         if deadline <= self.clock(position):
             self.feed(position, WAKEUP)
         else:
-            self._set_alarm(position, deadline)
+            self._set_timer(position, deadline)
 
-    def _set_alarm(self, position: Position, deadline: float) -> None:
+    def _set_timer(self, position: Position, deadline: float) -> None:
         at = deadline - self._ahead_s.get(position, 0.0) if self._ahead_s else deadline
-        if at <= self.now < deadline:  # rounded down: it would ring too early for ever
+        if at <= self.now < deadline:  # rounded down: else it would fire too early for ever
             at = self.now + TICK_S
         if at < self._wake_at[position]:
             self._wake_at[position] = at
-            heapq.heappush(self._heap, (at, next(self._tie), self._ring, (position, at)))
+            heapq.heappush(self._heap, (at, next(self._tie), self._fire, (position, at)))
 
-    # -- what a node is told --------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------
 
     def feed(self, position: Position, event: Event) -> None:
-        """Give an event to a node; to none if it is gone, and later if it is stopped."""
+        """Give an event to a node; drop it if the node is gone, and queue it if the node is stopped."""
         node = self.nodes.get(position)
         if node is None:
             return
@@ -280,7 +278,7 @@ class World:
                 self._carry_out(position, event, action)
         deadline = node.deadline
         if deadline < inf and position in self.nodes:
-            self._set_alarm(position, deadline)
+            self._set_timer(position, deadline)
         if watcher is not None:
             watcher.after_event(self, position, event, actions, token)
 
@@ -323,13 +321,13 @@ class World:
 
     # -- datagrams ------------------------------------------------------------------------------------------
 
-    def _weathered(self, source: Position, target: Position, _message: Message) -> Sequence[float]:
+    def _network_fate(self, source: Position, target: Position, _message: Message) -> Sequence[float]:
         return self.weather.fate(source, target)
 
     def post(self, source: Position, target: Position, message: Message, owner: int = 0) -> None:
         """`owner`: whose seal, if not that of `source`."""
         self.sent[type(message).__name__] += 1
-        data = self.wires[source].encode(message, self.dialects[source].version_for(target))
+        data = self.wires[source].encode(message, self.peer_versions[source].version_for(target))
         if self.seals is not None:
             data = self.seals.seal(source, target, message, data, owner)
         self.sent_bytes += len(data)
@@ -339,12 +337,12 @@ class World:
         self.carry(source, target, data, delays)
 
     def carry(self, source: Position, target: Position, data: bytes, delays: Sequence[float]) -> None:
-        """A datagram goes out; `delays` is what the weather lets through."""
+        """Send a datagram; `delays` are those of the copies that the network lets through."""
         for delay_s, sent in self.transit.carry(source, target, data, delays, self.now):
             heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), self.deliver, (source, target, sent)))
 
     def _publish(self, source: Position, message: Message) -> None:
-        """To everybody on the wire, one by one in their own weather; where nobody listens nothing comes back."""
+        """To every node, each with a fate of its own; a host without daemon answers nothing."""
         if not self.multicast:
             return
         for version in self.wires[source].spoken:
@@ -357,7 +355,7 @@ class World:
                         self.after(delay_s, self.deliver, source, target, each, True)
 
     def deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
-        """A datagram arrives; it goes on as in runtime/driver.py."""
+        """A datagram arrives, and is handled as in runtime/driver.py."""
         if target not in self.nodes:
             heard = target in self.hosts and source in self.nodes and not by_multicast
             if heard and self.weather.fate(target, source):
@@ -370,17 +368,17 @@ class World:
             data = self.seals.open(source, target, data, by_multicast=by_multicast)
             if not data:
                 return
-        message, dialects = self.wires[target].decode(data), self.dialects[target]
+        message, versions = self.wires[target].decode(data), self.peer_versions[target]
         if isinstance(message, Fault):
             self.faults[message] += 1
             if message is Fault.VERSION and not by_multicast:
                 self._tell_versions(target, source)
                 self.feed(target, Unreadable(self.address_of(source), data[1]))
         elif not isinstance(message, Versions):
-            if not by_multicast and dialects.heard(source, data[1], self.now):
+            if not by_multicast and versions.heard(source, data[1], self.now):
                 self._tell_versions(target, source)
             self.feed(target, Received(source, self.address_of(source), message))
-        elif not dialects.told(source, message.spoken, self.now):
+        elif not versions.told(source, message.spoken, self.now):
             self.feed(target, Received(source, self.address_of(source), message))
 
     def _tell_versions(self, source: Position, target: Position) -> None:
@@ -401,12 +399,12 @@ class World:
     # -- reading --------------------------------------------------------------------------------------------
 
     def living(self) -> list[Position]:
-        """Who runs and is not stopped for good, in order of position."""
+        """Running nodes, without those stopped for good, ascending."""
         return sorted(self.nodes.keys() - (self.paused.keys() - self.slow))
 
     @property
     def nodes_ever(self) -> int:
-        """How many addresses have had a daemon."""
+        """The number of addresses that have had a daemon."""
         return len(self.boots)
 
     def life(self, position: Position, incarnation: Incarnation) -> int:
@@ -414,17 +412,17 @@ class World:
         return self._lives.get((position, incarnation), 0)
 
     def refit(self, position: Position, jobs: float) -> None:
-        """From now on its machine completes so many in a unit of time."""
+        """Set the performance of its machine: completed jobs per unit of time."""
         before = self.jobs.get(position)
         if before is None or not limits.is_class_of(limits.exact_class(before), jobs):
             self.refitted_at[position] = self.now
         self.jobs[position] = jobs
 
     def is_due(self, position: Position) -> bool:
-        """Its deadline has come: the next event, whatever it is, is answered together with the alarm."""
+        """Whether its deadline has come: then the next event of any kind is answered together with the timer."""
         return self.nodes[position].deadline <= self.clock(position)
 
     def leader_of(self, position: Position) -> Position:
-        """0: nobody."""
+        """0: none."""
         leader = self.nodes[position].uplink.leader
         return leader.position if leader else 0

@@ -1,11 +1,8 @@
-"""One settled node, everything that can be reached from it, and somebody who throws datagrams at it.
+"""Feeds datagrams to one settled node, and checks all of its reachable state.
 
-Intuition: a town under siege. What does not pass the gate (the wire) must leave every stone of the town where it
-was. What passes is well-formed and may be false: then the town may err, but it must not fall, and its stores must
-not grow beyond what was built for them.
-
-Node 3 of a small tree is thrown at, from its neighbours, from strangers, from its own address and from outside
-the network. The rest of the tree goes on living, so that the node always has something to lose.
+Node 3 of a small tree gets datagrams from its neighbours, from strangers, from its own address and from outside the
+network, while the rest of the tree runs. Invariants: a datagram that the wire rejects leaves every reachable value of
+the node unchanged; a well-formed one raises nothing; no table exceeds its bound.
 """
 
 from __future__ import annotations
@@ -38,26 +35,26 @@ from tests.fuzz import corpus
 TARGET = 3
 LEADER = 1
 FANOUT = 2
-OTHERS = (LEADER, 2, 60, 61)  # its leader, a neighbour and two guests; those at home below it only come as visitors
+OTHERS = (LEADER, 2, 60, 61)  # its leader, a neighbour and two guests
 NETWORK = "10.0.0.0/24"
 POSITIONS = 254
 OUTSIDE = None
 SOURCES = (1, 1, 2, 3, 4, 6, 7, 12, 60, 60, 61, 200, POSITIONS, OUTSIDE)
-CHUNK = 500  # datagrams between two looks at the town
-PAUSE_S = 0.7  # of virtual time after each chunk
-SEASON_CHUNKS = 30  # as long the leader is away, and then as long it is there
-FITS_IN_MAX = 20_000  # values in the node: 254 rows with all that belongs to them
-IN_FLIGHT_MAX = 2 * ROW + 4  # two rows, and a proposal home, to an adviser, to the leader, to somebody better
-VAIN_BEATS_MAX = 16
+CHUNK = 500  # datagrams between two checks
+REST_S = 0.7  # of virtual time after each chunk
+LEADER_CHUNKS = 30  # chunks for which the leader is away, and then there
+SIZE_MAX = 20_000  # values in the node: 254 rows with all their claims
+IN_FLIGHT_MAX = 2 * ROW + 4  # two rows, and proposals home, to an adviser, to the leader, to a better place
+UNANSWERED_BEATS_MAX = 16
 Decode = Callable[[bytes], Message | Fault]
 
 
 class BreachError(AssertionError):
-    """A datagram did what none may do."""
+    """A datagram violated an invariant."""
 
 
-class Town(SmallWorld):
-    """What is replied to somebody outside the network is written and leaves this world."""
+class FuzzWorld(SmallWorld):
+    """Replies to an address outside the network are encoded and dropped."""
 
     def _carry_out(self, position: int, event: Event, action: Action) -> None:
         if isinstance(action, Reply) and isinstance(event, Received) and event.source is OUTSIDE:
@@ -66,10 +63,10 @@ class Town(SmallWorld):
             super()._carry_out(position, event, action)
 
 
-class Siege:
-    """`take` some datagrams, as many times as you like. A BreachError names the first guilty one and its bytes.
+class Fuzzer:
+    """Call `take` any number of times. A BreachError names the first violating datagram and its bytes.
 
-    `decode` may be another than the wire's, to see that the siege would notice.
+    `decode` may be another than the wire's, to test the fuzzer.
     """
 
     def __init__(self, seed: int = 1, decode: Decode = decode) -> None:
@@ -79,7 +76,7 @@ class Siege:
         self._chunks = 0
         self.ways: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()  # by fault, or by the name of the message
-        self.fullest: Counter[str] = Counter()  # the most that was ever in each table
+        self.fullest: Counter[str] = Counter()  # the largest size of each table
         self.begin_again()
 
     @property
@@ -89,7 +86,7 @@ class Siege:
     def begin_again(self) -> None:
         """A new tree, settled."""
         settings = Settings(network=Network.parse(NETWORK), fanout=FANOUT, guest_slots=FANOUT)
-        self.world = Town(settings, self._seed)
+        self.world = FuzzWorld(settings, self._seed)
         for position in sorted((TARGET, *OTHERS)):
             self.world.start(position)
             self.world.run(5)
@@ -104,21 +101,21 @@ class Siege:
         return [data for _, data in made]
 
     def take(self, datagrams: list[bytes]) -> None:
-        """A chunk of them, and a rest."""
-        self.throw(datagrams)
+        """Feed a chunk of them, then rest."""
+        self.feed(datagrams)
         self.rest()
 
-    def throw(self, datagrams: list[bytes]) -> None:
-        """All faults first, and nothing may change; then what is well-formed, and nothing may break."""
+    def feed(self, datagrams: list[bytes]) -> None:
+        """First all faults, which may change nothing; then the well-formed ones, which may raise nothing."""
         read = [(data, self._read(data)) for data in datagrams]
         self.outcomes.update(each.value if isinstance(each, Fault) else type(each).__name__ for _, each in read)
-        self._throw_faults([(data, each) for data, each in read if isinstance(each, Fault)])
+        self._feed_faults([(data, each) for data, each in read if isinstance(each, Fault)])
         for data, message in read:
             if not isinstance(message, Fault):
-                self._throw(message, data)
+                self._feed_message(message, data)
 
     def numbers(self) -> tuple[int, ...]:
-        """The last ones that the node gave to a question or a beat: half of them wait for an answer."""
+        """The node's last numbers of questions and beats: about half of them wait for an answer."""
         last = self.node.context._number
         return tuple(range(max(1, last - 5), last + 2))
 
@@ -130,28 +127,28 @@ class Siege:
         except Exception as error:
             raise BreachError(f"decode raised {error!r} at {data.hex()}") from error
 
-    def _throw_faults(self, faults: list[tuple[bytes, Fault]]) -> None:
-        self.world.feed(TARGET, Wakeup())  # it knows the time now
+    def _feed_faults(self, faults: list[tuple[bytes, Fault]]) -> None:
+        self.world.feed(TARGET, Wakeup())  # sets its time
         before = self.fingerprint()
         for data, fault in faults:
-            self._throw_fault(data, fault)
+            self._feed_fault(data, fault)
         if self.fingerprint() == before:
             return
-        for data, fault in faults:  # which one was it? If none does it twice, all together are to blame
+        for data, fault in faults:  # find the one, if it changes the node again
             before = self.fingerprint()
-            self._throw_fault(data, fault)
+            self._feed_fault(data, fault)
             if self.fingerprint() != before:
-                raise BreachError(f"{fault} and yet it changed the node: {data.hex()}")
-        raise BreachError(f"one of {len(faults)} datagrams changed the node, and none does so again")
+                raise BreachError(f"{fault} changed the node: {data.hex()}")
+        raise BreachError(f"one of {len(faults)} datagrams changed the node, but not again")
 
-    def _throw_fault(self, data: bytes, fault: Fault) -> None:
-        """As runtime/driver.py does: only an unknown version is more than counted."""
+    def _feed_fault(self, data: bytes, fault: Fault) -> None:
+        """As in runtime/driver.py: only an unknown version is more than counted."""
         if self._read(data) is not fault:
-            raise BreachError(f"decode said {fault} first and then something else, of {data.hex()}")
+            raise BreachError(f"decode said {fault} first, then something else, of {data.hex()}")
         if fault is Fault.VERSION:
             self._feed(Unreadable(self._address(self._chance.choice(SOURCES)), data[1]), data)
 
-    def _throw(self, message: Message, data: bytes) -> None:
+    def _feed_message(self, message: Message, data: bytes) -> None:
         source = self._chance.choice(SOURCES)
         self._feed(Received(source, self._address(source), message), data)
 
@@ -160,7 +157,7 @@ class Siege:
             self.world.feed(TARGET, event)
         except Exception as error:
             raise BreachError(f"{event} raised {error!r}: {data.hex()}") from error
-        self._look_at_stores(data.hex())
+        self._check_tables(data.hex())
 
     def _address(self, source: int | None) -> str:
         if source is not None:
@@ -168,37 +165,37 @@ class Siege:
         return f"192.0.2.{self._chance.randrange(256)}"
 
     def rest(self) -> None:
-        """A moment in which the tree goes on living, and its root comes and goes."""
+        """Let the tree run for a moment; its root comes and goes."""
         self._chunks += 1
-        if self._chunks % SEASON_CHUNKS == 0:
+        if self._chunks % LEADER_CHUNKS == 0:
             if LEADER in self.world.nodes:
                 self.world.vanish(LEADER)
             else:
                 self.world.start(LEADER)
-        self.world.run(PAUSE_S)
+        self.world.run(REST_S)
         self.world.notices.clear()
-        self._look_at_stores("the pause after a chunk")
-        if self.fits_in() > FITS_IN_MAX:
-            raise BreachError(f"the node has grown to {self.fits_in()} values, more than {FITS_IN_MAX}")
+        self._check_tables("the pause after a chunk")
+        if self.size() > SIZE_MAX:
+            raise BreachError(f"the node has grown to {self.size()} values, more than {SIZE_MAX}")
 
-    def _look_at_stores(self, cause: str) -> None:
+    def _check_tables(self, cause: str) -> None:
         for name, size in tables(self.node).items():
             self.fullest[name] = max(self.fullest[name], size)
             if size > BOUNDS[name]:
                 raise BreachError(f"{name}: {size} are more than {BOUNDS[name]}, after {cause}")
 
-    # -- a look at the town ---------------------------------------------------------------------------------------
+    # -- checks ---------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> int:
-        """Of everything in the node, but the book of those who do not fit (and who are told so)."""
+        """A hash of everything in the node except for its refusals, which an unknown version may change."""
         return hash(tuple(contents(self.node, leave_out=self.node.refusals)))
 
-    def fits_in(self) -> int:
-        """How many values can be reached from the node."""
+    def size(self) -> int:
+        """The number of values reachable from the node."""
         return sum(1 for _ in contents(self.node))
 
 
-# -- stores ---------------------------------------------------------------------------------------------------------
+# -- tables ---------------------------------------------------------------------------------------------------------
 
 BOUNDS = {
     "rows of the roster": POSITIONS,
@@ -206,7 +203,7 @@ BOUNDS = {
     "changes to report": POSITIONS,
     "leaders of guests": POSITIONS,
     "subordinates": 2 * FANOUT,
-    "vain beats": VAIN_BEATS_MAX,
+    "unanswered beats": UNANSWERED_BEATS_MAX,
     "questions": IN_FLIGHT_MAX,
     "candidates": TARGETS_MAX + NEAR_MAX + CALLS_MAX + 2 * POSITIONS,
     "advisers": ADVISERS_MAX,
@@ -214,15 +211,15 @@ BOUNDS = {
     "peers": PEERS_MAX + OTHERS_MAX,
     "answers of candidates": ASKED_MAX,
     "refusals": REFUSALS_MAX,
-    "alarms": 9,
+    "timers": 9,
     "hidden nodes": HIDDEN_MAX,
     "actions not taken": 0,
-    "news not told": 0,
+    "unsent news": 0,
 }
 
 
 def tables(node: Node) -> dict[str, int]:
-    """Everything in a node that has a length."""
+    """The size of every table in a node."""
     joining, roster, leader = node.joining, node.roster, node.uplink.leader
     return {
         "rows of the roster": len(roster.rows),
@@ -230,22 +227,22 @@ def tables(node: Node) -> dict[str, int]:
         "changes to report": len(roster._dirty),
         "leaders of guests": len(roster.guests),
         "subordinates": len(node.downlink.slots.taken),
-        "vain beats": len(leader.calls) if leader else 0,
-        "questions": len(joining._questions),
+        "unanswered beats": len(leader.calls) if leader else 0,
+        "questions": len(joining._requests),
         "candidates": len(joining._round) + len(joining._prober),
         "advisers": len(joining._round.advisers),
         "promises": len(node.downlink.vacancies._promises) + len(node.downlink.vacancies._promised),
         "peers": len(joining.peers),
         "answers of candidates": len(joining.answers),
         "refusals": len(node.refusals._lines),
-        "alarms": len(node.context.timers._at),
+        "timers": len(node.context.timers._at),
         "hidden nodes": len(node.listing),
         "actions not taken": len(node.context.actions),
-        "news not told": len(roster.news),
+        "unsent news": len(roster.news),
     }
 
 
-# -- everything that can be reached ---------------------------------------------------------------------------------
+# -- reachable values -----------------------------------------------------------------------------------------------
 
 PLAIN = (int, str, bytes, float, bool, type(None), enum.Enum)
 

@@ -1,9 +1,9 @@
-"""Throws malformed datagrams at a real daemon, no faster than it reads them, and says what it threw.
+"""Sends malformed datagrams to a real daemon, no faster than it reads them, and prints their numbers.
 
-    python tests/fuzz/thrower.py TARGET SOURCE COUNT SEED       prints {"malformed": 812, ...} as JSON
+    python tests/fuzz/sender.py TARGET SOURCE COUNT SEED       prints {"malformed": 812, ...} as JSON
 
-Only what the wire calls a fault is thrown, so that the daemon must count exactly the same. After every few datagrams
-it asks for advice, as a node of the network may, and waits for the answer: then all before it have been read.
+Only datagrams that the decoder reports as a fault are sent, so the daemon must count exactly the same. After every
+BATCH datagrams the program asks for advice and waits for the answer: then all datagrams before it have been read.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from subord.wire.codec import Fault, decode, encode
 from tests.fuzz import corpus
 
 PORT = 7117
-VOLLEY = 40
-ANSWERS_MAX = 200  # read while waiting for the right one: also versions, and pardon of earlier questions
+BATCH = 40
+ANSWERS_MAX = 200  # read while waiting for the right one, which others precede
 WAIT_S = 20.0
 
 
 def main(target: str, source: str, count: int, seed: int) -> None:
     chance = Random(seed)
-    thrown: Counter[str] = Counter()
+    sent: Counter[str] = Counter()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((source, PORT))
         sock.settimeout(WAIT_S)
-        while thrown.total() < count:
+        while sent.total() < count:
             _, data = corpus.spoiled(chance)
             fault = decode(data)
             if not isinstance(fault, Fault):
                 continue
             sock.sendto(data, (target, PORT))
-            thrown[fault.value] += 1
-            if thrown.total() % VOLLEY == 0 or thrown.total() == count:
-                ask(sock, target, thrown.total())
-    print(json.dumps(thrown))
+            sent[fault.value] += 1
+            if sent.total() % BATCH == 0 or sent.total() == count:
+                ask(sock, target, sent.total())
+    print(json.dumps(sent))
 
 
 def ask(sock: socket.socket, target: str, exchange: int) -> None:
