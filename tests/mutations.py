@@ -155,7 +155,7 @@ MUTATIONS = (
         "A guest stays where it is, even when it is told that its home is back.",
         "core/uplink/joining.py",
         "self.aim = Aim.NOTHING if home else Aim.BETTER",
-        "self.aim = Aim.NOTHING; self.told_home = lambda: None",
+        "self.aim = Aim.NOTHING; self.on_home_alive = lambda: None",
     ),
     Mutation(
         "guests-are-restless",
@@ -175,8 +175,8 @@ MUTATIONS = (
         "leader-never-given-up",
         "Beats without an echo go on for ever.",
         "core/uplink/leader.py",
-        "self._vain_s(leader) >= self._silence_s",
-        "self._vain_s(leader) >= 3600",
+        "self._unanswered_s(leader) >= self._silence_s",
+        "self._unanswered_s(leader) >= 3600",
     ),
     Mutation(
         "octets-in-wrong-order",

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 from small_world import SmallWorld
 
-from subord.core.discovery.delegation import DELEGATES_MAX, STRANGERS_MAX
+from subord.core.discovery.delegation import DELEGATES_MAX, INDIRECT_MAX
 from subord.core.discovery.probe_order import common_targets
 from subord.core.discovery.prober import EARLY, ROW
 from subord.core.events import Dropped
@@ -118,8 +118,8 @@ def test_a_row_goes_to_eight_at_most_and_to_few_who_are_no_subordinates() -> Non
     own = {position for position in BLOCK if world.leader_of(position) == root}
     whole = [runners for at, runners in rows.items() if at > 5]  # then nobody moves any more
     assert whole
-    assert all(len(runners) <= DELEGATES_MAX and len(runners - own) <= STRANGERS_MAX for runners in whole)
-    assert max(map(len, whole)) == len(own) + STRANGERS_MAX
+    assert all(len(runners) <= DELEGATES_MAX and len(runners - own) <= INDIRECT_MAX for runners in whole)
+    assert max(map(len, whole)) == len(own) + INDIRECT_MAX
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from small_world import SmallWorld
 
-from subord.core.discovery.root_referral import MEETINGS_PER_S
+from subord.core.discovery.root_referral import REFERRALS_PER_S
 from subord.core.events import Dropped
 from subord.core.messages import Advice, Ask, Guidance, Guide, Meet, Propose
 from subord.core.state.settings import LAN
@@ -126,9 +126,9 @@ def test_nobody_introduces_without_end() -> None:
     sent = world.sent["Meet"]
     for root in range(40_000, 42_000):
         world.tell(9, 60_000, Meet(1, root))
-    assert 0 < world.sent["Meet"] - sent <= MEETINGS_PER_S
+    assert 0 < world.sent["Meet"] - sent <= REFERRALS_PER_S
     dropped = [n.reason for _, p, n in world.notices if p == 60_000 and isinstance(n, Dropped)]
-    assert dropped.count("meet_too_soon") >= 2_000 - MEETINGS_PER_S
+    assert dropped.count("meet_too_soon") >= 2_000 - REFERRALS_PER_S
 
 
 def test_hearsay_is_no_acquaintance() -> None:
@@ -148,4 +148,4 @@ def test_a_leader_that_names_no_way_to_the_root_does_no_harm() -> None:
     world.start_all((41_000,), known=(20_000,))
     world.run_until(lambda: world.leader_of(41_000) == 20_000, within_s=5)
     world.tell(20_000, 41_000, Guide(world.nodes[20_000].context.incarnation, nameless))
-    assert world.nodes[41_000].joining.referral.introduce(5) is False
+    assert world.nodes[41_000].joining.referral.refer(5) is False

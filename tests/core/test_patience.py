@@ -37,7 +37,7 @@ def begun(known: Known = NOTHING) -> tuple[Context, Deadlines]:
 def timers(context: Context, deadlines: Deadlines) -> list[float]:
     """When a guest place will do, and when nobody, in seconds from T0; found by turning the clock."""
     ends = []
-    for will_do in (lambda: deadlines.takes_guest_place, lambda: deadlines.gives_up):
+    for will_do in (lambda: deadlines.takes_guest_place, lambda: deadlines.is_over):
         context.now = T0
         while not will_do():
             context.now = deadlines.next_at
@@ -109,4 +109,4 @@ def test_an_orphan_has_no_time_to_lose() -> None:
 
 def test_before_a_search_nothing_is_waited_for() -> None:
     _, deadlines = new()
-    assert (deadlines.takes_guest_place, deadlines.gives_up, deadlines.next_at) == (True, True, inf)
+    assert (deadlines.takes_guest_place, deadlines.is_over, deadlines.next_at) == (True, True, inf)

@@ -8,7 +8,7 @@ from subord.core.address.network import Network
 from subord.core.state.context import Context
 from subord.core.state.settings import Settings
 from subord.core.state.view import Position
-from subord.core.uplink.rounds import ADVISERS_MAX, GREETED_MAX, Round
+from subord.core.uplink.rounds import ADVISERS_MAX, CONTACTED_MAX, Round
 
 NODE = 900
 
@@ -67,6 +67,6 @@ def test_what_is_heard_goes_first_or_last() -> None:
 
 def test_other_roots_are_greeted_once_in_a_round_and_not_too_many() -> None:
     found = new()
-    assert [found.may_greet(root) for root in (7, 8, 7, 8)] == [True, True, False, False]
-    assert sum(found.may_greet(root) for root in range(100, 200)) == GREETED_MAX - 2
-    assert new().may_greet(7)
+    assert [found.may_contact(root) for root in (7, 8, 7, 8)] == [True, True, False, False]
+    assert sum(found.may_contact(root) for root in range(100, 200)) == CONTACTED_MAX - 2
+    assert new().may_contact(7)

@@ -417,9 +417,9 @@ def test_s4_messages_of_older_incarnations_change_nothing(
     if isinstance(message, Echo):  # it must name a beat that waits for its answer
         assert node.uplink.leader is not None
         world.lossy = deaf(source)
-        calls = node.uplink.leader.calls
-        world.run_until(lambda: len(calls) == 1, within_s=3)
-        message = msgspec.structs.replace(message, number=next(iter(calls)))
+        pending = node.uplink.leader.pending
+        world.run_until(lambda: len(pending) == 1, within_s=3)
+        message = msgspec.structs.replace(message, number=next(iter(pending)))
     before = deep(node)
     world.tell(source, target, message)
     assert deep(node) == before

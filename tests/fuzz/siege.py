@@ -230,7 +230,7 @@ def tables(node: Node) -> dict[str, int]:
         "changes to report": len(roster._dirty),
         "leaders of guests": len(roster.guests),
         "subordinates": len(node.downlink.slots.taken),
-        "vain beats": len(leader.calls) if leader else 0,
+        "vain beats": len(leader.pending) if leader else 0,
         "questions": len(joining._questions),
         "candidates": len(joining._round) + len(joining._prober),
         "advisers": len(joining._round.advisers),

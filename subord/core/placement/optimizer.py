@@ -71,7 +71,7 @@ class Optimizer:
         leader = self._uplink.leader
         return () if leader is None else tuple(p for p in leader.guidance.siblings if p != self._context.position)
 
-    def is_in_haste(self, advice: Advice) -> bool:
+    def looks_soon(self, advice: Advice) -> bool:
         """Should we look again soon, because there was no better place yet?"""
         if self._context.mapping.by_performance:
             return self.rank_change.is_due and self.rank_change.looks < HASTE_MAX
