@@ -253,7 +253,7 @@ MUTATIONS = (
         "spared-for-ever",
         "A subordinate that was spared once when nobody was heard is never spared again.",
         "core/downlink/subordinates.py",
-        "known.cut = known.spared = False",
+        "known.cut = known.extended = False",
         "known.cut = False",
         script=DEAF_TWICE,
     ),

@@ -202,7 +202,7 @@ def test_a_fault_is_caught_and_the_module_is_as_before(
 
 @pytest.mark.slow
 def test_a_campaign_catches_what_no_test_is_asked_about(trier: Trier) -> None:
-    path = TOP / "subord" / "core" / "slots.py"
+    path = TOP / "subord" / "core" / "downlink" / "slots.py"
     whole = path.read_text(encoding="utf-8")
     code = whole.replace("if len(guests) < self._guest_places:", "if True:")
     assert code != whole

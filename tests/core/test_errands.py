@@ -161,7 +161,7 @@ def test_questions_in_the_name_of_others_promise_no_places_and_are_not_echoed_wi
     answered = sum(source == BLOCK[1] for _, source, _, _ in said)
     assert 0 < answered <= LAN.admissions_per_s
     assert reasons(world, BLOCK[1]).count("errand_busy") == 2_000 - answered
-    assert world.nodes[BLOCK[1]].downlink.vacancies._promises == {}
+    assert world.nodes[BLOCK[1]].downlink.vacancies._reservations == {}
 
 
 def test_who_leads_nobody_sends_nobody() -> None:

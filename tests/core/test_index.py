@@ -91,7 +91,7 @@ def test_rows_that_went_leave_no_entry() -> None:
         index.catch_up()
     for _ in range(200):
         index.catch_up()
-    assert (set(index._entries), office.roster.unread, index._relevel, index._retell) == ({OWNER}, {}, {}, {})
+    assert (set(index._entries), office.roster.unread, index._relevel, index._resize) == ({OWNER}, {}, {}, {})
 
 
 def test_an_event_does_a_bounded_number_of_steps() -> None:

@@ -19,7 +19,7 @@ from subord.core.placement.latency import (
     KNOWN_MAX,
     SAMPLES,
     SAMPLES_MIN,
-    TIPS_MAX,
+    HINTED_MAX,
     VAIN_LOOKS_MAX,
     Latencies,
     Reading,
@@ -390,7 +390,7 @@ def test_friends_and_the_full_are_bounded() -> None:
     for position in range(2, 2 + 3 * KNOWN_MAX):
         node.full(position, hints=tuple(range(position, position + 8)))
         assert len(node.latencies._full) <= KNOWN_MAX
-        assert len(node.latencies._tips) <= TIPS_MAX
+        assert len(node.latencies._hinted) <= HINTED_MAX
 
 
 # -- height ---------------------------------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.address.network import Network
-from subord.core.downlink.vacancies import PLAN_S, PROMISE_ANSWERS, Places, Vacancies
+from subord.core.downlink.vacancies import PLAN_S, RESERVED_ANSWERS, Places, Vacancies
 from subord.core.messages import Change
 from subord.core.state.context import Context
 from subord.core.state.roster import OWN, Roster
 from subord.core.state.settings import LAN, Settings
 
 HOME, GUEST = 1, 2
-PROMISE_S = PROMISE_ANSWERS * LAN.answer_s
+PROMISE_S = RESERVED_ANSWERS * LAN.answer_s
 Tree = dict[int, int]  # guest -> leader
 
 LONE: Tree = {}

@@ -17,7 +17,7 @@ from subord.core.downlink.slots import Slots
 from subord.core.events import Send
 from subord.core.messages import Advice, Goodbye, Why, Wish
 from subord.core.placement.quantize import CLASS_MAX, UNKNOWN, class_of
-from subord.core.placement.rank_change import HASTE_MAX, SURE_LOOKS, Move, RankChange
+from subord.core.placement.rank_change import FAST_LOOKS_MAX, SURE_LOOKS, Move, RankChange
 from subord.core.state.context import Context
 from subord.core.state.settings import Settings
 from subord.core.timers import Timer
@@ -192,14 +192,14 @@ def test_the_best_of_all_is_told_to_be_root() -> None:
 
 def test_who_has_waited_for_long_takes_any_place_that_fits_its_badge() -> None:
     node = Adviser(120, 130)
-    for _ in range(HASTE_MAX):
+    for _ in range(FAST_LOOKS_MAX):
         assert node.chooses(4, 2, ON_3) is None
     assert node.chooses(4, 2, ON_3) == guest(9, 130)
 
 
 def test_another_class_begins_the_haste_anew() -> None:
     node = Adviser(120, 130)
-    for _ in range(HASTE_MAX):
+    for _ in range(FAST_LOOKS_MAX):
         node.chooses(4, 2, ON_3)
     assert node.rank_change.measured(2.0**20)
     assert node.rank_change.looks == 0

@@ -53,7 +53,7 @@ class Office:
 
     def tells(self, node: int, standing: int, performance: int | None = None, limit: int = 6) -> Places:
         measured = standing if performance is None else performance
-        return self.vacancies.suggest(node, 0, limit, promise=False, standing=standing, performance=measured)
+        return self.vacancies.suggest(node, 0, limit, reserve=False, standing=standing, performance=measured)
 
 
 # -- the level ----------------------------------------------------------------------------------------------------

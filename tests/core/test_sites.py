@@ -14,7 +14,7 @@ from subord.core.events import Measured
 from subord.core.messages import Message, Probe
 from subord.core.placement.latency import CANDIDATES_MAX, SAMPLES
 from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX
-from subord.core.placement.optimizer import RARER
+from subord.core.placement.optimizer import REST_FACTOR
 from subord.core.placement.quantize import CLASS_MAX
 from subord.core.state.settings import LAN
 from subord.core.state.view import Position
@@ -24,7 +24,7 @@ from subord.sim.checkers.safety import Checkers
 
 pytestmark = pytest.mark.slow
 
-RARE_S = RARER * LAN.home_interval_s_max
+RARE_S = REST_FACTOR * LAN.home_interval_s_max
 
 
 def interleaved(nodes: int, sites: int = 2) -> dict[Position, int]:
