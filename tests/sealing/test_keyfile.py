@@ -62,7 +62,7 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path, owner: int) -> None:
         pytest.skip("only root can give files away")
     path = file_of(tmp_path / "cluster.key")
     os.chown(path, owner, -1)
-    assert f"belongs to user {owner}, who could read it" in complaint(path)
+    assert f"belongs to user {owner}, which could read it" in complaint(path)
 
 
 @pytest.mark.parametrize(

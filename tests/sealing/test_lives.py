@@ -41,7 +41,7 @@ def newer(liar: Sealer, number: int) -> bytes:
     """What A is told by somebody whom it has heard: a life of yours had this number."""
     ticket = liar._peers[A].ticket
     content = liar._ticket_for(A) + number.to_bytes(8, "big")
-    return liar._close(What.NEWER, content, A, RING.primary, ticket, tell=True)[0]
+    return liar._encrypt(What.NEWER, content, A, RING.primary, ticket, with_ticket=True)[0]
 
 
 def driven(a: Sealer, times: int = 800) -> list[Opened]:

@@ -8,7 +8,15 @@ import pytest
 
 from subord.sealing.header import HEADER_BYTES, TICKET_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
-from subord.sealing.sealer import CHALLENGES_OF_ONE_PER_S, CHALLENGES_PER_S, VAIN_MAX, Broken, End, Opened, Sealer
+from subord.sealing.sealer import (
+    CHALLENGES_OF_ONE_PER_S,
+    CHALLENGES_PER_S,
+    UNANSWERED_MAX,
+    Broken,
+    End,
+    Opened,
+    Sealer,
+)
 from subord.wire.codec import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)
@@ -46,7 +54,7 @@ def state(sealer: Sealer) -> str:
         end: [getattr(peer, name) for name in ("boot", "key_id", "ticket")] for end, peer in sealer._peers.items()
     }
     windows = {end: (peer.window._highest, peer.window._seen) for end, peer in sealer._peers.items()}
-    return repr((peers, windows, sealer.boot, list(sealer._listeners)))
+    return repr((peers, windows, sealer.boot, list(sealer._receivers)))
 
 
 def test_a_first_contact_takes_one_round_more_and_then_none() -> None:
@@ -298,9 +306,9 @@ def test_a_peer_that_begins_again_with_the_old_key_alone_is_reached() -> None:
     a, b = (node(end, ring=keyring_of(new, [old])) for end in (A, B))
     met(a, b)
     b = node(B, boot=2000, ring=keyring_of(old), secret=1)
-    heard = [b.open(a.seal(HELLO, B), A, NOW).broken for _ in range(VAIN_MAX + 4)]
-    assert heard[:VAIN_MAX] == [Broken.NO_KEY] * VAIN_MAX
-    assert Broken.FIRST_CONTACT in heard[VAIN_MAX:]
+    heard = [b.open(a.seal(HELLO, B), A, NOW).broken for _ in range(UNANSWERED_MAX + 4)]
+    assert heard[:UNANSWERED_MAX] == [Broken.NO_KEY] * UNANSWERED_MAX
+    assert Broken.FIRST_CONTACT in heard[UNANSWERED_MAX:]
 
 
 def test_a_peer_that_answers_under_the_new_key_is_spoken_to_under_it_alone() -> None:
@@ -308,7 +316,7 @@ def test_a_peer_that_answers_under_the_new_key_is_spoken_to_under_it_alone() -> 
     met(a, b)
     b.take(keyring_of(key(2)))
     for _ in range(3):
-        assert [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(VAIN_MAX)] == [HELLO] * VAIN_MAX
+        assert [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(UNANSWERED_MAX)] == [HELLO] * UNANSWERED_MAX
         assert a.open(b.seal(ANSWER, A), B, NOW).content == ANSWER
 
 
