@@ -16,10 +16,10 @@ from subord.core.messages import Advice, Guidance, Wish
 from subord.core.placement.latency import (
     CANDIDATES_MAX,
     DRAWN_MIN,
+    HINTED_MAX,
     KNOWN_MAX,
     SAMPLES,
     SAMPLES_MIN,
-    HINTED_MAX,
     VAIN_LOOKS_MAX,
     Latencies,
     Reading,
