@@ -1,4 +1,4 @@
-"""In which version whom is spoken to: move by move, and that no claim by whomever makes anybody silent."""
+"""The version of the wire for each peer, step by step; no false claim silences a peer (wire/versions.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from subord.wire.versions import PEERS_MAX, TELL_S, PeerVersions
 
 Move = tuple[str, object, bool]
-"""(what happened, in which version or versions, what it returns); at each move a second passes."""
+"""(method, argument, result); a second passes with each move."""
 
 TABLE: list[tuple[str, tuple[int, ...], Sequence[Move], int]] = [
     ("a stranger gets the lowest", (1, 3), [], 1),
@@ -43,49 +43,49 @@ TABLE: list[tuple[str, tuple[int, ...], Sequence[Move], int]] = [
 
 @pytest.mark.parametrize(("spoken", "moves", "version"), [pytest.param(*row[1:], id=row[0]) for row in TABLE])
 def test_moves(spoken: tuple[int, ...], moves: Sequence[Move], version: int) -> None:
-    dialects = PeerVersions(spoken)
+    versions = PeerVersions(spoken)
     for now, (what, said, returns) in enumerate(moves):
-        assert getattr(dialects, what)("b", said, float(now)) is returns, (what, said)
-    assert dialects.version_for("b") == version
-    assert dialects.version_for("a stranger") == spoken[0]
+        assert getattr(versions, what)("b", said, float(now)) is returns, (what, said)
+    assert versions.version_for("b") == version
+    assert versions.version_for("a stranger") == spoken[0]
 
 
-def test_who_is_not_believed_to_speak_better_is_told_again_after_a_while() -> None:
-    dialects = PeerVersions((1, 3))
-    told = [now for now in range(35) if dialects.heard("b", 1, float(now))]
+def test_a_peer_that_keeps_the_lower_version_is_told_again_after_a_while() -> None:
+    versions = PeerVersions((1, 3))
+    told = [now for now in range(35) if versions.heard("b", 1, float(now))]
     assert told == [0, TELL_S, 2 * TELL_S, 3 * TELL_S]
 
 
-def test_where_one_version_is_spoken_nothing_is_remembered() -> None:
-    dialects = PeerVersions((1,))
+def test_with_one_version_the_table_stays_empty() -> None:
+    versions = PeerVersions((1,))
     for peer in range(100):
-        dialects.heard(peer, 1, 0.0)
-        dialects.told(peer, (1, 3), 0.0)
-    assert len(dialects) == 0
+        versions.heard(peer, 1, 0.0)
+        versions.told(peer, (1, 3), 0.0)
+    assert len(versions) == 0
 
 
-def test_the_table_is_bounded_and_who_is_forgotten_is_a_stranger() -> None:
-    dialects = PeerVersions((1, 3))
+def test_the_table_is_bounded_and_a_dropped_peer_is_unknown() -> None:
+    versions = PeerVersions((1, 3))
     for peer in range(PEERS_MAX + 10):
-        dialects.heard(peer, 3, 0.0)
-    assert len(dialects) == PEERS_MAX
-    assert [dialects.version_for(peer) for peer in (0, 9, 10, PEERS_MAX)] == [1, 1, 3, 3]
+        versions.heard(peer, 3, 0.0)
+    assert len(versions) == PEERS_MAX
+    assert [versions.version_for(peer) for peer in (0, 9, 10, PEERS_MAX)] == [1, 1, 3, 3]
 
 
 class _End:
-    """One of two who talk: what it speaks, and what it knows of the other."""
+    """One of two peers: the versions it speaks, and what it knows of the other."""
 
     def __init__(self, spoken: tuple[int, ...]) -> None:
         self.spoken = spoken
-        self.dialects = PeerVersions(spoken)
+        self.versions = PeerVersions(spoken)
 
 
 def _speak(one: _End, other: _End, now: float, *, lost: bool = False) -> bool:
-    """One message, and what follows from it; whether it was understood. `lost`: what follows does not arrive."""
-    version = one.dialects.version_for("peer")
+    """One message, and what follows from it; returns whether it was understood. `lost`: what follows is lost."""
+    version = one.versions.version_for("peer")
     understood = version in other.spoken
-    if (not understood or other.dialects.heard("peer", version, now)) and not lost:
-        one.dialects.told("peer", other.spoken, now)
+    if (not understood or other.versions.heard("peer", version, now)) and not lost:
+        one.versions.told("peer", other.spoken, now)
     return understood
 
 
@@ -100,10 +100,10 @@ def _speak(one: _End, other: _End, now: float, *, lost: bool = False) -> bool:
         ((3, 4), (1, 3), 3),
     ],
 )
-def test_two_find_their_best_whatever_was_lost_forged_or_restarted(
+def test_two_peers_find_their_best_version_after_loss_forgery_and_restarts(
     one: tuple[int, ...], other: tuple[int, ...], best: int
 ) -> None:
-    """After any past, one undisturbed turn of TELL_S is enough, and of each at most two words in it are in vain."""
+    """After any past, one undisturbed turn of TELL_S is enough, with at most two messages of each in unanswered."""
     for seed in range(200):
         chance, now = Random(seed), 0.0
         ends = [_End(one), _End(other)]
@@ -111,13 +111,13 @@ def test_two_find_their_best_whatever_was_lost_forged_or_restarted(
             now += chance.random()
             speaker, hearer = chance.sample(ends, 2)
             _speak(speaker, hearer, now, lost=chance.random() < 0.5)
-            if chance.random() < 0.3:  # somebody lies about the other
-                hearer.dialects.told("peer", chance.sample(range(6), chance.randrange(4)), now)
+            if chance.random() < 0.3:  # a false claim about the other
+                hearer.versions.told("peer", chance.sample(range(6), chance.randrange(4)), now)
             if chance.random() < 0.1:
-                speaker.dialects = PeerVersions(speaker.spoken)  # a new life
-        vain = 0
+                speaker.versions = PeerVersions(speaker.spoken)  # a restart
+        unanswered = 0
         for _ in range(int(TELL_S) + 2):
             now += 1
-            vain += sum(not _speak(*pair, now) for pair in (ends, ends[::-1]))
-        assert vain <= 4, seed
-        assert [end.dialects.version_for("peer") for end in ends] == [best, best], seed
+            unanswered += sum(not _speak(*pair, now) for pair in (ends, ends[::-1]))
+        assert unanswered <= 4, seed
+        assert [end.versions.version_for("peer") for end in ends] == [best, best], seed
