@@ -93,7 +93,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no-displacement",
-        "A full leader refuses even those who rank below its guests.",
+        "A full leader refuses even nodes that rank below its guests.",
         "core/downlink/slots.py",
         "if wish is Wish.DISPLACE and above:",
         "if False:",

@@ -131,7 +131,7 @@ class Node:
         self.joining.plan()
         self._run_timers()
         self._after()
-        assert self.deadline > now, "a due alarm was not answered: we would spin"
+        assert self.deadline > now, "a due timer was not served: the driver would spin"
         actions, context.actions = context.actions, []
         return actions
 

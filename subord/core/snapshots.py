@@ -190,7 +190,7 @@ def _reason(node: Node) -> str:
     if node.phase is Phase.SEEKING:
         return "just started: the first place is being asked for"
     if node.context.mapping.has_homes and node.context.mapping.home_of(node.context.position) is None:
-        return "the lowest position of the network has nobody above it"
+        return "the lowest position of the network has no leader"
     return node.reason
 
 

@@ -78,7 +78,7 @@ def _check_permissions(path: str, what: str, status: os.stat_result) -> None:
         raise KeyringError(f"{path}: mode {mode:04o} opens it to others; `chmod 600 {path}`, and change the key")
     if status.st_uid not in (0, os.geteuid()):
         raise KeyringError(
-            f"{path}: belongs to user {status.st_uid}, which could read it; `chown` it to the daemon's user or to root"
+            f"{path}: belongs to user {status.st_uid}, which could read it; `chown` it to the daemon's user or root"
         )
 
 

@@ -349,8 +349,8 @@ class Sealer:
     def _open_older(self, datagram: _Authentic, known: _Peer, now: float) -> Opened:
         """An incarnation older than the one known: a replay, or a node without disk whose clock was set back.
 
-        When the later one was silent for FORGET_S, the older one replaces it once it shows a ticket made for it. Until
-        then it has no effect.
+        When the later one was silent for FORGET_S, the older one replaces it once it shows a ticket made for it;
+        before, it has no effect.
         """
         is_silent, ours = now - known.heard_at >= FORGET_S, self._next_ticket(known)
         if is_silent and hmac.compare_digest(datagram.header.ticket, ours):
@@ -421,7 +421,6 @@ class Sealer:
         return end in self._peers
 
     def sizes(self) -> dict[str, int]:
-        """The entries of each table."""
         return {
             "sealed_peers": len(self._peers),
             "sealed_listeners": len(self._receivers),

@@ -68,7 +68,7 @@ class Wire:
         """The datagram of `message`, at most DATAGRAM_BYTES_MAX bytes, which the bounds of own messages ensure."""
         header, write = self._writers[version]
         data = header + write(message)
-        assert len(data) <= DATAGRAM_BYTES_MAX, f"our own {type(message).__name__} takes {len(data)} bytes"
+        assert len(data) <= DATAGRAM_BYTES_MAX, f"the own {type(message).__name__} takes {len(data)} bytes"
         return data
 
     def decode(self, data: bytes) -> Message | Fault:

@@ -14,30 +14,30 @@ Move = tuple[str, object, bool]
 
 TABLE: list[tuple[str, tuple[int, ...], Sequence[Move], int]] = [
     ("a stranger gets the lowest", (1, 3), [], 1),
-    ("who speaks better is answered so", (1, 3), [("heard", 3, False)], 3),
-    ("who speaks plainly is told what we speak, and goes on plainly", (1, 3), [("heard", 1, True)], 1),
+    ("a peer with a better version is answered in it", (1, 3), [("heard", 3, False)], 3),
+    ("a peer with the lowest version is told the others", (1, 3), [("heard", 1, True)], 1),
     ("once in a while", (1, 3), [("heard", 1, True), ("heard", 1, False), ("heard", 1, False)], 1),
-    ("who says that it speaks better is spoken to so", (1, 3), [("told", (1, 3), True)], 3),
+    ("a peer that states a better version is answered in it", (1, 3), [("told", (1, 3), True)], 3),
     ("of better ones the best", (1, 3, 4), [("told", (1, 3), True), ("told", (3, 4, 5), True)], 4),
     ("one plain word on the way changes nothing", (1, 3), [("heard", 3, False), ("heard", 1, False)], 3),
-    ("who came back older says so", (1, 3), [("heard", 3, False), ("told", (1,), True)], 1),
-    ("and is told anew what we speak", (1, 3), [("heard", 3, False), ("told", (1,), True), ("heard", 1, True)], 1),
-    ("who came back newer is heard", (1, 3), [("heard", 1, True), ("heard", 3, False)], 3),
+    ("a peer that returns with an older release states it", (1, 3), [("heard", 3, False), ("told", (1,), True)], 1),
+    ("and is told the versions again", (1, 3), [("heard", 3, False), ("told", (1,), True), ("heard", 1, True)], 1),
+    ("a peer that returns with a newer release is understood", (1, 3), [("heard", 1, True), ("heard", 3, False)], 3),
     (
-        "a false word about somebody is over with the next true one",
+        "a false statement about a peer ends with its next own one",
         (1, 3),
         [("told", (1,), True), ("heard", 3, False)],
         3,
     ),
     (
-        "who claims to speak nothing of ours is spoken to as before",
+        "a peer that states no common version is answered as before",
         (1, 3),
         [("heard", 3, False), ("told", (7,), False)],
         3,
     ),
     ("or nothing at all", (1, 3), [("told", (), False)], 1),
     ("the plainest may be none of 1", (3,), [("told", (1,), False)], 3),
-    ("one version: nobody is told anything", (1,), [("heard", 1, False), ("told", (1, 3), True)], 1),
+    ("one version: no peer is told anything", (1,), [("heard", 1, False), ("told", (1, 3), True)], 1),
 ]
 
 

@@ -99,7 +99,7 @@ class Slots:
         return self._mapping.rank(each.position, each.standing)
 
     def _last_rank_of(self, each: Subordinate) -> Rank:
-        """Its worst known rank, which decides only who gives way, and so not safety."""
+        """Its worst known rank, which decides only which guest gives way, and so not safety."""
         rank_classes = self._mapping.rank_classes
         reported = rank_classes.of(each.position) if each.position in rank_classes.rows else each.standing
         return self._mapping.rank(each.position, min(each.standing, reported))

@@ -1,4 +1,4 @@
-"""The mapping: who may lead whom (rank), and whom a node asks first (preference) (docs/protocol.md, section 7).
+"""The mapping: which node may lead (rank), and which is asked first (preference) (docs/protocol.md, section 7).
 
 `ip` and `latency` rank by position, `performance` by the class of performance, then by position. Nodes state their
 classes, others believe the latest statement (rank_classes.py), and a node without one ranks last. A leader accepts

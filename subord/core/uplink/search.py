@@ -1,4 +1,4 @@
-"""The steps of a search: whom the node asks next, and what it does with the answers (docs/protocol.md, section 3).
+"""The steps of a search: the next candidate, and the effects of its answer (docs/protocol.md, section 3).
 
 Input are answers and due timers; output are proposals, questions and probes, and at the end one call of `Ends`.
 Candidates are asked best first, the next one after an answer or a timeout. Reasons and results: joining.py.
