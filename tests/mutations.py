@@ -2,13 +2,10 @@
 
     .venv/bin/python tests/mutations.py [--seeds N] [--control N] [--jobs N] [--list] [NAME ...]
 
-Intuition: nobody trusts a smoke detector that has never smelt smoke. Here we light small fires, one at a time, each
-in a copy of the house, and write down which detector rang, and how soon.
-
 For each mutation below (all, or the named ones) the package `subord` is copied into a temporary directory, one text
-of the copy is exchanged for another, and the seeds 0, 1, 2, ... are played against the copy until one fails, or N did
-not (default 1000). The control is the copy without any fault: it must pass its own N seeds (default 50) and every
-seed that caught a mutation, so that no catch can be the fault of what was there before.
+of the copy is replaced, and the seeds 0, 1, 2, ... are played against the copy until one fails, or N have passed
+(default 1000). The control is the copy without a fault: it must pass its own N seeds (default 50) and every seed that
+caught a mutation, so a catch shows the fault of the mutation.
 
 Progress goes to stderr, the table to stdout. The exit code is 0 when every mutation is caught and the control passes,
 1 when not, 2 for wrong arguments or a mutation that is out of date.
@@ -37,7 +34,7 @@ LASTS_S_MAX = 3600  # one mutation: 1000 seeds take a fifth of that on a busy ma
 
 @dataclass(frozen=True)
 class Mutation:
-    """`old`, which occurs once in `file`, becomes `new`. `wrong` is what is wrong then, in one sentence."""
+    """`old`, which occurs once in `file`, becomes `new`. `wrong` describes the fault in one sentence."""
 
     name: str
     wrong: str
@@ -45,10 +42,10 @@ class Mutation:
     old: str
     new: str
     mapping: MappingName = "ip"  # of the seeds that are played
-    script: str = ""  # a scenario, played with each seed in the place of the drawn one
+    script: str = ""  # a scenario that is played with each seed instead of the drawn one
 
 
-DEAF_TWICE = """
+SILENT_TWICE = """
 title = "All subordinates of the root are stopped twice, each time for more than one silence"
 cluster = { nodes = 3, fanout = 2 }
 steps = [
@@ -81,7 +78,7 @@ steps = [
 ]
 """
 FROM_BEHIND = """
-title = "Guests come, the highest ranks first"
+title = "Guests start, the highest ranks first"
 cluster = { positions = "101-140", fanout = 4, timing = "lab", announce = true }
 steps = [{ do = "start", order = "reverse", gap_s = 1.0 }, { do = "pass", s = 1.0 }]
 """
@@ -89,83 +86,83 @@ steps = [{ do = "start", order = "reverse", gap_s = 1.0 }, { do = "pass", s = 1.
 MUTATIONS = (
     Mutation(
         "any-rank-leads",
-        "A node with a higher position may lead one with a lower.",
+        "A node with a higher position may lead one with a lower one.",
         "core/placement/mapping.py",
         "return candidate > 0 and self.rank(candidate) < self.rank(node)",
         "return 0 < candidate != node",
     ),
     Mutation(
-        "nobody-is-displaced",
-        "A full leader refuses even those who rank below its guests.",
+        "no-displacement",
+        "A full leader refuses even nodes that rank below its guests.",
         "core/downlink/slots.py",
         "if wish is Wish.DISPLACE and above:",
         "if False:",
     ),
     Mutation(
         "slots-without-end",
-        "Every guest is taken, however many there are.",
+        "Every guest is accepted, without a limit.",
         "core/downlink/slots.py",
         "if len(guests) < self._guest_places:",
         "if True:",
     ),
     Mutation(
         "slot-leaks",
-        "Who says goodbye is struck off the roster, but keeps its slot for ever.",
+        "A node that says goodbye leaves the roster but keeps its slot.",
         "core/downlink/subordinates.py",
         "self._release(source)",
         "self._roster.drop(source, self._context.now); known.due_at = inf",
     ),
     Mutation(
         "dead-keep-their-place",
-        "A subordinate is given up only after an hour of silence.",
+        "A subordinate is lost only after an hour of silence.",
         "core/downlink/subordinates.py",
         "return each.due_at + ",
         "return 3600 + each.due_at + ",
     ),
     Mutation(
         "old-goodbyes-count",
-        "The goodbye of a former life of a subordinate ends the present one.",
+        "The goodbye of an older incarnation of a subordinate ends the present one.",
         "core/downlink/subordinates.py",
         "if goodbye.incarnation != known.incarnation:",
         "if False:",
     ),
     Mutation(
         "old-beats-count",
-        "The beat of a former life of a subordinate is taken for the present one's.",
+        "The beat of an older incarnation of a subordinate counts for the present one.",
         "core/downlink/subordinates.py",
         "if beat.incarnation < known.incarnation:",
         "if False:",
     ),
     Mutation(
         "strangers-get-no-answer",
-        "A beat of somebody who is no subordinate is dropped in silence.",
+        "A beat of a node that is no subordinate gets no answer.",
         "core/downlink/subordinates.py",
         "if known is None or beat.leader_incarnation",
         "if known is None:\n            return\n        if beat.leader_incarnation",
     ),
     Mutation(
-        "nobody-suspects-himself",
-        "A node that slept judges the others by the time that it slept itself.",
+        "own-sleep-ignored",
+        "A node that slept judges its peers by that time.",
         "core/node.py",
         "slept = now - min(self.deadline, now) > context.timing.own_sleep_s",
         "slept = False",
     ),
     Mutation(
         "guests-never-climb",
-        "A guest stays where it is, even when it is told that its home is back.",
+        "A guest stays where it is after it is told that its home is back.",
         "core/uplink/joining.py",
         "self.aim = Aim.NOTHING if home else Aim.BETTER",
-        "self.aim = Aim.NOTHING; self.told_home = lambda: None",
+        "self.aim = Aim.NOTHING; self.on_home_alive = lambda: None",
     ),
     Mutation(
-        "guests-are-restless",
+        "guests-move-anywhere",
         "A guest moves to any free place that is not the one it has.",
         "core/placement/depth_rule.py",
         "if not is_too_deep(advice, level):",
         "if advice.hints:\n        return advice.hints[-1], Wish.GUEST\n    if False:",
     ),
     Mutation(
-        "roots-are-content",
+        "roots-never-search",
         "A root never searches again.",
         "core/uplink/search.py",
         "self.aim = Aim.LOWER\n",
@@ -173,14 +170,14 @@ MUTATIONS = (
     ),
     Mutation(
         "leader-never-given-up",
-        "Beats without an echo go on for ever.",
+        "A leader that sends no echo is never lost.",
         "core/uplink/leader.py",
-        "self._vain_s(leader) >= self._silence_s",
-        "self._vain_s(leader) >= 3600",
+        "self._unanswered_s(leader) >= self._silence_s",
+        "self._unanswered_s(leader) >= 3600",
     ),
     Mutation(
         "octets-in-wrong-order",
-        "In a /16 the last octet counts before the one in front of it.",
+        "In a /16 the last octet counts more than the one before it.",
         "core/address/network.py",
         "value = int(address)\n",
         "value = int(address)\n        if self._size == 65534:\n"
@@ -202,14 +199,14 @@ MUTATIONS = (
     ),
     Mutation(
         "late-beats-are-read",
-        "A beat that was overtaken by a later one brings its old news all the same.",
+        "The rows of a beat that a later one has overtaken are taken.",
         "core/downlink/subordinates.py",
         "if beat.number > known.number:",
         "if True:",
     ),
     Mutation(
         "guidance-is-kept-back",
-        "An echo never brings the new way to the root.",
+        "An echo never carries the new path to the root.",
         "core/downlink/subordinates.py",
         "news = guidance if agreement.guidance_differs(beat, guidance) else None",
         "news = None",
@@ -222,8 +219,8 @@ MUTATIONS = (
         "if False:",
     ),
     Mutation(
-        "misfits-are-taken",
-        "A proposal of somebody with other settings is treated like any other.",
+        "other-settings-accepted",
+        "A proposal of a node with other settings is treated like any other.",
         "core/ingress.py",
         "if differs is not None:",
         "if False:",
@@ -244,22 +241,22 @@ MUTATIONS = (
     ),
     Mutation(
         "moves-for-ever",
-        "A guest takes every place that would do, though its own would.",
+        "A guest moves to every suitable place, although its own is suitable.",
         "core/placement/depth_rule.py",
         "return 0 < advice.wanted < level",
         "return 0 < advice.wanted",
     ),
     Mutation(
-        "spared-for-ever",
-        "A subordinate that was spared once when nobody was heard is never spared again.",
+        "silence-extended-once",
+        "The silence of a subordinate is extended only once while the leader hears no node.",
         "core/downlink/subordinates.py",
-        "known.cut = known.spared = False",
+        "known.cut = known.extended = False",
         "known.cut = False",
-        script=DEAF_TWICE,
+        script=SILENT_TWICE,
     ),
     Mutation(
         "cut-survives-sleep",
-        "A line that was cut before our own sleep is held against the leader after it.",
+        "A connection lost before the node slept counts against the leader afterwards.",
         "core/uplink/leader.py",
         "leader.suspected, leader.in_doubt = False, True\n            leader.cut_at = inf",
         "leader.suspected, leader.in_doubt = False, True",
@@ -267,21 +264,21 @@ MUTATIONS = (
     ),
     Mutation(
         "older-proposals-count",
-        "A proposal that was overtaken by a later one begins a session.",
+        "A proposal that a later one has overtaken begins a session.",
         "core/downlink/subordinates.py",
         "if self.slots.is_older(source, propose.incarnation, propose.exchange, self._context.now):",
         "if False:",
     ),
     Mutation(
         "old-sessions-count",
-        "A beat of the session before is read in the new one.",
+        "A beat of the previous session counts in the new one.",
         "core/downlink/subordinates.py",
         "number=propose.exchange,",
         "number=0,",
     ),
     Mutation(
         "alternates-without-path",
-        "The alternates of a node lack those who stand above its leader.",
+        "The alternates of a node lack the nodes above its leader.",
         "core/downlink/subordinates.py",
         "dict.fromkeys((*spare, *reversed(self._uplink.path)))",
         "dict.fromkeys(spare)",
@@ -295,14 +292,14 @@ MUTATIONS = (
     ),
     Mutation(
         "newcomers-too-deep",
-        "A newcomer is sent one level below the one where it belongs by its rank.",
+        "A newcomer is sent one level below that of its rank.",
         "core/downlink/vacancies.py",
         "return level_and_offset(living.bisect_left(node) + 1)[0]",
         "return level_and_offset(living.bisect_left(node) + 1)[0] + 1",
     ),
     Mutation(
         "those-above-are-taken-in",
-        "A leader accepts a node that stands on its own way to the root.",
+        "A leader accepts a node that stands on its own path to the root.",
         "core/downlink/subordinates.py",
         "return source in self._uplink.path or (is_new and self._uplink.is_in_doubt)",
         "return is_new and self._uplink.is_in_doubt",
@@ -310,7 +307,7 @@ MUTATIONS = (
     ),
     Mutation(
         "those-above-are-listed",
-        "A node that is accepted goes on listing subordinates that stand above it now.",
+        "A node that is accepted keeps subordinates that now stand above it.",
         "core/node.py",
         "self.downlink.forget(self._path)",
         "pass",
@@ -334,7 +331,7 @@ MUTATIONS = (
     ),
     Mutation(
         "guests-stay-deep",
-        "A guest that stands too deep is content with its place.",
+        "A guest that stands too deep stays.",
         "core/placement/optimizer.py",
         "found = better_place(advice, level)",
         "found = None if level else better_place(advice, level)",
@@ -344,12 +341,12 @@ MUTATIONS = (
 
 
 class OutOfDateError(Exception):
-    """The text that a mutation wants to exchange is not there once, since the core has changed."""
+    """The text that a mutation replaces does not occur once, because the core has changed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutation. `broken` is the invariant, or "error"; empty: it survived all seeds."""
+    """The result of a mutation. `broken` is the invariant, or "error"; empty: it survived all seeds."""
 
     name: str
     broken: str
@@ -362,7 +359,7 @@ class Outcome:
 
 
 def mutated(mutation: Mutation, package: Path = PACKAGE) -> str:
-    """The whole file, with the fault in it. Raises OutOfDateError."""
+    """The text of the whole file with the fault. Raises OutOfDateError."""
     source = (package / mutation.file).read_text(encoding="utf-8")
     found = source.count(mutation.old)
     if found != 1:
@@ -374,12 +371,12 @@ def mutated(mutation: Mutation, package: Path = PACKAGE) -> str:
 
 
 def copied(package: Path, target: Path) -> Path:
-    """A copy of the package that `target` holds from now on."""
+    """Copy the package into `target`."""
     return Path(shutil.copytree(package, target / "subord", ignore=shutil.ignore_patterns("__pycache__")))
 
 
 def try_out(mutation: Mutation, seeds: Iterable[int], package: Path = PACKAGE) -> Outcome:
-    """Play `seeds` against a copy of `package` that has the fault. Raises OutOfDateError."""
+    """Play `seeds` against a copy of `package` with the fault. Raises OutOfDateError."""
     source = mutated(mutation, package)
     with tempfile.TemporaryDirectory(prefix="subord-mutation-") as directory:
         (copied(package, Path(directory)) / mutation.file).write_text(source, encoding="utf-8")
@@ -400,11 +397,13 @@ def _played(
 ) -> Outcome:
     began, given = time.monotonic(), list(seeds)
     command = [sys.executable, str(Path(__file__).resolve()), "--inside", str(directory), "--mapping", mapping]
-    told = json.dumps([given, script])
+    request = json.dumps([given, script])
     try:
-        ran = subprocess.run(command, input=told, stdout=subprocess.PIPE, text=True, timeout=LASTS_S_MAX, check=True)
+        ran = subprocess.run(
+            command, input=request, stdout=subprocess.PIPE, text=True, timeout=LASTS_S_MAX, check=True
+        )
     except subprocess.TimeoutExpired:
-        return Outcome(name, "", 0, LASTS_S_MAX, "not ended within this time: nobody noticed that it spins")
+        return Outcome(name, "", 0, LASTS_S_MAX, "not ended within this time, and no checker failed")
     seed, broken, text = json.loads(ran.stdout)
     return Outcome(name, broken, len(given) if seed is None else seed, time.monotonic() - began, text)
 
@@ -423,7 +422,7 @@ def play_inside(
     for seed in seeds:
         try:
             verdict = try_script(read(script), seed) if script else try_seed(seed, mapping)
-        except Exception as error:  # so wrong that not even a scenario can be drawn
+        except Exception as error:  # a fault in the drawing of scenarios
             return seed, "error", f"{type(error).__name__}: {error}"
         if verdict.broken:
             return seed, verdict.broken, verdict.text
@@ -434,9 +433,9 @@ def play_inside(
 
 
 def run(mutations: Sequence[Mutation], seeds: int, control_seeds: int, jobs: int) -> int:
-    """The exit code."""
+    """Play all mutations and the control; returns the exit code."""
     with tempfile.TemporaryDirectory(prefix="subord-snapshot-") as directory, ThreadPoolExecutor(jobs) as pool:
-        package = copied(PACKAGE, Path(directory))  # somebody may be editing
+        package = copied(PACKAGE, Path(directory))  # the working tree may change meanwhile
         for each in mutations:
             mutated(each, package)
 
@@ -464,7 +463,7 @@ def _table(outcomes: Iterable[Outcome]) -> list[str]:
 
 def _line(outcome: Outcome) -> str:
     seed = str(outcome.seed) if outcome.broken else f"({outcome.seed})"
-    return f"{outcome.name:27} {outcome.broken or 'nobody':10} {seed:>8} {outcome.lasted_s:6.0f} s"
+    return f"{outcome.name:27} {outcome.broken or 'none':10} {seed:>8} {outcome.lasted_s:6.0f} s"
 
 
 def main(words: list[str]) -> int:
@@ -473,7 +472,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="that a mutation may survive (default: %(default)s)")
     parser.add_argument("--control", type=int, default=50, help="seeds without a fault (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=len(sched_getaffinity(0)), help="mutations at the same time")
-    parser.add_argument("--list", action="store_true", help="only say what the mutations are")
+    parser.add_argument("--list", action="store_true", help="list the mutations and stop")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--mapping", default="ip", help=argparse.SUPPRESS)
     given = parser.parse_args(words)

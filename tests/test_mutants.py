@@ -20,7 +20,7 @@ from tests import mutants
 from tests.mutants import KNOWN, TOP, Result, Trier, copied, known_survivors, still_good, summary, written
 
 SOURCE = TOP / "subord" / "sealing" / "replay.py"
-TESTS = ["tests/sealing/test_lives.py", "tests/sealing/test_sealer.py"]
+TESTS = ["tests/sealing/test_incarnation.py", "tests/sealing/test_sealer.py"]
 RESULT = Result("core/a.py", "f", 3, 7, "a = 1", "a = 2", "tests", "tests/a.py::test_a", 1.5, "state")
 MUTANT = Mutant("core/a.py", "f", 3, 7, "a = 1", "a = 2", "a = 2\n")
 

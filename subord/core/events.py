@@ -1,7 +1,6 @@
-"""What happens to a node, and what it wants done.
+"""The events that enter the core, and the actions that leave it.
 
-Events come in, actions go out; neither does anything by itself. What peers say (`Received`) is kept
-apart from what the local machine reports, so that no datagram can pretend to be a local event.
+Messages of peers (`Received`) are apart from what the local host reports, so no datagram can pass for a local event.
 """
 
 from __future__ import annotations
@@ -19,59 +18,59 @@ FAILURES: tuple[LostCause, ...] = (
     "silence",
     "refused",
     "closed",
-)  # a goodbye or a displacement was not detected by us
+)  # the node detected these; a goodbye or a displacement was told
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A peer said something. The wire checked its form, not its truth."""
+    """A message of a peer, of a valid form."""
 
-    source: Position | None  # None: the address lies outside our network
+    source: Position | None  # None: the address lies outside the network
     address: str
     message: Message
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """A datagram of a wire version that we do not speak. The wire has answered it already."""
+    """A datagram of an unknown wire version, already answered with `Versions`."""
 
     address: str
     version: int
 
 
 class Unreachable(msgspec.Struct, frozen=True):
-    """The host at `position` says that no daemon listens there (ICMP port unreachable)."""
+    """The host at `position` reports that no daemon listens (ICMP port unreachable)."""
 
     position: Position
 
 
 class EdgeClosed(msgspec.Struct, frozen=True):
-    """The stream held along a tree edge was closed by the other side, or broke."""
+    """The peer closed the stream of a tree edge, or it broke."""
 
     position: Position
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Who is remembered from an earlier life: worth proposing to; our last leader, and whom we led as a root."""
+    """What an earlier process kept on disk: live nodes, the last leader, and subordinates of a root."""
 
     positions: tuple[Position, ...]
     leader: Position | None = None
     led: tuple[Position, ...] = ()
-    standing: int = 0  # the class by which we stood (standings.py)
+    standing: int = 0  # the class by which the node stood (placement/rank_classes.py)
 
 
 class Seeds(msgspec.Struct, frozen=True):
-    """Positions that the operator names, in the place of earlier ones: asked for advice while we have no leader."""
+    """The positions of the seeds, in place of earlier ones: asked for advice while the node has no leader."""
 
     positions: tuple[Position, ...]
 
 
 class Performance(msgspec.Struct, frozen=True):
-    """How many jobs this machine completes in a unit of time that all nodes share, smoothed; above 0."""
+    """Jobs that this machine completes in a unit of time that all nodes share, smoothed; above 0."""
 
     jobs: float
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """An answer to `Measure`: a round trip as seen on the wire, and the class of that node's performance."""
+    """An answer to `Measure`: the round trip on the wire, and the class of the peer's performance."""
 
     position: Position
     number: int
@@ -80,7 +79,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Begin: look for the first place; `full_scan`: ask everybody first (scan.py)."""
+    """Look for the first place. `full_scan`: ask all positions first (discovery/scan.py)."""
 
     full_scan: bool = False
 
@@ -90,7 +89,7 @@ class Wakeup(msgspec.Struct, frozen=True):
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """Say goodbye and stop within `grace_s`."""
+    """Say goodbye to all neighbours and stop within `grace_s`."""
 
     grace_s: float
 
@@ -106,19 +105,19 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """To wherever the event now handled came from: perhaps no position of ours."""
+    """To the sender of the event being handled, which may be no position of the network."""
 
     message: Message
 
 
 class Publish(msgspec.Struct, frozen=True):
-    """To everybody on the wire at once, where that is possible and wanted (multicast)."""
+    """To all nodes on the wire at once (multicast), where the operator allows it."""
 
     message: Message
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """Find out how long a round trip to `target` takes. It may stay without answer."""
+    """Measure the round trip to `target`. An answer may not come."""
 
     target: Position
     number: int
@@ -128,18 +127,18 @@ class PlaceChanged(msgspec.Struct, frozen=True):
     place: Place
     leader: Position | None
     old: Position | None
-    changes: int  # leader changes so far; the first place is number 0
+    changes: int  # leader changes so far; 0 at the first place
     reason: str
 
 
 class LeaderLost(msgspec.Struct, frozen=True):
     leader: Position
     cause: LostCause
-    silence_s: float  # since its last sign of life
+    silence_s: float  # since its last message
 
 
 class Healed(msgspec.Struct, frozen=True):
-    """A place was found again after the leader was lost."""
+    """The node has a place again after the loss of its leader."""
 
     after_s: float
 
@@ -151,7 +150,7 @@ class SubordinateLost(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Settings or wire versions differ. Told once per address and reason."""
+    """Settings or wire versions differ. Noted once per address and reason."""
 
     address: str
     by: Literal["them", "us"]
@@ -170,31 +169,31 @@ class RoundTrip(msgspec.Struct, frozen=True):
 
 
 class FirstContact(msgspec.Struct, frozen=True):
-    """Somebody of our network spoke to us, for the first time in this life."""
+    """The first message of a node of the network in this incarnation."""
 
     position: Position
 
 
 class SlowAnswers(msgspec.Struct, frozen=True):
-    """Several answers in a row took longer than the timing preset waits for one."""
+    """Several answers in a row came later than the timing preset allows."""
 
-    seconds: float  # of the last one
+    seconds: float  # of the last answer
     answer_s: float  # of the preset in use
-    preset: TimingName  # that would fit
+    preset: TimingName  # the preset that fits
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """Well-formed input that was not acted upon, by reason."""
+    """A well-formed message without effect, by reason."""
 
     reason: str
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """All goodbyes are said: the daemon may stop."""
+    """All goodbyes are said; the daemon may stop."""
 
 
 class Neighbourhood(msgspec.Struct, frozen=True):
-    """What is worth remembering for the next start; `led` are some of those whom a root led lately."""
+    """What the next start needs from disk; `led` are the latest subordinates of a root."""
 
     incarnation: Incarnation
     leader: Position | None

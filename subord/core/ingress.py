@@ -1,6 +1,7 @@
-"""Which datagrams concern us at all, and why the others do not.
+"""The first check of each datagram: what concerns this node, and why the rest is dropped.
 
-Intuition: the porter. He reads the envelope, and sends away whoever belongs to another house.
+Input are received messages; output is whether the node handles them. What it does not handle changes nothing
+(docs/protocol.md, S6): it is counted by reason, and other settings are answered with a refusal.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from subord.core.state.view import Position
 
 
 class Ingress:
-    """The porter of one node. `admits_stranger` says whether one more answer may be given this second."""
+    """The check of one node. `admits_stranger` takes a token for one answer to a node with other settings."""
 
     def __init__(self, context: Context, refusals: Refusals, admits_stranger: Callable[[], bool]) -> None:
         self._context = context
         self._refusals = refusals
         self._admits_stranger = admits_stranger
-        self._met = False  # somebody has spoken to us
+        self._was_contacted = False  # a node of the network has sent a message
 
     def admits(self, event: Received) -> bool:
-        """Does it concern us? Whoever has other settings is told so; what else is not for us is counted."""
+        """Whether the node handles the message. A sender with other settings is refused; a drop is counted."""
         message, context = event.message, self._context
         if isinstance(message, Propose | Ask):
             differs = difference(message.terms, context.terms)
@@ -57,36 +58,36 @@ class Ingress:
         context.heard_at = context.now
         if context.mapping.by_performance:
             learn(context.mapping.rank_classes, source, message)
-        if not self._met:
-            self._met = True
+        if not self._was_contacted:
+            self._was_contacted = True
             context.note(FirstContact(source))
 
     def _refuse(self, address: str, message: Propose | Ask, differs: str) -> None:
         context = self._context
         self._refusals.note(address, "us", differs)
         if not self._admits_stranger():
-            return  # nobody may use us as an echo
+            return  # a forged source must not turn refusals into a flood
         swapped = difference(context.terms, message.terms) or differs
         context.reply(Refuse(context.incarnation, message.exchange, No.TERMS, swapped, 0, (), 0))
 
 
 def reason_to_drop(context: Context, event: Received) -> str | None:
-    """A word for the counter; None: it concerns us."""
+    """The reason for the drop counter; None: the message concerns this node."""
     message = event.message
     if isinstance(message, Announce) and message.terms != context.terms:
-        return "foreign_announcement"  # another cluster shares the wire: no answer
+        return "foreign_announcement"  # of another cluster on the same wire: not answered
     if event.source is None:
         return "outside_network"
     if event.source == context.position:
         return "own_address"
-    if isinstance(message, Ask) and message.asker and not _may_run_for(context, event.source, message):
+    if isinstance(message, Ask) and message.asker and not _may_delegate(context, event.source, message):
         return "false_errand"
     if any(position > context.settings.network.size for position in positions_named(message)):
         return "names_outside_network"
     return None
 
 
-def _may_run_for(context: Context, delegate: Position, ask: Ask) -> bool:
-    """A root ranks below all whom it may send; and it never sends anybody to itself."""
+def _may_delegate(context: Context, delegate: Position, ask: Ask) -> bool:
+    """A root ranks below its delegates, and delegates no question to itself."""
     mapping = context.mapping
     return ask.asker != context.position and mapping.rank(ask.asker, ask.standing) < mapping.rank(delegate)

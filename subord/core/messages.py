@@ -1,19 +1,19 @@
-"""What nodes say to each other. Read this first: these messages are the protocol.
+"""The messages of the protocol, and the bounds of their fields.
 
-Finding a leader      Propose -> Accept | Refuse      "may I be your subordinate?"
-                      Ask     -> Advice               "are you there, and where is room for me?"
-                      Back                            "your home is alive again"
-                      Announce (multicast)            "here is a root"
-                      Errand                          "ask there in my name"
-                      Meet                            "there is a lower root"
-                      Probe   -> Pong                 "how far are you away?"
-Staying attached      Beat    -> Echo | Stranger      "I am here, this changed below me"
-                      Guide                           "our way to the root changed"
+Finding a leader      Propose -> Accept | Refuse      asks for a slot below the receiver
+                      Ask     -> Advice               asks for the root and for free slots
+                      Back                            tells a guest that its home is alive
+                      Announce (multicast)            tells all nodes of a root
+                      Errand                          delegates probes to a node of the tree
+                      Meet                            tells a root of another root
+                      Probe   -> Pong                 measures a round trip
+Staying attached      Beat    -> Echo | Stranger      keeps an edge alive, reports the subtree
+                      Guide                           tells subordinates a new path to the root
 Leaving               Goodbye
-Not fitting           Versions                        "I speak these versions of the wire"
+Not fitting           Versions                        lists the wire versions of the sender
 
-Every message but Versions carries the incarnation of its sender, so that words of a predecessor at
-the same address are never taken for its own (docs/protocol.md, S4). Positions are 1-based.
+Every message but Versions carries the incarnation of its sender, so a message of an earlier process at the same
+address is recognized (docs/protocol.md, S4). Positions count from 1.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from subord.core.state.settings import Settings
 PATH_POSITIONS_MAX = 64
 ALTERNATES_MAX = 16
 HINTS_MAX = 8
-CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows stay below the datagram limit
+CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows fit into one datagram
 VERSIONS_MAX = 8
-RETRY_MS_MAX = 1000  # how long a busy node may put off a proposer
-AGE_S_MAX = 1 << 31  # 68 years. An age grows while it is kept, and stops here
+RETRY_MS_MAX = 1000  # the longest time for which a busy node puts off a proposer
+AGE_S_MAX = 1 << 31  # 68 years. The age of a row grows while the row is kept, and stops here
 TERM_CHARACTERS_MAX = 200
 REASON_CHARACTERS_MAX = 300
 
-# What a peer may say is bounded here, and checked while it is decoded: nobody's words can grow our memory,
-# stretch our patience, or become a number that we could not pass on.
+# The decoder checks these bounds, so no message grows the memory of a node, lengthens its timers, or carries a
+# number that the node cannot pass on.
 Number = Annotated[int, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Age = Annotated[int, msgspec.Meta(ge=0, le=AGE_S_MAX)]
@@ -51,7 +51,7 @@ Path = Annotated[tuple[Position, ...], msgspec.Meta(max_length=PATH_POSITIONS_MA
 Alternates = Annotated[tuple[Position, ...], msgspec.Meta(max_length=ALTERNATES_MAX)]
 Hints = Annotated[tuple[Position, ...], msgspec.Meta(max_length=HINTS_MAX)]
 Levels = Annotated[tuple[Count, ...], msgspec.Meta(max_length=HINTS_MAX)]
-Class = Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]  # of a measured quantity (classes.py)
+Class = Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]  # of a measured quantity (placement/quantize.py)
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
@@ -83,7 +83,7 @@ TERM_WORDS = {"fanout": "fan-out", "guest_slots": "guest slots"}
 
 
 def difference(theirs: Terms, ours: Terms) -> str | None:
-    """How `theirs` differ, e.g. "fan-out 8, we use 4"; None when they fit."""
+    """The terms in which `theirs` differ, e.g. "fan-out 8, we use 4"; None when they are equal."""
     parts = [
         f"{TERM_WORDS.get(name, name)} {getattr(theirs, name)}, we use {getattr(ours, name)}"
         for name in Terms.__struct_fields__
@@ -97,27 +97,27 @@ class Wish(enum.IntEnum):
 
     HOME = 0
     GUEST = 1
-    DISPLACE = 2  # nobody has room: take the place of a guest that ranks above the proposer
-    SWAP = 3  # take the place of such a guest if it brings along at most half as many nodes as the proposer
+    DISPLACE = 2  # all nodes are full: take the slot of a guest that ranks above the proposer
+    SWAP = 3  # take the slot of such a guest if its party is at most half as large
 
 
 class No(enum.IntEnum):
     """Why a proposal is refused."""
 
     FULL = 0
-    RANK = 1  # the proposer does not rank above us
+    RANK = 1  # the proposer does not rank above the leader
     TERMS = 2  # settings differ
-    BUSY = 3  # too many questions this second
+    BUSY = 3  # too many questions in this second
     LEAVING = 4
 
 
 class Why(enum.IntEnum):
-    """Why somebody says goodbye."""
+    """Why a node says goodbye."""
 
-    LEAVING = 0  # to subordinates: find another leader, I still answer for a while
-    LEFT = 1  # to the leader: I am gone
-    MOVED = 2  # to the old leader: I have another one
-    DISPLACED = 3  # to a guest: your slot went to a lower rank
+    LEAVING = 0  # to subordinates: find another leader; this one answers for a while
+    LEFT = 1  # to the leader: the node stops
+    MOVED = 2  # to the old leader: the node has another one
+    DISPLACED = 3  # to a guest: a lower rank took its slot
 
 
 class Guidance(msgspec.Struct, frozen=True, array_like=True):
@@ -125,9 +125,9 @@ class Guidance(msgspec.Struct, frozen=True, array_like=True):
 
     version: Number  # goes up when the content changes; a beat names the version last seen
     path: Path  # root first, the sender last
-    alternates: Alternates  # where to go when the sender dies
+    alternates: Alternates  # leaders for the case that the sender dies
     siblings: Alternates  # subordinates of the sender with a free guest slot
-    adrift: bool  # somebody on the path lost its leader and holds its branch
+    adrift: bool  # a node on the path lost its leader and keeps its branch
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
@@ -150,7 +150,7 @@ class Propose(msgspec.Struct, frozen=True, array_like=True, tag=1):
     exchange: Number
     terms: Terms
     wish: Wish
-    nodes: Count = 1  # that the proposer brings along, itself included
+    nodes: Count = 1  # of the proposer's party, itself included
     standing: Class = UNKNOWN  # by which the proposer will rank
 
 
@@ -167,7 +167,7 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):
     text: Reason
     retry_ms: Annotated[int, msgspec.Meta(ge=0, le=RETRY_MS_MAX)]
     hints: Hints
-    highest_guest: Number  # of the refuser; 0: none. Who ranks below it may displace it
+    highest_guest: Number  # of the refuser; 0: none. A node that ranks below it may displace it
     standing: Class = UNKNOWN  # of the refuser
 
 
@@ -175,11 +175,11 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):
     incarnation: Number  # of the asker
     exchange: Number
     terms: Terms
-    asker: Number = 0  # who wants to know, when the sender runs an errand for it; 0: the sender
-    standing: Class = UNKNOWN  # of who wants to know
+    asker: Number = 0  # the root that delegated the question to the sender; 0: the sender itself
+    standing: Class = UNKNOWN  # of the asker
     performance: Class = UNKNOWN
-    listing: Count = 0  # 0: where is room for me? Else: do you list me? I ask for the so many-th time in a row
-    suspect: Number = 0  # the leader of both, which does not answer the asker: beat it now; 0: none
+    listing: Count = 0  # 0: asks for room. n: asks whether the root lists the asker, for the n-th time
+    suspect: Number = 0  # the leader of sender and receiver, which does not answer the sender; 0: none
 
     def about_listing(self, times: int) -> Ask:
         return msgspec.structs.replace(self, listing=times)
@@ -188,18 +188,18 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag=4):
 class Advice(msgspec.Struct, frozen=True, array_like=True, tag=5):
     incarnation: Number
     exchange: Number
-    room: bool  # for the asker, at the answering node
-    root: Number  # or, of one who has no leader yet, the lowest whom it has heard lately
+    room: bool  # for the asker, below the answering node
+    root: Number  # without a leader: the lowest position that the answering node heard lately
     hints: Hints  # best first
     highest_guest: Number
     levels: Levels = ()  # of the hints, in the real tree
-    wanted: Count = 0  # the level on which the asker belongs, by its rank among the living; 0: not known
-    swap: Number = 0  # somebody who is full, but has a guest that would have to give way to a SWAP; 0: none
+    wanted: Count = 0  # level where the asker belongs, by its rank among the living; 0: unknown
+    swap: Number = 0  # a full leader with a guest that gives way to a SWAP; 0: none
     swap_level: Count = 0
     standing: Class = UNKNOWN  # of the answering node
     root_standing: Class = UNKNOWN
-    others: Hints = ()  # some live ones that may lead the asker, by chance: perhaps one of them is near
-    listed: Annotated[int, msgspec.Meta(ge=0, le=2)] = 0  # is the asker? 0 not told, 1 yes, 2 no
+    others: Hints = ()  # live nodes that may lead the asker, drawn at random for measuring
+    listed: Annotated[int, msgspec.Meta(ge=0, le=2)] = 0  # 0 not told, 1 yes, 2 no
 
 
 class Back(msgspec.Struct, frozen=True, array_like=True, tag=6):
@@ -215,9 +215,9 @@ class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
     guidance_seen: Number
     changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
     gone: Annotated[tuple[Position, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
-    more: bool = False  # more changes wait than fitted in
+    more: bool = False  # further changes did not fit into this beat
     rows: Count = 0  # that the sender lists, itself included; 0: not told
-    digest: Count = 0  # of these rows (digests.py); 0: not told
+    digest: Count = 0  # of these rows (downlink/digests.py); 0: not told
     guidance_digest: Count = 0  # of the guidance that the sender holds; 0: not told
 
 
@@ -228,7 +228,7 @@ class Echo(msgspec.Struct, frozen=True, array_like=True, tag=8):
 
 
 class Stranger(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """Answer to a beat of somebody who is not our subordinate: who are you, propose again."""
+    """Answer to a beat of a node that is not a subordinate of the sender; the node proposes again."""
 
     incarnation: Number
     number: Number
@@ -246,13 +246,13 @@ class Goodbye(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class Versions(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """Readable in every version: the answer to a datagram of a version that we do not speak."""
+    """Answer to a datagram of a version that the sender does not speak. Every version reads it."""
 
     spoken: Annotated[tuple[Number, ...], msgspec.Meta(max_length=VERSIONS_MAX)]
 
 
 class Announce(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """To everybody on the wire, by roots only, and never answered as such: here is a root."""
+    """Multicast of a node without a leader. Receivers send no answer to it."""
 
     incarnation: Number
     terms: Terms
@@ -260,16 +260,16 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
 
 class Errand(msgspec.Struct, frozen=True, array_like=True, tag=14):
-    """From a root to anybody in its tree: ask at these doors in my name."""
+    """From a root to a node of its tree: ask these targets in the name of the root."""
 
     incarnation: Number
-    exchange: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]  # of the first door; the others' follow
+    exchange: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]  # of the first target; the next targets count on
     targets: Hints
     standing: Class = UNKNOWN
 
 
 class Meet(msgspec.Struct, frozen=True, array_like=True, tag=15):
-    """To somebody who is root as far as we know, or may become one: there is a lower one."""
+    """To the root of another tree, or to a node without a leader: a lower root exists."""
 
     incarnation: Number
     root: Position
@@ -310,7 +310,7 @@ Message: TypeAlias = (
 
 
 def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one return a shape
-    """Every position that the message speaks of, 0 (none) included: a peer may name some that do not exist."""
+    """Every position in the message, 0 (none) included; some may not exist in the network."""
     match message:
         case Beat():
             return chain(message.gone, *((change.position, change.leader) for change in message.changes))

@@ -1,11 +1,8 @@
-"""One node: the door through which everything enters the protocol.
+"""One node: passes each event to the part it concerns, and owns the phase and the place.
 
-`handle(event, now)` changes the node's view and returns what is to be done; `deadline` is when it must be
-called again at the latest. There is no socket, no clock and no chance here but what comes in as an argument,
-so the same code runs on sockets, in the lab and in a simulator.
-
-The work is done by three parts: joining.py finds a leader, following.py keeps to it, leading.py keeps the
-subordinates. This file passes each event to the part it concerns, and owns the phase and the place.
+`handle(event, now)` changes the state of the node and returns actions; `deadline` is the latest time of the next
+call. Sockets, clock and randomness come in as arguments, so the same code runs in the daemon and in the simulator.
+uplink/joining.py finds a leader, uplink/leader.py keeps it, downlink/subordinates.py keeps the subordinates.
 """
 
 from __future__ import annotations
@@ -80,7 +77,7 @@ from subord.core.uplink.leaving import Leaving
 from subord.core.uplink.requests import Aim
 from subord.core.uplink.search import Ends
 
-SHARED_POSITION_BITS = 64  # what a position takes on the wire at most
+SHARED_POSITION_BITS = 64  # the bound of a position on the wire
 
 
 class Node:
@@ -89,7 +86,7 @@ class Node:
     def __init__(
         self, settings: Settings, position: Position, incarnation: Incarnation, chance: Random, now: float
     ) -> None:
-        """`now` is any steady clock in seconds; `incarnation` must be higher after every restart."""
+        """`now` is a steady clock in seconds; `incarnation` must be higher after every restart."""
         assert 0 < position <= settings.network.size < 1 << SHARED_POSITION_BITS
         self.context = Context(settings, position, incarnation, chance, now)
         self.roster = Roster(position)
@@ -119,11 +116,11 @@ class Node:
 
     @property
     def deadline(self) -> float:
-        """When the driver must deliver the next Wakeup; infinity: never. Read after each `handle`."""
+        """When the driver must deliver the next Wakeup; infinity: never. Read it after each `handle`."""
         return self.context.timers.next_at
 
     def handle(self, event: Event, now: float) -> list[Action]:
-        """Take one event; return what is to be done, in order."""
+        """Handle one event; return the actions in order."""
         context = self.context
         assert now >= context.now, "the driver's clock ran backwards"
         slept = now - min(self.deadline, now) > context.timing.own_sleep_s
@@ -134,7 +131,7 @@ class Node:
         self.joining.plan()
         self._run_timers()
         self._after()
-        assert self.deadline > now, "a due alarm was not answered: we would spin"
+        assert self.deadline > now, "a due timer was not served: the driver would spin"
         actions, context.actions = context.actions, []
         return actions
 
@@ -145,7 +142,7 @@ class Node:
             case Received():
                 self._on_received(event)
             case Wakeup():
-                pass  # what is due is answered after every event
+                pass  # timers are served after every event
             case Unreadable():
                 self.refusals.note(event.address, "us", f"speaks wire version {event.version}, we do not")
             case Unreachable():
@@ -175,7 +172,7 @@ class Node:
                 assert_never(event)
 
     def _after(self) -> None:
-        """What follows from any event: those whose home came are told, and changes are reported."""
+        """After any event: serve the guests whose home is back, report changes, note a changed roster."""
         self.downlink.follow_roster()
         if self.phase is not Phase.GONE:
             self.remeasuring.follow(self.phase)
@@ -192,7 +189,7 @@ class Node:
         message = event.message
         if not self.ingress.admits(event) or event.source is None:
             return
-        if not (isinstance(message, Refuse) and message.no is No.TERMS):  # another cluster's: no news of ours
+        if not (isinstance(message, Refuse) and message.no is No.TERMS):  # a node of another cluster
             self.joining.on_heard(event.source)
         self._on_message(event.source, event.address, message)
 
@@ -241,13 +238,13 @@ class Node:
                 self.announcer.on_announce(source)
                 self.joining.on_announce(source)
             case Versions() | Probe() | Pong():
-                pass  # the driver has seen to these
+                pass  # the driver handles these
             case _:
                 assert_never(message)
 
     def _on_propose(self, source: Position, propose: Propose) -> None:
         if source not in self.roster.rows:
-            self.joining.look_soon(Aim.LOWER)  # there is a crowd, of which we may not be the lowest
+            self.joining.look_soon(Aim.LOWER)  # nodes are joining, and this one may not be the lowest
         self.downlink.on_propose(source, propose)
         self.joining.on_asked(source)
 
@@ -255,7 +252,7 @@ class Node:
         if self.phase is Phase.LEAVING:
             self.context.send(source, Goodbye(self.context.incarnation, Why.LEFT))
         elif self.context.position in accept.guidance.path:
-            self.context.note(Dropped("loop"))  # we stand above it: never follow it (S1)
+            self.context.note(Dropped("loop"))  # this node stands above it: never follow it (S1)
         else:
             self.joining.on_accept(source, accept)
 
@@ -271,7 +268,7 @@ class Node:
 
     def _on_back(self, back: Back) -> None:
         if back.home == self.context.mapping.home_of(self.context.position) and self.phase is not Phase.LEAVING:
-            self.joining.told_home()
+            self.joining.on_home_alive()
 
     def _on_guided(self, changed: bool) -> None:
         leader = self.uplink.leader
@@ -285,10 +282,10 @@ class Node:
         self._on_path()
 
     def _on_path(self) -> None:
-        """A new way to the root is told to those below before their next beat."""
+        """The path to the root may have changed: tell subordinates before their next beats."""
         old, self._path = self._path, self.uplink.path
         if len(self._path) > len(old) and not self.context.mapping.by_latency:
-            self.joining.look_soon(Aim.BETTER)  # we stand deeper, but no farther from our leader
+            self.joining.look_soon(Aim.BETTER)  # this node stands deeper, but no farther from its leader
         if self._path != old:
             self.downlink.forget(self._path)
             self.listing.on_path(self._path)
@@ -296,7 +293,7 @@ class Node:
 
     def _on_stranger(self, source: Position, stranger: Stranger) -> None:
         leader = self.uplink.leader
-        if leader is None or leader.position != source or stranger.number not in leader.calls:
+        if leader is None or leader.position != source or stranger.number not in leader.pending:
             self.context.note(Dropped("unexpected"))
         elif self.phase is not Phase.LEAVING and not leader.leaving:
             if self.uplink.on_stranger(stranger.incarnation):
@@ -321,7 +318,7 @@ class Node:
     # -- time -------------------------------------------------------------------------------------------------
 
     def _run_timers(self) -> None:
-        """Also after a datagram that came in just before the alarm rang."""
+        """Serve due timers, also after a datagram that arrived just before the wake-up."""
         for timer in self.context.timers.take_due(self.context.now):
             match timer:
                 case Timer.BEAT:
@@ -351,7 +348,7 @@ class Node:
                     assert_never(timer)
 
     def _on_own_sleep(self) -> None:
-        """Our own alarm rings late: judge nobody by the time that we slept (flux-framework/flux-core#638)."""
+        """The timer fired late, so the node slept: no peer is judged by that time (flux-framework/flux-core#638)."""
         self.joining.on_own_sleep()
         self.uplink.on_own_sleep()
         self.downlink.on_own_sleep()
@@ -378,13 +375,13 @@ class Node:
             self.uplink.detach()
             self.announcer.alone()
         if self.place is None:
-            self.joining.call_home()
+            self.joining.call_subordinates()
         self._settle_in(Place.ROOT, None, Trigger.ALONE, "no lower position answers")
 
-    def _settle_in(self, place: Place, leader: Position | None, cue: Trigger, reason: str) -> None:
+    def _settle_in(self, place: Place, leader: Position | None, trigger: Trigger, reason: str) -> None:
         old = self._old_leader
         self._old_leader = leader
-        self.phase = follow(self.phase, cue)
+        self.phase = follow(self.phase, trigger)
         changed = self.place is None or (place, leader) != (self.place, old)
         if changed:
             if self.place is not None:
@@ -431,7 +428,7 @@ class Node:
     # -- leaving -------------------------------------------------------------------------------------------------
 
     def _leave(self, grace_s: float) -> None:
-        """Subordinates first get their alternates, then the leader hears the goodbye (section 4)."""
+        """Subordinates are told their alternates first, then the leader (docs/protocol.md, section 4)."""
         if self.phase is Phase.LEAVING:
             return
         self.phase = follow(self.phase, Trigger.LEAVE)

@@ -1,4 +1,4 @@
-"""What a node shows of itself, as values (core/state/view.py). Reading changes nothing."""
+"""The state of a node as plain values (state/view.py). Reading changes nothing."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def snapshot(node: Node, now: float) -> Snapshot:
 
 
 def _disputed(node: Node, now: float) -> tuple[Position, ...]:
-    """After a move the old leader takes its claim back within two silences."""
+    """Nodes that two subordinates claim for longer than a move takes: the old leader retracts within two silences."""
     since, rivals = now - 2 * node.context.timing.leader_silence_s, node.roster.rivals
     return tuple(islice((position for position, at in rivals.items() if at < since), DISPUTED_SHOWN))
 
 
 def root_of(node: Node) -> Position | None:
-    """The root of our tree, as far as we know."""
+    """The root of the tree, as far as the node knows."""
     if node.uplink.path:
         return node.uplink.path[0]
     return node.context.position if node.phase is Phase.ROOT else None
 
 
 def is_held(node: Node) -> bool:
-    """Somebody at or above us has lost its leader."""
+    """Whether the node, or a node above it, has lost its leader."""
     leader = node.uplink.leader
     return node.phase is Phase.ORPHAN or (leader is not None and leader.guidance.adrift)
 
@@ -142,7 +142,7 @@ def _row(position: Position, claim: Claim, standing: Standing, now: float) -> Ro
 
 
 def ranking(node: Node, now: float) -> Ranking:
-    """What the node measures, and what follows from it."""
+    """What the node measures, and its rank."""
     context, optimizer = node.context, node.optimizer
     return Ranking(
         mapping=context.settings.mapping,
@@ -158,7 +158,7 @@ def ranking(node: Node, now: float) -> Ranking:
 
 
 def _near(node: Node, now: float) -> list[Near]:
-    """Nearest first; the leader among them, by its echoes if it was not measured otherwise."""
+    """Nearest first, the leader included: by its echoes if it was not measured otherwise."""
     known, leader = dict(node.optimizer.latencies.known), node.uplink.leader
     if node.context.mapping.has_homes:
         return []
@@ -171,7 +171,7 @@ def _near(node: Node, now: float) -> list[Near]:
 
 
 def why(node: Node, now: float) -> Why:
-    """The ranked candidates, what they answered, and the reason for the present place."""
+    """The ranked candidates, their last answers, and the reason for the present place."""
     context, leader = node.context, node.uplink.leader
     return Why(
         position=context.position,
@@ -190,16 +190,16 @@ def _reason(node: Node) -> str:
     if node.phase is Phase.SEEKING:
         return "just started: the first place is being asked for"
     if node.context.mapping.has_homes and node.context.mapping.home_of(node.context.position) is None:
-        return "the lowest position of the network has nobody above it"
+        return "the lowest position of the network has no leader"
     return node.reason
 
 
 def neighbourhood(node: Node) -> Neighbourhood | None:
-    """What to remember for the next start. None: we have no place just now, and what was remembered is better."""
+    """What the next start needs; None: the node has no place, so the file on disk stays."""
     leader, is_root = node.uplink.leader, node.phase is Phase.ROOT
     if leader is None and not is_root:
         return None
-    # A root remembers also those who have just gone, as when a whole cluster stops, or have not come back yet.
+    # Also those that have left or not returned yet, as when a whole cluster stops.
     peers, led = node.joining.peers, node.downlink.led
     kept = dict.fromkeys((*reversed(led), *peers.remembered.led)) if is_root else ()
     return Neighbourhood(
@@ -212,12 +212,12 @@ def neighbourhood(node: Node) -> Neighbourhood | None:
 
 
 def is_memorable(node: Node, notice: Notice) -> bool:
-    """May it have changed the neighbourhood? A root has no new place to note when others come below it."""
+    """Whether `notice` may change the neighbourhood. A root keeps its place when subordinates come and go."""
     return isinstance(notice, PlaceChanged) or (isinstance(notice, RosterChanged) and node.phase is Phase.ROOT)
 
 
 def table_sizes(node: Node) -> dict[str, int]:
-    """How full every table is that could grow (docs/protocol.md, S5)."""
+    """The entries of every table that can grow (docs/protocol.md, S5)."""
     leader = node.uplink.leader
     return {
         "subordinates": len(node.downlink.slots.taken),
@@ -225,7 +225,7 @@ def table_sizes(node: Node) -> dict[str, int]:
         **node.joining.sizes(),
         "distances": len(node.optimizer.latencies),
         "standings": len(node.context.mapping.rank_classes),
-        "vain_beats": len(leader.calls) if leader else 0,
+        "vain_beats": len(leader.pending) if leader else 0,
         "refusals": len(node.refusals),
         "hidden": len(node.listing),
         "row_probes": len(node.downlink.reports.verification),

@@ -1,4 +1,4 @@
-"""A table with a bound: the one mapping of the core and the runtime from which the oldest entry drops out."""
+"""A mapping with a bound, from which the oldest entry is dropped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 class BoundedMap(dict[K, V]):
-    """Holds at most `entries_max` entries. A key that is set is the newest; the oldest drops out and is counted.
+    """Holds at most `entries_max` entries. A key that is set becomes the newest; drops are counted.
 
     Only assignment keeps the bound: `setdefault` and `update` are not used with it.
     """

@@ -1,10 +1,7 @@
-"""When must somebody wake us?
+"""The timers of one node: which are due, and when the driver must call again.
 
-Intuition: one kitchen clock for many pots. We note for each pot when it is done, but only the earliest
-time is put on the clock.
-
-Planning an alarm again moves it. An alarm is due once. Late or reordered wake-ups do no harm, because
-what is due is decided here, by the time that the caller brings along.
+Input are deadlines in seconds of the caller's clock; output are the timers that are due, each once. What is due
+depends on the time of the call alone, so late and reordered wake-ups do no harm.
 """
 
 from __future__ import annotations
@@ -14,33 +11,31 @@ from math import inf
 
 
 class Timer(enum.IntEnum):
-    """What may be due. The order decides between alarms of the same time, so that runs repeat."""
+    """What may be due. Timers of the same time fire in this order, so runs repeat."""
 
-    BEAT = enum.auto()  # our leader should hear from us, or has not answered
+    BEAT = enum.auto()  # the next beat to the leader, or its repetition
     LIVENESS = enum.auto()  # a subordinate may be overdue
-    SEARCH = enum.auto()  # a question was not answered, or a rest from searching is over
-    SCAN = enum.auto()  # of those who are asked in a scan some have not answered
-    GUIDE = enum.auto()  # our subordinates should hear that the way to the root changed
-    ANNOUNCE = enum.auto()  # everybody on the wire should hear that we are root
-    EXPIRY = enum.auto()  # a missing node has been shown long enough
-    RANK_CHANGE = enum.auto()  # those who outrank us should have left, or are told so again
-    MEASURE = enum.auto()  # probes have been answered, or are to be sent again
-    LEAVE = enum.auto()  # a goodbye should be repeated, or the time for goodbyes is over
-    LISTING = enum.auto()  # the root should be asked whether it lists us
+    SEARCH = enum.auto()  # a question was not answered, or a rest of the search is over
+    SCAN = enum.auto()  # unanswered questions of a scan
+    GUIDE = enum.auto()  # subordinates hear the new path to the root
+    ANNOUNCE = enum.auto()  # the announcement of a node without a leader
+    EXPIRY = enum.auto()  # a missing node was shown long enough
+    RANK_CHANGE = enum.auto()  # subordinates that outrank the node are told again to leave
+    MEASURE = enum.auto()  # round trips are complete, or probes are repeated
+    LEAVE = enum.auto()  # a goodbye is repeated, or the time for goodbyes is over
+    LISTING = enum.auto()  # the root is asked whether it lists the node
 
 
 class Timers:
-    """Named deadlines in seconds of the caller's clock."""
-
     __slots__ = ("_at", "next_at")
 
     def __init__(self) -> None:
         self._at: dict[Timer, float] = {}
         self.next_at = inf
-        """The earliest deadline; infinity when nothing is planned. Only read it."""
+        """The earliest deadline; infinity without timers. Read-only."""
 
     def plan(self, timer: Timer, at: float) -> None:
-        """Set or move an alarm; infinity takes it off."""
+        """Set or move a timer; infinity stops it."""
         if at == inf:
             self._at.pop(timer, None)
         else:
@@ -48,16 +43,16 @@ class Timers:
         self.next_at = min(self._at.values(), default=inf)
 
     def at(self, timer: Timer) -> float:
-        """When it is planned; infinity: it is not."""
+        """The deadline of `timer`; infinity when it is not set."""
         return self._at.get(timer, inf)
 
     def clear(self) -> None:
-        """Nothing will be done any more."""
+        """Stop all timers."""
         self._at.clear()
         self.next_at = inf
 
     def take_due(self, now: float) -> list[Timer]:
-        """Remove and return what is due, earliest first."""
+        """Remove and return the timers that are due, earliest first."""
         if self.next_at > now:
             return []
         due = sorted((at, timer) for timer, at in self._at.items() if at <= now)

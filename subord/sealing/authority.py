@@ -1,11 +1,9 @@
-"""The cluster's certificate authority, which every node can be, because every node has the key.
+"""The cluster's certificate authority, derived from the key, so that every node can issue certificates.
 
-Intuition: a rubber stamp that is cut from the key by rule, so that all nodes hold the same one without ever having
-sent it around. Each stamps its own passport: "the bearer lives at this address". Whoever has no key has no stamp.
-
-An Ed25519 key is any 32 bytes, and its signatures have no chance in them; so the authority's certificate is the same,
-byte by byte, on all nodes. Passports do not expire, because clocks need not agree, and who could misuse an old one
-could stamp a new one; a life of a daemon has one of its own. A site's own authority takes this one's place (tls.py).
+Input is a key; output are the authority and certificates for addresses. An Ed25519 key is any 32 bytes and its
+signatures are deterministic, so the authority's certificate is the same, byte by byte, on all nodes. Certificates do
+not expire, because clocks may differ, and the holder of the key could issue new ones; each process has its own. A
+site's own authority may take this one's place (runtime/net/tls.py).
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ SINCE, UNTIL = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=U
 
 
 class Authority(NamedTuple):
-    """The stamp of one key. `pem` is its certificate, for others to check passports with."""
+    """The authority of one key. `pem` is its certificate, by which certificates of nodes are checked."""
 
     key: Ed25519PrivateKey
     certificate: x509.Certificate
@@ -36,7 +34,7 @@ class Authority(NamedTuple):
 
 
 def authority_of(key: Key) -> Authority:
-    """The same for everybody who has the key."""
+    """The authority of `key`, the same on every node."""
     private = Ed25519PrivateKey.from_private_bytes(derive(key.secret, INFO_AUTHORITY))
     name = _name(f"subord {key.name}")
     builder = _certificate(name, name, private.public_key()).serial_number(1)
@@ -50,7 +48,7 @@ def authority_of(key: Key) -> Authority:
 
 
 def passport(authority: Authority, address: str) -> bytes:
-    """PEM of a fresh private key and its certificate for that address."""
+    """PEM of a fresh private key and its certificate for `address`."""
     private = Ed25519PrivateKey.generate()
     address = address.partition("%")[0]
     builder = _certificate(_name(address), authority.certificate.subject, private.public_key())

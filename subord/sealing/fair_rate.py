@@ -1,7 +1,7 @@
-"""A rate that one of many cannot use up for the others, in memory that does not grow with them.
+"""A rate limit in which no source uses up the share of the others, in constant memory.
 
-Intuition: a soup kitchen with one kettle and 256 ladles. Who comes to which ladle is drawn by a secret, so nobody can
-choose to stand in somebody else's way; and who comes a hundred times finds his ladle empty, not the kettle.
+Input are sources and times; output is whether one more is allowed. A keyed hash maps each source to one of BUCKETS
+token buckets, so no source can choose a bucket.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Final
 
 from subord.core.pacing.token_bucket import TokenBucket
 
-LADLES: Final = 256
+BUCKETS: Final = 256
 
 
-class Shares:
-    """`per_s` for all together, `of_one_per_s` for each and those who happen to share with it."""
+class FairRate:
+    """`per_s` for all sources together, `of_one_per_s` for each bucket of them."""
 
     def __init__(self, secret: bytes, per_s: float, of_one_per_s: float, now: float) -> None:
         self._secret = secret
         self._all = TokenBucket(per_s, now)
-        self._ladles = [TokenBucket(of_one_per_s, now) for _ in range(LADLES)]
+        self._buckets = [TokenBucket(of_one_per_s, now) for _ in range(BUCKETS)]
 
-    def admit(self, who: bytes, now: float) -> bool:
-        """Take a share; False when there is none."""
-        ladle = self._ladles[hmac.digest(self._secret, b"share" + who, "sha256")[0]]
-        return ladle.admit(now) and self._all.admit(now)
+    def admit(self, source: bytes, now: float) -> bool:
+        """Take a token of `source`; False when none is left."""
+        bucket = self._buckets[hmac.digest(self._secret, b"share" + source, "sha256")[0]]
+        return bucket.admit(now) and self._all.admit(now)

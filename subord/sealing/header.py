@@ -1,19 +1,17 @@
-"""The clear part of a sealed datagram: what the receiver must know to find the key.
+"""The clear header of a sealed datagram, by which the receiver finds the key.
 
-Intuition: the outside of an envelope. Anybody can read it, nobody can change it: it is sealed with the letter.
+ byte  0      0x73, the letter s
+ byte  1      2: a sealed datagram
+ byte  2      purpose: 0 message, 1 challenge, 2 newer
+ byte  3      1: the content begins with a ticket for the receiver; else 0
+ bytes 4-7    identity of the key
+ bytes 8-15   boot: the sender's incarnation, by its start (42 bits) and a random part (22); a later one is higher
+ bytes 16-23  number of this datagram in that incarnation, from 1 on: the nonce
+ bytes 24-31  ticket that the receiver gave to the sender, or zeros: proof that this is for its present incarnation
+ rest         AES-256-GCM: the content, and 16 bytes of tag
 
-    byte  0      0x73, the letter s
-    byte  1      2: a sealed datagram
-    byte  2      what for: 0 message, 1 challenge, 2 newer
-    byte  3      1: the content begins with a ticket for the receiver; else 0
-    bytes 4-7    which key of the ring
-    bytes 8-15   boot: the life of the sender, by when it began (42 bits) and chance (22); a later one is higher
-    bytes 16-23  number of this datagram in that life, from 1 on: the nonce
-    bytes 24-31  ticket that the receiver gave to the sender, or zeros: proof that this was made for its present life
-    rest         AES-256-GCM: the content, and 16 bytes of tag
-
-All numbers are big endian. Associated data: the header, then the sender's address and port and the receiver's
-(18 bytes each, IPv4 as ::ffff:a.b.c.d); so nothing can be sent back, or to somebody else.
+All numbers are big endian. Associated data: the header, then address and port of the sender and of the receiver (18
+bytes each, IPv4 as ::ffff:a.b.c.d), so no datagram can be reflected or redirected.
 """
 
 from __future__ import annotations
@@ -37,16 +35,16 @@ SEALED_BYTES_MAX: Final = OVERHEAD_BYTES + TICKET_BYTES + DATAGRAM_BYTES_MAX
 
 
 class What(enum.IntEnum):
-    """What a datagram is for."""
+    """The purpose of a datagram."""
 
     MESSAGE = 0
-    CHALLENGE = 1  # "who are you now? say that again with this ticket"
-    NEWER = 2  # "a later life of yours was here: take a higher number than this"
+    CHALLENGE = 1  # repeat that datagram, with this ticket
+    NEWER = 2  # a later incarnation of the receiver is known: take a higher number
 
 
 class Header(NamedTuple):
     what: What
-    tells: bool  # a ticket
+    tells: bool  # whether the content begins with a ticket
     key_id: bytes
     boot: int
     number: int
@@ -69,7 +67,7 @@ def unpack(data: bytes) -> Header | None:
 
 @lru_cache(maxsize=4096)
 def endpoint(address: str, port: int) -> bytes:
-    """Address and port as they are sealed. `address` is numeric."""
+    """Address and port as sealed, 18 bytes. `address` is numeric."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     packed = ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed
     return packed + port.to_bytes(2, "big")

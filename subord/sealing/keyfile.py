@@ -1,10 +1,8 @@
-"""The key ring on disk: read only when nobody else can, and replaced as a whole.
+"""The key ring on disk.
 
-Intuition: a safe that refuses to open while its door has been left ajar: then the secret may be out already, and
-whoever finds it open should hear that before the day begins, not after.
-
-There are two files: the operator's, which we never write, and ours in the state directory, which keeps what came by
-rotation, and since which ring of the operator (rotation.at_start).
+Input are paths; output are key rings, or one sentence for the operator. A file that other users can read is refused.
+Files are replaced as a whole. The operator's file is never written; the daemon's own, in the state directory, keeps
+what came by rotation, and the operator's ring of that time (rotation.at_start).
 """
 
 from __future__ import annotations
@@ -24,19 +22,19 @@ IF_NO_RING = "copy it from another node, or make the first one with `subord key 
 
 
 class Kept(NamedTuple):
-    """What came by rotation. `since`: fingerprint of the operator's ring then."""
+    """What came by rotation. `since`: fingerprint of the operator's ring at that time."""
 
     ring: Keyring
     since: str
 
 
 def read(path: str) -> Keyring:
-    """The operator's ring. Raises KeyringError: one sentence with the file, what is wrong, and what to do."""
+    """The operator's ring. Raises KeyringError: one sentence with the file, the fault, and the remedy."""
     return _parsed(path, secret(path, RING, IF_NO_RING))
 
 
 def read_kept(path: str) -> Kept | None:
-    """Ours; None: there is none. Raises KeyringError."""
+    """The daemon's own ring; None: no file. Raises KeyringError."""
     if not os.path.lexists(path):
         return None
     text = secret(path, RING, IF_NO_RING)
@@ -52,13 +50,13 @@ def _parsed(path: str, text: str) -> Keyring:
 
 
 def secret(path: str, what: str, if_missing: str) -> str:
-    """Text of a file that nobody else may read. Raises KeyringError, which calls what should be there `what`, and
-    says `if_missing` where there is no file."""
+    """The text of a file that no other user may read. Raises KeyringError, which names the expected content `what`
+    and, without a file, `if_missing`."""
     try:
-        # Not blocking: somebody may have put a pipe there.
+        # Not blocking: the path may be a pipe.
         with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
-            about = os.fstat(file.fileno())
-            _refuse_open_doors(path, what, about)
+            status = os.fstat(file.fileno())
+            _check_permissions(path, what, status)
             text = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
         raise KeyringError(f"{path}: there is no such file; {if_missing}") from None
@@ -72,22 +70,22 @@ def secret(path: str, what: str, if_missing: str) -> str:
         raise KeyringError(f"{path}: not plain text, so this is no {what}") from None
 
 
-def _refuse_open_doors(path: str, what: str, about: os.stat_result) -> None:
-    if not stat.S_ISREG(about.st_mode):
+def _check_permissions(path: str, what: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise KeyringError(f"{path}: not a regular file, so this is no {what}")
-    mode = stat.S_IMODE(about.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise KeyringError(f"{path}: mode {mode:04o} opens it to others; `chmod 600 {path}`, and change the key")
-    if about.st_uid not in (0, os.geteuid()):
+    if status.st_uid not in (0, os.geteuid()):
         raise KeyringError(
-            f"{path}: belongs to user {about.st_uid}, who could read it; `chown` it to the daemon's user or to root"
+            f"{path}: belongs to user {status.st_uid}, which could read it; `chown` it to the daemon's user or root"
         )
 
 
 def write_kept(path: str, kept: Kept) -> None:
-    """Replace our file in one step. It blocks. Raises OSError; then the old file is untouched."""
+    """Replace the daemon's own file in one step; blocks. Raises OSError; then the old file is untouched."""
     fresh = Path(f"{path}.new")
-    fresh.unlink(missing_ok=True)  # of an attempt that was interrupted
+    fresh.unlink(missing_ok=True)  # of an interrupted attempt
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:

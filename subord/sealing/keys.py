@@ -1,15 +1,12 @@
-"""The cluster's keys, and everything that is derived from them.
+"""The cluster's keys, and what is derived from them.
 
-Intuition: one key on every key ring of the house. Nobody locks a door with it: for every door and every day another
-key is cut from it, so that a worn lock says nothing about the rest.
+A key ring is a text file, one key per line, at most KEYS_MAX; # begins a comment:
 
-A key ring is a text file, one key a line, at most KEYS_MAX; what stands behind # is for people:
+ primary  iT0zq...=    seals the first datagrams to a peer
+ key      8Jw1f...=    opens datagrams, and seals the answers to them
+ revision 3            grows with every change; absent: 0 (rotation.py)
 
-    primary  iT0zq...=    seals what we begin ourselves
-    key      8Jw1f...=    is understood, and answered with
-    revision 3            grows with every change; absent: 0 (rotation.py)
-
-Derived with HKDF-SHA256 (RFC 5869), no salt, each from the whole key; `info` says what for. Known answers ship in
+Derived with HKDF-SHA256 (RFC 5869), no salt, each from the whole key; `info` names the purpose. Test vectors are in
 tests/sealing/vectors.json.
 """
 
@@ -34,11 +31,11 @@ ROLES = ("primary", "key")
 
 
 class KeyringError(Exception):
-    """A key ring that cannot be used. One sentence for the operator, without any secret in it."""
+    """An unusable key ring. One sentence for the operator, without secrets."""
 
 
 class Key(NamedTuple):
-    """One secret. `id` names it in the clear; it says nothing about the secret."""
+    """One secret. `id` names it in the clear and does not reveal the secret."""
 
     id: bytes
     secret: bytes
@@ -48,12 +45,12 @@ class Key(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it: eight hexadecimal digits."""
+        """The name for the operator: eight hexadecimal digits."""
         return self.id.hex()
 
 
 class Keyring(NamedTuple):
-    """`keys` by identity; `primary` is one of them. `revision`: which of two rings is newer."""
+    """`keys` by identity, `primary` among them. Of two rings the one with the higher `revision` is newer."""
 
     primary: Key
     keys: dict[bytes, Key]
@@ -64,17 +61,17 @@ class Keyring(NamedTuple):
 
 
 def key_of(secret: bytes) -> Key:
-    """The key with its identity. `secret` has SECRET_BYTES."""
+    """The key of `secret`, which has SECRET_BYTES."""
     return Key(derive(secret, INFO_ID, ID_BYTES), secret)
 
 
 def new_key() -> Key:
-    """A fresh one, from the system's random numbers."""
+    """A random key of the system's generator."""
     return key_of(os.urandom(SECRET_BYTES))
 
 
 def keyring_of(primary: Key, others: Iterable[Key] = (), revision: int = 0) -> Keyring:
-    """Raises KeyringError when there are too many, two with one name, or no revision is left."""
+    """Raises KeyringError for too many keys, equal identities, or when no revision is left."""
     every = (primary, *others)
     keys = {key.id: key for key in every}
     if len({key.secret for key in every}) != len(keys):
@@ -92,7 +89,7 @@ def derive(secret: bytes, info: bytes, length: int = SECRET_BYTES) -> bytes:
 
 
 def parse(text: str) -> Keyring:
-    """Raises KeyringError; its sentence names the line, and never what stands there."""
+    """Raises KeyringError, which names the line but not its content."""
     primary: list[Key] = []
     others: list[Key] = []
     revision = 0
@@ -130,7 +127,7 @@ def _key_in(word: str, number: int) -> Key:
 
 
 def text_of(ring: Keyring) -> str:
-    """The file, primary first."""
+    """The text of the file, primary first."""
     others = [key for key in ring.keys.values() if key.id != ring.primary.id]
     lines = ["# subord key ring: keep it secret, the same on all nodes", _line("primary", ring.primary)]
     lines += [_line("key", key) for key in others]

@@ -1,7 +1,7 @@
-"""How each message is sealed: with or without our ticket, and whether it may be said again.
+"""How each message is sealed: with or without a ticket, and whether it may be repeated.
 
-Input is a sealer, a message, its bytes and the address of the receiver; output is the datagram. The daemon
-(runtime/net/transport.py) and the simulator (sim/world/sealed.py) both seal by this rule.
+Input are a sealer, a message, its bytes and the receiver; output is the datagram. The daemon
+(runtime/net/transport.py) and the simulator (sim/world/sealed.py) both use it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from subord.core.messages import Beat, Echo, Message, Pong, Probe
 from subord.sealing.sealer import End, Sealer
 
 ROUTINE: Final = (Beat, Echo, Pong)
-TIMED: Final = (Probe,)  # it may be the first datagram to the receiver; a sender that is asked again sends another
+TIMED: Final = (Probe,)  # after a challenge a new probe is sent instead
 
 
 def seal_message(sealer: Sealer, message: Message, data: bytes, end: End) -> bytes:

@@ -1,12 +1,12 @@
-"""Was this number used before? A sliding window (RFC 4303, section 3.4.3).
+"""The replay window of one sender (RFC 4303, section 3.4.3).
 
-Intuition: a doorkeeper who remembers the last tickets. Numbers only go up; one that is much older than the highest
-seen is turned away unread, one in between is let in once.
+Input are numbers of authentic datagrams; output is whether a number is new. Numbers far below the highest are
+refused; those between count once.
 """
 
 from __future__ import annotations
 
-WINDOW = 256  # datagrams may overtake each other by so many
+WINDOW = 256  # by so many numbers datagrams may overtake each other
 
 
 class Window:
@@ -19,15 +19,15 @@ class Window:
         self._seen = 0  # bit i: highest - i was seen
 
     def is_ahead(self, number: int) -> bool:
-        """Higher than all that were seen."""
+        """Whether `number` is higher than all seen."""
         return number > self._highest
 
     def accept(self, number: int) -> bool:
-        """Is it new? It is not any more afterwards."""
+        """Whether `number` is new; it is seen from now on."""
         ahead = number - self._highest
         if ahead > 0:
-            kept = self._seen << ahead if ahead < WINDOW else 0
-            self._seen = (kept | 1) & ((1 << WINDOW) - 1)
+            shifted = self._seen << ahead if ahead < WINDOW else 0
+            self._seen = (shifted | 1) & ((1 << WINDOW) - 1)
             self._highest = number
             return True
         if -ahead >= WINDOW or self._seen >> -ahead & 1 or number < 1:

@@ -1,29 +1,28 @@
-"""Changing keys while the cluster runs: which ring follows from which. Pure.
+"""Rotation of keys while the cluster runs: how a ring follows from another.
 
-Intuition: new locks for a house whose people are never all at home. First everybody gets the new key beside the old
-one, then everybody begins to use it, and only when nobody needs the old one any more it is thrown away. Each of the
-three makes a ring with a higher revision, and of two rings that meet the higher one wins.
+First all nodes hold the new key beside the old one, then all seal with it, then all drop the old one. Each step makes
+a ring with a higher revision, and of two rings the higher one counts.
 """
 
 from __future__ import annotations
 
 from subord.sealing.keys import KEYS_MAX, REVISION_MAX, Key, Keyring, KeyringError, keyring_of
 
-STEP_MAX = 1 << 20  # nobody may use up all revisions at once
+STEP_MAX = 1 << 20  # bounds the revisions that one ring can use up
 
 
 def install(ring: Keyring, key: Key) -> Keyring:
-    """Everybody is to understand it. Raises KeyringError."""
+    """All nodes accept `key`. Raises KeyringError."""
     return keyring_of(ring.primary, (*ring.keys.values(), key), ring.revision + 1)
 
 
 def use(ring: Keyring, name: str) -> Keyring:
-    """Everybody is to begin with it. Raises KeyringError."""
+    """All nodes seal with it. Raises KeyringError."""
     return keyring_of(_named(ring, name), ring.keys.values(), ring.revision + 1)
 
 
 def remove(ring: Keyring, name: str) -> Keyring:
-    """Nobody is to understand it any more. Raises KeyringError."""
+    """All nodes drop it. Raises KeyringError."""
     gone = _named(ring, name)
     if gone == ring.primary:
         raise KeyringError(f"{name} is the primary key: `subord key use` another one first")
@@ -38,10 +37,10 @@ def _named(ring: Keyring, name: str) -> Key:
 
 
 def newer(ours: Keyring, theirs: Keyring) -> Keyring | None:
-    """What we hold after we have seen theirs; None: what we had. Raises KeyringError.
+    """The ring to hold after `theirs` came; None: no change. Raises KeyringError.
 
-    Two rings of one revision that differ were made in two halves of a cluster: no key of either is lost (but the
-    lowest, where there are more than KEYS_MAX), and the union has the next revision, the same wherever it is made.
+    Two different rings of one revision come from two halves of a cluster. Their union has the next revision, the same
+    on every node, and holds all keys, or of more than KEYS_MAX without the lowest.
     """
     if theirs.revision > ours.revision + STEP_MAX:
         raise KeyringError(f"a ring of revision {theirs.revision} cannot follow ours of revision {ours.revision}")
@@ -56,17 +55,16 @@ def newer(ours: Keyring, theirs: Keyring) -> Keyring | None:
 
 
 def fingerprint(ring: Keyring) -> str:
-    """Names of the keys, primary first: says nothing about the secrets."""
+    """The names of the keys, primary first. It does not reveal secrets."""
     others = sorted(key.name for key in ring.keys.values() if key.id != ring.primary.id)
     return "+".join([ring.primary.name, *others])
 
 
 def at_start(given: Keyring, kept: Keyring | None, kept_since: str) -> Keyring:
-    """`given` by the operator, `kept` from the last life, which had begun with one of fingerprint `kept_since`.
+    """The ring at start. `given` is the operator's, `kept` that of the last process, which began with `kept_since`.
 
-    Whoever writes a file by hand, which has no revision, is obeyed, and by the whole cluster: it becomes the newest.
-    A file with a revision is a copy of somebody's ring, and counts as such. One that was not touched is older than
-    what came by rotation.
+    A file without revision, written by hand, becomes the newest ring of the whole cluster. A file with a revision is
+    a copy of a node's ring and counts as such. An unchanged file is older than what came by rotation.
     """
     if kept is None:
         return given

@@ -1,16 +1,13 @@
-"""Bytes <-> messages. The only file that knows the format of a datagram.
+"""The codec: messages to datagrams and back.
 
-    byte 0    0x73, the letter s: whose datagram is this?
-    byte 1    version of the wire: 1, written and read by CODECS
-    rest      of version 1: MessagePack, [type, field, field, ...] in the order of core/messages.py
+ byte 0    0x73, the letter s: the mark of subord
+ byte 1    version of the wire: 1, written and read by CODECS
+ rest      of version 1: MessagePack, [type, field, field, ...] in the order of core/messages.py
 
-The first two bytes keep their meaning in every version; 2 is what is sealed (sealing/header.py), so the next version
-of messages is 3. A datagram of a version that we do not speak gets one short answer that says which versions we speak
-(`Versions`, always as version 1 writes it); everything else that is not understood is counted and dropped. Fields are
-only ever appended, with defaults, so that neighbours of one version may differ. In which version we speak to whom:
-wire/versions.py.
-
-The seal goes around all this (sealing/, runtime/net/transport.py); nothing else needs to know of it.
+The first two bytes keep their meaning in every version; 2 is a sealed datagram (sealing/header.py), so the next
+version of messages is 3. A datagram of an unknown version is answered with `Versions`, written as in version 1;
+anything else that cannot be read is counted and dropped. Fields are only appended, with defaults, so releases of one
+version may differ. wire/versions.py chooses the version for each peer.
 """
 
 from __future__ import annotations
@@ -33,11 +30,11 @@ _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
-"""What decoders raise for what peers say: besides their own errors those of bad UTF-8, depth and large numbers."""
+"""What decoders raise on input of peers: their own errors, bad UTF-8, depth, and large numbers."""
 
 
 class Fault(enum.Enum):
-    """Why a datagram was not understood. Nothing was changed by it."""
+    """Why a datagram was not decoded. It has no effect."""
 
     EMPTY = "too_short"
     OVERSIZED = "oversized"
@@ -47,37 +44,37 @@ class Fault(enum.Enum):
 
 
 class Codec(NamedTuple):
-    """How one version writes a message behind the header, and reads it; `decode` may raise what is in UNREADABLE."""
+    """Encoder and decoder of one version, without the header; `decode` raises only what is in UNREADABLE."""
 
     encode: Callable[[Message], bytes]
     decode: Callable[[bytes], Message]
 
 
 CODECS: Final[Mapping[int, Codec]] = {VERSION: Codec(_encoder.encode, _decoder.decode)}
-"""Every version that we speak."""
+"""Every version that this release speaks."""
 
 
 class Wire:
-    """What one node writes and reads. There is a second one only in tests, which pretend to be of a later release."""
+    """The codecs of one node. Tests use a second one that stands for a later release."""
 
     def __init__(self, codecs: Mapping[int, Codec]) -> None:
         self.spoken = tuple(sorted(codecs))
         self.versions_datagram = HEADER + _encoder.encode(Versions(self.spoken))
-        """In which versions we can be spoken to; read by whoever speaks any version."""
+        """The versions of this node; a receiver of any version reads it."""
         self._writers = {version: (bytes((MAGIC, version)), codecs[version].encode) for version in codecs}
         self._readers = {version: codecs[version].decode for version in codecs}
 
     def encode(self, message: Message, version: int = VERSION) -> bytes:
-        """The datagram of `message`, at most DATAGRAM_BYTES_MAX bytes: our own are bounded by construction."""
+        """The datagram of `message`, at most DATAGRAM_BYTES_MAX bytes, which the bounds of own messages ensure."""
         header, write = self._writers[version]
         data = header + write(message)
-        assert len(data) <= DATAGRAM_BYTES_MAX, f"our own {type(message).__name__} takes {len(data)} bytes"
+        assert len(data) <= DATAGRAM_BYTES_MAX, f"the own {type(message).__name__} takes {len(data)} bytes"
         return data
 
     def decode(self, data: bytes) -> Message | Fault:
-        """The message of a datagram, or why there is none. Never raises, whatever comes in.
+        """The message of a datagram, or the fault. Never raises.
 
-        Its version is `data[1]`, unless it is a `Versions`.
+        The version of a message is `data[1]`, except of a `Versions`.
         """
         if len(data) > DATAGRAM_BYTES_MAX:
             return Fault.OVERSIZED
@@ -91,11 +88,11 @@ class Wire:
         try:
             return read(data[len(HEADER) :])
         except UNREADABLE:
-            return Fault.MALFORMED  # also what is out of bounds: core/messages.py sets them
+            return Fault.MALFORMED  # or out of the bounds in core/messages.py
 
 
 def _versions_in(data: bytes) -> Versions | None:
-    """A `Versions` datagram is read in any version, and never answered: two strangers must not chat for ever."""
+    """`Versions` is read in any version and never answered, so two nodes cannot answer each other without end."""
     try:
         message = _decoder.decode(data[len(HEADER) :])
     except UNREADABLE:

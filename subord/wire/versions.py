@@ -1,11 +1,8 @@
-"""In which version of the wire do I speak to whom?
+"""The version of the wire for each peer (docs/protocol.md, section 6).
 
-Intuition: travellers. A stranger is greeted in the plainest language that I know. Who answers in a better one is
-answered in that; who goes on in the plain one is told, now and then, what else I speak; and whoever says that it does
-not understand me is believed, and spoken to in the best that both of us know.
-
-Nobody is ever silenced by this: who claims to speak nothing of ours is spoken to as before, and a false claim about
-somebody is over with the next thing that this one says, or with the next thing that it does not understand.
+Input are the versions of received messages and `Versions`; output is the version to write, and when to send
+`Versions`. An unknown peer gets the lowest version, a known one the best that both speak. A false `Versions` about a
+peer costs a message and is corrected by the peer's next one.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from collections.abc import Collection, Hashable
 
 from subord.core.tables import BoundedMap
 
-PEERS_MAX = 4096  # who is forgotten is a stranger again, no more
+PEERS_MAX = 4096  # a dropped peer is unknown again
 TELL_S = 10.0
 
 
@@ -27,7 +24,7 @@ class _Peer:
 
 
 class PeerVersions:
-    """The versions of one node's peers. `spoken`: what we speak, ascending. A table of one version stays empty."""
+    """The versions of the peers of one node. `spoken`: its own, ascending. With one the table stays empty."""
 
     def __init__(self, spoken: tuple[int, ...]) -> None:
         self._spoken = spoken
@@ -38,12 +35,12 @@ class PeerVersions:
         return len(self._peers)
 
     def version_for(self, peer: Hashable) -> int:
-        """In which version to speak to it."""
+        """The version in which to write to `peer`."""
         known = self._peers.get(peer)
         return self._lowest if known is None else known.version
 
     def heard(self, peer: Hashable, version: int, now: float) -> bool:
-        """It spoke to us in `version`, one of ours. True: now is the time to tell it which versions we speak."""
+        """A message of `peer` came in `version`, a known one. True: tell it now which versions this node speaks."""
         if version == self._best == self._lowest:
             return False
         known = self._known(peer, now)
@@ -54,7 +51,7 @@ class PeerVersions:
         return True
 
     def told(self, peer: Hashable, theirs: Collection[int], now: float) -> bool:
-        """It says which versions it speaks. False: none of ours, and nothing is changed."""
+        """`peer` stated its versions. False: none in common, and no effect."""
         common = [version for version in self._spoken if version in theirs]
         if common and self._best != self._lowest:
             self._known(peer, now).version = common[-1]

@@ -1,7 +1,7 @@
-"""A bit that flips in a well-formed datagram is mended within a few beats (protocol section 5).
+"""A flipped bit in a well-formed datagram is repaired within a few beats (docs/protocol.md, section 5).
 
-Seven nodes with fan-out 2 are at rest; one message arrives with one field changed. Then every leader holds again what
-its subordinates list, and every node the guidance of its leader.
+Seven nodes with fan-out 2 are at rest; one message arrives with one field changed. Afterwards every leader lists what
+its subordinates list, and every node holds the guidance of its leader.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from subord.core.uplink.leader import NO_GUIDANCE
 from subord.wire.codec import encode
 
 REST_S = 30.0
-BEATS = 4  # a few
+BEATS = 4
 FLIP = 1 << 4
 HIGH = 1 << 40
 
@@ -35,7 +35,7 @@ def replaced(struct: M, **fields: Any) -> M:
 def flip_once(
     world: SmallWorld, source: Position, target: Position, flip: Callable[[Message], Message | None]
 ) -> None:
-    """The next message from `source` to `target` for which `flip` gives another one arrives as that."""
+    """Replace the next message from `source` to `target` for which `flip` returns another one."""
     done: list[Message] = []
 
     def lossy(sender: Position, receiver: Position, message: Message) -> bool:
@@ -50,39 +50,40 @@ def flip_once(
     world.run_until(lambda: bool(done), within_s=10.0)
 
 
-def said(change: Change) -> tuple[Any, ...]:
-    """All but the age."""
+def without_age(change: Change) -> tuple[Any, ...]:
     return msgspec.structs.astuple(replaced(change, age_s=0))
 
 
 def agree(world: SmallWorld) -> bool:
-    """Does every leader list what its subordinates list, and does every node hold what its leader says?"""
+    """Whether every leader lists what its subordinates list, and every node holds its leader's guidance."""
     for position, node in world.nodes.items():
         leader = node.uplink.leader
         if leader is None:
             continue
         above = world.nodes[leader.position]
-        theirs = {said(row) for row in (claim.change for claim in above.roster.claims.get(position, {}).values())}
-        if theirs != {said(claim.change) for _, claim in node.roster.rows.values()}:
+        theirs = {
+            without_age(row) for row in (claim.change for claim in above.roster.claims.get(position, {}).values())
+        }
+        if theirs != {without_age(claim.change) for _, claim in node.roster.rows.values()}:
             return False
         if leader.guidance != above.downlink.guidance():
             return False
     return world.whole()
 
 
-def settled() -> SmallWorld:
+def at_rest() -> SmallWorld:
     world = SmallWorld.dense(7, 2)
     world.run(REST_S)
     assert agree(world)
     return world
 
 
-def mended(world: SmallWorld) -> None:
+def assert_repaired(world: SmallWorld) -> None:
     world.lossy = lambda _s, _t, _m: False
     interval_s = world.settings.timing.beat_interval_s
     world.run_until(lambda: agree(world), within_s=1.1 * BEATS * interval_s)
     world.run(2 * interval_s)
-    assert agree(world), "it stays so"
+    assert agree(world), "still repaired after a while"
 
 
 @pytest.mark.parametrize(
@@ -90,9 +91,9 @@ def mended(world: SmallWorld) -> None:
     [{"position": 6 ^ 16}, {"leader": 3 ^ 4}, {"incarnation": 1000 ^ FLIP}, {"moves": 5}, {"missing": True}],
     ids=str,
 )
-def test_a_flipped_row_of_a_report_is_mended(fields: dict[str, Any]) -> None:
-    """6 is restarted, and what 3 reports of it to 1 is damaged on the way."""
-    world = settled()
+def test_a_flipped_row_of_a_report_is_repaired(fields: dict[str, Any]) -> None:
+    """6 restarts, and the report of 3 to 1 about it is damaged."""
+    world = at_rest()
     world.crash(6)
     world.start(6)
 
@@ -103,11 +104,11 @@ def test_a_flipped_row_of_a_report_is_mended(fields: dict[str, Any]) -> None:
         return replaced(message, changes=tuple(rows))
 
     flip_once(world, 3, 1, flip)
-    mended(world)
+    assert_repaired(world)
 
 
-def test_a_flipped_goodbye_of_a_report_is_mended() -> None:
-    world = settled()
+def test_a_flipped_gone_of_a_report_is_repaired() -> None:
+    world = at_rest()
     world.crash(6)
 
     def flip(message: Message) -> Message | None:
@@ -116,14 +117,14 @@ def test_a_flipped_goodbye_of_a_report_is_mended() -> None:
         return replaced(message, gone=(7,))
 
     world.run(1.0)
-    world.nodes[3].roster.retract(OWN, 6, world.now)  # it is shown as missing no longer
+    world.nodes[3].roster.retract(OWN, 6, world.now)  # no longer shown as missing
     flip_once(world, 3, 1, flip)
-    mended(world)
+    assert_repaired(world)
 
 
-def test_a_flipped_number_of_a_beat_is_mended() -> None:
-    """Beats with a lower number are taken for overtaken ones, and their news was passed over for ever."""
-    world = settled()
+def test_a_flipped_number_of_a_beat_is_repaired() -> None:
+    """Beats with a lower number count as overtaken, so without repair their rows were never taken."""
+    world = at_rest()
     flip_once(
         world,
         3,
@@ -132,12 +133,12 @@ def test_a_flipped_number_of_a_beat_is_mended() -> None:
     )
     world.crash(6)
     world.start(6)
-    mended(world)
+    assert_repaired(world)
 
 
-def test_a_flipped_exchange_of_a_proposal_is_mended() -> None:
-    """A leader that restarted is proposed to; its answer does not fit, and what follows has a lower number."""
-    world = settled()
+def test_a_flipped_exchange_of_a_proposal_is_repaired() -> None:
+    """A leader that restarted gets a proposal; its answer does not match, and later beats have lower numbers."""
+    world = at_rest()
     world.crash(1)
     world.start(1)
     flip_once(
@@ -146,7 +147,7 @@ def test_a_flipped_exchange_of_a_proposal_is_mended() -> None:
         1,
         lambda message: replaced(message, exchange=message.exchange + HIGH) if isinstance(message, Propose) else None,
     )
-    mended(world)
+    assert_repaired(world)
 
 
 GUIDANCE_FLIPS: list[dict[str, Any]] = [
@@ -159,8 +160,8 @@ GUIDANCE_FLIPS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", GUIDANCE_FLIPS, ids=str)
-def test_flipped_guidance_of_an_echo_is_mended(fields: dict[str, Any]) -> None:
-    world = settled()
+def test_flipped_guidance_of_an_echo_is_repaired(fields: dict[str, Any]) -> None:
+    world = at_rest()
     leader = world.nodes[7].uplink.leader
     assert leader is not None
     leader.guidance = NO_GUIDANCE  # so 7 asks for it
@@ -172,22 +173,22 @@ def test_flipped_guidance_of_an_echo_is_mended(fields: dict[str, Any]) -> None:
 
     flip_once(world, 3, 7, flip)
     world.run_until(lambda: not agree(world), within_s=1.0)
-    mended(world)
+    assert_repaired(world)
 
 
 @pytest.mark.parametrize("fields", GUIDANCE_FLIPS, ids=str)
-def test_flipped_guidance_that_is_told_is_mended(fields: dict[str, Any]) -> None:
-    world = settled()
+def test_flipped_guidance_of_a_guide_is_repaired(fields: dict[str, Any]) -> None:
+    world = at_rest()
     three = world.nodes[3]
     guidance = three.downlink.guidance()
     told = replaced(guidance, **({"version": guidance.version + 1} | fields))
     world.tell(3, 7, Guide(three.context.incarnation, told))
     assert not agree(world)
-    mended(world)
+    assert_repaired(world)
 
 
 def test_nothing_is_reported_anew_where_nothing_differs() -> None:
-    world = settled()
+    world = at_rest()
     world.vanish(3)
     world.run(REST_S)
     world.start_all([3])
@@ -211,7 +212,7 @@ def test_the_digest_of_rows_is_that_of_the_rows_however_they_came() -> None:
 
 
 def test_the_same_change_of_two_rows_changes_the_digest() -> None:
-    """Two nodes that both move from 3 to 5: what changes is the same in both rows."""
+    """Two nodes move from 3 to 5: the same change in both rows."""
     one, other = Roster(1), Roster(1)
     for position in (6, 7):
         one.state(3, Change(position, 3, 1, 1000, 0, 0), 0.0)

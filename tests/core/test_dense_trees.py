@@ -1,4 +1,4 @@
-"""In a dense network the tree is exactly the computed one, whatever the start order (protocol section 2)."""
+"""In a dense network the tree is the computed one, in any start order (docs/protocol.md, section 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEVEL_ENDS = [
 
 
 def complete_tree(size: int, fanout: int) -> dict[int, int]:
-    """Leaders by position, by seating people row by row: the next free seat below the first who has one."""
+    """Leaders by position, filled level by level: the next free slot below the first node that has one."""
     leaders, waiting = {1: 0}, [1] * fanout
     for position in range(2, size + 1):
         leaders[position] = waiting.pop(0)
@@ -87,7 +87,7 @@ def test_level_ends_together(fanout: int, size: int, order: str) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("fanout", "size"), [each for each in LEVEL_ENDS if each[1] < 20])
 def test_level_ends_half_a_second_apart(fanout: int, size: int, order: str) -> None:
-    """A leader that starts after its patience finds its subordinates elsewhere, and they come home."""
+    """A leader that starts after `patience_s` finds its subordinates elsewhere, and they come home."""
     world = started(size, fanout, order, gap_s=0.5)
     assert_is(world, complete_tree(size, fanout), within_s=20)
 
@@ -95,7 +95,7 @@ def test_level_ends_half_a_second_apart(fanout: int, size: int, order: str) -> N
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("fanout", "size"), [(2, 260), (8, 260), (2, 516), (8, 516)])
 def test_across_octets(fanout: int, size: int, order: str) -> None:
-    """10.0.0.255, 10.0.1.0 and 10.0.1.255 are nodes like others; byte order would put the root at 10.0.1.0."""
+    """10.0.0.255, 10.0.1.0 and 10.0.1.255 are usable; byte order would put the root at 10.0.1.0."""
     world = started(size, fanout, order, gap_s=0.0)
     assert world.settings.network.address_text_of(256) == "10.0.1.0"
     assert_is(world, complete_tree(size, fanout), within_s=3)

@@ -1,4 +1,4 @@
-"""Many nodes leave at once: those that said so are not proposed to again."""
+"""Many nodes leave at once: nodes that are leaving get no new proposals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from subord.sim.checkers.liveness import complaint
 
 
 def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:
-    """F1: `leave 1-9` of 72 nodes with one guest slot; refusals hint at nodes that are leaving.
+    """F1: `leave 1-9` of 72 nodes with one guest slot; refusals name nodes that are leaving.
 
-    A home that is said to be back is asked all the same: it may have restarted.
+    A home that is said to be alive is asked all the same: it may have restarted.
     """
     world = SmallWorld.dense(72, 8, guest_slots=1)
     world.run(30)
@@ -34,7 +34,7 @@ def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:
     for position in range(1, 10):
         world.leave(position)
     for _ in range(int(LAN.patience_s / 0.01)):
-        world.run(0.01)  # longer than any datagram travels
+        world.run(0.01)  # longer than any datagram takes
         arrived |= told
     assert told
     assert again == []
@@ -42,11 +42,11 @@ def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:
 
 @pytest.mark.parametrize("nodes", [72, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_mass_leave_where_only_a_chain_is_left_costs_a_bounded_number_of_proposals(nodes: int) -> None:
-    """F1: proposals after a refusal had no pace but the round trip, 50 for each of 63 nodes; 1,000 did not end."""
+    """F1: the round trip alone paced proposals after a refusal, 50 for each of 63 nodes; 1,000 never finished."""
     world = SmallWorld.dense(nodes, 8, guest_slots=1)
     world.run(30)
     proposed: defaultdict[int, list[float]] = defaultdict(list)
-    new: defaultdict[int, dict[int, float]] = defaultdict(dict)  # but to a home that is back
+    new: defaultdict[int, dict[int, float]] = defaultdict(dict)  # except to a home that is alive
 
     def on_message(source: int, _target: int, message: Message, _copies: int) -> None:
         if isinstance(message, Propose):
@@ -61,5 +61,5 @@ def test_a_mass_leave_where_only_a_chain_is_left_costs_a_bounded_number_of_propo
     assert complaint(world) is None
     times = [list(each.values()) for each in new.values()]
     assert max(sum(at <= later < at + 1 for later in each) for each in times for at in each) <= PROPOSALS_MAX
-    # Those that lost their leader; the others stay where they are.
+    # The nodes that lost their leader; the others keep their places.
     assert sum(map(len, proposed.values())) < 30 * 63

@@ -1,4 +1,4 @@
-"""What healing does besides finding the next leader: patience, damping, suspicion of oneself (protocol section 4)."""
+"""Healing apart from the search: deadlines, damping, own faults, lists that differ (docs/protocol.md, section 4)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from subord.core.messages import Accept, Beat, Goodbye, Propose, Why, Wish
 from subord.core.state.settings import LAN
 from subord.core.uplink.damping import Damping
 
-ARP_S = 1.0  # what Linux waits before it asks again who has an address
+ARP_S = 1.0  # the pause of Linux between two ARP requests
 
 
-def settled(size: int = 7) -> SmallWorld:
+def at_rest(size: int = 7) -> SmallWorld:
     world = SmallWorld.dense(size, 2)
     world.run(70)
     assert world.whole()
     return world
 
 
-# -- a home that is back ------------------------------------------------------------------------------------
+# -- a home that is alive again ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("asking", [False, True], ids=["guest rests", "guest is just asking the root"])
 def test_a_guest_goes_home_though_the_first_datagrams_are_lost(asking: bool) -> None:
-    """The cable of 2 is put back: for a second what 4 and 5 send to it waits for an ARP answer, and is late."""
-    world = settled()
+    """The cable of 2 is plugged in: for a second the datagrams of 4 and 5 to it wait for an ARP answer."""
+    world = at_rest()
     world.vanish(2)
     world.run_until(lambda: all(world.leader_of(p) == 3 for p in (4, 5)), within_s=10)
     if asking:
@@ -60,7 +60,7 @@ def test_the_hold_doubles_up_to_its_bound(losses: int, hold_s: float) -> None:
     assert max(0.0, damping.hold_until - 100.0) == hold_s
 
 
-def test_a_home_that_held_is_forgiven() -> None:
+def test_time_without_loss_cancels_losses() -> None:
     damping = Damping(LAN)
     for at in (0.0, 10.0, 20.0):
         damping.lost(at, since=at - 5.0)
@@ -69,7 +69,7 @@ def test_a_home_that_held_is_forgiven() -> None:
 
 
 def test_the_first_return_is_at_once_and_later_ones_are_held() -> None:
-    world = settled()
+    world = at_rest()
     waited = []
     for _ in range(4):
         world.crash(2)
@@ -85,11 +85,11 @@ def test_the_first_return_is_at_once_and_later_ones_are_held() -> None:
 
 @pytest.mark.parametrize("size", [3, 7])
 def test_a_root_that_flaps_moves_nodes_ever_more_rarely(size: int) -> None:
-    """F2: away 9 s and back 9 s, thirty times: 85 moves of two nodes, as only guests were held.
+    """F2: off for 9 s and on for 9 s, thirty times: 85 moves of two nodes, as only guests were held.
 
-    At the end the hold is at its bound: each of both goes and comes back at most once in `return_hold_s_max`.
+    At the end the hold is at its bound: each of both moves and returns at most once in `return_hold_s_max`.
     """
-    world = settled(size)
+    world = at_rest(size)
     flaps, away_s = 30, 9.0
     world.fate = lambda source, target, _message: world.weather.fate(source, target)
     for _ in range(flaps):
@@ -97,8 +97,8 @@ def test_a_root_that_flaps_moves_nodes_ever_more_rarely(size: int) -> None:
         world.run(away_s)
         world.weather.cut.discard(1)
         world.run(away_s)
-    doubling = 7  # 0, 2, 4, ... 64 s
-    returns_max = doubling + 2 * flaps * away_s / LAN.return_hold_s_max
+    doublings = 7  # 0, 2, 4, ... 64 s
+    returns_max = doublings + 2 * flaps * away_s / LAN.return_hold_s_max
     moves = world.moves()
     assert moves[2] <= 2 * returns_max
     assert sum(moves.values()) <= 4 * returns_max
@@ -106,12 +106,12 @@ def test_a_root_that_flaps_moves_nodes_ever_more_rarely(size: int) -> None:
     world.run_until(world.whole, within_s=1.1 * LAN.return_hold_s_max + LAN.search_interval_s_max)
 
 
-# -- whose fault is silence? -------------------------------------------------------------------------------------
+# -- own faults --------------------------------------------------------------------------------------------------
 
 
-def test_who_hears_nobody_waits_one_silence_more() -> None:
-    """The cable of 3 is pulled: it suspects itself before it calls 6 and 7 lost."""
-    world = settled()
+def test_a_leader_that_hears_no_node_waits_one_silence_more() -> None:
+    """The cable of 3 is unplugged: it extends the silence of 6 and 7 once."""
+    world = at_rest()
     world.weather.cut.add(3)
     world.fate = lambda source, target, _message: world.weather.fate(source, target)
     began = world.now
@@ -122,18 +122,18 @@ def test_who_hears_nobody_waits_one_silence_more() -> None:
 
 
 def test_one_of_two_that_is_silent_is_lost_after_one_silence() -> None:
-    world = settled()
+    world = at_rest()
     world.vanish(6)
     world.run(1.1 * LAN.beat_interval_s + (LAN.attempts + 1) * LAN.answer_s)
     assert [notice.position for notice in world.noticed(SubordinateLost, 3)] == [6]  # type: ignore[attr-defined]
 
 
-# -- lives ---------------------------------------------------------------------------------------------------------
+# -- incarnations --------------------------------------------------------------------------------------------------
 
 
-def test_words_of_a_former_life_after_its_successor_has_answered() -> None:
-    """2 restarts and answers 4's beat as a stranger; a goodbye of its former life is still under way."""
-    world = settled()
+def test_messages_of_an_older_incarnation_after_a_newer_one_has_answered() -> None:
+    """2 restarts and answers a beat of 4 as a stranger; a goodbye of its older incarnation is still under way."""
+    world = at_rest()
     former = world.nodes[2].context.incarnation
     world.kill(2)
     world.start(2)
@@ -153,8 +153,8 @@ def test_words_of_a_former_life_after_its_successor_has_answered() -> None:
 
 
 def test_a_leader_that_lacks_a_row_asks_for_all_of_them() -> None:
-    """However it came about: the next beats of 2 say how many rows it lists, and 1 lists one less."""
-    world = settled(15)
+    """The next beats of 2 state how many rows it lists, and 1 lists one less, for whatever reason."""
+    world = at_rest(15)
     world.nodes[1].roster.retract(2, 5, world.now)
     assert not world.whole()
     world.run(1.1 * LAN.beat_interval_s + 1)
@@ -164,8 +164,8 @@ def test_a_leader_that_lacks_a_row_asks_for_all_of_them() -> None:
 
 
 def test_a_branch_stays_listed_when_its_session_begins_anew_without_its_knowledge() -> None:
-    """A second proposal of 2 is accepted, and 2 does not hear it: its next beat reports nothing."""
-    world = settled(15)
+    """A second proposal of 2 is accepted without its knowledge: its next beat reports nothing."""
+    world = at_rest(15)
     here, there = world.nodes[1], world.nodes[2]
     listed, number = set(here.roster.rows), there.context.next_number()
     terms, incarnation = there.context.terms, there.context.incarnation

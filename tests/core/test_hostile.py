@@ -1,8 +1,7 @@
-"""Well-formed nonsense: whatever the wire lets through may be false, but breaks nothing (S5, S6).
+"""Well-formed but false messages break nothing (S5, S6).
 
-A node with a leader, subordinates and guests is told random things by all of them and by strangers. It must not
-raise, must speak to positions of its network only, must be able to say everything in a datagram, and must follow
-only who ranks below it.
+A node with a leader, subordinates and guests receives random messages of all of them and of strangers. It raises
+nothing, sends only to positions of its network and only what fits a datagram, and follows only a lower rank.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ PAUSE_S = st.sampled_from([0.0, 0.0, 0.1, 0.5, 3.0, 70.0])
 @pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(st.tuples(st.sampled_from(NEIGHBOURS), WORDS, PAUSE_S), min_size=3, max_size=25))
-def test_false_words_break_nothing(words: list[tuple[int, Message, float]]) -> None:
+def test_false_messages_break_nothing(words: list[tuple[int, Message, float]]) -> None:
     world = SmallWorld.dense(7, 2, "10.0.0.0/24")
     for guest in (60, 90):
         world.start(guest, known=(TARGET,))
@@ -78,43 +77,43 @@ def test_false_words_break_nothing(words: list[tuple[int, Message, float]]) -> N
     for position in set(world.nodes) - {TARGET}:
         world.vanish(position)
     node = world.nodes[TARGET]
-    spoken: list[int] = []
-    world.lossy = lambda _source, target, _message: spoken.append(target) is None
-    node.context._number = 1  # so that words that name a low number are answers to a question or a beat
+    targets: list[int] = []
+    world.lossy = lambda _source, target, _message: targets.append(target) is None
+    node.context._number = 1  # so a low number in a message may be that of an own question or beat
     for source, message, pause_s in words:
         world.tell(source, TARGET, message)
         world.run(pause_s)
-        assert all(1 <= target <= SIZE for target in spoken), spoken
+        assert all(1 <= target <= SIZE for target in targets), targets
         assert node.uplink.leader is None or node.uplink.leader.position < TARGET
         assert len(node.downlink.slots.taken) <= 2 + 2
         assert node.deadline > world.now - 1e-9
-    assert not world.faults, "only what the wire lets through is of interest here"
+    assert not world.faults, "the generated messages must be well-formed"
 
 
 HOME_OUTSIDE = Change(300, 7, 1, 1, 0, 0)
 GUEST_OUTSIDE = Change(600, 6, 2, 1, 0, 0)
 
 
-def test_nodes_outside_the_network_are_not_spoken_to() -> None:
-    """6 and 7 report a guest 600 and its home 300, of which a network of 254 addresses has neither."""
+def test_positions_outside_the_network_get_no_message() -> None:
+    """6 and 7 report a guest 600 and its home 300, which a network of 254 addresses lacks."""
     world = SmallWorld.dense(7, 2, "10.0.0.0/24")
     world.run(20)
-    spoken: list[int] = []
-    world.lossy = lambda _source, target, _message: spoken.append(target) is None
+    targets: list[int] = []
+    world.lossy = lambda _source, target, _message: targets.append(target) is None
     for number, (source, change) in enumerate([(7, HOME_OUTSIDE), (6, GUEST_OUTSIDE)]):
         world.tell(source, TARGET, Beat(1000, 1000, 10**6 + number, 300, 1, (change,)))
-    assert set(spoken) <= set(range(1, SIZE + 1))
+    assert set(targets) <= set(range(1, SIZE + 1))
 
 
 def test_a_root_outside_the_network_is_not_asked() -> None:
-    """A guest asks its root for a better place now and then; the root is what its leader says."""
+    """A guest asks its root for a better place now and then; its leader names the root."""
     world = SmallWorld.empty(2, "10.0.0.0/24")
     world.start_all((1, 60), known=(1,))
     world.run(20)
     world.tell(1, 60, Guide(1000, Guidance(99, (600, 1), (), (), adrift=False)))
-    spoken: list[int] = []
-    world.lossy = lambda _source, target, _message: spoken.append(target) is None
+    targets: list[int] = []
+    world.lossy = lambda _source, target, _message: targets.append(target) is None
     world.run(1.5)
-    world.lossy = lambda _source, target, _message: spoken.append(target) is not None
+    world.lossy = lambda _source, target, _message: targets.append(target) is not None
     world.run(60)
-    assert set(spoken) <= set(range(1, SIZE + 1))
+    assert set(targets) <= set(range(1, SIZE + 1))

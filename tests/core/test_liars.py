@@ -1,4 +1,4 @@
-"""A member that lies: what it says is bounded, and what is wrong is put down to it and not to its ancestors."""
+"""A member that lies: its messages are bounded, and faults are put down to it and not to its ancestors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ YEAR_S = 366 * 86400.0
 
 
 def aged(age_s: int) -> typing.Callable[[Message], Message]:
-    """All rows of all beats have this age."""
+    """All rows of all beats get this age."""
 
     def lie(message: Message) -> Message:
         if not isinstance(message, Beat):
@@ -37,8 +37,8 @@ def aged(age_s: int) -> typing.Callable[[Message], Message]:
 
 
 @pytest.mark.parametrize("age_s", [AGE_S_MAX - 1, AGE_S_MAX, AGE_S_MAX + 1, COUNT_TOP - 3, COUNT_TOP])
-def test_only_the_liar_is_blamed_for_an_age_that_overflows(age_s: int) -> None:
-    """The leader of the liar is 3, that of 3 is the root. Each of them passes on what it accepted, later."""
+def test_an_age_that_overflows_counts_against_the_liar_alone(age_s: int) -> None:
+    """3 leads the liar and 1 leads 3. Each passes on what it accepted, after some time."""
     world = SmallWorld.dense(15, 2, "10.0.0.0/24")
     blamed = accused(world)
     lies(world, LIAR, aged(age_s))
@@ -47,11 +47,11 @@ def test_only_the_liar_is_blamed_for_an_age_that_overflows(age_s: int) -> None:
     assert (LIAR in blamed) == (age_s > AGE_S_MAX)
     roster = world.nodes[1].roster
     honest = set(range(1, 16)) - {LIAR, 14, 15}
-    assert all(roster.is_live(position) for position in honest), "what stands below others is not affected"
+    assert all(roster.is_live(position) for position in honest), "other branches are not affected"
 
 
-def test_who_says_that_it_knows_nobody_after_each_acceptance_is_not_asked_at_once_each_time() -> None:
-    """2 has so many below it that it reports at once; 1 says in the same moment that it is a stranger."""
+def test_a_leader_that_answers_stranger_after_each_acceptance_is_not_asked_at_once_each_time() -> None:
+    """2 has so many below it that it reports at once; 1 answers at once that it is a stranger."""
     world = SmallWorld.dense(60, 2, "10.0.0.0/24")
     world.run(20.0)
     asked_at: list[float] = []
@@ -68,7 +68,7 @@ def test_who_says_that_it_knows_nobody_after_each_acceptance_is_not_asked_at_onc
     world.lossy = lambda source, target, message: (source, target) == (1, 2) and isinstance(message, Echo)
     world.run(4.0)
     assert len(asked_at) > 5
-    assert len(beats_at) < 2 * len(asked_at) + 60, "nor told anything that it would not hear"
+    assert len(beats_at) < 2 * len(asked_at) + 60, "and gets few beats in vain"
     assert all(later > earlier + 0.99 for earlier, later in zip(asked_at, asked_at[PROPOSALS_MAX:], strict=False))
 
 
@@ -87,7 +87,7 @@ def test_an_accepted_row_is_acceptable_again_after_any_delay(delay_s: float) -> 
 
 
 def highest_of(kind: type, chance: Random) -> object:  # noqa: PLR0911 - one return a type
-    """The highest value that this type of a message's field may have, or some of them."""
+    """The highest value of a field of this type, or some of them for a list."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         bounds = next(each for each in kind.__metadata__ if isinstance(each, msgspec.Meta))  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def highest_of(kind: type, chance: Random) -> object:  # noqa: PLR0911 - one ret
             return TOP if bounds.lt is bounds.le is None else bounds.lt - 1 if bounds.lt is not None else bounds.le
         return highest_of(arguments[0], chance)
     if origin is tuple:
-        # Positions that exist, or the gate drops the message before anything is computed from it.
+        # Positions that exist: the ingress drops others before anything is computed from them.
         return tuple(chance.sample(range(2, 15), 3)) if arguments[0] is not Change else (row_of(chance),)
     if kind is Guidance:
         return Guidance(TOP, (1,), (2, 5), (6,), adrift=False)
@@ -130,7 +130,7 @@ def test_after_the_highest_numbers_all_that_is_said_is_acceptable(kind: type[msg
         for _ in range(4):
             fields = {name: highest_of(hints[name], chance) for name in kind.__struct_fields__}
             fields |= {name: chance.randrange(1, 15) for name in POSITIONS & set(fields)}
-            if chance.random() < 0.5:  # words of the life that we know, in answer to what was said
+            if chance.random() < 0.5:  # as an answer of the known incarnation
                 fields |= {"incarnation": 1000} if "incarnation" in fields else {}
                 fields |= {"leader_incarnation": 1000} if "leader_incarnation" in fields else {}
             world.tell(source, 3, kind(**fields))  # type: ignore[arg-type]
@@ -138,12 +138,12 @@ def test_after_the_highest_numbers_all_that_is_said_is_acceptable(kind: type[msg
     world.run(30)
     assert spoken
     for source, message in spoken:
-        assert decode(encode(message)) == message, f"{source} says what cannot be read"
+        assert decode(encode(message)) == message, f"{source} sends what cannot be read"
     assert not world.faults[Fault.MALFORMED]
 
 
 def test_a_leader_that_stands_below_us_by_its_own_word_is_not_followed() -> None:
-    """An honest one refuses a node of its own way to the root."""
+    """A correct leader refuses a node on its own path."""
     world = SmallWorld.empty(2, "10.0.0.0/24")
     world.lossy = lambda _source, _target, _message: True
     world.start(4)

@@ -1,4 +1,4 @@
-"""A leader that hides its branch: the hidden nodes notice it, the root knows of some, and nobody asks often."""
+"""A leader that hides its branch: the hidden nodes notice it, the root learns of some, and questions stay rare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HIDDEN = (6, 7, 12, 13, 14, 15)
 
 
 def alone(message: Message) -> Message:
-    """An interior node that reports only itself."""
+    """An interior node that reports itself alone."""
     if not isinstance(message, Beat):
         return message
     rows = tuple(row for row in message.changes if row.position == LIAR)
@@ -27,33 +27,33 @@ def unlisted(world: SmallWorld, position: int) -> tuple[int, ...]:
     return snapshot(world.nodes[position], world.now).unlisted
 
 
-def test_hidden_nodes_say_so_and_the_root_knows_them() -> None:
+def test_hidden_nodes_report_it_and_the_root_lists_them() -> None:
     world = SmallWorld.empty(2, "10.0.0.0/24")
     lies(world, LIAR, alone)
     world.start_all(range(1, 16))
     world.run(2 * INTERVAL_S + TIMES * 2 * AGAIN_S)
     rows = world.nodes[1].roster.rows
     assert set(rows) == set(range(1, 16)) - set(HIDDEN)
-    assert unlisted(world, 1) == HIDDEN, "the root says which"
+    assert unlisted(world, 1) == HIDDEN, "the root names them"
     for position in world.nodes:
         assert (unlisted(world, position) == (position,)) == (position in HIDDEN) or position == 1
     world.wires.pop(LIAR)
-    world.crash(LIAR)  # their next leader reports them
+    world.crash(LIAR)  # their next leaders report them
     world.run(3 * INTERVAL_S)
     assert not any(unlisted(world, position) for position in world.nodes)
 
 
 @pytest.mark.slow
-def test_an_honest_tree_asks_rarely_and_says_nothing() -> None:
+def test_a_correct_tree_asks_rarely_and_reports_nothing() -> None:
     world = SmallWorld.dense(40, 3, "10.0.0.0/24")
     asked: list[float] = []
 
-    def watch(_source: int, _target: int, message: Message) -> bool:
+    def count(_source: int, _target: int, message: Message) -> bool:
         if isinstance(message, Ask) and message.listing:
             asked.append(world.now)
         return False
 
-    world.lossy = watch
+    world.lossy = count
     world.run(4 * INTERVAL_S)
     below_second_level = 40 - 1 - 3
     assert 2.5 * below_second_level < len(asked) < 6 * below_second_level

@@ -1,4 +1,4 @@
-"""Who may lead whom by each mapping (subord/core/placement/mapping.py), and what that makes of a leader's slots."""
+"""Rank and preference of each mapping (core/placement/mapping.py), and their effect on the slots of a leader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subord.core.state.settings import MappingName, NumberingName, Settings
 from subord.core.state.view import Place
 
 OWNER = 20
-CLASSES = {10: 120, 30: 140, 40: 130}  # of whom we have heard
+CLASSES = {10: 120, 30: 140, 40: 130}  # the classes that were heard
 
 
 def mapping_of(
@@ -38,7 +38,7 @@ def mapping_of(
     [
         ("ip", [10, 20, 30, 40, 50]),
         ("latency", [10, 20, 30, 40, 50]),
-        ("performance", [30, 20, 40, 10, 50]),  # 20 and 40 have the same class; of 50 nobody knows anything
+        ("performance", [30, 20, 40, 10, 50]),  # 20 and 40 have the same class; that of 50 is unknown
     ],
 )
 def test_the_order_of_rank(name: MappingName, order: list[int]) -> None:
@@ -49,7 +49,7 @@ def test_the_order_of_rank(name: MappingName, order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", ["ip", "performance", "latency"])
-def test_nobody_leads_itself_and_zero_is_nobody(name: MappingName) -> None:
+def test_no_node_leads_itself_and_zero_leads_none(name: MappingName) -> None:
     mapping = mapping_of(name)
     assert not mapping.may_lead(OWNER, OWNER)
     assert not mapping.may_lead(0, OWNER)
@@ -58,9 +58,9 @@ def test_nobody_leads_itself_and_zero_is_nobody(name: MappingName) -> None:
 
 @pytest.mark.parametrize(
     ("name", "might"),
-    [("ip", {10}), ("latency", {10}), ("performance", {30, 50, 5})],  # 50 and 5 have said nothing yet
+    [("ip", {10}), ("latency", {10}), ("performance", {30, 50, 5})],  # 50 and 5 have stated no class
 )
-def test_whom_it_is_worth_asking(name: MappingName, might: set[int]) -> None:
+def test_which_nodes_might_lead_the_owner(name: MappingName, might: set[int]) -> None:
     mapping = mapping_of(name)
     some = (5, 10, 30, 40, 50) if name == "performance" else (10, 30, 40, 50)
     assert {p for p in some if mapping.might_lead(p)} == might
@@ -78,7 +78,7 @@ def test_a_standing_that_is_given_goes_before_what_was_heard() -> None:
 
 
 @pytest.mark.parametrize(("sinks_to", "as_leader"), [(255, 130), (120, 120), (140, 130), (UNKNOWN, UNKNOWN)], ids=str)
-def test_towards_those_below_the_worse_one_counts(sinks_to: int, as_leader: int) -> None:
+def test_towards_subordinates_the_worse_class_counts(sinks_to: int, as_leader: int) -> None:
     mapping = mapping_of("performance")
     mapping.rank_classes.sinks_to = sinks_to
     assert mapping.leading_rank() == (-as_leader, OWNER)
@@ -93,7 +93,7 @@ def test_only_addresses_make_homes(name: MappingName, numbering: NumberingName) 
     mapping = mapping_of(name, numbering=numbering)
     assert (mapping.home_of(OWNER) is not None) is (name == "ip")
     assert bool(list(mapping.at_home_below(OWNER))) is (name == "ip")
-    assert mapping.first_of(OWNER) == 10  # who is asked first is the same
+    assert mapping.first_of(OWNER) == 10  # the first candidate is the same
 
 
 # -- slots ----------------------------------------------------------------------------------------------------------
@@ -113,12 +113,12 @@ FULL = {11: 120, 12: 110}
     ("taken", "node", "standing", "wish", "verdict"),
     [
         ({}, 10, 120, Wish.GUEST, Granted(Place.GUEST)),
-        ({}, 10, 130, Wish.GUEST, No.RANK),  # as good as we, and a lower position
+        ({}, 10, 130, Wish.GUEST, No.RANK),  # the same class, and a lower position
         ({}, 40, 130, Wish.GUEST, Granted(Place.GUEST)),
         ({}, 40, 131, Wish.GUEST, No.RANK),
-        ({}, 30, 120, Wish.GUEST, Granted(Place.GUEST)),  # its own word counts, not what we heard
+        ({}, 30, 120, Wish.GUEST, Granted(Place.GUEST)),  # its own statement counts
         ({}, 10, 120, Wish.HOME, Granted(Place.GUEST)),
-        ({}, 41, 120, Wish.HOME, Granted(Place.GUEST)),  # our computed subordinate has no home here
+        ({}, 41, 120, Wish.HOME, Granted(Place.GUEST)),  # a computed subordinate without homes
         (FULL, 13, 125, Wish.GUEST, No.FULL),
         (FULL, 11, 125, Wish.GUEST, Granted(Place.GUEST)),  # it has risen, and stays
         (FULL, 11, 131, Wish.GUEST, No.RANK),
@@ -135,7 +135,7 @@ def test_judge(taken: dict[int, int], node: int, standing: int, wish: Wish, verd
         assert slots.has_room_for(node, standing) is isinstance(verdict, Granted)
 
 
-def test_who_sinks_takes_nobody_in_that_would_have_to_go() -> None:
+def test_a_sinking_node_accepts_none_that_would_have_to_leave() -> None:
     slots = slots_of({})
     slots._mapping.rank_classes.sinks_to = 115
     assert slots.judge(11, Wish.GUEST, standing=120) is No.RANK
@@ -143,12 +143,12 @@ def test_who_sinks_takes_nobody_in_that_would_have_to_go() -> None:
 
 
 @pytest.mark.parametrize(
-    ("standing", "proud"),
+    ("standing", "outranking"),
     [(130, []), (121, []), (120, [11]), (119, [11]), (115, [11]), (110, [11, 12]), (UNKNOWN, [11, 12])],
 )
-def test_who_would_have_to_go(standing: int, proud: list[int]) -> None:
-    """Of the same class it is the position that decides: 11 and 12 are below ours."""
-    assert slots_of(FULL).outranking(standing) == proud
+def test_which_subordinates_would_have_to_leave(standing: int, outranking: list[int]) -> None:
+    """In the same class the position decides: 11 and 12 are lower than the owner."""
+    assert slots_of(FULL).outranking(standing) == outranking
 
 
 def test_guests_come_in_order_of_rank() -> None:

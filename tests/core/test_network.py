@@ -1,4 +1,4 @@
-"""Networks: text to positions and back, and what is refused and why."""
+"""Networks: text to positions and back, and the reasons of refusals."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_whole_octets_fold_into_one_range() -> None:
     ("text", "block", "meets"),
     [
         ("10.0.0.0/24", "10.0.0.0/30", True),
-        ("10.0.0.0/24", "10.0.0.0/32", False),  # the network address is nobody's
+        ("10.0.0.0/24", "10.0.0.0/32", False),  # the network address has no position
         ("10.0.0.9,10.0.0.3", "10.0.0.4/30", False),
         ("10.0.0.9,10.0.0.3", "10.0.0.8/31", True),
         ("10.0.0.9,10.0.0.3", "0.0.0.0/0", True),
@@ -280,7 +280,7 @@ def test_the_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for position in range(1, 255):
             assert network.position_of(network.address_text_of(position)) == position
             assert network.position_of(f"10.0.1.{position}") is None
-            assert f"10.0.1.{position}" not in network._positions  # strangers push nobody out
+            assert f"10.0.1.{position}" not in network._positions  # addresses outside are not cached
             assert 1 <= len(network._positions) <= 10
             assert 1 <= len(network._addresses) <= 10
 

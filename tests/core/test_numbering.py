@@ -1,4 +1,4 @@
-"""Tables of protocol.md section 1, and the properties that must hold for every fan-out."""
+"""The numberings of docs/protocol.md, section 1, by tables and by properties for every fan-out."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_fanout_below_two_is_refused(name: str, fanout: int) -> None:
         numbering(name, fanout)
 
 
-def test_what_does_not_exist_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="no numbering 'roman'"):
         numbering("roman", 2)  # type: ignore[arg-type]
     for tree in (Complete(3), Paper(3)):

@@ -1,4 +1,4 @@
-"""How long nodes are without a leader when theirs dies, as seeds of the simulator show it (protocol, section 4)."""
+"""How long nodes are without a leader after its death, in simulated clusters (docs/protocol.md, section 4)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def formed(nodes: int, fanout: int, seed: int) -> SmallWorld:
     return world
 
 
-def orphaned_s(world: SmallWorld, dead: Collection[Position], die: Callable[[Position], None]) -> list[float]:
-    """For each node whose leader is among the dead: until it has a living one, or is root."""
+def orphaned_s(world: SmallWorld, dead: Collection[Position], kill: Callable[[Position], None]) -> list[float]:
+    """For each node whose leader is among the dead: the time until it has a living one, or is root."""
     orphans = {p for p in world.nodes if p not in dead and world.leader_of(p) in dead}
     began, found = world.now, list[float]()
     for position in dead:
-        die(position)
+        kill(position)
     while orphans:
         assert world.now < began + 10, f"still without a leader: {sorted(orphans)}"
         world.run(0.02)
@@ -38,7 +38,7 @@ def orphaned_s(world: SmallWorld, dead: Collection[Position], die: Callable[[Pos
     return found
 
 
-def test_those_who_share_a_leader_that_vanishes_notice_it_soon() -> None:
+def test_subordinates_of_a_vanished_leader_notice_it_soon() -> None:
     """F7: each waited for its own next beat, and p99 was 4.3 s."""
     found = list[float]()
     for seed in SEEDS:
@@ -48,8 +48,8 @@ def test_those_who_share_a_leader_that_vanishes_notice_it_soon() -> None:
 
 
 @pytest.mark.parametrize("fanout", [2, 8])
-def test_orphans_find_a_leader_soon_though_many_of_those_they_ask_are_dead_too(fanout: int) -> None:
-    """F7: 36 of 120 processes die, and no host says so of those that are asked, as where few ICMP answers are sent.
+def test_orphans_find_a_leader_soon_though_many_candidates_are_dead(fanout: int) -> None:
+    """F7: 36 of 120 processes kill, and no host reports it, as where few ICMP answers are sent.
 
     Each dead candidate cost two repetitions, and the last of these orphans had a leader after 1.3 and 1.7 s.
     """
@@ -58,16 +58,16 @@ def test_orphans_find_a_leader_soon_though_many_of_those_they_ask_are_dead_too(f
         world = formed(120, fanout, seed)
         dead = Random(seed).sample(range(1, 121), 36)
 
-        def die(position: Position, world: SmallWorld = world) -> None:
+        def kill(position: Position, world: SmallWorld = world) -> None:
             world.crash(position)
             world.hosts.discard(position)
 
-        found += orphaned_s(world, dead, die)
+        found += orphaned_s(world, dead, kill)
     assert max(found) <= 1.0
 
 
-def suspecting(world: SmallWorld) -> list[tuple[Position, Position]]:
-    """(asker, asked) of the questions that are sent from now on."""
+def suspicions(world: SmallWorld) -> list[tuple[Position, Position]]:
+    """(asker, asked) of the suspicions that are sent from now on."""
     found = list[tuple[Position, Position]]()
 
     def note(source: Position, target: Position, message: Message, _copies: int) -> None:
@@ -80,15 +80,15 @@ def suspecting(world: SmallWorld) -> list[tuple[Position, Position]]:
 
 def test_at_rest_no_sibling_is_asked() -> None:
     world = formed(30, 4, 1)
-    asked = suspecting(world)
+    asked = suspicions(world)
     world.run(60)
     assert asked == []
 
 
 def test_a_leader_that_is_only_slow_is_kept() -> None:
-    """Stopped for as long as a first wait and three quick repetitions take."""
+    """Stopped for as long as a first wait and three repetitions take."""
     world = formed(30, 4, 1)
-    asked, moves = suspecting(world), world.changes()
+    asked, moves = suspicions(world), world.changes()
     world.pause(2)
     world.run(2.0 * LAN.answer_s + 0.2)
     world.resume(2)
@@ -97,7 +97,7 @@ def test_a_leader_that_is_only_slow_is_kept() -> None:
     assert len(asked) <= 4 * SIBLINGS_MAX
 
 
-def test_a_suspicion_makes_one_beat_and_only_where_the_leader_was_not_just_heard() -> None:
+def test_a_suspicion_causes_one_beat_unless_the_leader_was_just_heard() -> None:
     world = formed(7, 2, 1)
     node, sent = world.nodes[4], list[Message]()
     world.on_message = lambda source, _target, message, _copies: sent.append(message) if source == 4 else None
@@ -107,25 +107,25 @@ def test_a_suspicion_makes_one_beat_and_only_where_the_leader_was_not_just_heard
     world.run(0.01)
     sent.clear()
     world.tell(5, 4, ask)
-    assert sent == [], "its leader has answered just now"
+    assert sent == [], "the leader has answered just now"
 
     world.run(2 * LAN.answer_s)
     sent.clear()
     world.tell(5, 4, ask)
     world.tell(5, 4, ask)
-    assert [type(each) for each in sent] == [Beat], "one, and it is waited for"
+    assert [type(each) for each in sent] == [Beat], "one, which is then pending"
 
     world.run(1)
     sent.clear()
     world.tell(5, 4, Ask(ask.incarnation, 100, ask.terms, suspect=3))
-    assert sent == [], "another leader than its own"
+    assert sent == [], "the suspect is not its leader"
     assert node.uplink.leader is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_tenth_of_all_datagrams_may_be_lost(seed: int) -> None:
-    """F5: of 98 nodes up to eight lost their leader in five minutes to five vain beats in a row."""
+    """F5: of 98 nodes up to eight lost their leader in five minutes to five unanswered beats in a row."""
     world = SmallWorld.empty(8, seed=seed)
     world.start_all([p for p in range(1, 147) if p % 3])
     world.run(60)

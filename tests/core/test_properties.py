@@ -1,8 +1,8 @@
-"""Any scenario heals: random lives of small clusters, shrunk to the shortest one that does not.
+"""Every scenario heals: random scenarios of small clusters, shrunk to the shortest one that does not.
 
-The checkers are the simulator's (subord.sim.checkers.safety, subord.sim.checkers.liveness). A campaign of seeds draws
-larger clusters and worse weather; here Hypothesis looks for the smallest story, and prints it as a file for `subord
-simulate`.
+The checkers are those of the simulator (subord.sim.checkers.safety, subord.sim.checkers.liveness). A campaign of
+seeds draws larger clusters and more faults; here Hypothesis looks for the smallest failing scenario, and prints it
+as a file for `subord simulate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAUSES_S = (0.01, 0.1, 0.5, 2.0, 5.0)
 
 
 def steps(positions: list[int]) -> st.SearchStrategy[list[Step]]:
-    """Things that happen to one of `positions`, and time that passes."""
+    """Faults of `positions`, and time that passes."""
     one = st.sampled_from(positions).map(str)
     return st.lists(
         st.one_of(

@@ -1,6 +1,6 @@
-"""Stories of ranks by performance: who moves, and who does not (docs/protocol.md, section 7).
+"""Ranks by performance in whole clusters: which nodes move, and which do not (docs/protocol.md, section 7).
 
-In every one of them each leader outranks, by the badges that both wear, whoever follows it at any instant (S1).
+In each of them every leader outranks its subordinates at any instant, by the classes by which both stand (S1).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SOON_S = 5.0
 
 @pytest.fixture
 def world() -> SmallWorld:
-    """Fifteen, the lowest position the best, at rest."""
+    """Fifteen nodes at rest, the lowest position the best."""
     world = performing(JOBS)
     world.after_each = lambda _world: demand_order(world)
     assert rank_classes(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
@@ -46,7 +46,7 @@ def level_of(world: SmallWorld, position: int) -> int:
 # -- at rest ------------------------------------------------------------------------------------------------------
 
 
-def test_everybody_stands_on_its_level(world: SmallWorld) -> None:
+def test_each_node_stands_on_its_level(world: SmallWorld) -> None:
     assert [level_of(world, p) for p in (1, 2, 3, 4, 7)] == [0, 1, 1, 2, 2]
     assert all(2 <= level_of(world, p) <= 3 for p in range(8, 16))
     before = world.moves()
@@ -55,7 +55,7 @@ def test_everybody_stands_on_its_level(world: SmallWorld) -> None:
 
 
 @pytest.mark.parametrize("order", ["falling", "rising", "mixed"])
-def test_whatever_the_order_of_addresses_the_fast_are_in_front(order: str) -> None:
+def test_in_any_order_of_addresses_fast_nodes_stand_high(order: str) -> None:
     jobs = {
         "falling": JOBS,
         "rising": {16 - p: jobs for p, jobs in JOBS.items()},
@@ -84,7 +84,7 @@ def test_very_small_clusters(nodes: int, fanout: int, guest_slots: int, numberin
     assert moved(world, before) == {}
 
 
-def test_thirty_per_cent_of_noise_move_nobody(world: SmallWorld) -> None:
+def test_thirty_per_cent_of_noise_cause_no_move(world: SmallWorld) -> None:
     chance, before = Random(1), world.moves()
     for _ in range(30):
         for position, jobs in JOBS.items():
@@ -95,7 +95,7 @@ def test_thirty_per_cent_of_noise_move_nobody(world: SmallWorld) -> None:
     assert rank_classes(world) == {position: class_of(jobs) for position, jobs in JOBS.items()}
 
 
-def test_where_nobody_measures_anything_positions_rank() -> None:
+def test_without_measurements_positions_rank() -> None:
     world = SmallWorld.empty(2, "10.0.0.0/24", mapping="performance")
     world.start_all(range(1, 16))
     world.run(REST_S)
@@ -105,7 +105,7 @@ def test_where_nobody_measures_anything_positions_rank() -> None:
     assert all(leader < position for position, leader in world.leaders().items())
 
 
-def test_who_measures_something_goes_before_who_measures_nothing() -> None:
+def test_a_node_that_measures_ranks_before_one_that_does_not() -> None:
     world = SmallWorld.empty(2, "10.0.0.0/24", mapping="performance")
     world.jobs = {7: 1.0}
     world.start_all(range(1, 8))
@@ -136,7 +136,7 @@ def test_the_best_becomes_root_and_only_the_old_root_moves(world: SmallWorld) ->
     assert losses(world) == 0
 
 
-def test_a_leaf_that_becomes_faster_rises_to_its_level_and_hardly_anybody_else_moves(world: SmallWorld) -> None:
+def test_a_leaf_that_becomes_faster_rises_and_hardly_another_node_moves(world: SmallWorld) -> None:
     before = world.moves()
     performs(world, 15, JOBS[2] * 1.1)
     world.run_until(lambda: level_of(world, 15) == 1, within_s=SOON_S)
@@ -146,7 +146,7 @@ def test_a_leaf_that_becomes_faster_rises_to_its_level_and_hardly_anybody_else_m
     assert losses(world) == 0
 
 
-def test_where_there_is_no_room_somebody_gives_way_who_belongs_further_down() -> None:
+def test_without_room_a_node_that_belongs_further_down_gives_way() -> None:
     """The root has its four: the two slowest of them stand too high."""
     world = performing(falling(5))
     world.start_all((6,))
@@ -158,8 +158,8 @@ def test_where_there_is_no_room_somebody_gives_way_who_belongs_further_down() ->
     assert len(world.nodes[1].downlink.slots.taken) <= 4
 
 
-def test_nobody_wears_a_badge_before_it_was_accepted(world: SmallWorld) -> None:
-    """All proposals are lost: 15 stays where it is, and what it was."""
+def test_no_better_class_counts_before_it_is_accepted(world: SmallWorld) -> None:
+    """All proposals are lost: 15 keeps its place and its class."""
     world.lossy = lambda source, _target, message: source == 15 and isinstance(message, Propose)
     leader, standing = world.leaders()[15], rank_classes(world)[15]
     performs(world, 15, 1e8)
@@ -173,8 +173,8 @@ def test_nobody_wears_a_badge_before_it_was_accepted(world: SmallWorld) -> None:
 # -- downwards ----------------------------------------------------------------------------------------------------
 
 
-def test_who_becomes_slower_sends_away_who_outranks_it_and_sinks_alone(world: SmallWorld) -> None:
-    """Nobody is without a leader meanwhile."""
+def test_a_slower_node_dismisses_those_that_outrank_it_and_sinks_alone(world: SmallWorld) -> None:
+    """No node is without a leader meanwhile."""
     before, led = world.moves(), set(world.nodes[2].downlink.slots.taken)
     said: list[tuple[int, Message]] = []
     world.on_message = lambda source, _target, message, _copies: said.append((source, message))
@@ -191,19 +191,19 @@ def test_who_becomes_slower_sends_away_who_outranks_it_and_sinks_alone(world: Sm
     assert set(moved(world, before)) <= led | {2} | {p for p in JOBS if world.leaders()[p] in led}
 
 
-def test_those_who_rank_below_it_anyway_stay_with_it(world: SmallWorld) -> None:
+def test_subordinates_that_do_not_outrank_it_stay(world: SmallWorld) -> None:
     below = world.nodes[4].downlink.slots.taken
     led = set(below)
     assert led
     before = world.moves()
-    performs(world, 4, max(JOBS[p] for p in led) * 1.8)  # another class, and they still rank below
+    performs(world, 4, max(JOBS[p] for p in led) * 1.8)  # another class, which none of them outranks
     world.run(REST_S)
     assert set(below) == led
     assert losses(world) == 0
     assert not led & set(moved(world, before))
 
 
-def test_a_root_that_becomes_the_slowest_comes_down_and_nobody_is_without_a_leader(world: SmallWorld) -> None:
+def test_a_root_that_becomes_the_slowest_sinks_and_no_node_loses_its_leader(world: SmallWorld) -> None:
     performs(world, 1, 1e-3)
     world.run_until(lambda: world.roots() == [2] and world.whole(), within_s=SOON_S)
     world.run(REST_S)
@@ -211,8 +211,8 @@ def test_a_root_that_becomes_the_slowest_comes_down_and_nobody_is_without_a_lead
     assert level_of(world, 1) >= 2
 
 
-def test_it_waits_for_those_who_do_not_hear_that_they_should_go(world: SmallWorld) -> None:
-    """Their goodbyes are lost: as long as one outranks it, it wears its badge, and says it again."""
+def test_it_waits_for_subordinates_whose_goodbyes_are_lost(world: SmallWorld) -> None:
+    """Their goodbyes are lost: as long as one outranks it, it keeps its class and repeats the goodbye."""
     world.lossy = lambda source, _target, message: source == 2 and isinstance(message, Goodbye)
     world.sent.clear()
     performs(world, 2, 1e-3)
@@ -225,7 +225,7 @@ def test_it_waits_for_those_who_do_not_hear_that_they_should_go(world: SmallWorl
 
 
 def test_a_dip_leaves_no_trace(world: SmallWorld) -> None:
-    """It sinks, and recovers before those who outrank it have gone: then it takes others in again."""
+    """It sinks, and recovers before those that outrank it have left: then it accepts others again."""
     world.lossy = lambda source, _target, message: source == 2 and isinstance(message, Goodbye)
     performs(world, 2, 1e-3)
     world.run(1)
@@ -292,7 +292,7 @@ def test_to_become_root_is_a_move_as_well() -> None:
 
 
 def test_to_follow_the_same_leader_again_is_no_move(world: SmallWorld) -> None:
-    """A lost session is begun anew: nobody has chosen that."""
+    """A lost session begins anew, which is no choice."""
     before = [node.optimizer.budget.moves for node in world.nodes.values()]
     for position in (4, 5, 6, 7):
         leader = world.nodes[position].uplink.leader
@@ -305,8 +305,8 @@ def test_to_follow_the_same_leader_again_is_no_move(world: SmallWorld) -> None:
     assert [node.optimizer.budget.moves for node in world.nodes.values()] == before
 
 
-def test_whoever_may_not_move_sends_nobody_away(world: SmallWorld) -> None:
-    """It belongs further up, and would go alone, but has moved too often."""
+def test_a_node_that_may_not_move_dismisses_none(world: SmallWorld) -> None:
+    """It belongs further up and would move alone, but has moved too often."""
     deepest = max(world.nodes, key=lambda p: level_of(world, p))
     fast = world.leaders()[deepest]
     node = world.nodes[fast]
@@ -318,15 +318,15 @@ def test_whoever_may_not_move_sends_nobody_away(world: SmallWorld) -> None:
         sent.extend([message] if source == fast and isinstance(message, Goodbye) else [])
 
     world.on_message = note
-    node.optimizer.rank_change._off_min = 1  # one level is far, in so small a world
+    node.optimizer.rank_change._off_min = 1  # one level is far in so small a tree
     performs(world, fast, JOBS[2] * 1.1)
     world.run(REST_S)
     assert (node.optimizer.budget.held > 0, sent) == (True, [])
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_nobody_ranks_above_its_leader_in_any_weather(seed: int) -> None:
-    """A quarter of all messages is lost, some are doubled or late, and performance leaps about."""
+def test_no_node_outranks_its_leader_under_faults(seed: int) -> None:
+    """A quarter of all messages is lost, some are doubled or late, and performance changes at random."""
     world, chance = performing(falling(12), watched=True), Random(seed)
     world.fate = lambda source, target, _message: world.weather.fate(source, target)
     world.weather.set(loss=0.25, delay_s=0.0, jitter_s=0.5, doubled=0.2)

@@ -1,4 +1,4 @@
-"""What a subordinate may report: only what can stand below it, and not too much; double claims are marked."""
+"""What a subordinate may report: rows that can stand below it, within bounds; double claims are marked."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from subord.core.snapshots import snapshot
 LIAR = 12
 
 
-def boasts(*rows: Change) -> object:
-    def lie(message: Message) -> Message:
+def claiming(*rows: Change) -> object:
+    def falsify(message: Message) -> Message:
         if not isinstance(message, Beat):
             return message
         changes = (*message.changes, *rows)
         return msgspec.structs.replace(message, changes=changes, rows=0)
 
-    return lie
+    return falsify
 
 
 def rows_of(*positions: int) -> tuple[Change, ...]:
@@ -36,11 +36,11 @@ def dropped(world: SmallWorld, reason: str) -> set[int]:
 @pytest.mark.parametrize("mapping", ["ip", "latency"])
 def test_a_leaf_cannot_claim_lower_positions(mapping: str) -> None:
     world = SmallWorld.empty(2, "10.0.0.0/24", mapping=mapping)
-    lies(world, LIAR, boasts(*rows_of(7, 8, 9, 10, 11)))  # type: ignore[arg-type]
+    lies(world, LIAR, claiming(*rows_of(7, 8, 9, 10, 11)))  # type: ignore[arg-type]
     world.start_all(range(1, 16))
     world.run(60)
     leader = world.leader_of(LIAR)
-    assert dropped(world, "row_not_below") == {leader}, "only its leader hears of them"
+    assert dropped(world, "row_not_below") == {leader}, "the leader drops them"
     for position in (7, 8, 9, 10, 11):
         assert world.nodes[1].roster.rows[position][1].change.leader == world.leader_of(position)
 
@@ -48,7 +48,7 @@ def test_a_leaf_cannot_claim_lower_positions(mapping: str) -> None:
 def test_rows_of_one_subordinate_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "ROWS_OF_ONE_MAX", 10)
     world = SmallWorld.empty(2, "10.0.0.0/24")
-    lies(world, LIAR, boasts(*rows_of(*range(100, 115))))  # type: ignore[arg-type]
+    lies(world, LIAR, claiming(*rows_of(*range(100, 115))))  # type: ignore[arg-type]
     world.start_all(range(1, 16))
     world.run(60)
     leader = world.leader_of(LIAR)
@@ -73,13 +73,13 @@ def test_rows_may_be_missing_for_want_of_room_of_either_kind(
 
 
 def test_a_node_that_two_subordinates_claim_is_marked() -> None:
-    """13 stands below 6, and 7 claims it, too; both are reported to 3."""
+    """13 stands below 6, and 7 claims it as well; both are reported to 3."""
     world = SmallWorld.empty(2, "10.0.0.0/24")
     world.start_all(range(1, 16))
     world.run(60)
     assert not any(snapshot(node, world.now).disputed for node in world.nodes.values())
     world.wires.clear()
-    lies(world, 7, boasts(Change(13, 7, 2, 1 << 40, 9, 0)))  # type: ignore[arg-type]
+    lies(world, 7, claiming(Change(13, 7, 2, 1 << 40, 9, 0)))  # type: ignore[arg-type]
     world.run(60)
     assert snapshot(world.nodes[3], world.now).disputed == (13,)
-    assert snapshot(world.nodes[1], world.now).disputed == (), "only where the claims meet"
+    assert snapshot(world.nodes[1], world.now).disputed == (), "marked only where both claims arrive"

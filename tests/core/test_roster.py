@@ -1,4 +1,4 @@
-"""The list of everybody below: rival claims, sweeping, missing nodes, reports upwards (section 5)."""
+"""The roster: competing claims, sweeps, missing nodes, reports upwards (docs/protocol.md, section 5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def leaders(roster: Roster) -> dict[int, int]:
 def filled() -> Roster:
     """1 leads 2 and 3; 2 leads 4 and 5, 3 leads 6."""
     roster = Roster(1)
-    roster.report_everything()  # there is a leader to report to
+    roster.report_everything()  # there is a leader
     roster.state(OWN, change(1, 0, place=0), 0.0)
     for via, position, leader in [(2, 2, 1), (2, 4, 2), (2, 5, 2), (3, 3, 1), (3, 6, 3)]:
         roster.state(via, change(position, leader), 0.0)
@@ -44,8 +44,8 @@ def test_the_counts_follow_the_rows() -> None:
     assert (roster.live, roster.not_home, dict(roster.guests)) == (6, 1, {4: 1})
     roster.retract(2, 5, 2.0)
     assert (roster.live, roster.not_home, dict(roster.guests)) == (5, 0, {})
-    roster.retract(2, 5, 2.0)  # twice does no harm
-    roster.retract(8, 5, 2.0)  # nor from somebody who never said anything
+    roster.retract(2, 5, 2.0)  # a repetition does no harm
+    roster.retract(8, 5, 2.0)  # nor one without a claim
     assert roster.live == 5
 
 
@@ -70,25 +70,25 @@ def test_an_old_claim_said_again_does_not_win_over_a_later_move() -> None:
     STEPS["new"](roster)
     STEPS["old says it again"](roster)
     assert leaders(roster)[4] == 3
-    roster.retract(3, 4, 2.0)  # but it still stands when the later one is taken back
+    roster.retract(3, 4, 2.0)  # it still stands when the later one is retracted
     assert leaders(roster)[4] == 2
 
 
 @pytest.mark.parametrize(
-    ("lighter", "heavier"),
+    ("worse", "better"),
     [
-        (change(4, 2, moves=9), change(4, 3, incarnation=1001)),  # a later life has begun to count anew
+        (change(4, 2, moves=9), change(4, 3, incarnation=1001)),  # a later incarnation counts its moves anew
         (change(4, 2, moves=1), change(4, 3, moves=2)),
         (missing(4, 2), change(4, 3)),
         (change(4, 2, incarnation=1000), missing(4, 3, incarnation=1001)),
     ],
 )
-def test_the_heavier_claim_wins_in_either_order(lighter: Change, heavier: Change) -> None:
-    for via_first, first, via_last, last in [(2, lighter, 3, heavier), (3, heavier, 2, lighter)]:
+def test_the_better_claim_wins_in_either_order(worse: Change, better: Change) -> None:
+    for via_first, first, via_last, last in [(2, worse, 3, better), (3, better, 2, worse)]:
         roster = Roster(1)
         roster.state(via_first, first, 0.0)
         roster.state(via_last, last, 0.0)
-        assert roster.rows[4][1].change == heavier
+        assert roster.rows[4][1].change == better
 
 
 def test_a_subordinate_that_goes_takes_its_claims_along() -> None:
@@ -140,7 +140,7 @@ def test_a_missing_node_that_returns_is_live_and_the_old_claim_goes() -> None:
     assert roster.is_live(2)
 
 
-def test_news_are_changed_rows_and_new_ways_to_them() -> None:
+def test_news_are_changed_rows_and_new_claims_for_them() -> None:
     roster = filled()
     roster.news.clear()
     roster.state(2, change(5, 2), 1.0)  # nothing new
@@ -180,7 +180,7 @@ def test_what_changed_again_meanwhile_stays_to_be_reported() -> None:
     roster.confirm(revisions)
     later, changes, _ = roster.batch(3.0)
     assert [(c.position, c.leader) for c in changes] == [(5, 4)]
-    roster.confirm(revisions)  # an old confirmation once more
+    roster.confirm(revisions)  # an old confirmation repeated
     assert roster.unreported == 1
     roster.confirm(later)
     assert roster.unreported == 0

@@ -1,4 +1,4 @@
-"""What a round of a search has brought to light (rounds.py)."""
+"""One round of a search (core/uplink/rounds.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from subord.core.address.network import Network
 from subord.core.state.context import Context
 from subord.core.state.settings import Settings
 from subord.core.state.view import Position
-from subord.core.uplink.rounds import ADVISERS_MAX, GREETED_MAX, Round
+from subord.core.uplink.rounds import ADVISERS_MAX, CONTACTED_MAX, Round
 
 NODE = 900
 
@@ -19,7 +19,7 @@ def new(known: tuple[Position, ...] = ()) -> Round:
 
 
 def asked(round_: Round, *roots: Position) -> list[bool]:
-    """Each is asked if it may advise; whether it might."""
+    """For each root whether it may advise; those that may are asked."""
     might = []
     for root in roots:
         might.append(round_.may_advise(root))
@@ -32,7 +32,7 @@ def test_each_adviser_ranks_below_the_one_before() -> None:
     assert asked(new(), 901, 500, 500, 600, 20, 1, 1) == [False, True, False, False, True, True, False]
 
 
-def test_after_one_that_is_silent_one_above_it_may_advise_but_not_itself() -> None:
+def test_after_a_silent_adviser_one_above_it_may_advise() -> None:
     found = new()
     assert asked(found, 500, 20) == [True, True]
     found.give_up(20)
@@ -56,7 +56,7 @@ def test_only_the_answer_of_an_adviser_is_advice() -> None:
     assert found.is_advised
 
 
-def test_what_is_heard_goes_first_or_last() -> None:
+def test_hints_go_first_or_last() -> None:
     found = new((7, 8))
     found.consider((5, 8), first=False)
     assert found.offers[-1] == 5
@@ -65,8 +65,8 @@ def test_what_is_heard_goes_first_or_last() -> None:
     assert sorted(found.offers) == [5, 6, 7, 8]
 
 
-def test_other_roots_are_greeted_once_in_a_round_and_not_too_many() -> None:
+def test_other_roots_are_contacted_once_per_round_and_few_of_them() -> None:
     found = new()
-    assert [found.may_greet(root) for root in (7, 8, 7, 8)] == [True, True, False, False]
-    assert sum(found.may_greet(root) for root in range(100, 200)) == GREETED_MAX - 2
-    assert new().may_greet(7)
+    assert [found.may_contact(root) for root in (7, 8, 7, 8)] == [True, True, False, False]
+    assert sum(found.may_contact(root) for root in range(100, 200)) == CONTACTED_MAX - 2
+    assert new().may_contact(7)

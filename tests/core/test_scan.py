@@ -1,4 +1,4 @@
-"""Everybody is asked first, for comparison (scan.py)."""
+"""The full scan before the first search (core/discovery/scan.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scanning(nodes: int, network: str = NETWORK, fanout: int = 20) -> SmallWorld
     return world
 
 
-def test_everybody_asks_everybody_and_follows_one() -> None:
+def test_all_nodes_ask_all_and_each_follows_one() -> None:
     world = scanning(20)
     world.run_until(world.whole, within_s=5)
     assert world.sent["Ask"] >= 20 * 19
@@ -28,7 +28,7 @@ def test_everybody_asks_everybody_and_follows_one() -> None:
     assert all(node.leader_changes == 0 for node in world.nodes.values())
 
 
-def test_who_asks_us_has_answered() -> None:
+def test_a_question_counts_as_an_answer() -> None:
     world = SmallWorld.empty(20, "10.0.0.1-10.0.0.2")
     world.start_with = Start(full_scan=True)
     world.hosts.add(2)
@@ -40,7 +40,7 @@ def test_who_asks_us_has_answered() -> None:
     assert world.sent["Ask"] == asked + 1
 
 
-def test_one_who_is_silent_is_waited_for_as_long_as_the_mapping_waits_for_its_leader() -> None:
+def test_a_silent_node_delays_the_scan_no_longer_than_a_silent_home() -> None:
     world = scanning(19)
     world.run(LAN.patience_s - 0.1)
     assert {node.place for node in world.nodes.values()} == {None}
@@ -48,7 +48,7 @@ def test_one_who_is_silent_is_waited_for_as_long_as_the_mapping_waits_for_its_le
     world.run_until(world.whole, within_s=1)
 
 
-def test_the_nearest_of_those_who_answer_is_chosen() -> None:
+def test_the_nearest_node_that_answers_is_chosen() -> None:
     world = SmallWorld.empty(2, NETWORK)
     world.start_all((1, 2, 3, 5))
     world.run(60)
@@ -62,13 +62,13 @@ def test_the_nearest_of_those_who_answer_is_chosen() -> None:
     assert others[0] == world.leader_of(9) == 5
 
 
-def test_alone_in_a_network_of_one_there_is_nobody_to_ask() -> None:
+def test_in_a_network_of_one_the_scan_ends_at_once() -> None:
     world = scanning(1, "10.0.0.1", 2)
     world.run_until(lambda: world.nodes[1].place is Place.ROOT, within_s=1)
 
 
 @pytest.mark.parametrize("leaves_at_s", [0.0, 0.3])
-def test_who_leaves_while_it_scans_looks_for_no_place(leaves_at_s: float) -> None:
+def test_a_node_that_leaves_during_the_scan_looks_for_no_place(leaves_at_s: float) -> None:
     world = scanning(2)
     world.run(leaves_at_s)
     world.leave(2, 0.1)

@@ -1,4 +1,4 @@
-"""Stories of ranks by position and places by distance: nodes at sites between which every message takes its time."""
+"""Places by round trip in whole clusters: nodes at several sites with delays between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subord.core.events import Measured
 from subord.core.messages import Message, Probe
 from subord.core.placement.latency import CANDIDATES_MAX, SAMPLES
 from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX
-from subord.core.placement.optimizer import RARER
+from subord.core.placement.optimizer import REST_FACTOR
 from subord.core.placement.quantize import CLASS_MAX
 from subord.core.state.settings import LAN
 from subord.core.state.view import Position
@@ -24,7 +24,7 @@ from subord.sim.checkers.safety import Checkers
 
 pytestmark = pytest.mark.slow
 
-RARE_S = RARER * LAN.home_interval_s_max
+RARE_S = REST_FACTOR * LAN.home_interval_s_max
 
 
 def interleaved(nodes: int, sites: int = 2) -> dict[Position, int]:
@@ -32,7 +32,7 @@ def interleaved(nodes: int, sites: int = 2) -> dict[Position, int]:
 
 
 def probes(world: SmallWorld) -> Counter[Position]:
-    """How many probes each node sends, or answers, from now on."""
+    """The number of probes that each node sends or answers from now on."""
     sent: Counter[Position] = Counter()
     fate = world.fate
 
@@ -57,13 +57,13 @@ def test_two_sites_interleaved_end_with_one_wide_edge(fanout: int) -> None:
 
 
 def test_three_sites_in_a_row_end_with_two() -> None:
-    """3 follows 1, whom it asked first: 2 is at half that distance, but for the last wire not at less."""
+    """3 follows 1, which it asked first: 2 is at half that distance, but not below it because of the last wire."""
     world = dwelling({p: (p - 1) % 3 for p in range(1, 25)})
     world.run(6 * REST_S)
     assert wide_edges(world) == [(2, 1), (3, 1)]
 
 
-def test_on_one_wire_nobody_moves_for_distance() -> None:
+def test_on_one_wire_no_node_moves_for_distance() -> None:
     world = dwelling(dict.fromkeys(range(1, 25), 0))
     world.run(10)
     before = world.moves()
@@ -71,7 +71,7 @@ def test_on_one_wire_nobody_moves_for_distance() -> None:
     assert moved(world, before) == {}
 
 
-def test_who_has_its_place_stays_there() -> None:
+def test_settled_nodes_stay() -> None:
     world = dwelling(interleaved(24))
     world.run(4 * REST_S)
     before = world.moves()
@@ -79,7 +79,7 @@ def test_who_has_its_place_stays_there() -> None:
     assert (moved(world, before), losses(world, but="displaced")) == ({}, 0)
 
 
-def test_noise_of_thirty_per_cent_moves_nobody() -> None:
+def test_noise_of_thirty_per_cent_causes_no_move() -> None:
     world = dwelling(interleaved(16))
     world.run(4 * REST_S)
     before = world.moves()
@@ -91,8 +91,8 @@ def test_noise_of_thirty_per_cent_moves_nobody() -> None:
     assert moved(world, before) == {}
 
 
-def test_who_moves_house_finds_its_new_neighbours() -> None:
-    """Its leader's echoes take longer than before: it looks around soon, although looks have become rare."""
+def test_a_node_that_changes_its_site_finds_near_leaders() -> None:
+    """Echoes of its leader take longer than before: it looks soon, although looks have become rare."""
     world = dwelling(interleaved(16))
     world.run(8 * RARE_S)
     for position in (16, 14, 12):
@@ -105,8 +105,8 @@ def test_who_moves_house_finds_its_new_neighbours() -> None:
     assert moved(world, before) == {}
 
 
-def test_a_near_but_full_leader_gives_its_highest_guest_away() -> None:
-    """At site 1 only 2 may lead 3, and all its places are taken by those who find others more easily."""
+def test_a_near_but_full_leader_exchanges_its_highest_guest() -> None:
+    """At site 1 only 2 may lead 3, and all its slots are taken by guests that may follow others."""
     world = dwelling({1: 0, 2: 1, 4: 1, 5: 1}, fanout=2, guest_slots=1)
     world.run(RARE_S)
     world.weather.site_of |= {6: 1, 3: 1}
@@ -131,11 +131,11 @@ def test_a_look_costs_so_many_probes_and_looks_become_rarer() -> None:
     world.run(4 * RARE_S)
     looks = 4 / 0.9 + 1
     assert 0 < sum(sent.values()) <= 2 * 15 * looks * CANDIDATES_MAX * SAMPLES
-    assert min(sent[p] for p in range(2, 17)) > 0, "everybody looks again now and then"
+    assert min(sent[p] for p in range(2, 17)) > 0, "all nodes look again now and then"
 
 
-def test_nobody_moves_more_often_than_allowed() -> None:
-    """It moves house every minute, and finds near neighbours everywhere."""
+def test_no_node_moves_more_often_than_allowed() -> None:
+    """It changes its site every minute, and finds near leaders everywhere."""
     world = dwelling(interleaved(12))
     world.run(REST_S)
     node, turns = world.nodes[12], MOVES_PER_HOUR_MAX + 10
@@ -150,11 +150,11 @@ def test_nobody_moves_more_often_than_allowed() -> None:
     assert wide_edges(world) == [(2, 1)]
 
 
-# -- what is not asked -----------------------------------------------------------------------------------------------
+# -- missing answers ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 0.0, -1.0, inf])
-def test_an_answer_that_nobody_asked_for_changes_nothing(seconds: float) -> None:
+def test_an_unrequested_answer_changes_nothing(seconds: float) -> None:
     world = dwelling(interleaved(8))
     world.run(4 * REST_S)
     node = world.nodes[8]
@@ -165,8 +165,8 @@ def test_an_answer_that_nobody_asked_for_changes_nothing(seconds: float) -> None
     assert (Print.of(node), dict(node.optimizer.latencies.known), world.leaders()) == before
 
 
-def test_without_any_answer_nobody_moves_and_nobody_waits() -> None:
-    """A firewall lets everything through but probes."""
+def test_without_any_answer_no_node_moves_or_waits() -> None:
+    """A firewall blocks probes alone."""
     world = SmallWorld.empty(4, "10.0.0.0/24", mapping="latency")
     fates = world.fate
     world.fate = lambda s, t, m: () if type(m).__name__ == "Probe" else fates(s, t, m)
@@ -178,7 +178,7 @@ def test_without_any_answer_nobody_moves_and_nobody_waits() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_in_any_weather_lower_positions_lead(seed: int) -> None:
+def test_under_faults_lower_positions_lead(seed: int) -> None:
     world = SmallWorld.empty(3, "10.0.0.0/24", seed=seed, mapping="latency")
     world.watcher = Checkers(world.settings)
     world.fate = lambda source, target, _message: world.weather.fate(source, target)

@@ -1,6 +1,6 @@
-"""Stories of networks in which most addresses belong to nobody: seeds, announcements, guests (docs/protocol.md).
+"""Sparse networks: seeds, announcements, guests (docs/protocol.md, section 3).
 
-Fan-out 2 in 10.0.0.0/16; hardly a home lives, so nearly everybody is a guest.
+Fan-out 2 in 10.0.0.0/16; few homes live, so most nodes are guests.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from subord.core.state.settings import LAN
 from subord.core.state.view import Place
 from subord.sim.world.world import World
 
-CAMP = (1_000, 9_000, 17_000, 30_000, 52_000)  # a small tree, far from each other and from their homes
-FAR = 59_000  # near none of them, and late on the common list
+SMALL_TREE = (1_000, 9_000, 17_000, 30_000, 52_000)  # a tree of nodes far from each other and from their homes
+FAR = 59_000  # near none of them, and late in the common list
 SEARCH_S = LAN.search_interval_s_max * 1.1  # the longest rest of a root
 ANNOUNCE_S = LAN.home_interval_s_max * 1.1  # the longest rest of its announcements
 REST_S = 60.0
 
-Said = list[tuple[float, int, int, Message]]
+Sent = list[tuple[float, int, int, Message]]
 
 
-class Listening(SmallWorld):
-    """Writes down who announced itself: (time, position, its leader)."""
+class RecordingWorld(SmallWorld):
+    """Records announcements: (time, position, its leader)."""
 
     def __init__(self, *words: Any, **options: Any) -> None:
         super().__init__(*words, **options)
@@ -42,62 +42,62 @@ class Listening(SmallWorld):
         ]
         super().after_event(world, position, event)
 
-    def listen(self) -> Said:
-        """What is said from now on: (time, source, target, message)."""
-        said: Said = []
-        self.on_message = lambda source, target, message, _copies: said.append((self.now, source, target, message))
-        return said
+    def record(self) -> Sent:
+        """Messages sent from now on: (time, source, target, message)."""
+        sent: Sent = []
+        self.on_message = lambda source, target, message, _copies: sent.append((self.now, source, target, message))
+        return sent
 
 
-def empty(*, multicast: bool = False) -> Listening:
-    world = Listening.empty(2)
-    assert isinstance(world, Listening)
+def empty(*, multicast: bool = False) -> RecordingWorld:
+    world = RecordingWorld.empty(2)
+    assert isinstance(world, RecordingWorld)
     world.multicast = multicast
     return world
 
 
-def camped() -> Listening:
-    """The camp at rest; all have found each other by a seed."""
+def small_tree() -> RecordingWorld:
+    """The small tree at rest, after its nodes met at a seed."""
     world = empty()
-    world.seeds = CAMP[:1]
-    world.start_all(CAMP)
+    world.seeds = SMALL_TREE[:1]
+    world.start_all(SMALL_TREE)
     world.run_until(world.whole, within_s=20)
     world.run(REST_S)
-    assert world.roots() == [CAMP[0]]
+    assert world.roots() == [SMALL_TREE[0]]
     world.seeds = ()
     return world
 
 
-def times(said: Said, source: int, target: int, kind: type[Message]) -> list[float]:
-    """When `source` said that to `target`."""
-    return [at for at, s, t, message in said if (s, t, type(message)) == (source, target, kind)]
+def times(sent: Sent, source: int, target: int, kind: type[Message]) -> list[float]:
+    """When `source` sent such a message to `target`."""
+    return [at for at, s, t, message in sent if (s, t, type(message)) == (source, target, kind)]
 
 
 # -- seeds --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", CAMP)
+@pytest.mark.parametrize("seed", SMALL_TREE)
 def test_a_seed_is_asked_and_the_root_knows_the_place(seed: int) -> None:
-    world = camped()
-    said = world.listen()
+    world = small_tree()
+    sent = world.record()
     world.seeds = (seed,)
     world.start(FAR)
     world.run_until(lambda: world.leader_of(FAR) > 0, within_s=LAN.patience_s)
-    asks = [target for _, source, target, message in said if source == FAR and isinstance(message, Ask)]
-    assert [p for p in asks if p in CAMP] == list(dict.fromkeys((seed, CAMP[0])))
-    (advice,) = [m for _, s, t, m in said if (s, t) == (CAMP[0], FAR) and isinstance(m, Advice)]
-    proposals = [target for _, source, target, message in said if source == FAR and isinstance(message, Propose)]
+    asks = [target for _, source, target, message in sent if source == FAR and isinstance(message, Ask)]
+    assert [p for p in asks if p in SMALL_TREE] == list(dict.fromkeys((seed, SMALL_TREE[0])))
+    (advice,) = [m for _, s, t, m in sent if (s, t) == (SMALL_TREE[0], FAR) and isinstance(m, Advice)]
+    proposals = [target for _, source, target, message in sent if source == FAR and isinstance(message, Propose)]
     home = world.nodes[FAR].context.mapping.home_of(FAR)
     assert [target for target in proposals if target != home] == [advice.hints[0]] == [world.leader_of(FAR)]
 
 
 def test_a_dead_seed_is_asked_again_while_there_is_no_leader() -> None:
     world = empty()
-    said = world.listen()
+    sent = world.record()
     world.seeds = (30_000,)
     world.start(FAR)
     world.run(REST_S)
-    asked_at = times(said, FAR, 30_000, Ask)
+    asked_at = times(sent, FAR, 30_000, Ask)
     assert world.roots() == [FAR]
     assert max(late - early for early, late in pairwise([0.0, *asked_at, world.now])) <= SEARCH_S + LAN.answer_s
     world.seeds = ()
@@ -106,16 +106,16 @@ def test_a_dead_seed_is_asked_again_while_there_is_no_leader() -> None:
 
 
 def test_a_seed_is_no_longer_asked_when_there_is_a_leader() -> None:
-    """A guest asks its root, and nobody else."""
+    """A guest asks its root, and no other node."""
     world = empty()
     world.seeds = (30_000,)
     world.start_all((1_000, 9_000, 30_000, FAR))
     world.run_until(world.whole, within_s=20)
-    world.run(1)  # new guests greet their neighbours
-    said = world.listen()
+    world.run(1)  # new guests ask their neighbours
+    sent = world.record()
     world.run(2 * REST_S)
     assert {
-        (source, target) for _, source, target, message in said if isinstance(message, Ask) and source != 1_000
+        (source, target) for _, source, target, message in sent if isinstance(message, Ask) and source != 1_000
     } == {(guest, 1_000) for guest in (9_000, 30_000, FAR)}
 
 
@@ -127,11 +127,11 @@ def test_a_seed_is_no_longer_asked_when_there_is_a_leader() -> None:
     [
         (9_000, FAR, 0.0, 4.0),
         (FAR, 9_000, 0.0, 4.0),
-        (FAR, 9_000, 2 * REST_S, 4.0),  # a new lower one is heard at once
-        (9_000, FAR, 2 * REST_S, ANNOUNCE_S + 1),  # a higher one hears the root when that speaks next
+        (FAR, 9_000, 2 * REST_S, 4.0),  # the new lower one announces itself at once
+        (9_000, FAR, 2 * REST_S, ANNOUNCE_S + 1),  # the higher one hears the next announcement of the root
     ],
 )
-def test_a_root_is_heard(first: int, second: int, apart_s: float, within_s: float) -> None:
+def test_a_root_announces_itself_and_is_found(first: int, second: int, apart_s: float, within_s: float) -> None:
     world = empty(multicast=True)
     world.start(first)
     world.run(apart_s)
@@ -140,14 +140,14 @@ def test_a_root_is_heard(first: int, second: int, apart_s: float, within_s: floa
     assert world.sent["Announce"] > 0
 
 
-def test_whoever_has_a_leader_does_not_announce_itself() -> None:
+def test_a_node_with_a_leader_does_not_announce_itself() -> None:
     world = empty(multicast=True)
-    world.start_all(CAMP)
+    world.start_all(SMALL_TREE)
     world.run_until(world.whole, within_s=10)
     found_at = world.now
     world.run(5 * REST_S)
     assert {leader for _, _, leader in world.announced} == {0}
-    assert {position for at, position, _ in world.announced if at > found_at} == {CAMP[0]}
+    assert {position for at, position, _ in world.announced if at > found_at} == {SMALL_TREE[0]}
 
 
 def test_announcements_become_rare() -> None:
@@ -161,8 +161,8 @@ def test_announcements_become_rare() -> None:
     assert planned[-1] == LAN.home_interval_s_max
 
 
-def test_who_hears_a_lower_one_keeps_silent() -> None:
-    """The voice of a root that answers no question: whoever hears it stays alone, and does not speak."""
+def test_a_node_that_hears_a_lower_one_does_not_announce_itself() -> None:
+    """The announced root answers no question: the node stays alone, and does not announce itself."""
     world = empty(multicast=True)
     world.start(FAR)
     for _ in range(60):
@@ -173,7 +173,7 @@ def test_who_hears_a_lower_one_keeps_silent() -> None:
     assert {position for _, position, _ in world.announced} == {FAR}
 
 
-def test_a_hundred_who_start_together_do_not_all_announce_themselves() -> None:
+def test_of_a_hundred_that_start_together_few_announce_themselves() -> None:
     world = empty(multicast=True)
     world.start_all(range(20_000, 60_000, 400))
     world.run_until(world.whole, within_s=10)
@@ -182,7 +182,7 @@ def test_a_hundred_who_start_together_do_not_all_announce_themselves() -> None:
 
 OTHER = Terms("10.0.0.0/16", 2, 2, "ip", "complete", "lan")
 FOREIGN: list[tuple[int | None, str, Terms, str]] = [
-    # (source, address, terms, why it is dropped)
+    # (source, address, terms, drop reason)
     (500, "10.0.1.244", msgspec.structs.replace(OTHER, fanout=8), "foreign_announcement"),
     (500, "10.0.1.244", msgspec.structs.replace(OTHER, guest_slots=3), "foreign_announcement"),
     (500, "10.0.1.244", msgspec.structs.replace(OTHER, timing="wan"), "foreign_announcement"),
@@ -218,8 +218,8 @@ def test_announcements_of_others_change_nothing(source: int | None, address: str
     )
 
 
-def test_the_refusal_of_another_cluster_is_no_news_of_a_lower_node() -> None:
-    """500, the home of 1000, belongs to another cluster: 1000 is a root like any other, and shows its light."""
+def test_a_refusal_of_another_cluster_does_not_count_as_a_lower_node() -> None:
+    """500, the home of 1000, belongs to another cluster: 1000 becomes root and announces itself."""
     world = empty(multicast=True)
     world.own_settings[500] = msgspec.structs.replace(world.settings, fanout=3, guest_slots=3)
     world.start_all((500, 1_000))
@@ -229,18 +229,18 @@ def test_the_refusal_of_another_cluster_is_no_news_of_a_lower_node() -> None:
 
 
 def test_two_clusters_on_one_wire_stay_apart() -> None:
-    """Other fan-out, same network: they hear each other, and do not answer."""
+    """Other fan-out, same network: they receive the announcements, and do not answer."""
     world = empty(multicast=True)
     others = (500, 5_000, 50_000)
     for position in others:
         world.own_settings[position] = msgspec.structs.replace(world.settings, fanout=3, guest_slots=3)
-    world.start_all((*CAMP, *others))
+    world.start_all((*SMALL_TREE, *others))
     world.run(REST_S)
-    assert world.roots() == [500, CAMP[0]]
+    assert world.roots() == [500, SMALL_TREE[0]]
     assert {world.leader_of(p) for p in others} <= {0, *others}
-    assert {world.leader_of(p) for p in CAMP} <= {0, *CAMP}
+    assert {world.leader_of(p) for p in SMALL_TREE} <= {0, *SMALL_TREE}
     assert Dropped("foreign_announcement") in world.noticed(Dropped, 500)
-    assert Dropped("foreign_announcement") in world.noticed(Dropped, CAMP[0])
+    assert Dropped("foreign_announcement") in world.noticed(Dropped, SMALL_TREE[0])
 
 
 # -- a new lowest -------------------------------------------------------------------------------------------------
@@ -248,15 +248,15 @@ def test_two_clusters_on_one_wire_stay_apart() -> None:
 
 @pytest.mark.parametrize(
     ("position", "seeds"),
-    [(999, ()), (998, ()), (500, CAMP[:1]), (500, CAMP[-1:]), (1, CAMP[2:3])],
+    [(999, ()), (998, ()), (500, SMALL_TREE[:1]), (500, SMALL_TREE[-1:]), (1, SMALL_TREE[2:3])],
     ids=["neighbour", "second neighbour", "seed is the root", "seed is a guest", "position 1"],
 )
 def test_the_old_root_follows_a_new_lowest(position: int, seeds: tuple[int, ...]) -> None:
-    world = camped()
+    world = small_tree()
     world.seeds = seeds
     world.start(position)
     world.run_until(lambda: world.roots() == [position] and world.whole(), within_s=SEARCH_S)
-    assert world.leader_of(CAMP[0]) == position
+    assert world.leader_of(SMALL_TREE[0]) == position
     world.run(2 * world.settings.timing.search_interval_s)  # the tree is deeper now, and a guest may climb
     moved = {p: node.leader_changes for p, node in world.nodes.items()}
     world.run(REST_S)
@@ -267,16 +267,16 @@ def test_the_old_root_follows_a_new_lowest(position: int, seeds: tuple[int, ...]
 
 
 def test_a_guest_does_not_ask_a_silent_home_and_goes_there_when_it_comes() -> None:
-    """Every third address lives: for most that is no home. Who rests asks nobody but the root."""
+    """Every third address lives, which for most guests is no home. A resting guest asks the root alone."""
     world = empty()
     world.start_all(range(3, 94, 3))
     world.run_until(world.whole, within_s=20)
     world.run(REST_S)
-    said = world.listen()
+    sent = world.record()
     world.run(2 * REST_S)
     root = world.roots()[0]
-    assert {type(m) for _, _, target, m in said if target not in world.nodes} <= {Ask}
-    assert {source for _, source, target, _ in said if target not in world.nodes} <= {root}
+    assert {type(m) for _, _, target, m in sent if target not in world.nodes} <= {Ask}
+    assert {source for _, source, target, _ in sent if target not in world.nodes} <= {root}
     assert world.places()[Place.GUEST] > 10
     assert world.nodes[93].place is Place.GUEST
     world.seeds = (93,)
@@ -285,34 +285,34 @@ def test_a_guest_does_not_ask_a_silent_home_and_goes_there_when_it_comes() -> No
     assert world.nodes[93].place is Place.HOME
 
 
-def test_who_has_no_place_yet_offers_none() -> None:
-    """If all did who have just started, each would follow its neighbour, and the crowd would be a chain."""
+def test_a_node_without_a_place_offers_none() -> None:
+    """Otherwise each node of a simultaneous start would follow its neighbour, and form a chain."""
     world = empty()
     world.start(FAR)
-    terms, said = Terms.of(world.settings), world.listen()
+    terms, sent = Terms.of(world.settings), world.record()
     world.tell(60_000, FAR, Ask(1, 1, terms))
     world.run_until(lambda: world.nodes[FAR].place is Place.ROOT, within_s=10)
     world.tell(60_000, FAR, Ask(1, 2, terms))
-    answers = [message for _, source, _, message in said if source == FAR and isinstance(message, Advice)]
+    answers = [message for _, source, _, message in sent if source == FAR and isinstance(message, Advice)]
     assert [(each.room, each.root, each.hints) for each in answers] == [(False, FAR, ()), (True, FAR, (FAR,))]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_who_hears_nobody_is_root_at_the_end_of_its_patience_and_not_at_the_next_door(seed: int) -> None:
-    world = SmallWorld.empty(2, timing_name="wan", seed=seed)  # with `lan` the doors around it need a little longer
-    world.seeds = (30_000,)  # dead; the walk begins earlier, and no knock falls on the end of patience
+def test_a_lone_node_is_root_at_the_deadline_and_not_at_the_next_probe(seed: int) -> None:
+    world = SmallWorld.empty(2, timing_name="wan", seed=seed)  # with `lan` the near probes end after the deadline
+    world.seeds = (30_000,)  # dead; the probes begin earlier, and none falls on the deadline
     world.start(FAR)
     began = world.now
     world.run_until(lambda: world.nodes[FAR].place is Place.ROOT, within_s=20)
     assert world.now - began == pytest.approx(world.settings.timing.patience_s, abs=0.02)
 
 
-def test_a_root_asks_again_whom_it_has_met_because_they_may_have_another_root_by_now() -> None:
-    """`low` met `high` once; `high` hears of somebody lower, and so `low` hears of that one when it asks."""
+def test_a_root_asks_known_nodes_again_because_their_root_may_have_changed() -> None:
+    """`low` knows `high`; `high` learns of a lower root, and so does `low` when it asks again."""
     world = empty()
     low, lower, high = 20_011, 7_003, 50_021
     world.start(low)
-    world.run(60)  # its brisk days are over
+    world.run(60)  # its fast probes are over
     node = world.nodes[low]
     node.joining.peers.know((high,))
     assert node.joining.peers.others == [high]
@@ -322,7 +322,7 @@ def test_a_root_asks_again_whom_it_has_met_because_they_may_have_another_root_by
     world.run_until(lambda: world.leader_of(low) == lower, within_s=2 * world.settings.timing.search_interval_s_max)
 
 
-def test_only_a_stranger_who_proposes_makes_a_root_look_around_soon() -> None:
+def test_only_a_proposal_of_a_stranger_shortens_the_rest_of_a_root() -> None:
     world = empty()
     world.start(FAR)
     world.run(60)
@@ -333,12 +333,12 @@ def test_only_a_stranger_who_proposes_makes_a_root_look_around_soon() -> None:
     world.run(0.01)
     assert node.joining._rest.length_s == world.settings.timing.search_interval_s
     world.run(40)
-    world.tell(60_000, FAR, Propose(1, 2, terms, Wish.GUEST, 1))  # one of ours, or it was until lately
+    world.tell(60_000, FAR, Propose(1, 2, terms, Wish.GUEST, 1))  # listed here, or it was until lately
     world.run(0.01)
     assert node.joining._rest.length_s > world.settings.timing.search_interval_s
 
 
-def test_questions_on_the_off_chance_wake_nobody_and_stand_in_nobodys_way() -> None:
+def test_probes_cause_no_wake_up_and_block_nothing() -> None:
     world = empty()
     world.start(FAR)
     world.run(5)
@@ -349,9 +349,9 @@ def test_questions_on_the_off_chance_wake_nobody_and_stand_in_nobodys_way() -> N
 
 
 @pytest.mark.parametrize("rest_s", [0.2, 0.4, 0.6, 0.8, 1.0])
-def test_a_rest_that_ends_while_an_adviser_is_asked_does_not_forget_the_question(rest_s: float) -> None:
-    """FAR is root; one of the camp asks it something, and answers, as all do, after 0.3 of 0.4 s."""
-    world = camped()
+def test_a_rest_that_ends_while_an_adviser_is_asked_keeps_the_question(rest_s: float) -> None:
+    """FAR is root; a node of the small tree asks it, and answers take 0.3 of 0.4 s."""
+    world = small_tree()
     world.lossy = lambda source, target, _message: FAR in (source, target)
     world.start(FAR)
     world.run(60)
@@ -360,21 +360,21 @@ def test_a_rest_that_ends_while_an_adviser_is_asked_does_not_forget_the_question
     world.lossy = lambda _source, _target, _message: False
     world.delay_of = lambda message: 0.3 if isinstance(message, Advice) else 0.0002
     node.joining._rest.until, node.joining._rest.length_s = world.now + rest_s, 0.5
-    world.tell(CAMP[1], FAR, Ask(world.nodes[CAMP[1]].context.incarnation, 1, Terms.of(world.settings)))
+    world.tell(SMALL_TREE[1], FAR, Ask(world.nodes[SMALL_TREE[1]].context.incarnation, 1, Terms.of(world.settings)))
     world.run_until(lambda: world.leader_of(FAR) > 0, within_s=1.2)
 
 
 def test_a_guest_does_not_ask_its_root_again_at_once_when_that_has_no_place_yet() -> None:
-    """A root that restarts answers that it is the lowest it knows, and cannot say where the guest belongs."""
-    world = camped()
+    """A root that restarts answers with the lowest node it knows, and cannot say where the guest belongs."""
+    world = small_tree()
     guest = next(p for p in sorted(world.nodes) if world.nodes[p].place is Place.GUEST)
     node = world.nodes[guest]
     root = node.uplink.path[0]
-    world.lossy = lambda _source, _target, message: isinstance(message, Advice)  # the one below comes in its place
+    world.lossy = lambda _source, _target, message: isinstance(message, Advice)  # the advice of the test replaces it
     world.run_until(lambda: any(each.wish is None for each in node.joining._requests), within_s=60)
     (request,) = node.joining._requests
-    said = world.listen()
+    sent = world.record()
     world.lossy = lambda _source, _target, _message: False
     world.tell(root, guest, Advice(world.nodes[root].context.incarnation, request.exchange, False, root, (), 0))
     world.run(0.05)
-    assert [message for _, source, _, message in said if source == guest and isinstance(message, Ask)] == []
+    assert [message for _, source, _, message in sent if source == guest and isinstance(message, Ask)] == []

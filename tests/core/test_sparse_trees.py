@@ -1,7 +1,7 @@
-"""A hundred nodes in a network of 65534 addresses, without a home that lives: one tree, not deep, at rest.
+"""A hundred nodes in a network of 65534 addresses without a live home: one tree, not deep, at rest.
 
-The fullest tree of n nodes has the depth of position n in the computed tree. Nobody knows the others at the start, so
-the real tree may be a little deeper: by three levels with fan-out 2, by two with fan-out 8.
+The fullest tree of n nodes has the depth of position n in the computed tree. The nodes start without contacts, so the
+real tree may be extra: by three levels with fan-out 2, by two with fan-out 8.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE = 65534
 GAP_S = 0.008  # between two starts: all within a second
 SETTLE_S = 90.0
 REST_S = 60.0
-DEEPER = {2: 3, 8: 2}  # by fan-out: levels more than the fullest tree
+EXTRA = {2: 3, 8: 2}  # by fan-out: levels above those of the fullest tree
 QUESTIONS_A_SECOND_MAX = 16
 ORDERS = ("ascending", "reverse", "shuffled")
 LAYOUTS = ("block", "five blocks", "block at the end", "every third", "random, seed", "random, multicast")
@@ -49,8 +49,8 @@ def ordered(positions: list[int], order: str, chance: Random) -> list[int]:
     return chance.sample(positions, len(positions)) if order == "shuffled" else positions
 
 
-class Doorbells:
-    """Counts the addresses where nobody lives that each node speaks to in any one second."""
+class SilentTargets:
+    """Counts the unused addresses that each node contacts in any one second."""
 
     def __init__(self, world: World) -> None:
         self.most: Counter[int] = Counter()
@@ -69,7 +69,7 @@ class Doorbells:
 
 
 def empty(layout: str, fanout: int, seed: int = 1) -> World:
-    """Nobody has started yet."""
+    """No node has started yet."""
     world = World(Settings(network=Network.parse("10.0.0.0/16"), fanout=fanout, guest_slots=fanout), seed)
     world.multicast = layout.endswith("multicast")
     return world
@@ -97,15 +97,15 @@ def levels(world: World) -> dict[int, int]:
 
 
 def depth_max(n: int, fanout: int) -> int:
-    return numbering("complete", fanout).level_and_offset(n)[0] + DEEPER[fanout]
+    return numbering("complete", fanout).level_and_offset(n)[0] + EXTRA[fanout]
 
 
 def moves(world: World) -> dict[int, int]:
     return {position: node.leader_changes for position, node in world.nodes.items()}
 
 
-def assert_one_tree(world: World, deeper: int = 0) -> None:
-    """One root, who knows all; nobody leads too many, and nobody stands too deep."""
+def assert_one_tree(world: World, extra: int = 0) -> None:
+    """One root that lists all nodes; no leader has too many subordinates, and no node stands too deep."""
     fanout = world.settings.fanout
     roots = [position for position in world.nodes if not world.leader_of(position)]
     assert roots == [min(world.nodes)]
@@ -113,7 +113,7 @@ def assert_one_tree(world: World, deeper: int = 0) -> None:
     assert {p for p in roster.rows if roster.is_live(p)} == set(world.nodes)
     led = Counter(world.leader_of(position) for position in world.nodes)
     assert max(n for leader, n in led.items() if leader) <= fanout + world.settings.guest_slots
-    assert max(levels(world).values()) <= depth_max(len(world.nodes), fanout) + deeper
+    assert max(levels(world).values()) <= depth_max(len(world.nodes), fanout) + extra
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -135,9 +135,9 @@ def test_a_hundred_together_form_no_chain(layout: str, fanout: int, order: str) 
     [("random", 1, 2), *((layout, 60, fanout) for layout in (*LAYOUTS, "random") for fanout in (2, 8))],
 )
 def test_silent_addresses_are_asked_at_a_bounded_pace(layout: str, n: int, fanout: int) -> None:
-    """Each question to an address where nobody lives costs the whole wire up to three ARP requests."""
+    """Each question to an unused address costs the wire up to three ARP requests."""
     world = empty(layout, fanout)
-    doorbells = Doorbells(world)
+    doorbells = SilentTargets(world)
     start_all(world, layout, "shuffled", n)
     world.run(20)
     ((_, most),) = doorbells.most.most_common(1)
@@ -145,7 +145,7 @@ def test_silent_addresses_are_asked_at_a_bounded_pace(layout: str, n: int, fanou
 
 
 def churn(world: World, chance: Random, every_s: float) -> None:
-    """Somebody dies, the process or the whole host, and returns after some seconds."""
+    """Nodes die, the process or the whole host, and return after some seconds."""
     position = chance.choice(sorted(world.nodes))
     chance.choice((world.crash, world.vanish))(position)
     away_s = chance.choice((0.2, 3.0, 12.0))
@@ -159,7 +159,7 @@ def churn(world: World, chance: Random, every_s: float) -> None:
     [("every third", 2), ("random, seed", 2), ("five blocks", 2), ("random, multicast", 2), ("random, multicast", 8)],
 )
 def test_deaths_and_returns_do_not_deepen_the_tree(layout: str, fanout: int) -> None:
-    """Twenty in ten minutes, the root among them or not: one level more than at the start is borne."""
+    """Twenty in ten minutes, perhaps the root among them; one level more than at the start is accepted."""
     n = 60
     world = empty(layout, fanout)
     start_all(world, layout, "shuffled", n)
@@ -170,4 +170,4 @@ def test_deaths_and_returns_do_not_deepen_the_tree(layout: str, fanout: int) -> 
         churn(world, chance, 30.0)
         assert max(levels(world).values()) <= depth_max(n, fanout) + 1
     world.run(REST_S)
-    assert_one_tree(world, deeper=1)
+    assert_one_tree(world, extra=1)

@@ -1,7 +1,7 @@
-"""The stories of the protocol, one test each: what happens to whom, and to nobody else (docs/protocol.md).
+"""The cases of the protocol, one test each: which nodes move, and that no others do (docs/protocol.md).
 
-The worlds are dense unless a story says otherwise: with fan-out 2, node n leads 2n and 2n + 1. After each story
-the root's roster must be exactly the live nodes (L3) and nobody may move any more (L4).
+The trees are dense unless a test says otherwise: with fan-out 2, node n leads 2n and 2n + 1. At the end of each test
+the roster of the root is exactly the live nodes (L3) and no node moves any more (L4).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SILENCE_S = LAN.leader_silence_s
 REST_S = 60.0  # longer than every rest of a search
 
 
-def settled(size: int = 15, fanout: int = 2, **options: object) -> SmallWorld:
+def at_rest(size: int = 15, fanout: int = 2, **options: object) -> SmallWorld:
     """A dense tree at rest."""
     world = SmallWorld.dense(size, fanout, "10.0.0.0/24", **options)
     world.run(30)
@@ -58,13 +58,13 @@ def settled(size: int = 15, fanout: int = 2, **options: object) -> SmallWorld:
 
 
 def movers(world: SmallWorld, before: dict[int, int]) -> dict[int, int]:
-    """Who moved since `before`, and how often. A node that started since then counts from zero."""
+    """The nodes that moved since `before`, and how often. A node started since counts from zero."""
     moves = world.moves()
     return {p: n - before.get(p, 0) for p, n in moves.items() if n > before.get(p, 0)}
 
 
 def assert_at_rest(world: SmallWorld) -> None:
-    """L1, L3 and L4: one root, who knows exactly those who live, and nothing moves any more."""
+    """L1, L3 and L4: one root that lists exactly the live nodes, and no further moves."""
     assert world.whole(), world.leaders()
     before = world.moves()
     world.run(REST_S)
@@ -76,13 +76,13 @@ def assert_at_rest(world: SmallWorld) -> None:
         assert len(node.downlink.slots.taken) - len(homes) <= world.settings.guest_slots
 
 
-def deaf(*positions: int) -> Callable[[int, int, Message], bool]:
-    """Loses every message from and to these."""
+def cut_off(*positions: int) -> Callable[[int, int, Message], bool]:
+    """Lose every message from and to these."""
     return lambda source, target, _message: source in positions or target in positions
 
 
 def once(kind: type[Message], times: int = 1) -> Callable[[int, int, Message], bool]:
-    """Loses the first messages of one kind."""
+    """Lose the first messages of one kind."""
     left = itertools.count(times, -1)
     return lambda _source, _target, message: isinstance(message, kind) and next(left) > 0
 
@@ -91,7 +91,7 @@ def once(kind: type[Message], times: int = 1) -> Callable[[int, int, Message], b
 
 
 def test_a_node_joins_with_one_exchange() -> None:
-    world = settled(14)
+    world = at_rest(14)
     before = world.moves()
     world.sent.clear()
     world.start(15)
@@ -99,7 +99,7 @@ def test_a_node_joins_with_one_exchange() -> None:
     assert world.leaders()[15] == 7
     assert world.sent["Propose"] == world.sent["Accept"] == 1
     assert world.nodes[15].joining.exchanges == 1
-    assert world.run_until(world.whole, within_s=1) <= 0.5  # the news reach the root on two beats
+    assert world.run_until(world.whole, within_s=1) <= 0.5  # the report reaches the root with two beats
     assert movers(world, before) == {}
     assert_at_rest(world)
 
@@ -112,7 +112,7 @@ def test_a_node_waits_for_a_home_that_is_a_little_late() -> None:
     world.start(10)  # its home is 5
     world.run(LAN.patience_s - 0.5)
     assert world.nodes[10].place is None
-    assert world.nodes[10].joining.exchanges == 0  # it has asked nobody else
+    assert world.nodes[10].joining.exchanges == 0  # it has asked no other node
     world.start(5)
     world.run(1)
     assert world.leaders()[10] == 5
@@ -136,7 +136,7 @@ def test_a_home_whose_host_is_silent_is_waited_for_only_until_others_have_answer
 
 @pytest.mark.parametrize("how", ["unreachable", "closed", "silence"])
 def test_an_interior_node_dies_and_only_its_subordinates_move(how: str) -> None:
-    world = settled()
+    world = at_rest()
     before = world.moves()
     {"unreachable": world.kill, "closed": world.crash, "silence": world.vanish}[how](3)
     bound_s = SILENCE_S + 1 if how != "closed" else LAN.restart_grace_s + 0.5
@@ -156,7 +156,7 @@ def test_an_interior_node_dies_and_only_its_subordinates_move(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["kill", "crash", "vanish"])
 def test_an_interior_node_returns_and_its_subordinates_go_home(how: str) -> None:
-    world = settled()
+    world = at_rest()
     getattr(world, how)(3)
     world.run(30)
     before = world.moves()
@@ -169,8 +169,8 @@ def test_an_interior_node_returns_and_its_subordinates_go_home(how: str) -> None
     assert_at_rest(world)
 
 
-def test_a_leaf_dies_and_nobody_moves() -> None:
-    world = settled()
+def test_a_leaf_dies_and_no_node_moves() -> None:
+    world = at_rest()
     before = world.moves()
     world.vanish(11)
     world.run(2 * SILENCE_S)
@@ -180,7 +180,7 @@ def test_a_leaf_dies_and_nobody_moves() -> None:
 
 @pytest.mark.parametrize("how", ["kill", "crash", "vanish"])
 def test_the_root_dies_and_the_lowest_of_the_rest_takes_over(how: str) -> None:
-    world = settled()
+    world = at_rest()
     before = world.moves()
     getattr(world, how)(1)
     world.run_until(world.whole, within_s=SILENCE_S + 2 * LAN.search_interval_s_max)
@@ -191,7 +191,7 @@ def test_the_root_dies_and_the_lowest_of_the_rest_takes_over(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["kill", "vanish"])
 def test_the_root_returns_and_is_root_again(how: str) -> None:
-    world = settled()
+    world = at_rest()
     getattr(world, how)(1)
     world.run(REST_S)
     before = world.moves()
@@ -204,7 +204,7 @@ def test_the_root_returns_and_is_root_again(how: str) -> None:
 
 
 def test_two_roots_of_a_healed_partition_merge() -> None:
-    world = settled()
+    world = at_rest()
     right = {3, 6, 7, 12, 13, 14, 15}
     world.lossy = lambda source, target, _message: (source in right) != (target in right)
     world.run_until(lambda: world.roots() == [1, 3], within_s=60)
@@ -220,9 +220,9 @@ def test_two_roots_of_a_healed_partition_merge() -> None:
 
 
 def test_subordinates_hold_their_place_while_their_leader_is_an_orphan() -> None:
-    world = settled()
+    world = at_rest()
     before = world.moves()
-    world.lossy = deaf(1, 2)  # 4 and 5 lose their leader and cannot reach the root: they look for others
+    world.lossy = cut_off(1, 2)  # 4 and 5 lose their leader and cannot reach the root: they look for others
     world.run_until(lambda: any(n.phase.value == "orphan" for n in world.nodes.values()), within_s=2 * SILENCE_S)
     world.run(0.2)
     orphans = [p for p, node in world.nodes.items() if node.phase.value == "orphan"]
@@ -232,7 +232,7 @@ def test_subordinates_hold_their_place_while_their_leader_is_an_orphan() -> None
     world.lossy = lambda _source, _target, _message: False
     world.run(REST_S)
     assert not any(world.shown(p).adrift for p in world.nodes)
-    assert set(movers(world, before)) <= {2, 3, 4, 5}  # nobody whose own leader was reachable
+    assert set(movers(world, before)) <= {2, 3, 4, 5}  # no node with a reachable leader moves
     assert_at_rest(world)
 
 
@@ -240,7 +240,7 @@ def test_subordinates_hold_their_place_while_their_leader_is_an_orphan() -> None
 
 
 def test_a_goodbye_moves_subordinates_without_detection_time() -> None:
-    world = settled()
+    world = at_rest()
     before = world.moves()
     world.leave(3)
     moved_s = world.run_until(lambda: 3 not in world.leaders().values(), within_s=1)
@@ -250,12 +250,12 @@ def test_a_goodbye_moves_subordinates_without_detection_time() -> None:
     assert world.noticed(SubordinateLost) == []
     assert movers(world, before) == {6: 1, 7: 1}
     world.run(1)
-    assert 3 not in {row.position for row in roster_of_root(world)}  # gone on purpose, hence not missing
+    assert 3 not in {row.position for row in roster_of_root(world)}  # it said goodbye, so it is not missing
     assert_at_rest(world)
 
 
-def test_nobody_is_ever_without_a_leader_while_its_leader_leaves() -> None:
-    world = settled()
+def test_no_node_is_without_a_leader_while_its_leader_leaves() -> None:
+    world = at_rest()
     bare: set[int] = set()
 
     def watch(world: SmallWorld) -> None:
@@ -268,7 +268,7 @@ def test_nobody_is_ever_without_a_leader_while_its_leader_leaves() -> None:
 
 
 def test_the_root_leaves() -> None:
-    world = settled()
+    world = at_rest()
     before = world.moves()
     world.leave(1)
     world.run_until(lambda: 1 not in world.nodes and world.whole(), within_s=10)
@@ -286,8 +286,8 @@ def test_a_lone_node_leaves_at_once() -> None:
 
 
 @pytest.mark.parametrize("how", ["kill", "crash"])
-def test_a_restart_within_the_grace_orphans_nobody(how: str) -> None:
-    world = settled()
+def test_a_restart_within_the_grace_makes_no_orphan(how: str) -> None:
+    world = at_rest()
     leaders, before = world.leaders(), world.moves()
     getattr(world, how)(3)
     world.run(0.6 * LAN.restart_grace_s)
@@ -302,8 +302,8 @@ def test_a_restart_within_the_grace_orphans_nobody(how: str) -> None:
 
 
 def test_a_paused_interior_node_resumes_and_no_second_wave_follows() -> None:
-    """flux-framework/flux-core#638: on resume its subordinates must not be judged by the time that it slept."""
-    world = settled()
+    """flux-framework/flux-core#638: after a pause a node must not judge its subordinates by that time."""
+    world = at_rest()
     before = world.moves()
     world.pause(2)
     world.run(30)
@@ -318,9 +318,9 @@ def test_a_paused_interior_node_resumes_and_no_second_wave_follows() -> None:
 
 
 @pytest.mark.parametrize("pause_s", [0.3, 0.7, 1.5])
-def test_a_short_pause_moves_nobody(pause_s: float) -> None:
-    """Shorter than the others wait at least, attempts * answer_s = 2 s; also too short to be noticed by itself."""
-    world = settled()
+def test_a_short_pause_causes_no_move(pause_s: float) -> None:
+    """Shorter than the shortest wait of others, attempts * answer_s = 2 s; also too short for the node to notice."""
+    world = at_rest()
     before = world.moves()
     world.pause(2)
     world.run(pause_s)
@@ -330,8 +330,8 @@ def test_a_short_pause_moves_nobody(pause_s: float) -> None:
     assert_at_rest(world)
 
 
-def test_the_whole_cluster_pauses_and_nobody_is_blamed() -> None:
-    world = settled()
+def test_the_whole_cluster_pauses_and_no_node_is_lost() -> None:
+    world = at_rest()
     before = world.moves()
     for position in list(world.nodes):
         world.pause(position)
@@ -343,11 +343,11 @@ def test_the_whole_cluster_pauses_and_nobody_is_blamed() -> None:
     assert_at_rest(world)
 
 
-# -- strangers and predecessors ---------------------------------------------------------------------------------
+# -- strangers and older incarnations ---------------------------------------------------------------------------
 
 
-def heard(world: SmallWorld) -> list[tuple[int, int, Message]]:
-    """Everything that is sent from now on."""
+def recorded(world: SmallWorld) -> list[tuple[int, int, Message]]:
+    """All messages sent from now on."""
     said: list[tuple[int, int, Message]] = []
 
     def listen(source: int, target: int, message: Message) -> bool:
@@ -358,24 +358,24 @@ def heard(world: SmallWorld) -> list[tuple[int, int, Message]]:
     return said
 
 
-def test_a_strangers_beat_is_answered() -> None:
-    world = settled(3)
-    said = heard(world)
+def test_a_beat_of_a_stranger_is_answered() -> None:
+    world = at_rest(3)
+    said = recorded(world)
     world.tell(9, 1, Beat(7, 1000, 41, 500, 0))
     assert said == [(1, 9, Stranger(1000, 41))]
     assert_at_rest(world)
 
 
-def test_a_beat_for_our_predecessor_is_answered_as_a_strangers() -> None:
-    world = settled(3)
-    said = heard(world)
+def test_a_beat_for_an_older_incarnation_is_answered_with_stranger() -> None:
+    world = at_rest(3)
+    said = recorded(world)
     world.tell(2, 1, Beat(1000, 999, 41, 500, 0))
     assert said == [(1, 2, Stranger(1000, 41))]
 
 
-def test_an_unasked_stranger_answer_moves_nobody() -> None:
-    world = settled(3)
-    said = heard(world)
+def test_an_unrequested_stranger_causes_no_move() -> None:
+    world = at_rest(3)
+    said = recorded(world)
     world.tell(1, 2, Stranger(1000, 12345))  # 2 sent no beat of that number
     assert said == []
     assert world.noticed(Dropped, 2) == [Dropped("unexpected")]
@@ -385,7 +385,7 @@ GUIDANCE = Guidance(999, (1, 99), (98,), (97,), adrift=True)
 ROW = Change(60, 6, 2, 1000, 9, 0)
 TERMS = Terms("10.0.0.0/24", 2, 2, "ip", "complete", "lan")
 OLDER: list[tuple[int, int, Message]] = [
-    # (source, target, message of an earlier life of the source)
+    # (source, target, message of an older incarnation of the source)
     (6, 3, Propose(500, 77, TERMS, Wish.HOME)),
     (6, 3, Beat(500, 1000, 10**6, 500, 0, (ROW,), (12,))),
     (6, 3, Goodbye(500, Why.LEFT)),
@@ -405,8 +405,8 @@ OLDER: list[tuple[int, int, Message]] = [
 def test_s4_messages_of_older_incarnations_change_nothing(
     source: int, target: int, message: Message, later: bool
 ) -> None:
-    world = settled()
-    if later:  # both ends have restarted: words of the first life are old
+    world = at_rest()
+    if later:  # both ends have restarted: messages of the first incarnation are old
         for position in (source, target):
             world.crash(position)
             world.run(0.1)
@@ -414,12 +414,12 @@ def test_s4_messages_of_older_incarnations_change_nothing(
             world.run(10)
         message = msgspec.structs.replace(message, incarnation=1000)
     node = world.nodes[target]
-    if isinstance(message, Echo):  # it must name a beat that waits for its answer
+    if isinstance(message, Echo):  # it must name a pending beat
         assert node.uplink.leader is not None
-        world.lossy = deaf(source)
-        calls = node.uplink.leader.calls
-        world.run_until(lambda: len(calls) == 1, within_s=3)
-        message = msgspec.structs.replace(message, number=next(iter(calls)))
+        world.lossy = cut_off(source)
+        pending = node.uplink.leader.pending
+        world.run_until(lambda: len(pending) == 1, within_s=3)
+        message = msgspec.structs.replace(message, number=next(iter(pending)))
     before = deep(node)
     world.tell(source, target, message)
     assert deep(node) == before
@@ -427,18 +427,18 @@ def test_s4_messages_of_older_incarnations_change_nothing(
 
 def test_the_deep_comparison_sees_a_beat() -> None:
     """A comparison that cannot fail would prove nothing."""
-    world = settled()
+    world = at_rest()
     before = deep(world.nodes[3])
     world.tell(6, 3, Beat(1000, 1000, 10**6, 500, 0))
     assert deep(world.nodes[3]) != before
 
 
-# The clock, the tray, links between the parts (each part is visited from the node), and caches of addresses.
+# The clock, the actions, links between the parts (each part is visited from the node), and caches of addresses.
 UNCOUNTED = {"now", "heard_at", "actions", "_context", "_roster", "_following", "_positions", "_addresses"}
 
 
 def deep(value: object) -> object:  # noqa: PLR0911 - one return a kind reads best
-    """All that a node remembers, as plain values; but not its question tickets."""
+    """The whole state of a node as plain values, without its token buckets."""
     if isinstance(value, TokenBucket | types.MethodType | types.FunctionType):
         return None
     if isinstance(value, Random):
@@ -493,11 +493,11 @@ def test_fan_out_is_never_more_than_home_and_guest_slots() -> None:
     assert_at_rest(world)
 
 
-# -- those who do not fit ---------------------------------------------------------------------------------------
+# -- other settings and versions --------------------------------------------------------------------------------
 
 
-def test_another_fan_out_is_refused_and_both_sides_say_so() -> None:
-    world = settled(14)
+def test_another_fan_out_is_refused_and_noted_on_both_sides() -> None:
+    world = at_rest(14)
     before = world.moves()
     world.own_settings[15] = msgspec.structs.replace(world.settings, fanout=8, guest_slots=8)
     world.start(15)  # with fan-out 8 its computed leader is 2
@@ -510,26 +510,26 @@ def test_another_fan_out_is_refused_and_both_sides_say_so() -> None:
     assert [(r.address, r.by, r.reason) for r in ours] == [
         ("10.0.0.15", "us", "fan-out 8, we use 2; guest slots 8, we use 2")
     ]
-    assert len(world.noticed(Refused, 2)) == 1  # told once, counted each time
+    assert len(world.noticed(Refused, 2)) == 1  # noted once, counted each time
     assert ours[0].times >= 1
     assert movers(world, before) == {}
     del world.nodes[15]
     assert_at_rest(world)
 
 
-def test_an_unknown_wire_version_is_answered_with_ours() -> None:
-    world = settled(3)
+def test_an_unknown_wire_version_is_answered_with_versions() -> None:
+    world = at_rest(3)
     before = world.moves()
     world.deliver(2, 1, b"\x73\x07" + encode(Back(1, 1))[2:])
     world.run(0.01)
     assert world.faults == {Fault.VERSION: 1}
     assert [(r.address, r.by) for r in world.shown(1).refusals] == [("10.0.0.2", "us")]
-    assert world.shown(2).refusals == ()  # version 1 it speaks as well
+    assert world.shown(2).refusals == ()  # it also speaks version 1
     world.deliver(1, 2, HEADER + b"\x92\x0c\x91\x07")  # versions: 7
     assert [(r.address, r.by) for r in world.shown(2).refusals] == [("10.0.0.1", "them")]
     assert "versions [7]" in world.shown(2).refusals[0].reason
-    said = heard(world)
-    world.tell(2, 1, Versions((7, 8)))  # and such an answer is not answered
+    said = recorded(world)
+    world.tell(2, 1, Versions((7, 8)))  # such an answer is not answered
     assert said == []
     assert world.faults == {Fault.VERSION: 1}
     assert movers(world, before) == {}
@@ -541,8 +541,8 @@ def test_an_unknown_wire_version_is_answered_with_ours() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize("kind", [Propose, Accept, Beat, Echo], ids=lambda each: each.__name__)
-def test_a_lost_message_while_joining_is_made_good(kind: type[Message], times: int) -> None:
-    world = settled(14)
+def test_a_lost_message_while_joining_is_repeated(kind: type[Message], times: int) -> None:
+    world = at_rest(14)
     world.lossy = once(kind, times)
     world.start(15)
     world.run_until(lambda: world.leaders()[15] == 7 and world.whole(), within_s=LAN.patience_s + SILENCE_S)
@@ -554,8 +554,8 @@ def test_a_lost_message_while_joining_is_made_good(kind: type[Message], times: i
 @pytest.mark.parametrize(
     "kind", [Echo, Beat, Back, Guide, Goodbye, Accept, Propose, Ask, Refuse], ids=lambda k: k.__name__
 )
-def test_a_lost_message_while_healing_is_made_good(kind: type[Message]) -> None:
-    world = settled()
+def test_a_lost_message_while_healing_is_repeated(kind: type[Message]) -> None:
+    world = at_rest()
     world.lossy = once(kind, 3)
     world.crash(3)
     world.run(20)
@@ -566,8 +566,8 @@ def test_a_lost_message_while_healing_is_made_good(kind: type[Message]) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_lost_goodbye_is_said_again(times: int) -> None:
-    world = settled()
+def test_a_lost_goodbye_is_repeated(times: int) -> None:
+    world = at_rest()
     before = world.moves()
     world.lossy = once(Goodbye, times)
     world.leave(3)
@@ -577,8 +577,8 @@ def test_a_lost_goodbye_is_said_again(times: int) -> None:
     assert_at_rest(world)
 
 
-def test_all_goodbyes_lost_is_a_plain_death() -> None:
-    world = settled()
+def test_without_any_goodbye_the_node_is_lost_as_after_a_death() -> None:
+    world = at_rest()
     world.lossy = once(Goodbye, 10**6)
     world.leave(3, grace_s=1.0)
     world.run(1.5)
@@ -588,8 +588,8 @@ def test_all_goodbyes_lost_is_a_plain_death() -> None:
     assert_at_rest(world)
 
 
-def test_echoes_lost_for_less_than_the_silence_move_nobody() -> None:
-    world = settled()
+def test_echoes_lost_for_less_than_the_silence_cause_no_move() -> None:
+    world = at_rest()
     before = world.moves()
     world.lossy = lambda source, target, message: (source, target, type(message)) == (3, 6, Echo)
     world.run((LAN.attempts - 1) * LAN.answer_s)
@@ -650,7 +650,7 @@ def test_beats_become_rarer_while_nothing_changes() -> None:
 
 
 def test_the_first_place_is_change_number_zero() -> None:
-    world = settled(3)
+    world = at_rest(3)
     assert [(n.place, n.leader, n.changes) for n in world.noticed(PlaceChanged, 2)] == [(Place.HOME, 1, 0)]
 
 

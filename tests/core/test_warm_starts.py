@@ -1,4 +1,4 @@
-"""Everybody stops and starts again with a disk: nobody has to search (protocol section 3)."""
+"""The whole cluster stops and starts with its disks: no node has to search (docs/protocol.md, section 3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POSITIONS = sorted(Random(5).sample(range(1, 4095), N))
 
 @pytest.fixture(scope="module")
 def stopped() -> World:
-    """A cluster at sparse addresses that has been built once; now nobody runs."""
+    """A stopped cluster at sparse addresses, with what its nodes kept on disk."""
     settings = Settings(network=Network.parse("10.0.0.0/20"), fanout=N, guest_slots=N)
     world = World(settings, disk=True)
     start(world, POSITIONS)
@@ -59,14 +59,14 @@ def test_a_whole_cluster_stands_as_soon_as_its_root_knows_that_it_was_root(stopp
     stopped.run(2 * LAN.answer_s)
     assert roots(stopped) == POSITIONS[:1]
     assert len(moves) == N  # one place each
-    # Their homes, and the doors on both sides; nobody searched. The root calls those who belong below it.
+    # Their homes and nearest neighbours, without a search; the root sends `Back` to its computed subordinates.
     assert len([source for source, _ in asked if source != POSITIONS[0]]) <= 3 * N
 
 
 @pytest.mark.parametrize("order", ["random", "reverse"])
 @pytest.mark.parametrize("fanout", [2, N])
-def test_who_starts_before_its_old_leader_waits_for_it(fanout: int, order: str) -> None:
-    """Otherwise half of them were roots, or somewhere else, when it came, and sorted themselves out for seconds."""
+def test_a_node_that_starts_before_its_old_leader_waits_for_it(fanout: int, order: str) -> None:
+    """Otherwise half of them were roots, or elsewhere, when it came, and moved for seconds."""
     world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=fanout, guest_slots=fanout), disk=True)
     start(world, POSITIONS)
     world.run(SETTLE_S)
@@ -80,7 +80,7 @@ def test_who_starts_before_its_old_leader_waits_for_it(fanout: int, order: str) 
     assert world.moved_at - began < (LAN.patience_s if fanout == N else 2 * LAN.patience_s)
 
 
-def test_a_root_remembers_some_of_those_whom_it_led_and_nobody_else_does(stopped: World) -> None:
+def test_only_a_root_remembers_some_of_its_subordinates(stopped: World) -> None:
     for position in POSITIONS:
         if position not in stopped.nodes:
             stopped.start(position)
@@ -97,7 +97,7 @@ def test_a_root_remembers_some_of_those_whom_it_led_and_nobody_else_does(stopped
     assert all(peer < guest for peer in theirs.peers)
 
 
-def test_a_root_that_everybody_has_just_left_remembers_them() -> None:
+def test_a_root_without_subordinates_remembers_the_last_ones() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
     start(world, [5, 10, 11])
     world.run(SETTLE_S)
@@ -107,7 +107,7 @@ def test_a_root_that_everybody_has_just_left_remembers_them() -> None:
     assert remembered(world, 5) == Neighbourhood(world.nodes[5].context.incarnation, None, (), (11, 10))
 
 
-def test_who_was_root_and_finds_its_home_alive_follows_it() -> None:
+def test_a_former_root_follows_its_home_if_that_lives() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
     start(world, [5, 10, 11])
     world.run(SETTLE_S)
@@ -124,7 +124,7 @@ def test_who_was_root_and_finds_its_home_alive_follows_it() -> None:
     assert [move.leader for move in moves] == [2]
 
 
-def test_a_second_life_within_the_time_of_a_save_is_saved_too() -> None:
+def test_a_second_restart_within_the_time_of_a_save_is_saved_too() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
     start(world, [1, 2])
     world.run(1.0)
@@ -134,10 +134,10 @@ def test_a_second_life_within_the_time_of_a_save_is_saved_too() -> None:
     second = world.nodes[2].context.incarnation
     world.crash(2)
     world.start(2, incarnation=0)
-    assert world.nodes[2].context.incarnation == second + 1  # one more than the life on the disk
+    assert world.nodes[2].context.incarnation == second + 1  # one more than that on disk
 
 
-def test_who_lost_its_leader_just_before_it_was_stopped_remembers_it() -> None:
+def test_a_node_that_lost_its_leader_just_before_the_stop_remembers_it() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
     start(world, [5, 10, 11, 20])
     world.run(SETTLE_S)
@@ -145,10 +145,10 @@ def test_who_lost_its_leader_just_before_it_was_stopped_remembers_it() -> None:
     world.crash(5)
     while world.nodes[10].phase is not Phase.ORPHAN:
         world.run(0.001)
-    assert neighbourhood(world.nodes[10]) is None  # and what was saved before stands
+    assert neighbourhood(world.nodes[10]) is None  # and the file on disk stays
 
 
-def test_a_root_that_starts_again_and_waits_for_its_party_goes_on_remembering_it() -> None:
+def test_a_root_that_restarts_keeps_its_subordinates_on_disk() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2), disk=True)
     start(world, [5, 10, 11])
     world.run(SETTLE_S)
@@ -159,8 +159,8 @@ def test_a_root_that_starts_again_and_waits_for_its_party_goes_on_remembering_it
     assert set(remembered(world, 5).led) == {10, 11}
 
 
-def test_who_was_root_of_a_part_follows_the_lower_root_that_it_remembers() -> None:
-    """Sparse: its home has never lived, so only the disk knows the way."""
+def test_a_former_root_of_a_part_follows_the_lower_root_that_it_remembers() -> None:
+    """Sparse: its home has never lived, so only the disk names the lower root."""
     world = World(Settings(network=Network.parse("10.0.0.0/16"), fanout=8, guest_slots=8), disk=True)
     for position in (3_000, 40_000, 50_000):
         world.start(position, known=(3_000,))
@@ -183,7 +183,7 @@ def test_who_was_root_of_a_part_follows_the_lower_root_that_it_remembers() -> No
 
 @pytest.mark.parametrize("order", ["ascending", "random"])
 def test_a_cluster_that_was_stopped_from_the_root_downwards_has_one_root_again(order: str) -> None:
-    """Each was root for a moment before it was stopped: none of them may believe that it will be again."""
+    """Each was root for a moment before it stopped: none of them may act as a former root."""
     world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=N, guest_slots=N), disk=True)
     start(world, POSITIONS)
     world.run(SETTLE_S)
@@ -199,14 +199,14 @@ def test_a_cluster_that_was_stopped_from_the_root_downwards_has_one_root_again(o
     assert sum(place.leader is None for place in stood) <= 10
 
 
-def test_one_whose_old_leader_has_died_is_led_by_another_at_once() -> None:
+def test_a_node_whose_old_leader_has_died_finds_another_at_once() -> None:
     world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=8, guest_slots=8), disk=True)
     start(world, POSITIONS)
     world.run(SETTLE_S)
     guest = next(p for p in reversed(POSITIONS) if world.leader_of(p) not in {0, POSITIONS[0]})
     leader = world.leader_of(guest)
     world.crash(guest)
-    world.crash(leader)  # its host says that no daemon runs there
+    world.crash(leader)  # its host reports that no daemon runs there
     world.run(SETTLE_S)
     world.start(guest)
     world.run(2 * LAN.answer_s)

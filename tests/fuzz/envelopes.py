@@ -75,7 +75,7 @@ class Recording:
             end: (peer.boot, peer.key_id, peer.ticket, peer.ours, peer.keeps_ours, *vars_of(peer.window))
             for end, peer in node._peers.items()
         }
-        return repr((peers, list(node._listeners), node.boot, node.keyring, node._era)).encode()
+        return repr((peers, list(node._receivers), node.boot, node.keyring, node._era)).encode()
 
 
 def vars_of(window: object) -> tuple[object, ...]:

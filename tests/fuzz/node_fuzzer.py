@@ -21,7 +21,7 @@ from subord.core.discovery.peer_cache import OTHERS_MAX, PEERS_MAX
 from subord.core.discovery.probe_order import NEAR_MAX
 from subord.core.discovery.prober import CALLS_MAX, ROW, TARGETS_MAX
 from subord.core.downlink.listing import HIDDEN_MAX
-from subord.core.downlink.vacancies import PROMISES_MAX
+from subord.core.downlink.vacancies import RESERVATIONS_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
 from subord.core.messages import Message
 from subord.core.node import Node
@@ -207,7 +207,7 @@ BOUNDS = {
     "questions": IN_FLIGHT_MAX,
     "candidates": TARGETS_MAX + NEAR_MAX + CALLS_MAX + 2 * POSITIONS,
     "advisers": ADVISERS_MAX,
-    "promises": 2 * PROMISES_MAX,
+    "promises": 2 * RESERVATIONS_MAX,
     "peers": PEERS_MAX + OTHERS_MAX,
     "answers of candidates": ASKED_MAX,
     "refusals": REFUSALS_MAX,
@@ -227,11 +227,11 @@ def tables(node: Node) -> dict[str, int]:
         "changes to report": len(roster._dirty),
         "leaders of guests": len(roster.guests),
         "subordinates": len(node.downlink.slots.taken),
-        "unanswered beats": len(leader.calls) if leader else 0,
+        "unanswered beats": len(leader.pending) if leader else 0,
         "questions": len(joining._requests),
         "candidates": len(joining._round) + len(joining._prober),
         "advisers": len(joining._round.advisers),
-        "promises": len(node.downlink.vacancies._promises) + len(node.downlink.vacancies._promised),
+        "promises": len(node.downlink.vacancies._reservations) + len(node.downlink.vacancies._reserved),
         "peers": len(joining.peers),
         "answers of candidates": len(joining.answers),
         "refusals": len(node.refusals._lines),

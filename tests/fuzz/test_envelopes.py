@@ -27,9 +27,11 @@ def test_a_faulty_seal_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(module.hmac, "compare_digest", lambda *_: True)
     elif fault == "no boot":
         monkeypatch.setattr(
-            module.Sealer, "_too_old", lambda self, letter, *_: self._fresh(letter, self._peer(letter.source))
+            module.Sealer,
+            "_open_older",
+            lambda self, datagram, *_: self._accept(datagram, self._peer(datagram.source)),
         )
     else:
-        monkeypatch.setattr(module.Sealer, "_unseal", staticmethod(lambda data, *_: data[48:]))
+        monkeypatch.setattr(module.Sealer, "_decrypt", staticmethod(lambda data, *_: data[48:]))
     with pytest.raises(BreachError):
         attack(recording, 100_000)

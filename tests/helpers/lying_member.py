@@ -136,7 +136,7 @@ async def storm(mail: Transport, target: tuple[str, int]) -> None:
     for life in (*range(LIFE_MAX - 1 - NEWER_TIMES, LIFE_MAX), ahead):
         content = (life << CHANCE_BITS).to_bytes(NUMBER_BYTES, "big")
         told = sealer._ticket_for(target) + content
-        data, _ = sealer._close(What.NEWER, told, target, sealer.keyring.primary, peer.ticket, tell=True)
+        data, _ = sealer._encrypt(What.NEWER, told, target, sealer.keyring.primary, peer.ticket, with_ticket=True)
         mail.sock.send(data, *target)
         await trio.sleep(0.002)
 

@@ -258,7 +258,7 @@ def flipped(data: bytes, index: int) -> bytes:
 
 def without_ticket(stranger: Sealer, target: tuple[str, int]) -> bytes:
     """Authentic, but it cannot be asked to say it again."""
-    return stranger._close(What.MESSAGE, encode(words(1)), target, ONE, NO_TICKET, tell=False)[0]
+    return stranger._encrypt(What.MESSAGE, encode(words(1)), target, ONE, NO_TICKET, with_ticket=False)[0]
 
 
 FORGERIES: list[tuple[str, Keyring, Callable[[Sealer, tuple[str, int]], bytes]]] = [
@@ -318,7 +318,7 @@ async def test_a_leap_is_refused_and_its_sender_is_named(warnings: list[str]) ->
         assert sealer is not None
         told = sealer._ticket_for(a.end) + ((1 << 64) - 1).to_bytes(8, "big")
         ticket = sealer._peers[a.end].ticket
-        b.sock.send(sealer._close(What.NEWER, told, a.end, RING.primary, ticket, tell=True)[0], *a.end)
+        b.sock.send(sealer._encrypt(What.NEWER, told, a.end, RING.primary, ticket, with_ticket=True)[0], *a.end)
         await until(lambda: a.dropped.get("boot_leap") == 1, "it is counted")
         (line,) = [line for line in warnings if "boot_leap" in line]
         assert B in line
@@ -377,7 +377,7 @@ async def test_a_repetition_is_counted_and_not_heard() -> None:
 
 
 async def test_a_crowd_of_strangers_is_counted_and_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealing, "CUTS_PER_S", 5.0)
+    monkeypatch.setattr(sealing, "DERIVATIONS_PER_S", 5.0)
     async with building() as town:
         a, b = town.open(A), town.open(B)
         b.mail.send(words(1), A)

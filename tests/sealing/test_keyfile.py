@@ -1,4 +1,4 @@
-"""The safe on disk: it opens only with its door shut, and whoever fails at filling it leaves the old bunch in it."""
+"""The key ring on disk: only private files are read, and a failed write leaves the old file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def file_of(path: Path, content: str | bytes = text_of(RING), mode: int = 0o600)
 
 
 def complaint(path: object) -> str:
-    """Of `read`, without any secret in it."""
+    """The message of `read`, which must not contain a secret."""
     with pytest.raises(KeyringError) as caught:
         read(str(path))
     text = str(caught.value)
@@ -46,7 +46,7 @@ def complaint(path: object) -> str:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
-def test_a_file_that_is_shut_is_read(tmp_path: Path, mode: int) -> None:
+def test_a_private_file_is_read(tmp_path: Path, mode: int) -> None:
     assert read(file_of(tmp_path / "cluster.key", mode=mode)) == RING
 
 
@@ -57,12 +57,12 @@ def test_a_file_that_is_open_to_others_is_refused(tmp_path: Path, mode: int) -> 
 
 
 @pytest.mark.parametrize("owner", [12345, 65534])
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path, owner: int) -> None:
+def test_a_file_of_another_user_is_refused(tmp_path: Path, owner: int) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
     path = file_of(tmp_path / "cluster.key")
     os.chown(path, owner, -1)
-    assert f"belongs to user {owner}, who could read it" in complaint(path)
+    assert f"belongs to user {owner}, which could read it" in complaint(path)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_malformed_line_is_named_and_not_shown(tmp_path: Path, line: str) -> N
     assert complaint(path).startswith(f"{path}: line 3: ")
 
 
-def test_a_missing_file_is_said_with_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_the_remedy(tmp_path: Path) -> None:
     assert "there is no such file; copy it from another node, or make the first one with" in complaint(
         tmp_path / "cluster.key"
     )
@@ -125,7 +125,7 @@ def test_a_device_is_no_ring(path: str) -> None:
     assert "not a regular file" in complaint(path)
 
 
-def test_a_pipe_is_no_ring_and_nobody_waits_for_it(tmp_path: Path) -> None:
+def test_a_pipe_is_no_ring_and_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "cluster.key", 0o600)
     said: list[str] = []
     reader = threading.Thread(target=lambda: said.append(complaint(tmp_path / "cluster.key")), daemon=True)
@@ -134,7 +134,7 @@ def test_a_pipe_is_no_ring_and_nobody_waits_for_it(tmp_path: Path) -> None:
     assert "not a regular file" in said[0]
 
 
-def test_a_link_is_as_shut_as_what_it_leads_to(tmp_path: Path) -> None:
+def test_a_link_is_as_private_as_its_target(tmp_path: Path) -> None:
     path = tmp_path / "link"
     path.symlink_to("cluster.key")
     assert "there is no such file" in complaint(path)
@@ -144,7 +144,7 @@ def test_a_link_is_as_shut_as_what_it_leads_to(tmp_path: Path) -> None:
     assert "mode 0644" in complaint(path)
 
 
-def test_who_may_not_read_it_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
     assert "Permission denied; it must be readable for the daemon's user" in complaint(
@@ -166,7 +166,7 @@ def umask(mask: int) -> Iterator[None]:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """The kernel lets no file of ours grow."""
+    """The kernel lets no file of this process grow."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
     try:
@@ -190,7 +190,7 @@ def test_what_is_kept_is_read_as_it_was_written(tmp_path: Path, kept: Kept) -> N
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
-def test_what_is_kept_is_shut_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+def test_what_is_kept_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
     path = tmp_path / "keyring"
     with umask(mask):
         write_kept(str(path), KEPT)
@@ -221,7 +221,7 @@ def test_an_interrupted_write_is_done_again(tmp_path: Path) -> None:
     assert names(tmp_path) == ["keyring"]
 
 
-def test_nobody_leads_a_write_elsewhere(tmp_path: Path) -> None:
+def test_a_link_does_not_redirect_a_write(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "keyring.new").symlink_to(victim)
@@ -241,7 +241,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_where_nothing_can_be_written_it_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_directory_raises(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file or directory"):
         write_kept(str(tmp_path / "nowhere" / "keyring"), KEPT)
     (tmp_path / "keyring").mkdir()

@@ -1,4 +1,4 @@
-"""Key rings: what a bunch may hold, and that no sentence about it tells a secret."""
+"""Key rings: their bounds, and that no message about them contains a secret."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_a_revision_is_read_as_it_was_written(revision: int) -> None:
     assert ring.revision == revision
 
 
-def test_nobody_can_make_a_ring_that_nobody_can_read() -> None:
+def test_no_ring_can_be_made_that_cannot_be_read() -> None:
     with pytest.raises(KeyringError, match="changed too often: write a new one without a revision"):
         keyring_of(key_of(SECRETS[0]), revision=REVISION_MAX)
 
 
-def test_notes_and_empty_lines_are_for_people() -> None:
+def test_comments_and_empty_lines_are_ignored() -> None:
     assert parse(f"# ours\n\n  primary\t{WORDS[0]} # old\r\n#key x\n") == keyring_of(key_of(SECRETS[0]))
 
 
@@ -39,7 +39,7 @@ def test_new_keys_differ() -> None:
     assert len({new_key() for _ in range(10)}) == 10
 
 
-def test_nobody_prints_a_secret_by_mistake() -> None:
+def test_no_representation_contains_a_secret() -> None:
     key = key_of(SECRETS[0])
     ring = keyring_of(key)
     for text in (repr(key), str(key), f"{key}", repr(ring), f"{ring}"):
@@ -70,7 +70,7 @@ def test_nobody_prints_a_secret_by_mistake() -> None:
         (f"primary {base64.b64encode(SECRETS[0][1:]).decode()}", "line 1: a key is 32 bytes"),
     ],
 )
-def test_what_is_wrong_is_said_without_the_secret(text: str, words: str) -> None:
+def test_errors_do_not_contain_the_secret(text: str, words: str) -> None:
     with pytest.raises(KeyringError) as caught:
         parse(text)
     assert words in str(caught.value)

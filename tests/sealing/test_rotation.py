@@ -1,4 +1,4 @@
-"""New locks for a house whose people are never all at home: which ring follows from which, by table and by chance."""
+"""Rotation of keys: which ring follows from which, by tables and at random."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ rings = st.builds(
 
 
 def ring(*keys: Key, revision: int = 0) -> Keyring:
-    """The first is primary."""
+    """The first key is primary."""
     return keyring_of(keys[0], keys[1:], revision)
 
 
@@ -75,7 +75,7 @@ def test_a_full_ring_takes_no_more() -> None:
 @pytest.mark.parametrize(
     "change", [lambda r: install(r, THREE), lambda r: use(r, TWO.name), lambda r: remove(r, TWO.name)]
 )
-def test_no_change_leads_to_a_ring_that_nobody_can_read(change: Callable[[Keyring], Keyring]) -> None:
+def test_no_change_leads_to_a_ring_that_cannot_be_read(change: Callable[[Keyring], Keyring]) -> None:
     last = change(ring(ONE, TWO, revision=REVISION_MAX - 2))
     assert parse(text_of(last)) == last
     with pytest.raises(KeyringError, match="changed too often"):
@@ -91,7 +91,7 @@ def test_the_higher_revision_wins() -> None:
     assert newer(high, low) is None
 
 
-def test_the_same_ring_is_no_news() -> None:
+def test_the_same_ring_changes_nothing() -> None:
     assert newer(ring(ONE, TWO, THREE, revision=1), ring(ONE, THREE, TWO, revision=1)) is None
 
 
@@ -128,12 +128,12 @@ def test_a_union_is_bounded_and_keeps_both_primaries(ours: Keyring, theirs: Keyr
 
 
 @given(st.lists(rings, min_size=2, max_size=6), st.integers(0, 2**32))
-def test_whoever_meets_whom_all_have_one_ring_at_last(held: list[Keyring], seed: int) -> None:
+def test_in_any_order_of_meetings_all_end_with_one_ring(held: list[Keyring], seed: int) -> None:
     chance = Random(seed)
     for _ in range(20 * len(held)):
         a, b = chance.sample(range(len(held)), 2)
         held[a], held[b] = newer(held[a], held[b]) or held[a], newer(held[b], held[a]) or held[b]
-    for number in range(2 * (len(held) - 1)):  # and once along a chain, up and down
+    for number in range(2 * (len(held) - 1)):  # and once along a chain, in both directions
         a = min(number, 2 * (len(held) - 1) - number - 1)
         held[a], held[a + 1] = newer(held[a], held[a + 1]) or held[a], newer(held[a + 1], held[a]) or held[a + 1]
     assert len({(fingerprint(each), each.revision) for each in held}) == 1
@@ -167,11 +167,11 @@ def test_a_fingerprint_tells_no_secret_and_knows_no_order() -> None:
         "unknown",
     ],
 )
-def test_where_a_life_begins(given_: Keyring, kept: Keyring | None, since: str, expected: Keyring) -> None:
+def test_the_ring_at_start(given_: Keyring, kept: Keyring | None, since: str, expected: Keyring) -> None:
     assert at_start(given_, kept, since) == expected
 
 
-def test_whoever_changes_the_file_is_obeyed_by_the_others() -> None:
+def test_a_file_changed_by_hand_wins_everywhere() -> None:
     kept = ring(TWO, ONE, revision=7)
     found = at_start(ring(THREE), kept, fingerprint(ring(ONE)))
     assert newer(kept, found) is found
@@ -185,14 +185,14 @@ def test_one_of_many_is_removed(count: int) -> None:
     assert (left.primary, list(left.keys.values()), left.revision) == (keys[0], keys[:-1], 6)
 
 
-def test_nobody_uses_up_all_revisions_at_once() -> None:
+def test_no_ring_uses_up_all_revisions_at_once() -> None:
     ours = keyring_of(key_of(bytes(32)), (), 1)
     with pytest.raises(KeyringError, match="cannot follow"):
         newer(ours, ours._replace(revision=ours.revision + STEP_MAX + 1))
 
 
 def test_a_copy_of_an_older_ring_does_not_win_over_what_came_since() -> None:
-    """Whoever lays the ring out for new nodes, and forgets it there, must not roll the cluster back."""
+    """A ring that is deployed to new nodes, and then forgotten there, must not roll the cluster back."""
     first, second, third = (key_of(bytes([number]) * 32) for number in range(3))
     copied = keyring_of(second, (first,), 2)
     kept = keyring_of(third, (second,), 4)

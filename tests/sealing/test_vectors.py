@@ -1,7 +1,7 @@
-"""Known answers: another implementation, written from docs/protocol.md, must come to the same bytes.
+"""Test vectors: another implementation, written from docs/protocol.md, must make the same bytes.
 
-The file was written once by `python tests/sealing/test_vectors.py`, and is checked here with arithmetic of its own:
-HKDF from hmac, the header from int.to_bytes; only AES-GCM is the library's.
+The file was written once by `python tests/sealing/test_vectors.py`, and is checked here by separate code: HKDF from
+hmac, the header from int.to_bytes; only AES-GCM is the library's.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_the_schedule_and_the_header(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
-def test_ours_comes_to_the_same(vector: dict[str, Any]) -> None:
+def test_the_sealer_makes_the_same_bytes(vector: dict[str, Any]) -> None:
     key = key_of(bytes.fromhex(vector["secret"]))
     assert key.name == vector["key_id"]
     assert derive(key.secret, INFO_AUTHORITY).hex() == vector["authority_seed"]
@@ -71,7 +71,7 @@ def test_ours_comes_to_the_same(vector: dict[str, Any]) -> None:
     sealer = Sealer(keyring_of(key), tuple(vector["sender"]), vector["boot"], bytes(32), 0.0)
     sealer._number = vector["number"] - 1
     content, ticket = bytes.fromhex(vector["content"]), bytes.fromhex(vector["ticket"])
-    data, _ = sealer._close(header.what, content, tuple(vector["receiver"]), key, ticket, tell=False)
+    data, _ = sealer._encrypt(header.what, content, tuple(vector["receiver"]), key, ticket, with_ticket=False)
     if not header.tells:
         assert data.hex() == vector["datagram"]
 

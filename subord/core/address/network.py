@@ -1,12 +1,8 @@
-"""Which addresses belong to a tree, and the number of each.
+"""The addresses of a network, and their positions.
 
-Intuition: a street. Every house has a number counted from the beginning of the street, and whoever
-knows the street turns a house into its number and back without walking along it.
-
-The street is a CIDR block, counted by the host part of the address, or a list of pieces in the order in
-which they were given. It is kept as runs (first address, how many), never as addresses: an IPv6 /64 is
-one run. Addresses are compared as integers, that is in address order and not in byte order, so
-that in 10.0.0.0/16 position 1 is 10.0.0.1 and position 256 is 10.0.1.0.
+A network is a CIDR block, counted by the host part of the address, or a list of pieces in the given order. It is kept
+as runs (first address, size), so an IPv6 /64 is one run. Addresses count as integers, in address order and not in
+byte order: in 10.0.0.0/16 position 1 is 10.0.0.1 and position 256 is 10.0.1.0.
 """
 
 from __future__ import annotations
@@ -20,9 +16,9 @@ from math import prod
 from typing import Final, Literal, NamedTuple, TypeVar
 
 ITEMS_MAX: Final = 10_000
-"""Items of a list: addresses, ranges and CIDRs as written, brackets counted as what they stand for."""
+"""Items of a list: addresses, ranges and CIDRs as written; a bracket counts as what it stands for."""
 CACHE_ENTRIES_MAX: Final = 4096
-"""Remembered answers per direction; a full cache is emptied."""
+"""Cached results per direction; a full cache is emptied."""
 
 Address = IPv4Address | IPv6Address
 _Key = TypeVar("_Key")
@@ -30,7 +26,7 @@ _Value = TypeVar("_Value")
 
 
 class NetworkError(ValueError):
-    """The text describes no network. The message is one sentence for whoever wrote the text."""
+    """The text describes no network. The message is one sentence for the operator."""
 
 
 class _Run(NamedTuple):
@@ -42,15 +38,15 @@ class _Run(NamedTuple):
 
 
 class Network:
-    """The addresses of one tree in order of position. Immutable; equal if the canonical texts are.
+    """The addresses of one network in order of position. Immutable; equal if the canonical texts are.
 
-    Positions are 1-based. A CIDR leaves out the network address and the IPv4 broadcast address (for IPv6
-    the network address is the subnet-router anycast address, RFC 4291, 2.6.1), except that blocks
-    of one or two addresses use them all (RFC 3021, RFC 6164). A list uses exactly what it names.
+    Positions count from 1. A CIDR leaves out the network address and the IPv4 broadcast address (for IPv6 the network
+    address is the subnet-router anycast address, RFC 4291, 2.6.1), but blocks of one or two addresses use them all
+    (RFC 3021, RFC 6164). A list uses exactly what it names.
     """
 
     def __init__(self, runs: tuple[_Run, ...], cidr: IPv4Network | IPv6Network | None) -> None:
-        """For `parse` only: runs without overlap, of one family; `cidr` if they are one block as such."""
+        """Called by `parse` alone: runs without overlap, of one family; `cidr` if they are one block."""
         self._runs = runs
         self._version = runs[0].version
         self._prefix_length = None if cidr is None else cidr.prefixlen
@@ -65,10 +61,10 @@ class Network:
 
     @classmethod
     def parse(cls, text: str) -> Network:
-        """Reads a CIDR, or a list of addresses, ranges and CIDRs between commas or spaces.
+        """Parse a CIDR, or a list of addresses, ranges and CIDRs separated by commas or spaces.
 
-        Ranges are written `10.0.5.10-10.0.5.60`, `10.0.5.10-60`, `10.0.5.[10-60,70]` (NodeSet style: of
-        several brackets the rightmost varies fastest), `fd00::10-fd00::ff`. Raises `NetworkError`.
+        Ranges are written `10.0.5.10-10.0.5.60`, `10.0.5.10-60`, `10.0.5.[10-60,70]` (NodeSet style: of several
+        brackets the rightmost varies fastest), `fd00::10-fd00::ff`. Raises `NetworkError`.
         """
         items = _items(text)
         if len(items) == 1 and "/" in items[0] and "[" not in items[0]:
@@ -90,7 +86,7 @@ class Network:
 
     @property
     def size(self) -> int:
-        """How many positions there are: at least 1, and up to 2^128 - 1."""
+        """The number of positions, from 1 to 2^128 - 1."""
         return self._size
 
     @property
@@ -100,12 +96,12 @@ class Network:
 
     @property
     def prefix_length(self) -> int | None:
-        """Of a CIDR in bits; None for a list."""
+        """The prefix length of a CIDR in bits; None for a list."""
         return self._prefix_length
 
     @property
     def fingerprint(self) -> str:
-        """Stands for a `text` that is too long to send: at most 200 characters, equal if the texts are."""
+        """Stands for a `text` that is too long to send: at most 200 characters, equal if the texts are equal."""
         ends = f"{self.address_text_of(1)} to {self.address_text_of(self._size)}"
         return f"{self._size} addresses from {ends}, sha256 {sha256(self._text.encode()).hexdigest()[:32]}"
 
@@ -120,7 +116,7 @@ class Network:
             position = self._find(ip_address(address))
         except ValueError:
             return None
-        # Strangers are not remembered: they could push out those who belong here.
+        # Addresses outside are not cached: they would push out those of the network.
         if position is not None:
             _remember(self._positions, address, position)
         return position
@@ -141,7 +137,7 @@ class Network:
         return text
 
     def meets(self, block: IPv4Network | IPv6Network) -> bool:
-        """Whether any address of `block` belongs to it. O(runs)."""
+        """Whether any address of `block` belongs to the network. O(runs)."""
         first, last = int(block[0]), int(block[-1])
         return block.version == self._version and any(
             run.first <= last and first < run.first + run.size for run in self._runs
@@ -203,7 +199,7 @@ def _runs_of_item(item: str) -> list[_Run]:
 def _cidr(item: str) -> IPv4Network | IPv6Network:
     text, _, prefix = item.rpartition("/")
     address = _parsed_address(text, item)
-    # A length only: netmasks are easy to confuse with hostmasks, and ipaddress would take both.
+    # Only a length: netmasks are easy to confuse with hostmasks, and ipaddress accepts both.
     if not re.fullmatch("[0-9]{1,3}", prefix):
         raise NetworkError(f"{_short(item)!r} lacks a prefix length: write 0 to {address.max_prefixlen}")
     if int(prefix) > address.max_prefixlen:
@@ -242,7 +238,7 @@ def _bracket_runs(item: str) -> list[_Run]:
     if len(octets) != 4:
         raise NetworkError(f"{_short(item)!r} has not 4 octets: use brackets for octets of IPv4 only")
     *outer, inner = octets
-    # Known before anything is expanded, since [0-255].[0-255].[0-255].[1-9] would fill the memory.
+    # Checked before the expansion: [0-255].[0-255].[0-255].[1-9] would fill the memory.
     if prod(sum(high - low + 1 for low, high in ranges) for ranges in outer) * len(inner) > ITEMS_MAX:
         raise _too_many()
     values = [[value for low, high in ranges for value in range(low, high + 1)] for ranges in outer]
@@ -274,7 +270,7 @@ def _octet(text: str, item: str) -> int:
 
 def _parsed_address(text: str, item: str) -> Address:
     try:
-        # A scope (fe80::1%eth0) means something else on each node.
+        # A scope (fe80::1%eth0) differs from node to node.
         if "%" not in text:
             return ip_address(text)
     except ValueError:
@@ -298,7 +294,7 @@ def _check_no_overlap(runs: list[_Run]) -> None:
 
 
 def _folded(runs: list[_Run]) -> tuple[_Run, ...]:
-    """Joins runs that continue each other; the order stays."""
+    """Joins adjacent runs; the order stays."""
     folded = [runs[0]]
     for run in runs[1:]:
         last = folded[-1]

@@ -1,17 +1,11 @@
-"""Where a position stands in the computed tree.
+"""Level, offset and computed leader of a position: pure arithmetic, the same on every node.
 
-Intuition: seat people in rows, filling each row from the left, each row longer than the one before. A
-seat is a row (level) and a place in it (offset), and whoever sits in front of you is your computed
-leader. Both are plain division, so everybody can work out everybody's seat without asking.
+- `complete`: levels of 1, p, p^2, ... positions. One root, and at most p computed subordinates of each node.
+- `paper`: the paper's l(n) = floor(log_p n), o(n) = n - p^l(n), so levels of p-1, p(p-1), ... positions. Position 1
+  leads the rest of level 0. For p = 2 both numberings are the same.
 
-Two ways to cut the rows, the same for p = 2:
-
-- `complete`: rows of 1, p, p^2, ... One root, and nobody has more than p computed subordinates.
-- `paper`: the paper's l(n) = floor(log_p n), o(n) = n - p^l(n), which makes rows of p-1, p(p-1), ... The
-  first row then holds p-1 people; those beside position 1 are led by it.
-
-A row is always a run of neighbouring positions, so position = first position of its level + offset.
-Everything here is exact for integers of any size: no float, no logarithm.
+A level is a run of neighbouring positions, so position = first position of the level + offset. The arithmetic is
+exact for integers of any size: no float, no logarithm.
 """
 
 from __future__ import annotations
@@ -24,7 +18,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Numbering(ABC):
-    """Positions (from 1) to (level, offset), both from 0, and back. A position below 1 is a `ValueError`."""
+    """Converts positions (from 1) to (level, offset), both from 0, and back. Raises `ValueError` below position 1."""
 
     fanout: int
     """The paper's p: computed subordinates of a node; at least 2."""
@@ -47,7 +41,7 @@ class Numbering(ABC):
 
     @abstractmethod
     def level_size(self, level: int) -> int:
-        """How many positions a level holds when full. Raises `ValueError` below level 0."""
+        """The number of positions on a full level. Raises `ValueError` below level 0."""
 
     @abstractmethod
     def computed_leader(self, position: int) -> int | None:
@@ -58,7 +52,7 @@ class Numbering(ABC):
         """All positions up to `size` whose computed leader is `position`; at most `home_slots`."""
 
     def depth(self, position: int) -> int:
-        """How many leaders a position has above it in the computed tree; `complete`: its level."""
+        """The number of leaders above a position in the computed tree; with `complete` its level."""
         depth, above = 0, self.computed_leader(position)
         while above is not None:
             depth, above = depth + 1, self.computed_leader(above)
@@ -66,7 +60,7 @@ class Numbering(ABC):
 
     @abstractmethod
     def home_slots(self, position: int) -> int:
-        """How many computed subordinates a position has in a network without end."""
+        """The number of computed subordinates of a position in a network without end."""
 
     @abstractmethod
     def _level(self, position: int) -> int:
@@ -136,7 +130,7 @@ class Paper(Numbering):
 
 @lru_cache(maxsize=64)
 def numbering(name: Literal["complete", "paper"], fanout: int) -> Numbering:
-    """The numbering of that name. Raises `ValueError` for a fan-out below 2 or another name."""
+    """The numbering of that name. Raises `ValueError` for a fan-out below 2 or an unknown name."""
     if name == "complete":
         return Complete(fanout)
     if name == "paper":

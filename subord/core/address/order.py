@@ -1,14 +1,8 @@
-"""Whom a node would like as its leader, best first.
+"""The order in which a node prefers candidates: nearest first (paper, section "subordination tree").
 
-Intuition: looking for somebody to follow, you look first at the person in front of you, then along the
-row in front, nearest seats first, then along the row before that one, and only when all rows in front
-are empty at your own row, towards the left. The position is the tie-break, so there is one right
-order, and everybody can work out anybody's.
-
-Source: the paper, section "subordination tree": distance by level, then by offset, from the place
-where the line towards the root crosses that level.
-
-The list may have 2^64 entries, so it is never built: each level is walked outwards from its crossing.
+The distance counts levels first, then offsets from the place where the way to the root crosses that level; the
+position breaks ties, so all nodes compute the same order. The own level comes last. The list may have 2^64 entries,
+so it is generated, level by level, outwards from the crossing.
 """
 
 from __future__ import annotations
@@ -21,10 +15,10 @@ Distance = tuple[int, int, int, int]
 
 
 def distance(node: int, candidate: int, numbering: Numbering) -> Distance:
-    """How far a candidate is from a node, as a sort key: less is nearer, and no two are equal.
+    """The distance of a candidate from a node as a sort key: less is nearer, and no two are equal.
 
-    The fields: 1 for a candidate on the node's own level, else 0; difference of levels; difference of
-    offsets; position of the candidate. Raises `ValueError` if the candidate is not lower than the node.
+    The fields: 1 for a candidate on the node's own level, else 0; difference of levels; difference of offsets;
+    position of the candidate. Raises `ValueError` if the candidate is not lower than the node.
     """
     if not candidate < node:
         raise ValueError(f"position {candidate} is no candidate of position {node}: only lower positions are")
@@ -45,7 +39,7 @@ def ranked(node: int, numbering: Numbering) -> Iterator[int]:
 
 
 def in_rank_order(node: int, candidates: Iterable[int], numbering: Numbering) -> list[int]:
-    """Those of the given positions that `ranked` would yield, in its order, each once."""
+    """Those of `candidates` that `ranked` would yield, in its order, each once."""
     place = numbering.level_and_offset(node)
     lower = {candidate for candidate in candidates if 0 < candidate < node}
     return sorted(lower, key=lambda candidate: _distance(place, candidate, numbering))
@@ -55,7 +49,7 @@ def _distance(node: tuple[int, int], candidate: int, numbering: Numbering) -> Di
     node_level, node_offset = node
     level, offset = numbering.level_and_offset(candidate)
     levels = node_level - level
-    # On its own level a node looks at the same offset as one level above.
+    # On its own level a node compares with its offset one level above.
     crossing = node_offset // numbering.fanout ** (levels or 1)
     return (0 if levels else 1, levels, abs(offset - crossing), candidate)
 

@@ -1,7 +1,7 @@
-"""Here is a root: told to everybody on the wire, where that is wanted (protocol section 3).
+"""When a node without a leader announces itself by multicast (docs/protocol.md, section 3).
 
-Intuition: a lighthouse. Only those who have nobody above them show a light, so however large the cluster is there is
-one light in the end. It is shown soon after the lighthouse is manned, and more and more rarely while nothing changes.
+The first announcement follows the first answers; then the pause doubles up to `home_interval_s_max`. A node that
+heard a lower one stays silent, so only the root of a settled cluster announces itself.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.timers import Timer
 
-FIRST_S = 2.0  # in answers: as long as our home may need to answer
+FIRST_S = 2.0  # in answers: the home has time to answer
 
 
 class Announcer:
-    """Announces one node while it has no leader. Where multicast is off nobody hears it."""
+    """Announces one node while it has no leader. Without multicast, the driver drops the announcement."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -26,7 +26,7 @@ class Announcer:
         self._is_alone = False
 
     def alone(self) -> None:
-        """We have no leader; who hears a lower root first keeps silent, so a thousand do not speak at once."""
+        """The node has no leader. A random delay keeps a thousand nodes from announcing at once."""
         if not self._is_alone:
             context, timing = self._context, self._context.timing
             self._is_alone = True
@@ -35,19 +35,19 @@ class Announcer:
             context.timers.plan(Timer.ANNOUNCE, context.now + wait_s)
 
     def led(self) -> None:
-        """We have one."""
+        """The node has a leader."""
         self._is_alone = False
         self._context.timers.plan(Timer.ANNOUNCE, inf)
 
     def on_announce(self, source: Position) -> None:
-        """One who ranks above us has no leader: let it hear us soon."""
+        """A node that ranks above this one has no leader: announce soon."""
         context = self._context
         soon = context.now + context.chance.uniform(0, context.timing.search_interval_s)
         if self._is_alone and context.mapping.may_lead(context.position, source):
             context.timers.plan(Timer.ANNOUNCE, min(soon, context.timers.at(Timer.ANNOUNCE)))
 
     def on_timer(self, *, silent: bool) -> None:
-        """Announce, unless a lower one was heard, and rest."""
+        """Announce, unless `silent` because a lower node was heard, and wait."""
         context = self._context
         if not silent:
             context.publish(Announce(context.incarnation, context.terms, context.mapping.rank_classes.own))

@@ -1,8 +1,7 @@
-"""A tree that looks for other trees knocks with many hands (protocol section 3).
+"""Delegation of probes: a root lets nodes of its tree probe for it (docs/protocol.md, section 3).
 
-Intuition: the mayor of a village that has lost touch with the country does not walk from door to door alone. He
-hands out slips with a few addresses each; whoever runs an errand rings there and says who sent him, and the answer
-goes to the mayor. Nobody walks further than one alone would have, and the list is through in a fraction of the time.
+With each of its own rows a root sends further rows of the common list to up to eight nodes. They ask in its name at
+the pace of their own probes, and the answers go to the root. No node probes more often than it would alone.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from subord.core.state.view import Position
 from subord.core.uplink.leader import Uplink
 from subord.core.uplink.requests import REQUESTS_MAX, Requests
 
-DELEGATES_MAX = 8  # at a time
-STRANGERS_MAX = 4  # among them: each may cost the root an ARP request
+DELEGATES_MAX = 8  # for each row of the root
+INDIRECT_MAX = 4  # of these not subordinates: each may cost the root an ARP request
 
 
 class Delegation:
-    """Both ends of an errand: the root that sends, the member of its tree that runs."""
+    """Both sides of one node: as the root that delegates, and as the delegate."""
 
     def __init__(self, context: Context, roster: Roster, requests: Requests, prober: Prober) -> None:
         self._context = context
@@ -30,21 +29,21 @@ class Delegation:
         self._prober = prober
 
     def probe(self, targets: tuple[Position, ...], *, share: bool) -> None:
-        """Ask at these; `share`: and send others to the rows behind, if these are a row."""
+        """Ask `targets`. With `share`, and if they are a row, delegate the rows behind it."""
         for target in targets:
             if self._is_worth_asking(target):
                 self._requests.ask(target, awaited=len(targets) == 1)
         if share and len(targets) > 1 and len(self._requests) <= REQUESTS_MAX // 2:
             for delegate in self._delegates():
-                self._send(delegate, self._prober.row_for_another())
+                self._send(delegate, self._prober.row_for_delegate())
 
     def _delegates(self) -> list[Position]:
-        """Our subordinates, and a few of those below them."""
+        """Subordinates first, then a few nodes further below, both at random."""
         roster = self._roster
         near = [position for position in roster.claims if position != OWN]
         near = self._context.chance.sample(near, min(DELEGATES_MAX, len(near)))
         far = [p for p in roster.rows if p not in near and p != roster.owner and roster.is_live(p)]
-        others = min(STRANGERS_MAX, DELEGATES_MAX - len(near), len(far))
+        others = min(INDIRECT_MAX, DELEGATES_MAX - len(near), len(far))
         return near + self._context.chance.sample(far, others)
 
     def _send(self, delegate: Position, row: tuple[Position, ...]) -> None:
@@ -57,17 +56,17 @@ class Delegation:
             )
 
     def _is_worth_asking(self, target: Position) -> bool:
-        """Neither one of ours, nor asked just now."""
+        """True for a position outside the subtree that has no open question."""
         return not self._roster.is_live(target) and not self._requests.awaits(target)
 
     def run(self, source: Position, errand: Errand, uplink: Uplink) -> None:
-        """Knock for the root of our tree, at no other pace than for ourselves."""
+        """Ask the targets in the name of the root, within the pace of the node's own probes."""
         context, leader = self._context, uplink.leader
         if leader is None or source not in uplink.path[:1]:
             context.note(Dropped("unexpected"))
         elif source == leader.position and errand.incarnation != leader.incarnation:
             context.note(Dropped("older_incarnation"))
-        elif not self._prober.may_run():
+        elif not self._prober.has_room_for_row():
             context.note(Dropped("errand_too_soon"))
         else:
             self._prober.note_probes(ROW)

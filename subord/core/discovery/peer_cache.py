@@ -1,6 +1,6 @@
-"""Who was alive lately: worth asking when we have no leader, and worth remembering on disk.
+"""Nodes that were alive lately: candidates for the next search, and kept on disk for the next start.
 
-Intuition: an address book with few pages. Whoever was met last stands first, and the oldest entry makes room.
+The latest stands first. Both lists are bounded.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ OTHERS_MAX = 8
 
 
 class PeerCache(list[Position]):
-    """At most PEERS_MAX positions that may lead us, latest first.
+    """At most PEERS_MAX positions that may lead the node, latest first.
 
-    `others` may not, but know their root, which may: who is root asks them, too. At most OTHERS_MAX.
+    `others`, at most OTHERS_MAX, may not lead it but know their root, which may. A root asks them.
     """
 
     def __init__(self, context: Context) -> None:
@@ -28,12 +28,12 @@ class PeerCache(list[Position]):
         self.remembered = Known(())
 
     def remember(self, known: Known) -> None:
-        """From an earlier life, before we start."""
+        """Take over what an earlier process kept on disk, before the start."""
         self.remembered = known
         self.know((*([] if known.leader is None else [known.leader]), *known.positions))
 
     def know(self, positions: Iterable[Position]) -> None:
-        """These may be alive."""
+        """Note positions that may be alive."""
         mapping, own = self._context.mapping, self._context.position
         met = dict.fromkeys((*positions, *self, *self.others))
         self[:] = [p for p in met if mapping.might_lead(p)][:PEERS_MAX]

@@ -1,13 +1,8 @@
-"""At whose door do I knock when I know of nobody? An endless list of addresses, best first (protocol section 3).
+"""The order in which a node probes addresses that may be unused (docs/protocol.md, section 3).
 
-Intuition: new in town, you ring at your neighbours first; a village is found that way. Then you ring at a few houses
-where, by the rules, somebody important should live. And if all that is silent you go where everybody goes: to the
-places on a list that is the same for the whole country, so that all who are lost meet at the first of them where a
-light is on. Were each of us to search on their own, each would have to be lucky; on a common list one stroke of luck
-is everybody's.
-
-The common list runs through all positions so that after k of them no gap is much longer than size / k: a block of
-neighbours of that length is then hit for certain (van der Corput's sequence).
+First near targets, then the common list. The common list is the same for all nodes of a network, so nodes that know
+no other node meet at its first live address. It runs through all positions so that after k of them no gap is much
+longer than size / k (van der Corput sequence): a block of neighbours of that length contains one of the first k.
 """
 
 from __future__ import annotations
@@ -22,23 +17,23 @@ NEIGHBOURS = 4
 CANDIDATES = 4
 ANCESTORS = 2
 LIKELY = 2
-OTHERS_MAX = 16  # neighbours, of which those count that are not below us
-LOWEST: Position = 1  # where a root may well live; the first of the common list
+OTHERS_MAX = 16  # neighbours to look at; those below the node are left out
+LOWEST: Position = 1  # a likely root, and the first of the common list
 NEAR_MAX = NEIGHBOURS + CANDIDATES + ANCESTORS + 1
 
 
 def near_targets(node: Position, mapping: Mapping) -> list[Position]:
-    """At most NEAR_MAX positions: by turns neighbours, the best candidates, the line from home to the top; LOWEST."""
-    candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # home, the first, is asked anyway
+    """At most NEAR_MAX positions: neighbours, best candidates and ancestors by turns, then LOWEST."""
+    candidates = islice(mapping.candidates(node), 1, 1 + CANDIDATES)  # without the home, which is asked first anyway
     turns = zip_longest(islice(mapping.neighbours(node), NEIGHBOURS), candidates, _ancestors(node, mapping))
     targets = dict.fromkeys((*chain.from_iterable(turns), LOWEST))
     return [p for p in targets if p is not None and p != node]
 
 
 def likely_targets(node: Position, mapping: Mapping, is_below: Callable[[Position], bool]) -> list[Position]:
-    """At most 1 + LIKELY positions that may lead us and start later than we: our home, our lower neighbours.
+    """At most 1 + LIKELY positions that may lead the node and may start later: its home and lower neighbours.
 
-    By performance any neighbour may, or know which node does, unless it `is_below` us already.
+    By performance: the nearest neighbours that are not below the node, for which `is_below` is true.
     """
     if mapping.by_performance:
         others = (p for p in islice(mapping.neighbours(node), OTHERS_MAX) if not is_below(p))
@@ -49,22 +44,22 @@ def likely_targets(node: Position, mapping: Mapping, is_below: Callable[[Positio
 
 
 def common_targets(size: int) -> Iterator[Position]:
-    """Every position of a network once, in the order that everybody shares."""
+    """Every position of a network once, in the order that all nodes share."""
     bits = (size - 1).bit_length()
     for number in range(1 << bits):
-        position = _mirrored(number, bits) + 1
+        position = _bit_reversed(number, bits) + 1
         if position <= size:
             yield position
 
 
 def all_targets(node: Position, mapping: Mapping, size: int) -> Iterator[Position]:
-    """For ever, by turns: a candidate in ranked order, and one from the common list; never ourselves.
+    """Without end, by turns: a candidate in ranked order, and one of the common list; never `node` itself.
 
-    Whoever ranks below us is reached by both, which is what makes two trees one in the end.
+    Both contain every lower position, so two trees find each other in the end.
     """
     for candidate, common in zip(
-        _again_and_again(lambda: mapping.candidates(node)),
-        _again_and_again(lambda: common_targets(size)),
+        _cycle(lambda: mapping.candidates(node)),
+        _cycle(lambda: common_targets(size)),
         strict=True,
     ):
         if candidate is not None:
@@ -73,8 +68,8 @@ def all_targets(node: Position, mapping: Mapping, size: int) -> Iterator[Positio
             yield common
 
 
-def _again_and_again(targets: Callable[[], Iterator[Position]]) -> Iterator[Position | None]:
-    """For ever; None, when there is no door."""
+def _cycle(targets: Callable[[], Iterator[Position]]) -> Iterator[Position | None]:
+    """Repeats `targets()` without end; None for each empty run."""
     while True:
         yield from chain((next(first := targets(), None),), first)
 
@@ -88,10 +83,9 @@ def _ancestors(node: Position, mapping: Mapping) -> Iterator[Position]:
         yield above
 
 
-def _mirrored(number: int, bits: int) -> int:
-    """The binary digits in reverse."""
-    mirrored = 0
+def _bit_reversed(number: int, bits: int) -> int:
+    reversed_ = 0
     for _ in range(bits):
-        mirrored = mirrored << 1 | number & 1
+        reversed_ = reversed_ << 1 | number & 1
         number >>= 1
-    return mirrored
+    return reversed_

@@ -1,10 +1,7 @@
-"""Two trees side by side, and somebody who knows people in both (protocol section 3).
+"""Root referral: a node that knows two roots tells the higher one of the lower one (docs/protocol.md, section 3).
 
-Intuition: two villages whose last houses share a fence. Neither mayor has heard of the other, but whoever moves into
-a house by the fence greets the neighbours on both sides, and tells the mayor of higher rank where the other lives.
-
-A word goes to the higher root only, and from somebody who is root no longer on to the higher of the other two: every
-step leads to a lower rank, so it ends.
+A receiver that has a leader passes the referral on to the higher of both roots. Each step leads to a lower rank, so
+the chain ends. At most REFERRALS_PER_S referrals are handled in a second.
 """
 
 from __future__ import annotations
@@ -18,21 +15,19 @@ from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.uplink.leader import Uplink
 
-MEETINGS_PER_S = 10.0
+REFERRALS_PER_S = 10.0
 
 
 class RootReferral:
-    """What one node tells roots about each other."""
-
     def __init__(self, context: Context, uplink: Uplink, ask_soon: Callable[[Position], None]) -> None:
-        """`ask_soon` is told of a root to ask."""
+        """`ask_soon` is called with a root to ask."""
         self._ask_soon = ask_soon
         self._context = context
         self._uplink = uplink
-        self._bucket = TokenBucket(MEETINGS_PER_S, context.now)
+        self._bucket = TokenBucket(REFERRALS_PER_S, context.now)
 
-    def introduce(self, other: Position) -> bool:
-        """We, who have a leader, heard of the root `other`; False: it is our own, or none."""
+    def refer(self, other: Position) -> bool:
+        """Handle the root `other`, heard by a node with a leader; False: it is the node's own root, or none."""
         path, may_lead = self._uplink.path, self._context.mapping.may_lead
         if not path or other in (path[0], self._context.position, 0):
             return False
@@ -41,19 +36,19 @@ class RootReferral:
         self._context.send(higher, self._meet(lower))
         rank_classes = self._context.mapping.rank_classes
         if self._context.mapping.by_performance and not (rank_classes.knows(root) and rank_classes.knows(other)):
-            self._context.send(lower, self._meet(higher))  # it may be the other way round
+            self._context.send(lower, self._meet(higher))  # an unknown rank: either root may be the lower one
         return True
 
     def _meet(self, root: Position) -> Meet:
         return Meet(self._context.incarnation, root, self._context.mapping.rank_classes.of(root))
 
     def on_meet(self, root: Position) -> None:
-        """Somebody told us of a root. Whether it is root still, and suits us, it says itself."""
+        """A node referred this one to `root`, which says itself whether it is still root and may lead."""
         if not self._context.mapping.might_lead(root):
             self._context.note(Dropped("unexpected"))
         elif not self._bucket.admit(self._context.now):
-            self._context.note(Dropped("meet_too_soon"))  # each may cost an ARP request
+            self._context.note(Dropped("meet_too_soon"))  # each question may cost an ARP request
         elif self._uplink.path:
-            self.introduce(root)
+            self.refer(root)
         else:
             self._ask_soon(root)

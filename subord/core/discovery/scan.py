@@ -1,11 +1,8 @@
-"""Everybody is asked before anybody is chosen: what the mapping spares us (HPCS 2015, first test).
+"""A full scan before the first search, for comparison only (`node.full_scan`; HPCS 2015, first test).
 
-Intuition: a roll call before the first lesson. The mapping knows the own teacher's name and goes straight to that
-room; here every name on the list is called first, and repeated until it is answered or our patience is over.
-
-For comparison only (`node.full_scan`). All are asked at once; whoever asks us meanwhile has answered, too; and nobody
-is waited for longer than the mapping waits for the computed leader. Then the search goes on as after a restart with
-everybody in memory.
+All positions of the network are asked at once, and again until they answer or the deadline passes, which is that of
+the computed leader in a search without scan. A question from a node counts as its answer. Then the search goes on as
+after a restart that remembers all live nodes.
 """
 
 from __future__ import annotations
@@ -26,18 +23,18 @@ Found = Callable[[tuple[Position, ...]], None]
 
 
 class Scan:
-    """The roll call of one node. `found` is told who lives and may lead us, nearest first, once."""
+    """The scan of one node. `found` is called once with the live nodes that may lead it, nearest first."""
 
     def __init__(self, context: Context, found: Found) -> None:
         self._context = context
         self._found = found
-        self._asked: dict[Position, int] = {}  # who has not answered, and the number of our question
+        self._asked: dict[Position, int] = {}  # positions without answer, and the numbers of the questions
         self._living: list[Position] = []
         self._backoff = Backoff(0.0)
         self._until = self._host_until = -inf
 
     def begin(self) -> None:
-        """Ask all. The network has at most SCAN_MAX positions."""
+        """Ask all positions. The network has at most SCAN_MAX."""
         context, timing = self._context, self._context.timing
         others = (p for p in range(1, context.settings.network.size + 1) if p != context.position)
         self._asked = {position: context.next_number() for position in others}
@@ -53,7 +50,7 @@ class Scan:
             self._found_alive(source)
 
     def on_asked(self, source: Position) -> None:
-        """Who asks us lives, and need not be asked again."""
+        """A node that asks is alive."""
         if source in self._asked:
             self._found_alive(source)
 
@@ -64,7 +61,7 @@ class Scan:
             self._end()
 
     def on_unreachable(self, position: Position) -> None:
-        """Its host is up: its daemon is perhaps just starting."""
+        """The host is up, so its daemon may be starting: wait `host_patience_s`."""
         if position in self._asked:
             self._until = self._host_until
 

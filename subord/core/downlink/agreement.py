@@ -1,9 +1,8 @@
-"""Do a leader and its subordinate hold the same rows and the same guidance? (protocol section 5)
+"""Whether a leader and its subordinate hold the same rows and the same guidance (docs/protocol.md, section 5).
 
-A beat carries the number and the digest of the rows that its sender lists, and the digest of the guidance that it
-holds. Where they differ after all is reported, the leader answers `Stranger` and the subordinate reports everything
-anew, or the leader sends its guidance again. What made them differ does not matter: a bit flipped in a datagram, or
-datagrams that come seconds late.
+Input is a beat, which carries the number and digest of the sender's rows and the digest of its guidance. Where they
+differ after a complete report, the leader answers `Stranger` or sends its guidance again, so both agree again
+whatever the cause: a flipped bit, or datagrams that arrive seconds late.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from subord.core.downlink.slots import Subordinate
 from subord.core.messages import Beat, Guidance
 from subord.core.state.roster import Roster
 
-OLDER_MAX = 3  # beats in a row with numbers below the last one, and beat intervals in which they come
+OLDER_MAX = 3  # beats in a row with lower numbers, and beat intervals in which they arrive
 
 
 def counts_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
-    """Has the subordinate reported in its session as many rows as it lists?"""
+    """Whether the rows reported in this session differ in number from those that the subordinate lists."""
     return bool(beat.rows) and roster.told(known.position) != beat.rows
 
 
 def rows_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
-    """Do our lists of the subordinate's branch differ, though all was reported? Asked of a settled session.
+    """Whether both lists of the branch differ although the report is complete. `known` is settled.
 
-    A session may begin without the subordinate's knowledge, when our acceptance is lost. Meanwhile its claims stand.
+    A session may begin without the subordinate's knowledge, when the acceptance is lost; then its claims stand.
     """
     if beat.more or not beat.rows:
         return False
@@ -34,16 +33,16 @@ def rows_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
 
 
 def guidance_differs(beat: Beat, guidance: Guidance) -> bool:
-    """Does the sender hold another guidance than ours?"""
+    """Whether the sender holds another guidance."""
     if beat.guidance_seen != guidance.version:
         return True
     return bool(beat.guidance_digest) and beat.guidance_digest != digests.of_guidance(guidance)
 
 
 def out_of_step(known: Subordinate, beat: Beat, now: float, beat_interval_s: float) -> bool:
-    """Has a damaged number put the session ahead of its beats? Then the next proposal begins it anew.
+    """Whether a damaged number put the session ahead of its beats; the next proposal then starts it anew.
 
-    Beats that come late and out of order are no reason: a live subordinate sends newer ones meanwhile.
+    Late and reordered beats are no reason, because newer ones arrive meanwhile.
     """
     if beat.number > known.number:
         known.older, known.advanced_at = 0, now

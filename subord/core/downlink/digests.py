@@ -1,8 +1,7 @@
-"""Digests: two nodes compare in a few bytes whether they hold the same (protocol section 5).
+"""Digests, by which two nodes compare their rows in a few bytes (docs/protocol.md, section 5).
 
-The digest of a list of rows is the sum of the digests of its rows, so one changed row costs two additions, and the
-order does not matter. It covers what is reported whenever it changes; the age of a row is not covered, because it
-changes all the time.
+The digest of a list is the sum of the digests of its rows, so a changed row costs two additions and the order does
+not matter. The age of a row is left out, because it changes all the time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def _digest(content: tuple[object, ...]) -> int:
 
 
 def of_row(change: Change) -> int:
-    """Which fields count is part of the wire: a field that a later release appends to a row must stay out."""
+    """The digest of a row. Its fields are part of the wire: fields that a later release appends stay out."""
     return _digest(
         (
             change.position,
@@ -42,11 +41,11 @@ def of_row(change: Change) -> int:
 
 
 def of_guidance(guidance: Guidance) -> int:
-    """All its fields but the version, which is compared by itself. Never 0, which says that there is none."""
+    """The digest of a guidance without its version. Never 0, which stands for none."""
     content = guidance.path, guidance.alternates, guidance.siblings, guidance.adrift
     return _digest(content) or 1
 
 
 def shown(total: int) -> int:
-    """The sum of digests as it goes over the wire. Never 0, which says that there is none."""
+    """The sum of digests as sent on the wire. Never 0, which stands for none."""
     return total % MODULUS or 1

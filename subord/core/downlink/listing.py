@@ -1,10 +1,9 @@
-"""Does the root list this node? (protocol section 5)
+"""Whether the root lists this node (docs/protocol.md, section 5).
 
-A leader that does not report a subordinate's branch hides it from everything above, and no node above can tell. So
-each node below the second level asks the root now and then, and asks again a few times when the answer is no, because
-rows may be on their way. The root remembers some of those that asked so often, for people who ask.
-
-The moments are spread evenly over the nodes and not drawn, so that the rate at the root is that of the interval.
+A leader that does not report a branch hides it from all nodes above. So each node below the second level asks the
+root, in the mean every INTERVAL_S, and sooner after the answer no, because its row may be on the way. The root keeps
+up to HIDDEN_MAX of the nodes that asked TIMES times in vain, for the operator. Times are spread evenly, not at
+random, so the rate at the root stays even.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from subord.core.uplink.leader import Uplink
 
 INTERVAL_S = 600.0  # with 100,000 nodes 167 questions a second
 AGAIN_S = 10.0
-TIMES = 3  # a node that was told so often in a row that it is not listed says so
+TIMES = 3  # unlisted so often in a row, a node reports it
 ANSWERS_PER_S = 200.0
 HIDDEN_MAX = 64
 HIDDEN_S = 2 * INTERVAL_S
 NOT_TOLD, YES, NO = 0, 1, 2  # of Advice.listed
-GOLDEN = 0.618033988749895  # its multiples modulo 1 lie evenly, however many there are
+GOLDEN = 0.618033988749895  # its multiples modulo 1 are evenly spread in any number
 
 
 class Listing:
-    """Both ends of the question: the node that asks, and the root that answers."""
+    """Both sides of one node: it asks its root, and it answers as a root."""
 
     def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
@@ -41,43 +40,43 @@ class Listing:
         self._path: tuple[Position, ...] = ()
         self._turn = 0
         self._exchange = 0
-        self._vain = 0  # answers in a row that we are not listed
-        self._hidden: dict[Position, float] = {}  # nodes that said so of themselves, and when
+        self._unlisted_in_row = 0  # answers in a row that the root does not list the node
+        self._hidden: dict[Position, float] = {}  # nodes that report to be unlisted, and when
 
     def __len__(self) -> int:
         return len(self._hidden)
 
     def on_path(self, path: tuple[Position, ...]) -> None:
-        """There is another way to the root: what it did not list before it may list by that way."""
-        self._path, self._vain, self._exchange = path, 0, 0
+        """The path changed, so earlier answers do not count."""
+        self._path, self._unlisted_in_row, self._exchange = path, 0, 0
         timers = self._context.timers
-        if len(path) < 2:  # the root is our leader, which counts our rows
+        if len(path) < 2:  # the leader is the root, and counts the rows itself
             timers.plan(Timer.LISTING, inf)
         elif timers.at(Timer.LISTING) == inf:
             self._plan(INTERVAL_S * (0.5 + self._fraction()))
 
     def on_timer(self) -> None:
         context = self._context
-        if self._is_led:
+        if self._has_path:
             self._exchange = context.next_number()
             ask = Ask(context.incarnation, self._exchange, context.terms, standing=context.mapping.rank_classes.own)
-            context.send(self._path[0], ask.about_listing(self._vain + 1))
+            context.send(self._path[0], ask.about_listing(self._unlisted_in_row + 1))
         self._plan(INTERVAL_S * (0.5 + self._fraction()))
 
     def on_advice(self, source: Position, advice: Advice) -> bool:
-        """True: it answers our question. A root of an earlier release does not tell."""
+        """True if `advice` answers the question. A root of an earlier release tells neither yes nor no."""
         if not self._exchange or advice.exchange != self._exchange or source not in self._path[:1]:
             return False
         self._exchange = 0
         if advice.listed is YES:
-            self._vain = 0
+            self._unlisted_in_row = 0
         elif advice.listed is NO:
-            self._vain = min(self._vain + 1, TIMES)
-            self._plan(AGAIN_S * (0.5 + self._fraction()) * (1 if self._vain < TIMES else TIMES))
+            self._unlisted_in_row = min(self._unlisted_in_row + 1, TIMES)
+            self._plan(AGAIN_S * (0.5 + self._fraction()) * (1 if self._unlisted_in_row < TIMES else TIMES))
         return True
 
     def answer(self, source: Position, ask: Ask, *, is_root: bool) -> None:
-        """Whether `source` is in our roster, in the life that asks."""
+        """Tell `source` whether the roster lists it in its present incarnation."""
         context = self._context
         if not self._answers.admit(context.now):
             context.note(Dropped("listing_busy"))
@@ -101,13 +100,16 @@ class Listing:
             del self._hidden[oldest]
 
     def unlisted(self, now: float) -> tuple[Position, ...]:
-        """We, when our root does not list us; at the root those that it does not list though they ask for it."""
+        """The node itself if its root does not list it; at the root the unlisted nodes that reported it."""
         hidden = (p for p, at in self._hidden.items() if now - at <= HIDDEN_S and not self._roster.is_live(p))
-        return (*([self._context.position] if self._vain >= TIMES and self._is_led else []), *sorted(hidden))
+        return (
+            *([self._context.position] if self._unlisted_in_row >= TIMES and self._has_path else []),
+            *sorted(hidden),
+        )
 
     @property
-    def _is_led(self) -> bool:
-        """By the way that we last heard of."""
+    def _has_path(self) -> bool:
+        """Whether the path is the one last announced by `on_path`."""
         return self._path == self._uplink.path
 
     def _plan(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What a node says of itself: the row that it reports to its leader (protocol section 5)."""
+"""The row that a node reports of itself (docs/protocol.md, section 5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ PLACE_CODES = {Place.ROOT: 0, Place.HOME: 1, Place.GUEST: 2}
 def own_row(
     context: Context, leader: Leader | None, place: Place | None, *, moves: int, placed_at: float, round_trip: int
 ) -> Change:
-    """What a node says of itself."""
     return Change(
         context.position,
         leader.position if leader else 0,

@@ -1,11 +1,8 @@
-"""Which rows of a subordinate's beat are taken? (protocol section 5)
+"""Which rows of a subordinate's beat are taken (docs/protocol.md, section 5).
 
-Decided from the mapping, the roster and the trials of the subordinate. Whatever stands below a subordinate ranks
-above it, so it cannot report a position that may not stand there; one subordinate reports no more than
-ROWS_OF_ONE_MAX rows; and the nodes that it reports must exist, as far as samples tell (verification.py).
-
-Invariant: what is dropped is counted by reason, and rows that were dropped for want of room do not make the leader
-ask for all rows again.
+Input are beats, the mapping, the roster and the trials of the subordinate; output are claims in the roster. A row
+below a subordinate ranks above it, one subordinate reports at most ROWS_OF_ONE_MAX rows, and its nodes must exist as
+far as samples tell (verification.py). Drops are counted by reason; a drop for lack of room requests no new report.
 """
 
 from __future__ import annotations
@@ -22,15 +19,15 @@ from subord.core.state.roster import Roster
 from subord.core.state.view import Position
 from subord.core.uplink.leader import Uplink
 
-ROWS_MAX = 1 << 20  # nodes of a subtree: more is a mistake, or malice
-ROWS_OF_ONE_MAX = 1 << 17  # of one subordinate; clusters of 100,000 nodes are the aim
+ROWS_MAX = 1 << 20  # in the whole subtree; more is an error or an attack
+ROWS_OF_ONE_MAX = 1 << 17  # of one subordinate; the design limit is 100,000 nodes
 ROW_NOT_BELOW, ROWS_OF_ONE, ROSTER_FULL = "row_not_below", "rows_of_one", "roster_full"
 FALSE_REPORTS = (ROW_NOT_BELOW, ROWS_OF_ONE, ROWS_ABSENT)
-"""Reasons that an honest subordinate gives no cause for."""
+"""Reasons that a correct subordinate never causes."""
 
 
 class Reports:
-    """What the subordinates of one node report."""
+    """The reports of the subordinates of one node."""
 
     def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
@@ -39,7 +36,7 @@ class Reports:
         self.verification = Verification(context, roster, uplink)
 
     def take(self, known: Subordinate, beat: Beat) -> None:
-        """The rows of a beat that is in order."""
+        """Take the rows of a valid beat."""
         now, via = self._context.now, known.position
         for change in beat.changes:
             if (reason := self._reason_to_drop(via, change)) is not None:
@@ -53,7 +50,7 @@ class Reports:
         for position in beat.gone:
             self._roster.retract(via, position, now)
         self.verification.follow(via)
-        # A restarted subordinate reports itself first and its branch a moment later: sweep after that moment.
+        # A restarted subordinate reports itself first and its branch after a moment: sweep after that.
         settled = known.is_settled(now, self._context.timing.answer_s) and not beat.more
         repeated = self._is_full(via) or not agreement.counts_differ(known, beat, self._roster)
         if settled and not known.swept and repeated:
@@ -61,21 +58,21 @@ class Reports:
             self._roster.sweep(via, now)
 
     def differ(self, known: Subordinate, beat: Beat) -> bool:
-        """Do we list other rows than the subordinate, though all was reported and nothing withheld?"""
+        """Whether the rows differ from the subordinate's after a complete report without drops."""
         settled = known.is_settled(self._context.now, self._context.timing.answer_s)
         return settled and not self._is_full(known.position) and agreement.rows_differ(known, beat, self._roster)
 
     def _is_full(self, via: Position) -> bool:
-        """Rows of this subordinate were perhaps dropped for want of room."""
+        """Whether rows of this subordinate may have been dropped for lack of room."""
         roster = self._roster
         if len(roster.rows) >= ROWS_MAX or len(roster.claims.get(via, ())) >= ROWS_OF_ONE_MAX:
             return True
         return self.verification.withholds(via)
 
     def _reason_to_drop(self, via: Position, change: Change) -> str | None:
-        """None: this row is taken. Of a node that lived the claim ends when no further missing one is taken."""
+        """None: the row is taken. A living claim ends when its missing row is not taken."""
         position, mapping, path = change.position, self._context.mapping, self._uplink.path
-        if mapping.by_performance:  # what is reported of ranks may be a moment old
+        if mapping.by_performance:  # reported ranks may be outdated
             if position == self._roster.owner or position in path:
                 return "row_of_path"
         elif position != via and not mapping.may_lead(via, position):

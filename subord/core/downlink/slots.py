@@ -1,8 +1,8 @@
-"""Whom do I take? Home slots, guest slots, displacement (protocol section 2).
+"""Which proposals a leader grants: home slots, guest slots, displacement (docs/protocol.md, section 2).
 
-Intuition: an inn keeps p rooms for family and g rooms for travellers. Family is always let in.
-Travellers are let in while a room is free; when the whole country is full, an elder one may ask for
-the room of the youngest, who moves on.
+Input are proposals and the present subordinates; output are verdicts. A node whose home is the leader is always
+accepted, another one while a guest slot is free. When none is, DISPLACE and SWAP may evict a guest that ranks above
+the proposer.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from subord.core.placement.quantize import UNKNOWN
 from subord.core.state.view import Incarnation, Place, Position
 from subord.core.tables import BoundedMap
 
-FORMER_MAX = 256  # former subordinates that are remembered; the oldest is dropped
-AGAIN_S = 10.0  # the last proposal itself may be repeated for so long: its first acceptance was lost, or given back
-FORMER_S = 240.0  # no longer: a virtual machine that is set back counts its proposals anew, and one may be forged
+FORMER_MAX = 256  # former subordinates; the oldest is dropped
+AGAIN_S = 10.0  # for so long the last proposal may be repeated: its acceptance was lost, or returned
+FORMER_S = 240.0  # a restored virtual machine counts its proposals anew, and one may be forged
 
 
 class Subordinate(msgspec.Struct, kw_only=True):
-    """A node that we lead. Times are seconds of our clock."""
+    """A subordinate as its leader sees it. Times are seconds of the leader's clock."""
 
     position: Position
     place: Place
     incarnation: Incarnation
-    exchange: int  # of the proposal that we accepted
+    exchange: int  # of the accepted proposal
     since: float
     session_at: float  # when that proposal was accepted
     heard_at: float
-    due_at: float  # promised time of its next beat
+    due_at: float  # when its next beat is promised
     number: int = 0  # of its last beat
-    advanced_at: float = 0.0  # when that number last went up
+    advanced_at: float = 0.0  # when that number last increased
     older: int = 0  # beats in a row with a lower number
-    standing: int = UNKNOWN  # by its own word when it came, or the worse one that it sank to
-    stands: bool = False  # it has said that it stands by that
-    cut: bool = False  # its stream closed, and it has not called since
-    spared: bool = False  # overdue, but so was everybody: given one more silence
+    standing: int = UNKNOWN  # as it proposed, or the worse one that it reported since
+    stands: bool = False  # it has reported that standing
+    cut: bool = False  # its stream closed, and no beat came since
+    extended: bool = False  # overdue while no node was heard: given one more silence
     swept: bool = False  # it has reported its whole subtree in this session
 
     def is_settled(self, now: float, answer_s: float) -> bool:
-        """Has it had time to report itself and its branch in this session?"""
+        """Whether it had time in this session to report itself and its branch."""
         return now >= self.session_at + answer_s
 
     def report(self, standing: int) -> None:
-        """Its own row says so. What it said before it heard that we accepted it is no sinking."""
+        """Its own row states its standing. Reports from before it heard the acceptance do not count."""
         self.stands = self.stands or standing == self.standing
         if self.stands:
             self.standing = min(self.standing, standing)
@@ -75,12 +75,12 @@ class Slots:
         """The last proposal of each former subordinate, and when it left."""
 
     def release(self, position: Position, now: float) -> None:
-        """It is no longer our subordinate; only a later proposal makes it one again."""
+        """End the subordination; only a later proposal begins it again."""
         each = self.taken.pop(position)
         self.former[position] = each.incarnation, each.exchange, now
 
     def is_older(self, position: Position, incarnation: Incarnation, exchange: int, now: float) -> bool:
-        """Has this node proposed to us later than that, or just that, long before it left?"""
+        """Whether a later proposal of this node is known, or the same one long before the node left."""
         known = self.taken.get(position)
         if known is not None:
             return (incarnation, exchange) < (known.incarnation, known.exchange)
@@ -90,28 +90,28 @@ class Slots:
         return exchange < former_exchange or (exchange == former_exchange and now > left_at + AGAIN_S)
 
     def guests(self) -> list[Position]:
-        """Positions of our guests, lowest rank first."""
+        """The positions of the guests, lowest rank first."""
         guests = (each for each in self.taken.values() if each.place is Place.GUEST)
         return [each.position for each in sorted(guests, key=self._last_rank_of)]
 
     def rank_of(self, each: Subordinate) -> Rank:
-        """By its own word."""
+        """Its rank by its own statement."""
         return self._mapping.rank(each.position, each.standing)
 
     def _last_rank_of(self, each: Subordinate) -> Rank:
-        """By what is reported of it, if that is worse: to ask somebody to give way is no matter of safety."""
+        """Its worst known rank, which decides only which guest gives way, and so not safety."""
         rank_classes = self._mapping.rank_classes
         reported = rank_classes.of(each.position) if each.position in rank_classes.rows else each.standing
         return self._mapping.rank(each.position, min(each.standing, reported))
 
     def outranking(self, standing: int) -> list[Position]:
-        """Who would have to go if we stood by that class."""
+        """The subordinates that would have to leave if the owner stood by `standing`."""
         own = self._mapping.rank(self._owner, standing)
         return [position for position, each in self.taken.items() if self.rank_of(each) < own]
 
     @property
     def highest_guest(self) -> Position:
-        """0: we have none."""
+        """0 without guests."""
         guests = self.guests()
         return guests[-1] if guests else 0
 
@@ -126,9 +126,9 @@ class Slots:
         nodes_of: Callable[[Position], int] = lambda _guest: 1,
         standing: int | None = None,
     ) -> Verdict:
-        """May `node`, which brings `nodes` along, be our subordinate? `nodes_of` tells how many a guest brings.
+        """Whether `node`, whose party has `nodes` nodes, may be a subordinate; `nodes_of` gives those of a guest.
 
-        `standing` is its own word; without, what we know.
+        `standing` is the node's own statement; None: the last one known.
         """
         rank = self._mapping.rank(node, standing)
         if not self._mapping.leading_rank() < rank:
@@ -140,10 +140,10 @@ class Slots:
         guests = self.guests()
         if len(guests) < self._guest_places:
             return Granted(Place.GUEST)
-        evicted = self._giving_way(rank, wish, nodes, nodes_of)
+        evicted = self._evictable(rank, wish, nodes, nodes_of)
         return No.FULL if evicted is None else Granted(Place.GUEST, evicted)
 
-    def _giving_way(self, rank: Rank, wish: Wish, nodes: int, nodes_of: Callable[[Position], int]) -> Position | None:
+    def _evictable(self, rank: Rank, wish: Wish, nodes: int, nodes_of: Callable[[Position], int]) -> Position | None:
         above = [guest for guest in self.guests() if rank < self._last_rank_of(self.taken[guest])]
         if wish is Wish.DISPLACE and above:
             return above[-1]

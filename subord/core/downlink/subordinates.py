@@ -1,7 +1,7 @@
-"""My subordinates: whom I take, what I tell them, and whether they are still there.
+"""The downlink: the edges of a node to its subordinates.
 
-Intuition: an innkeeper. Guests knock (propose), call in from the road (beat) and leave (goodbye). The
-book of rooms is slots.py, the list of everybody who lives on these floors is state/roster.py.
+Input are proposals, questions, beats, goodbyes and time; output are answers, guidance, and the loss of subordinates.
+slots.py decides on proposals, vacancies.py on advice, state/roster.py keeps what subordinates report.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from subord.core.state.view import Place, Position
 from subord.core.timers import Timer
 from subord.core.uplink.leader import NO_GUIDANCE, Uplink
 
-LED_MAX = 8  # remembered for the next start
+LED_MAX = 8  # kept for the next start
 WORDS = {
     No.FULL: "no free slot",
     No.RANK: "only a lower rank may lead",
@@ -59,8 +59,6 @@ WORDS = {
 
 
 class Downlink:
-    """The downward edges of one node."""
-
     def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
         self._roster = roster
@@ -68,27 +66,27 @@ class Downlink:
         self.slots = Slots(context.position, context.mapping, context.settings.guest_places)
         self.vacancies = Vacancies(context, roster)
         self.reports = Reports(context, roster, uplink)
-        self.led: deque[Position] = deque(maxlen=LED_MAX)  # whom we accepted, the last ones; also those who left
-        self.adrift = False  # we have lost our leader, or somebody above has
+        self.led: deque[Position] = deque(maxlen=LED_MAX)  # the last accepted nodes, also those that left
+        self.adrift = False  # this node, or one above it, lost its leader
         self.leaving = False
         self._guidance = NO_GUIDANCE
         self._coalescer = Coalescer(context)
         self._bucket = TokenBucket(context.timing.admissions_per_s, context.now)
 
     def admits(self) -> bool:
-        """May one more question be answered this second?"""
+        """Whether one more question may be answered in this second."""
         return self._bucket.admit(self._context.now)
 
     # -- questions --------------------------------------------------------------------------------------
 
     def on_propose(self, source: Position, propose: Propose) -> None:
-        """Accept or refuse. The same proposal sent twice is answered twice and counted once."""
+        """Accept or refuse. A repeated proposal is answered again and counted once."""
         if not self.admits():
             self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
             return
         known = self.slots.taken.get(source)
         if known is not None and propose.incarnation < known.incarnation:
-            # Its predecessor, or itself with its clock behind: then it comes again until the other is given up.
+            # An older process, or the same host with its clock behind: refused until the known one is lost.
             self._context.note(Dropped("older_incarnation"))
             self._refuse(source, propose.exchange, No.BUSY, RETRY_MS_MAX)
             return
@@ -101,7 +99,7 @@ class Downlink:
             else self.slots.judge(source, propose.wish, propose.nodes, self._roster.below, propose.standing)
         )
         match verdict:
-            case Granted() if self._might_close_a_circle(source):
+            case Granted() if self._might_close_cycle(source):
                 self._refuse(source, propose.exchange, No.BUSY, self._later_ms())
             case Granted():
                 if verdict.evicted is not None:
@@ -112,8 +110,8 @@ class Downlink:
             case _:
                 assert_never(verdict)
 
-    def _might_close_a_circle(self, source: Position) -> bool:
-        """By performance a node that stands above us, by what we know, or our leader may have sunk meanwhile."""
+    def _might_close_cycle(self, source: Position) -> bool:
+        """A node on the known path; by performance also one above a leader whose rank may be outdated."""
         is_new = source not in self.slots.taken and self._context.mapping.by_performance
         return source in self._uplink.path or (is_new and self._uplink.is_in_doubt)
 
@@ -125,7 +123,7 @@ class Downlink:
                 self.led.append(source)
             self._roster.doubt(source)
             self.reports.verification.begin(source)
-            self._roster.retract(OWN, source, context.now)  # it is missing no longer
+            self._roster.retract(OWN, source, context.now)  # it is no longer missing
             self.slots.taken[source] = Subordinate(
                 position=source,
                 place=place,
@@ -136,13 +134,13 @@ class Downlink:
                 advanced_at=context.now,
                 heard_at=context.now,
                 due_at=context.now + min(context.answer_timeout.answer_s, context.timing.beat_interval_s),
-                number=propose.exchange,  # beats from before the proposal are of the old session
+                number=propose.exchange,  # earlier beats belong to the old session
                 standing=propose.standing,
             )
             code = 1 if place is Place.HOME else 2
             change = Change(source, context.position, code, propose.incarnation, 0, 0, standing=propose.standing)
             if not self._roster.is_live(source) or not self._roster.is_claimed(source, source):
-                # Its former leader may say that it has gone before its first beat comes.
+                # Its former leader may report it gone before its first beat.
                 self._roster.state(source, change, context.now)
             self._watch()
         context.send(source, Accept(context.incarnation, propose.exchange, self.guidance()))
@@ -164,18 +162,18 @@ class Downlink:
         )
 
     def _later_ms(self) -> int:
-        """When to come again: not all at once."""
+        """A random delay, so that refused nodes do not return together."""
         return self._context.chance.randint(RETRY_MS_MAX // 4, RETRY_MS_MAX)
 
     def on_ask(self, source: Position, ask: Ask, lowest: Position, *, settled: bool) -> None:
-        """Give advice: is there room here, who is root (or is the `lowest` known), where would `source` stand best?
+        """Give advice: whether there is room, the root (or the `lowest` known), and the best places for `source`.
 
-        Who has no place yet offers none: if all did who have just started, each would follow its neighbour in a row.
+        A node that is not `settled` offers no place: otherwise nodes that start together would form a chain.
         """
         context, above = self._context, self._uplink.path
         root = above[0] if above else lowest
         if ask.asker and not self.admits():
-            context.note(Dropped("errand_busy"))  # nobody may use us as an echo
+            context.note(Dropped("errand_busy"))  # a forged asker must not turn advice into a flood
             return
         if not settled:
             rank_classes = context.mapping.rank_classes
@@ -193,11 +191,11 @@ class Downlink:
             source,
             len(above),
             HINTS_MAX - 2,
-            promise=not ask.asker,
+            reserve=not ask.asker,
             standing=ask.standing,
             performance=ask.performance,
         )
-        # Only who has nobody above knows how many rank below the asker, and so where it belongs.
+        # Only a node without a leader knows the ranks of all, and so the level of the asker.
         wanted = 0 if above else places.wanted
         level = self.vacancies.level_of(source)
         swap = places.swap
@@ -210,7 +208,7 @@ class Downlink:
                 ask.exchange,
                 not self.leaving and self.slots.has_room_for(source, ask.standing),
                 root,
-                self._with_path(places.hints or self._giving_way(source)),
+                self._with_path(places.hints or self._displaceable(source)),
                 self.slots.highest_guest,
                 places.levels,
                 wanted,
@@ -218,32 +216,32 @@ class Downlink:
                 self.vacancies.level_of(swap) if swap else 0,
                 mapping.rank_classes.own,
                 mapping.rank_classes.of(root),
-                self.vacancies.some_for(source) if mapping.by_latency and not above else (),
+                self.vacancies.sample_for(source) if mapping.by_latency and not above else (),
             ),
         )
 
     def hints(self, node: Position, standing: int = 0) -> tuple[Position, ...]:
-        """Live positions other than us that may have room for `node`, best first; our root among them."""
+        """Other live positions that may have room for `node`, best first, and the root."""
         places = self.vacancies.suggest(node, len(self._uplink.path), HINTS_MAX - 2, standing=standing)
         others = [p for p in places.hints if p != self._context.position]
-        return self._with_path(others or self._giving_way(node))
+        return self._with_path(others or self._displaceable(node))
 
     def _with_path(self, hints: Iterable[Position]) -> tuple[Position, ...]:
-        """The root knows all places. Our leader is named only while no root is known to live: each leader of a full
-        branch would name its own, and an asker would visit them one by one."""
+        """Add the root, which knows all places, and the own leader only while no root is known to live: otherwise an
+        asker would visit the leaders of a full branch one by one."""
         path, leader = self._uplink.path, self._uplink.leader
         is_cut_off = leader is not None and leader.guidance.adrift
         return tuple(dict.fromkeys((*hints, *path[:1], *(path[-1:] if is_cut_off else ()))))
 
-    def _giving_way(self, node: Position) -> tuple[Position, ...]:
-        """No room anywhere below us: who must make room."""
+    def _displaceable(self, node: Position) -> tuple[Position, ...]:
+        """Without free places below: the leader of a guest that ranks above `node`."""
         leader = self.vacancies.giving_way(node)
         return (leader,) if leader else ()
 
     # -- beats --------------------------------------------------------------------------------------------
 
     def on_beat(self, source: Position, beat: Beat) -> None:
-        """Answer every beat; take its changes in order. Strangers are told to propose again."""
+        """Answer every beat and take its changes in order. A stranger is told to propose again."""
         context = self._context
         known = self.slots.taken.get(source)
         if known is None or beat.leader_incarnation != context.incarnation or beat.incarnation > known.incarnation:
@@ -255,7 +253,7 @@ class Downlink:
             return
         known.heard_at = context.now
         known.due_at = context.now + beat.next_ms / 1000
-        known.cut = known.spared = False
+        known.cut = known.extended = False
         if agreement.out_of_step(known, beat, context.now, context.timing.beat_interval_s):
             self._begin_anew(source, beat, "out_of_step")
             return
@@ -270,12 +268,12 @@ class Downlink:
         context.send(source, Echo(context.incarnation, beat.number, news))
 
     def _begin_anew(self, source: Position, beat: Beat, reason: str) -> None:
-        """As a stranger the subordinate proposes again, and reports everything."""
+        """As a stranger the subordinate proposes again and reports everything."""
         self._context.note(Dropped(reason))
         self._context.send(source, Stranger(self._context.incarnation, beat.number))
 
     def on_goodbye(self, source: Position, goodbye: Goodbye) -> None:
-        """A subordinate leaves us; or somebody takes leave of us who believes that we still follow it."""
+        """A subordinate leaves, or a node that believes to lead this one says goodbye."""
         if goodbye.why in (Why.LEAVING, Why.DISPLACED):
             if self.admits():
                 self._context.send(source, Goodbye(self._context.incarnation, Why.MOVED))
@@ -289,7 +287,7 @@ class Downlink:
         self._release(source)
 
     def forget(self, above: Iterable[Position]) -> None:
-        """These stand above us: whoever of them we still list has left us, and its goodbye was lost."""
+        """Drop subordinates that now stand above this node: their goodbyes were lost."""
         for position in above:
             if position in self.slots.taken:
                 self._release(position)
@@ -300,20 +298,20 @@ class Downlink:
         self._roster.drop(position, self._context.now)
 
     def _evict(self, guest: Position, displacer: Position) -> None:
-        """The displacer ranks below the guest and brings free slots with it: the first place to try."""
+        """The displacer ranks below the guest and has free slots, so it is the guest's first hint."""
         context = self._context
         hints = self.hints(guest, self.slots.taken[guest].standing)
         context.send(guest, Goodbye(context.incarnation, Why.DISPLACED, (displacer, *hints)))
         self._release(guest)
 
-    # -- vigil ----------------------------------------------------------------------------------------------
+    # -- loss -----------------------------------------------------------------------------------------------
 
     def lose_overdue(self) -> None:
-        """Give up those who promised a beat and stayed silent for too long."""
+        """Drop subordinates that are silent for too long after a promised beat."""
         timing, now = self._context.timing, self._context.now
         for each in [s for s in self.slots.taken.values() if now >= self._give_up_at(s)]:
-            if not each.cut and not each.spared and self._is_deaf():
-                each.spared = True
+            if not each.cut and not each.extended and self._hears_none():
+                each.extended = True
                 each.due_at = now + timing.beat_interval_s
                 continue
             self.lose(each.position, "closed" if each.cut else "silence")
@@ -321,7 +319,7 @@ class Downlink:
         self._watch()
 
     def lose(self, position: Position, cause: LostCause) -> None:
-        """A subordinate vanished without goodbye: it is shown as missing for a while."""
+        """A subordinate vanished without goodbye: show it as missing for a while."""
         context = self._context
         if (known := self.slots.taken.get(position)) is None:
             return
@@ -336,7 +334,7 @@ class Downlink:
         context.timers.plan(Timer.EXPIRY, context.now + context.timing.missing_keep_s)
 
     def on_cut(self, position: Position) -> None:
-        """The stream of a subordinate closed: allow for a restart, not for the whole silence."""
+        """The stream of a subordinate closed: allow for a restart instead of a whole silence."""
         known = self.slots.taken.get(position)
         if known is not None:
             timing = self._context.timing
@@ -346,15 +344,15 @@ class Downlink:
             self._watch()
 
     def on_own_sleep(self) -> None:
-        """We slept: everybody below gets a whole silence before being judged."""
+        """The node slept: each subordinate has a whole silence before it is judged."""
         timing = self._context.timing
         for each in self.slots.taken.values():
             each.due_at = max(each.due_at, self._context.now + timing.beat_interval_s)
             each.advanced_at = self._context.now
         self._watch()
 
-    def _is_deaf(self) -> bool:
-        """Silence from everybody at once is our own fault until shown otherwise (protocol section 4)."""
+    def _hears_none(self) -> bool:
+        """Silence of all nodes at once counts as a fault of this node (docs/protocol.md, section 4)."""
         silent_s = self._context.now - self._context.heard_at
         return len(self.slots.taken) > 1 and silent_s > self._context.timing.beat_interval_s
 
@@ -368,7 +366,7 @@ class Downlink:
     # -- what subordinates are told ---------------------------------------------------------------------------
 
     def guidance(self) -> Guidance:
-        """Our word to all subordinates; its version goes up when the content changes."""
+        """The guidance for all subordinates; its version goes up when the content changes."""
         context, leader = self._context, self._uplink.leader
         path = (*self._uplink.path, context.position)
         above = leader.guidance if leader is not None else NO_GUIDANCE
@@ -388,14 +386,14 @@ class Downlink:
         return self._guidance
 
     def tell_soon(self) -> None:
-        """The way to the root changed: tell it together with what else changes in a moment."""
+        """The path changed: tell subordinates, together with further changes of the next moment."""
         if self.slots.taken:
             timers = self._context.timers
             if timers.at(Timer.GUIDE) == inf:
                 timers.plan(Timer.GUIDE, self._coalescer.next_at)
 
     def tell_subordinates(self) -> None:
-        """Push the guidance at once: we lost our leader, found one again, or got another way to the root."""
+        """Send the guidance at once: the leader is lost, or the path is new."""
         self._context.timers.plan(Timer.GUIDE, inf)
         self._coalescer.sent()
         guidance = self.guidance()
@@ -403,15 +401,15 @@ class Downlink:
             self._context.send(position, Guide(self._context.incarnation, guidance))
 
     def follow_roster(self) -> None:
-        """After any event: what changed in the roster becomes known to the index, and to guests away from home."""
+        """After any event: take roster changes over into the index, and tell guests of homes that are alive."""
         self.vacancies.catch_up()
         if self._roster.news:
-            self._bring_home()
+            self._announce_homes()
 
-    def _bring_home(self) -> None:
-        """A node came: tell it, or those who belong below it, that their home is alive.
+    def _announce_homes(self) -> None:
+        """New rows: send `Back` to guests whose home is new, and to new guests whose home is alive.
 
-        Only the node where both branches meet speaks, so one message is sent however deep the tree is.
+        Only the node where both branches meet sends it, so one message goes out however deep the tree is.
         """
         for position in self._roster.news:
             row = self._roster.rows.get(position)
@@ -419,20 +417,20 @@ class Downlink:
                 continue
             home = self._context.mapping.home_of(position)
             if row[1].change.place == GUEST and home is not None:
-                self._tell_home(position, home)
+                self._send_back(position, home)
             for guest in self._context.mapping.at_home_below(position):
                 its = self._roster.rows.get(guest)
                 if its is not None and its[1].change.place == GUEST:
-                    self._tell_home(guest, position)
+                    self._send_back(guest, position)
         self._roster.news.clear()
 
-    def _tell_home(self, guest: Position, home: Position) -> None:
+    def _send_back(self, guest: Position, home: Position) -> None:
         rows = self._roster.rows
         if home in rows and self._roster.is_live(home) and rows[home][0] != rows[guest][0]:
             self._context.send(guest, Back(self._context.incarnation, home))
 
     def say_leaving(self) -> None:
-        """To those who still follow us: find another leader."""
+        """Tell all subordinates to find another leader."""
         guidance = self.guidance()
         word = Goodbye(self._context.incarnation, Why.LEAVING, guidance.alternates)
         for position in self.slots.taken:

@@ -1,17 +1,12 @@
-"""Do the nodes exist that a subordinate reports? (protocol section 5)
+"""Whether the nodes exist that a subordinate reports (docs/protocol.md, section 5).
 
-Decides how many rows of one subordinate are taken, by probes to some of the nodes that it reports as living. A root
-takes UNTRIED_MAX living nodes of a subordinate without a trial; each further level takes half as many, so that one
-liar fills no more than half of what the next level above takes untried. Further rows are kept, but neither listed nor
-passed on, while SAMPLE of the living nodes, drawn by chance, are probed. When a third of them answer, the trial is
-passed: all rows are listed, and twice as many may come before the next trial. Else another sample is drawn. A trial
-that is not passed within two silences has failed: the rows that were kept are dropped and the subordinate is named.
-The trial goes on at longer and longer intervals, so that a wrong verdict is mended by itself.
-
-Missing nodes cannot answer; their number is bounded by MISSING_MAX, less with each level, and twice the allowance.
-
-Invariant: of one subordinate not more living nodes are listed than its allowance, which is UNTRIED_MAX or less, or
-twice the number of rows when a third of a sample answered.
+Input are reported rows and answers to probes; output is which rows are listed. A root lists UNTRIED_MAX living nodes
+of one subordinate untried, a node on each further level half as many, so a liar fills at most half of what the next
+level takes untried. Further rows are kept, neither listed nor passed on, while SAMPLE of the living nodes are probed
+at random. When a third of a sample answers, all are listed and the allowance is twice their number. A trial that is
+not passed within two silences has failed: kept rows are dropped, the subordinate is reported, and samples continue at
+growing intervals. Missing nodes cannot answer, so their number has a bound of its own.
+Invariant: the listed living nodes of one subordinate never exceed its allowance.
 """
 
 from __future__ import annotations
@@ -30,33 +25,33 @@ UNTRIED_MAX = 512
 UNTRIED_MIN = 2
 MISSING_MAX = 4096
 MISSING_MIN = 64
-KEPT_MAX = 1024  # rows that may come while a trial lasts: 43 full beats
+KEPT_MAX = 1024  # rows beyond the allowance that are kept during a trial: 43 full beats
 SAMPLE = 24
-SHARE = 3  # of the sample, one in so many must answer
-RESTS_MAX = 128  # rounds between two samples, doubling after a trial has failed
+SHARE = 3  # one in so many of the sample must answer
+ROUNDS_MAX = 128  # rounds between two samples; doubles after a failed trial
 ROWS_UNTRIED, ROWS_ABSENT = "rows_untried", "rows_absent"
 
 
 class Trial(msgspec.Struct):
-    """Of one subordinate, since it came. Times are seconds of our clock."""
+    """The trial of one subordinate. Times are seconds of the node's clock."""
 
-    passed: int = 0  # the allowance by the last trial that was passed
-    began_at: float = inf  # of the trial that is not passed yet; infinity: none is due
-    next_at: float = 0.0  # when another sample is drawn
-    asked: dict[int, Position] = {}  # probes of this sample without answer, by number
+    passed: int = 0  # the allowance of the last passed trial
+    began_at: float = inf  # of the trial under way; infinity: none is due
+    next_at: float = 0.0  # when the next sample is drawn
+    asked: dict[int, Position] = {}  # unanswered probes of this sample, by number
     answered: int = 0
     needed: int = 0
-    rests: int = 1
+    rounds: int = 1
     refused: bool = False  # living rows of this session were dropped
     refused_missing: bool = False
 
-    def rest(self) -> None:
+    def end(self) -> None:
         """No trial is due."""
         self.began_at, self.asked, self.refused, self.refused_missing = inf, {}, False, False
 
 
 class Verification:
-    """One per node, for its subordinates."""
+    """The trials of the subordinates of one node."""
 
     def __init__(self, context: Context, roster: Roster, uplink: Uplink) -> None:
         self._context = context
@@ -65,29 +60,29 @@ class Verification:
         self._trials: dict[Position, Trial] = {}
 
     def __len__(self) -> int:
-        """Probes that are not answered."""
+        """The number of unanswered probes."""
         return sum(len(trial.asked) for trial in self._trials.values())
 
     def begin(self, via: Position) -> None:
-        """A session of this subordinate begins: it reports everything."""
+        """A session of `via` begins: it reports all rows."""
         trial = self._trials.setdefault(via, Trial(asked={}))
         trial.refused = trial.refused_missing = False
 
     def forget(self, via: Position) -> None:
-        """It is no longer our subordinate."""
+        """`via` is no longer a subordinate."""
         self._trials.pop(via, None)
 
     def withholds(self, via: Position) -> bool:
-        """Were rows of its session dropped?"""
+        """Whether rows of its session were dropped."""
         return self._trials[via].refused or self._trials[via].refused_missing
 
     def allowance(self, via: Position) -> int:
-        """How many living rows of this subordinate are listed without another trial."""
+        """The number of living rows of `via` that are listed without a further trial."""
         level = min(len(self._uplink.path), UNTRIED_MAX.bit_length())
         return max(UNTRIED_MIN, UNTRIED_MAX >> level, self._trials[via].passed)
 
     def reason_to_drop(self, via: Position, position: Position, *, missing: bool) -> str | None:
-        """Why no further living, or missing, row of this subordinate is taken; None: it is, perhaps to be kept."""
+        """Why no further living, or missing, row of `via` is taken; None: it is taken, and perhaps kept."""
         trial, claim = self._trials[via], self._roster.claims[via].get(position)
         if claim is not None and claim.change.missing == missing:
             return None
@@ -105,13 +100,13 @@ class Verification:
         return ROWS_ABSENT if has_failed else ROWS_UNTRIED
 
     def is_kept_back(self, via: Position, position: Position) -> bool:
-        """A further living row that is taken: is it not listed before a trial is passed?"""
+        """Whether a further living row is taken but not listed before the trial is passed."""
         claim = self._roster.claims[via].get(position)
         is_new = claim is None or claim.change.missing
         return is_new and self._roster.living_of(via) >= self.allowance(via)
 
     def follow(self, via: Position) -> None:
-        """After each beat of this subordinate: begin a trial, draw another sample, or act upon failure."""
+        """After each beat of `via`: begin a trial, draw the next sample, or end it."""
         trial, now = self._trials[via], self._context.now
         if self._roster.living_of(via) <= self.allowance(via) and not trial.refused:
             trial.began_at, trial.asked = inf, {}
@@ -125,14 +120,14 @@ class Verification:
             self._drop_kept(via, trial)
 
     def on_measured(self, position: Position, number: int) -> None:
-        """A probe was answered, perhaps one of ours."""
+        """A probe was answered, perhaps of a trial."""
         for via, trial in self._trials.items():
             if trial.asked.get(number) == position:
                 del trial.asked[number]
                 trial.answered += 1
                 if trial.answered >= trial.needed:
                     trial.passed = max(trial.passed, 2 * self._roster.living_of(via))
-                    trial.rest()
+                    trial.end()
                     self._roster.release(via, self._context.now)
                 return
 
@@ -152,8 +147,8 @@ class Verification:
         trial.answered, trial.needed = 0, -(-len(drawn) // SHARE)
         for number, position in trial.asked.items():
             context.measure(position, number)
-        trial.rests = min(2 * trial.rests, RESTS_MAX) if self._has_failed(trial) else 1
-        trial.next_at = context.now + context.timing.attempts * context.answer_timeout.answer_s * trial.rests
+        trial.rounds = min(2 * trial.rounds, ROUNDS_MAX) if self._has_failed(trial) else 1
+        trial.next_at = context.now + context.timing.attempts * context.answer_timeout.answer_s * trial.rounds
 
     def _has_failed(self, trial: Trial) -> bool:
         return self._context.now - trial.began_at > 2 * self._context.timing.leader_silence_s

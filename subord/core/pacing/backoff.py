@@ -1,7 +1,6 @@
-"""A delay that doubles: the one backoff of the core.
+"""A backoff that doubles.
 
-A step returns the delay to wait now and doubles the next one, up to the bound that the caller names, so a bound that
-depends on the state of a node needs no second backoff. Times are seconds.
+A step returns the delay to wait now and doubles the next one up to the bound of the caller. Times are seconds.
 """
 
 from __future__ import annotations

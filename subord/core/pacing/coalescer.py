@@ -1,7 +1,6 @@
-"""When news is passed on (docs/protocol.md, section 5).
+"""When changes are passed on, so that several travel in one message (docs/protocol.md, section 5).
 
-A first change is told after `report_s`, which collects what belongs to it. While changes go on, each message waits
-twice as long as the one before, up to `answer_s`, so a restart of many nodes costs few messages.
+The first change waits `report_s`. While changes continue, the delay doubles with each message up to `answer_s`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from subord.core.state.context import Context
 
 
 class Coalescer:
-    """The pace of news to one listener, or to all subordinates at once."""
+    """The pace of messages to one receiver, or to all subordinates at once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -23,11 +22,11 @@ class Coalescer:
 
     @property
     def next_at(self) -> float:
-        """When a change of this moment is told: after `report_s`, and up to `answer_s` after the last message."""
+        """When a change of this moment is sent: after `report_s`, and up to `answer_s` after the last message."""
         return max(self._context.now + self._context.timing.report_s, self._sent_at + self._wait_s)
 
     def sent(self) -> None:
-        """The news was sent now."""
+        """Note that a message was sent now."""
         now, timing = self._context.now, self._context.timing
         if now - self._sent_at > 2 * timing.answer_s:
             self._backoff = Backoff(timing.report_s)

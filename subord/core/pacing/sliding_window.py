@@ -1,6 +1,6 @@
-"""At most so many events in any window of time: the one sliding window of the core.
+"""A sliding window: at most so many events in any window of time.
 
-Input are the times of events; output is the time from which more are allowed. Memory is bounded by the limit.
+Input are the times of events; output is the time from which more are allowed. The limit bounds the memory.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class SlidingWindow:
 
     @property
     def last_at(self) -> float:
-        """Of the last event; minus infinity: there was none."""
+        """The time of the last event; minus infinity without events."""
         return self._at[-1] if self._at else -inf
 
     def note(self, now: float, events: int = 1) -> None:
-        """So many have happened now."""
+        """Note that so many events happened now."""
         self._at.extend([now] * events)
 
     def free_at(self, events: int = 1, events_max: int | None = None) -> float:
-        """When so many are allowed, with a lower limit if one is given; minus infinity: at once."""
+        """When `events` more are allowed, under `events_max` if given; minus infinity: at once."""
         excess = len(self._at) + events - (self._events_max if events_max is None else events_max)
         return self._at[excess - 1] + self.window_s if excess > 0 else -inf

@@ -1,10 +1,10 @@
-"""How many questions a node answers in a second: a token bucket that holds the tokens of one second."""
+"""A token bucket that holds the tokens of one second; it bounds the answers and referrals of a node."""
 
 from __future__ import annotations
 
 
 class TokenBucket:
-    """Fills at `per_s` tokens a second. Times are seconds of the caller's clock."""
+    """Fills at `per_s` tokens per second. Times are seconds of the caller's clock."""
 
     __slots__ = ("_at", "_per_s", "_tokens")
 

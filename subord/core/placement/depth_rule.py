@@ -1,12 +1,9 @@
-"""Is there a better place for a guest? (protocol section 2, rule 5)
+"""When a guest moves to a place nearer the root (docs/protocol.md, section 2, rule 5).
 
-Intuition: whoever stands far back in a hall looks for a gap further in front, but does not run for one row. There may
-be none because tall people came first: then the leader of a large party may ask for the place of a tall one with a
-small party, at most half as large, which finds another place more easily. So the large parties end up in front, and
-since every exchange shortens more ways than it lengthens, exchanges end.
-
-"Far back" is measured for the last of one's party, and by the number of all (downlink/vacancies.py): in a dense tree,
-where every node stands on the level of the paper, no node moves.
+Input are the root's advice and the guest's level; output is a proposal or none. Depth counts for the last node of the
+party, against a full tree of all nodes (downlink/vacancies.py): in a dense tree no node moves. Without a free place
+above, a guest asks a full leader to exchange a party at most half as large. Each exchange shortens more paths than it
+lengthens, so exchanges end.
 """
 
 from __future__ import annotations
@@ -14,13 +11,13 @@ from __future__ import annotations
 from subord.core.messages import Advice, Wish
 from subord.core.state.view import Position
 
-LIGHTER = 2  # times lighter is the party that gives way
-VAIN_LOOKS_MAX = 6  # in haste, of one who stands too deep
-GAIN_MIN = 2  # levels; a move for one could be undone by the next
+LIGHTER = 2  # the party that gives way is so many times smaller
+VAIN_LOOKS_MAX = 6  # short rests in a row for a guest that stands too deep
+GAIN_MIN = 2  # levels; the next move could undo a gain of one
 
 
 def better_place(advice: Advice, level: int) -> tuple[Position, Wish] | None:
-    """To whom to propose, and what, for a guest that stands on `level`; None: stay."""
+    """The leader and wish to propose for a guest on `level`; None: stay."""
     if not is_too_deep(advice, level):
         return None
     for hint, its_level in zip(advice.hints, advice.levels, strict=False):
@@ -32,10 +29,10 @@ def better_place(advice: Advice, level: int) -> tuple[Position, Wish] | None:
 
 
 def is_too_deep(advice: Advice, level: int) -> bool:
-    """Does a guest on `level` stand below the level where it belongs?"""
+    """Whether a guest on `level` stands below the level where it belongs."""
     return 0 < advice.wanted < level
 
 
 def is_light(nodes: int, other_nodes: int) -> bool:
-    """May a guest that brings `nodes` along be asked to give way to one that brings `other_nodes`?"""
+    """Whether a party of `nodes` gives way to one of `other_nodes`."""
     return LIGHTER * nodes <= other_nodes

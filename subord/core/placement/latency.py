@@ -1,12 +1,9 @@
-"""Who is nearest? The second phase of the search (HPCS 2015, section "subordination tree"; protocol section 7).
+"""The nearest leader of a node by round trip (HPCS 2015, section "subordination tree"; docs/protocol.md, section 7).
 
-Intuition: a newcomer follows whoever takes him in. Then he looks around, a few faces at a time: those beside him, the
-one above his leader, those whom his leader's leader thinks live in his street, and a few picked by chance, because
-whoever only ever asks people of the wrong town never hears of his own. He shouts a few times to each and notes the
-quickest answer. Only somebody at half the distance is worth a move; and the rarer he finds one, the rarer he looks.
-
-The least of some round trips is compared, because what is added to the true one (queues, a busy machine) is never
-negative. A factor of two is more than two round trips can differ that tremble by 30 % around the same value.
+Input are advice and measured round trips; output is a leader to propose to. A look measures at most CANDIDATES_MAX
+nodes: the leader and nodes around it, candidates that the root names, and some at random. The least of SAMPLES
+counts, because delays only add to a round trip. A new leader must be NEARER times as near, which is more than two
+values differ that vary by 30 % around the same round trip.
 """
 
 from __future__ import annotations
@@ -24,25 +21,25 @@ from subord.core.state.view import Position
 from subord.core.timers import Timer
 from subord.core.uplink.leader import Leader, Uplink
 
-CANDIDATES_MAX = 16  # of one look, our leader among them
+CANDIDATES_MAX = 16  # of one look, the leader among them
 SAMPLES = 4
-SAMPLES_MIN = 2  # answered; and so many where our leader is near
-KEPT_MAX = 5  # after the first sample: our leader, and of those about as near as the nearest the lowest ranks
-FIRST_ANSWERS = 0.5  # after the first sample of all, in waits for an answer
-PAUSE_ANSWERS = 0.125  # between two others
-NEARER = 2.0  # times must somebody be to be worth a move
+SAMPLES_MIN = 2  # answers that a node needs, and samples below a near leader
+REMEASURED_MAX = 5  # after the first sample: the leader, and the lowest ranks of those about as near as the nearest
+FIRST_ANSWERS = 0.5  # the first answers get this part of a wait for an answer
+NEXT_ANSWERS = 0.125  # the same between two later samples
+NEARER = 2.0  # by this factor a new leader must be nearer
 GAIN_S_MIN = 0.001
 KNOWN_MAX = 64
-TIPS_MAX = 8
-VAIN_LOOKS_MAX = 5  # with as many as the root names; then with DRAWN_MIN: most of them are far, and each costs
+HINTED_MAX = 8
+VAIN_LOOKS_MAX = 5  # with all that the root names; then with DRAWN_MIN, because most are far and each costs probes
 DRAWN_MIN = 2
-FULL_RESTS = 4  # so many of the longest rests of a guest is somebody taken for full
+FULL_RESTS = 4  # in the longest rests of a guest: how long a node counts as full
 
 Decided = Callable[[Position, Wish], None]
 
 
 class Reading(msgspec.Struct):
-    """The least round trip of the last look, and when that was."""
+    """The least round trip of the last look in seconds, and when that was."""
 
     seconds: float
     performance: int
@@ -51,44 +48,44 @@ class Reading(msgspec.Struct):
 
 
 class Latencies:
-    """What one node knows of distances. `decided` is told whom to propose to."""
+    """The measured round trips of one node. `decided` is called with a leader and a wish."""
 
     def __init__(self, context: Context, uplink: Uplink, decided: Decided) -> None:
         self._context = context
         self._uplink = uplink
         self._decided = decided
-        self.known: dict[Position, Reading] = {}  # at most KNOWN_MAX, the oldest out
-        self._fresh: dict[Position, Reading] = {}  # of the look that is under way
+        self.known: dict[Position, Reading] = {}  # at most KNOWN_MAX, the oldest is dropped
+        self._fresh: dict[Position, Reading] = {}  # of the look under way
         self._asked: dict[int, Position] = {}
-        self._to_ask: tuple[Position, ...] = ()  # our leader first
+        self._to_ask: tuple[Position, ...] = ()  # the leader first
         self._looked_at: set[Position] = set()
-        self._vain_looks = 0  # since we have this leader
+        self._vain_looks = 0  # with the present leader
         self._samples_left = 0
         self._advice: Advice | None = None
-        self._tips: list[Position] = []  # near those who were near, but full
+        self._hinted: list[Position] = []  # hints of near but full nodes
         self._full: dict[Position, tuple[float, bool]] = {}
-        """Had no room: until when that is believed, and whether a guest ranks above us."""
-        self._round_trip_s = 0.0  # to our leader by its echoes, when we last looked
+        """Refused for lack of room: until when that counts, and whether a guest there ranks above the node."""
+        self._round_trip_s = 0.0  # to the leader by its echoes, at the last look
 
     def __len__(self) -> int:
-        return len(self.known) + len(self._asked) + len(self._tips) + len(self._full)
+        return len(self.known) + len(self._asked) + len(self._hinted) + len(self._full)
 
     # -- a look -----------------------------------------------------------------------------------------------
 
     def look(self, advice: Advice) -> None:
-        """Measure those who come into question. The root has just given this advice."""
+        """Measure candidates after `advice` of the root, unless a look is under way."""
         leader = self._uplink.leader
         if leader is None or self._samples_left:
             return
         self._to_ask = (leader.position, *self._candidates(advice, leader))
         self._looked_at = set(self._to_ask)
-        self._tips, self._fresh, self._asked = [], {}, {}
+        self._hinted, self._fresh, self._asked = [], {}, {}
         self._advice, self._samples_left = advice, SAMPLES_MIN if self.is_leader_near else SAMPLES
         self._round_trip_s = self._uplink.round_trip_s
         self._ask()
 
     def _candidates(self, advice: Advice, leader: Leader) -> list[Position]:
-        """Besides our leader; beside a near one only a higher place counts."""
+        """Candidates besides the leader; below a near leader only higher places."""
         path, may_lead, own = self._uplink.path, self._context.mapping.may_lead, self._context.position
         higher = [position for position, _ in self._higher_places(advice)]
         if self.is_leader_near:
@@ -99,12 +96,12 @@ class Latencies:
         others = sample(advice.others, named if self._vain_looks < VAIN_LOOKS_MAX else min(named, DRAWN_MIN))
         beside = sample(siblings, len(siblings))
         self._vain_looks += 1
-        found = (*self._tips[:3], *path[-2:-1], *higher, *near, *others, *advice.hints[:1], *beside)
+        found = (*self._hinted[:3], *path[-2:-1], *higher, *near, *others, *advice.hints[:1], *beside)
         good = [p for p in dict.fromkeys(found) if may_lead(p, own) and p != leader.position]
         return good[: CANDIDATES_MAX - 1]
 
     def settle(self) -> None:
-        """We have a new leader."""
+        """The node has a new leader."""
         self._full.clear()
         self._vain_looks = 0
         self.stop()
@@ -120,12 +117,12 @@ class Latencies:
             self._asked[number] = position
             context.measure(position, number)
         self._samples_left -= 1
-        pause = FIRST_ANSWERS if not self._fresh else PAUSE_ANSWERS
-        wait_s = context.timing.answer_s * (pause if self._samples_left else 1.0)
+        answers = FIRST_ANSWERS if not self._fresh else NEXT_ANSWERS
+        wait_s = context.timing.answer_s * (answers if self._samples_left else 1.0)
         context.timers.plan(Timer.MEASURE, context.now + context.jittered(wait_s))
 
     def on_measured(self, position: Position, number: int, seconds: float, performance: int) -> None:
-        """One answer."""
+        """Take one answer."""
         if self._asked.pop(number, None) != position:
             return
         reading = self._fresh.get(position)
@@ -137,9 +134,9 @@ class Latencies:
             reading.samples += 1
 
     def on_timer(self) -> None:
-        """Ask once more, or decide."""
+        """Measure the next sample, or decide."""
         if self._samples_left:
-            self._drop_the_far()
+            self._drop_far()
             self._ask()
             return
         for silent in self._looked_at - self._fresh.keys():
@@ -157,15 +154,14 @@ class Latencies:
         if found is not None:
             self._decided(*found)
 
-    def _drop_the_far(self) -> None:
-        """What is far at the first try, or behind many others, need not be asked again; nor what has not answered,
-        when our leader has."""
+    def _drop_far(self) -> None:
+        """After the first sample drop nodes that are far or behind many, and silent ones if the leader answered."""
         leader = self._fresh.get(self._to_ask[0])
         if leader is not None:
             near = {p: each.seconds for p, each in self._fresh.items() if not is_nearer(leader.seconds, each.seconds)}
             least = min(near.values())
             others = (p for p, each in near.items() if p != self._to_ask[0] and not is_nearer(least, each))
-            self._to_ask = (self._to_ask[0], *sorted(others, key=self._context.mapping.rank)[: KEPT_MAX - 1])
+            self._to_ask = (self._to_ask[0], *sorted(others, key=self._context.mapping.rank)[: REMEASURED_MAX - 1])
 
     # -- the choice ---------------------------------------------------------------------------------------------
 
@@ -179,39 +175,39 @@ class Latencies:
         self._full = {p: (until, gives) for p, (until, gives) in self._full.items() if until > self._context.now}
         with_room = {p: each for p, each in near.items() if p not in self._full}
         if with_room:
-            return self._first_of(with_room), Wish.GUEST
-        crowded = {p: each for p, each in near.items() if p in self._full and self._full[p][1]}
-        if crowded and not self._tips:
-            # Whoever ranks above us finds a near place more easily than we do: more may lead it.
-            return self._first_of(crowded), Wish.DISPLACE
+            return self._lowest_of_nearest(with_room), Wish.GUEST
+        full = {p: each for p, each in near.items() if p in self._full and self._full[p][1]}
+        if full and not self._hinted:
+            # A lower rank than the guest's, so the guest finds a near place more easily.
+            return self._lowest_of_nearest(full), Wish.DISPLACE
         higher = self._higher_places(self._advice) if self._advice is not None else []
         as_near = (place for place in higher if place[0] in costs and not is_nearer(here.seconds, costs[place[0]]))
         return next(as_near, None)
 
     def _higher_places(self, advice: Advice) -> list[tuple[Position, Wish]]:
-        """The one that the root names; and, for a node that stands too deep, the leader two levels above its own."""
+        """The place that the root names; for a node that stands too deep also the leader two levels above its own."""
         path = self._uplink.path
         named = better_place(advice, len(path))
         above = path[-1 - GAIN_MIN : -GAIN_MIN] if is_too_deep(advice, len(path)) else ()
         return [*([] if named is None else [named]), *((p, Wish.GUEST) for p in above if p not in self._full)]
 
-    def _first_of(self, costs: dict[Position, float]) -> Position:
-        """Of those about as near as the nearest the lowest rank: there everybody looks, and the tree stays flat."""
+    def _lowest_of_nearest(self, costs: dict[Position, float]) -> Position:
+        """The lowest rank of those about as near as the nearest: all nodes search there, so the tree stays flat."""
         least = min(costs.values())
         return min((p for p, each in costs.items() if not is_nearer(least, each)), key=self._context.mapping.rank)
 
     def was_full(self, position: Position, highest_guest: Position, hints: Iterable[Position]) -> None:
-        """Somebody near has no room, but knows who has: probably near as well."""
+        """A near node has no room; its hints are probably near as well."""
         mapping, own = self._context.mapping, self._context.position
         if len(self._full) >= KNOWN_MAX:
-            self._full.clear()  # most of that was long ago
+            self._full.clear()  # most entries are old
         until = self._context.now + FULL_RESTS * self._context.timing.home_interval_s_max
         self._full[position] = until, mapping.may_lead(own, highest_guest)
-        self._tips = [p for p in dict.fromkeys((*self._tips, *hints)) if p not in self._full][:TIPS_MAX]
+        self._hinted = [p for p in dict.fromkeys((*self._hinted, *hints)) if p not in self._full][:HINTED_MAX]
 
     @property
     def is_leader_near(self) -> bool:
-        """By latency: is our leader so near that no other can be worth a move?"""
+        """By latency: whether the leader is so near that no other is worth a move."""
         leader = self._uplink.leader
         if leader is None or not self._context.mapping.by_latency:
             return False
@@ -219,17 +215,17 @@ class Latencies:
 
     @property
     def is_leader_farther(self) -> bool:
-        """Do our leader's echoes take much longer than when we last looked around?"""
+        """Whether echoes of the leader take much longer than at the last look."""
         before_s = self._round_trip_s
         return before_s > 0 and is_nearer(before_s, self._uplink.round_trip_s)
 
     def of(self, position: Position) -> float | None:
-        """The last round trip to somebody, in seconds."""
+        """The last round trip to `position` in seconds."""
         reading = self.known.get(position)
         return None if reading is None else reading.seconds
 
     def in_order(self, positions: Iterable[Position]) -> list[Position]:
-        """Those who were measured first, nearest first; the others as they come."""
+        """Measured nodes first, nearest first; then the others in the given order."""
         return sorted(positions, key=lambda p: self.known[p].seconds if p in self.known else inf)
 
 
@@ -240,5 +236,5 @@ def cost(reading: Reading, standard: Reading) -> float:
 
 
 def is_nearer(one_s: float, other_s: float) -> bool:
-    """Is the first so much nearer that it is worth a move?"""
+    """Whether the first is nearer by enough to be worth a move."""
     return one_s * NEARER <= other_s and other_s - one_s >= GAIN_S_MIN

@@ -1,15 +1,9 @@
-"""Who may lead whom, and whom do I ask first? (protocol section 7; paper, section "Node mapping")
+"""The mapping: which node may lead (rank), and which is asked first (preference) (docs/protocol.md, section 7).
 
-Intuition: soldiers fall in by height. The *rank* says who may stand in front of whom. The *preference* says beside
-whom I look for my place first.
-
-`ip` and `latency` rank by position, which everybody can work out for everybody. `performance` ranks by the class of
-performance, then by position: everybody *says* the class by which it stands, and others believe what they heard last
-(rank_classes.py); who has said nothing ranks after all who have. What decides is only ever said at the door: nobody
-is led by a node that does not rank below it by the words of both.
-
-Only `ip` has homes, because only there the computed leader of a node stays the same for ever. Nothing else in the
-core compares positions.
+`ip` and `latency` rank by position, `performance` by the class of performance, then by position. Nodes state their
+classes, others believe the latest statement (rank_classes.py), and a node without one ranks last. A leader accepts
+only a node that ranks above it by the statements of both. Only `ip` has homes, because only there computed leaders
+never change. No other module of the core compares positions.
 """
 
 from __future__ import annotations
@@ -26,7 +20,7 @@ Rank = tuple[int, Position]
 
 
 class Mapping:
-    """Rank and preference, as one node sees them."""
+    """Rank and preference as one node knows them."""
 
     def __init__(self, settings: Settings, owner: Position) -> None:
         self._numbering = settings.numbering
@@ -40,21 +34,21 @@ class Mapping:
     # -- rank ---------------------------------------------------------------------------------------------
 
     def rank(self, node: Position, standing: int | None = None) -> Rank:
-        """Lower leads; by the standing that is given, or the last one that we know of."""
+        """A lower rank leads; by `standing`, or by the last one known."""
         if not self.by_performance:
             return UNKNOWN, node
         return -(self.rank_classes.of(node) if standing is None else standing), node
 
     def leading_rank(self) -> Rank:
-        """Our own towards those below: while we sink it is the worse one already."""
+        """The owner's rank towards subordinates: while it sinks, the worse one already."""
         return self.rank(self._owner, min(self.rank_classes.own, self.rank_classes.sinks_to))
 
     def may_lead(self, candidate: Position, node: Position) -> bool:
-        """Rule 1: lower ranks only, as far as we know."""
+        """Whether `candidate` ranks below `node`, as far as known."""
         return candidate > 0 and self.rank(candidate) < self.rank(node)
 
     def might_lead(self, candidate: Position) -> bool:
-        """Is it worth asking whether `candidate` leads us? Also who is not known to rank above us."""
+        """Whether `candidate` may lead the owner, or its rank is unknown."""
         if self.by_performance and candidate > 0 and not self.rank_classes.knows(candidate):
             return True
         return self.may_lead(candidate, self._owner)
@@ -62,11 +56,11 @@ class Mapping:
     # -- preference ---------------------------------------------------------------------------------------
 
     def first_of(self, node: Position) -> Position | None:
-        """The computed leader, whom a newcomer asks first; None for the lowest position."""
+        """The computed leader, which a newcomer asks first; None for the lowest position."""
         return self._numbering.computed_leader(node)
 
     def home_of(self, node: Position) -> Position | None:
-        """The computed leader where it keeps a place for the node; else None."""
+        """The computed leader if it keeps a place for the node; else None."""
         return self._numbering.computed_leader(node) if self.has_homes else None
 
     def at_home_below(self, leader: Position) -> Iterable[Position]:
@@ -74,11 +68,11 @@ class Mapping:
         return self._numbering.computed_subordinates(leader, self._size) if self.has_homes else ()
 
     def candidates(self, node: Position) -> Iterator[Position]:
-        """All lower positions, best first, lazily."""
+        """All lower positions, best first, generated on demand."""
         return ranked(node, self._numbering)
 
     def in_order(self, node: Position, some: Iterable[Position]) -> list[Position]:
-        """Those of `some` who may lead `node`, or might lead us, best first; by performance in the order given."""
+        """The members of `some` that may lead `node`, or might lead the owner; best first but by performance."""
         if not self.by_performance:
             return in_rank_order(node, some, self._numbering)
         return [p for p in some if (self.might_lead(p) if node == self._owner else self.may_lead(p, node))]

@@ -1,7 +1,6 @@
-"""How often may a node move because of what it measures? (protocol section 7)
+"""A limit on moves by choice: at most MOVES_PER_HOUR_MAX in any hour (docs/protocol.md, section 7).
 
-Intuition: pocket money. Whoever has moved for better company too often in the last hour stays where he is, however
-green the grass elsewhere looks. Losing a leader is no choice, and costs nothing.
+A move after the loss of a leader is not counted.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ class MoveBudget:
 
     def __init__(self) -> None:
         self.moves = 0
-        self.held = 0  # that were not made
+        self.held = 0  # moves not made
         self._window = SlidingWindow(MOVES_PER_HOUR_MAX, HOUR_S)
 
     def allows(self, now: float) -> bool:
-        """May we look for another leader now? If not, that is counted."""
+        """Whether the node may move now; a refusal is counted."""
         if now < self._window.free_at():
             self.held += 1
             return False
         return True
 
     def spend(self, now: float) -> None:
-        """We have moved."""
+        """Count a move."""
         self._window.note(now)
         self.moves += 1

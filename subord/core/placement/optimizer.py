@@ -1,8 +1,7 @@
-"""A guest looks for a better place, by what the root advises (protocol sections 2 and 7).
+"""How a guest finds a better place by the root's advice (docs/protocol.md, sections 2 and 7).
 
-Intuition: somebody who has a seat, and now and then asks the usher whether there is a better one. What is better is
-another matter in each house: further in front (depth_rule.py), where one's rank belongs (rank_change.py), or nearer
-(latency.py).
+Input is advice; output is a move, or the time of the next question. The mapping decides what is better: a higher
+place (depth_rule.py), the level of the rank (rank_change.py), or a nearer leader (latency.py).
 """
 
 from __future__ import annotations
@@ -12,48 +11,46 @@ from subord.core.messages import Advice, Wish
 from subord.core.placement.depth_rule import VAIN_LOOKS_MAX, better_place, is_too_deep
 from subord.core.placement.latency import Latencies
 from subord.core.placement.move_budget import MoveBudget
-from subord.core.placement.rank_change import HASTE_MAX, Move, RankChange
+from subord.core.placement.rank_change import FAST_LOOKS_MAX, Move, RankChange
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.uplink.leader import Uplink
 
-RARER = 8  # times, where every look costs a dozen probes
+REST_FACTOR = 8  # longer rests where every look costs a dozen probes
 
 
 class Optimizer:
-    """What one node makes of advice."""
-
     def __init__(self, context: Context, uplink: Uplink, slots: Slots) -> None:
         self._context = context
         self._uplink = uplink
         self.budget = MoveBudget()
         self.rank_change = RankChange(context, slots)
-        self.chosen: tuple[Position, Wish] | None = None  # by distance, and not yet proposed to
+        self.chosen: tuple[Position, Wish] | None = None  # chosen by round trip, and not yet proposed to
         self.latencies = Latencies(context, uplink, self._on_nearest)
         self._vain_looks = 0
         timing = context.timing
-        self.rest_s_max = timing.home_interval_s_max * (RARER if context.mapping.by_latency else 1)
+        self.rest_s_max = timing.home_interval_s_max * (REST_FACTOR if context.mapping.by_latency else 1)
 
     def accepted(self, leader: Position, *, by_choice: bool) -> None:
-        """We are about to follow somebody."""
+        """A leader has accepted the node."""
         present = self._uplink.leader
         if by_choice and not self._context.mapping.has_homes and present is not None and present.position != leader:
             self.budget.spend(self._context.now)
 
     def settle(self) -> None:
-        """We have a new leader."""
+        """The node has a new leader."""
         self._vain_looks = self.rank_change.looks = 0
         self.chosen = None
         self.latencies.settle()
 
     @property
     def first_rest_s(self) -> float:
-        """Of a guest that has a new leader. A near one is found by a look, so the next may wait."""
-        rarer = RARER if self.latencies.is_leader_near else 1
-        return rarer * self._context.timing.search_interval_s / 2
+        """The rest after a new leader; longer below a near one, because a look seldom finds a better one."""
+        factor = REST_FACTOR if self.latencies.is_leader_near else 1
+        return factor * self._context.timing.search_interval_s / 2
 
     def choose(self, advice: Advice) -> Move | None:
-        """What to do at once; None: stay, or wait for what is being measured."""
+        """The move to make at once; None: stay, or wait for measurements."""
         level = len(self._uplink.path)
         if self._context.mapping.by_performance:
             return self.rank_change.choose(advice, level, self._siblings(), self._may_move)
@@ -67,16 +64,16 @@ class Optimizer:
         return self.budget.allows(self._context.now)
 
     def _siblings(self) -> tuple[Position, ...]:
-        """Who stand beside us and have room: for those whom we leave behind."""
+        """Siblings with room, as hints for the subordinates left behind."""
         leader = self._uplink.leader
         return () if leader is None else tuple(p for p in leader.guidance.siblings if p != self._context.position)
 
-    def is_in_haste(self, advice: Advice) -> bool:
-        """Should we look again soon, because there was no better place yet?"""
+    def looks_soon(self, advice: Advice) -> bool:
+        """Whether to ask again soon, because a better place is due but not free yet."""
         if self._context.mapping.by_performance:
-            return self.rank_change.is_due and self.rank_change.looks < HASTE_MAX
-        is_content = self.latencies.is_leader_near or not is_too_deep(advice, len(self._uplink.path))
-        if is_content or self._vain_looks >= VAIN_LOOKS_MAX:
+            return self.rank_change.is_due and self.rank_change.looks < FAST_LOOKS_MAX
+        is_well_placed = self.latencies.is_leader_near or not is_too_deep(advice, len(self._uplink.path))
+        if is_well_placed or self._vain_looks >= VAIN_LOOKS_MAX:
             return False
         self._vain_looks += 1
         return True
@@ -86,6 +83,6 @@ class Optimizer:
             self.chosen = position, wish
 
     def take_chosen(self) -> Move | None:
-        """What was found by measuring, once."""
+        """The leader that measuring found, once."""
         chosen, self.chosen = self.chosen, None
         return None if chosen is None else Move(*chosen, self._context.mapping.rank_classes.own)

@@ -1,11 +1,9 @@
-"""How a node's rank follows its performance (protocol section 7, mapping `performance`).
+"""How the rank of a node follows its performance (docs/protocol.md, section 7, mapping `performance`).
 
-Intuition: promotion and demotion. Whoever has become better asks the one at the top where he belongs, and wears the
-new badge from the moment in which a leader there takes him in. Whoever has become worse first sends away those who
-outrank him now, gently: they look for another leader while he still answers. Then he changes his badge, and looks for
-his place further down. Those who rank below him anyway come along.
-
-Nothing else makes a node move: who stands one level off, because others came or went, stays.
+Input are measured performance and advice of the root; output are moves, and the class by which the node stands. A
+better class counts when a leader accepts it; a worse one when no subordinate outranks it any more. Those that would
+are told to leave while the node still leads them. So a leader outranks its subordinates at every instant (S1). A node
+that stands one level off because others came or went stays.
 """
 
 from __future__ import annotations
@@ -18,19 +16,19 @@ import msgspec
 from subord.core.downlink.slots import Slots
 from subord.core.messages import Advice, Goodbye, Why, Wish
 from subord.core.placement.quantize import CLASS_MAX, UNKNOWN, steady_class
-from subord.core.placement.rank_classes import NOBODY
+from subord.core.placement.rank_classes import NO_CLASS
 from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.timers import Timer
 
-SURE_LOOKS = 3  # that find us on the right level, while others are still moving
-HASTE_MAX = 16  # looks in a row for a place that is not there yet; then they become rarer
-OFF_MIN = 2  # levels: who stands so far from where it belongs moves without having changed
-LOW_FANOUT = 4  # below it a level holds so few that one more is no matter
+SURE_LOOKS = 3  # looks on the right level, while others still move
+FAST_LOOKS_MAX = 16  # looks in a row for a place that is not free yet; then they become rarer
+OFF_MIN = 2  # levels: a node that stands so far off moves without a change of its class
+LOW_FANOUT = 4  # below it a level holds so few that one level more does not matter
 
 
 class Move(msgspec.Struct, frozen=True):
-    """Propose this; `leader` 0: be root."""
+    """Propose this; `leader` 0: become root."""
 
     leader: Position
     wish: Wish
@@ -44,15 +42,15 @@ class RankChange:
         self._context = context
         self._rank_classes = context.mapping.rank_classes
         self._slots = slots
-        self.jobs: float | None = None  # in a unit of time, as last given
-        self._is_new = False  # our standing or our leader has changed, and we have not found our level yet
+        self.jobs: float | None = None  # per unit of time, as last measured
+        self._is_new = False  # standing or leader have changed, and the right level is not confirmed
         self._off_min = OFF_MIN + (context.settings.fanout < LOW_FANOUT)
-        self.wanted: int | None = None  # as the root last said
-        self._right_looks = 0  # one after the other
-        self.looks = 0  # in vain, one after the other
+        self.wanted: int | None = None  # level, as the root last said
+        self._right_looks = 0  # in a row
+        self.looks = 0  # in vain, in a row
 
     def measured(self, jobs: float) -> bool:
-        """So many jobs in a unit of time. True when that is another class."""
+        """Take a measured performance, in jobs per unit of time. True when its class changed."""
         self.jobs = jobs
         fresh = steady_class(jobs, self._context.performance)
         changed = fresh != self._context.performance
@@ -63,12 +61,12 @@ class RankChange:
 
     @property
     def target(self) -> int:
-        """The class by which we should stand."""
+        """The class by which the node should stand."""
         return self._context.performance if self._context.performance != UNKNOWN else self._rank_classes.own
 
     @property
     def is_due(self) -> bool:
-        """Ought we to look for another place?"""
+        """Whether the node should look for another place."""
         return self.may_rise or (self._is_new and self._context.mapping.by_performance)
 
     @property
@@ -82,29 +80,29 @@ class RankChange:
     # -- downwards ----------------------------------------------------------------------------------------
 
     def sink(self, hints: tuple[Position, ...]) -> bool:
-        """Send those away who would outrank us; True when nobody does any more, and we stand lower."""
+        """Dismiss subordinates that would outrank the node; True when none is left and the node stands lower."""
         target = self.target
         self._rank_classes.sinks_to = target
         outranking = self._slots.outranking(target)
         if outranking:
-            self._send_away(outranking, hints)
+            self._dismiss(outranking, hints)
             return False
         self.stand(target)
         return True
 
-    def _send_away(self, whom: Iterable[Position], hints: tuple[Position, ...]) -> None:
-        """They keep us until they have found another leader."""
+    def _dismiss(self, positions: Iterable[Position], hints: tuple[Position, ...]) -> None:
+        """Tell subordinates to leave; they keep this leader until they have another one."""
         context = self._context
-        for position in whom:
+        for position in positions:
             context.send(position, Goodbye(context.incarnation, Why.LEAVING, hints))
         context.timers.plan(Timer.RANK_CHANGE, context.now + context.timing.answer_s)
 
     def unsettle(self) -> None:
-        """We lost our leader: the next one may stand on another level."""
+        """The leader is lost: the next one may stand on another level."""
         self._is_new, self._right_looks = True, 0
 
     def stand(self, standing: int) -> None:
-        """From now on by that class."""
+        """Stand by the class `standing` from now on."""
         self._is_new = self._is_new or self._rank_classes.own != standing
         self._right_looks = 0
         self._rank_classes.own = standing
@@ -112,7 +110,7 @@ class RankChange:
         self._context.timers.plan(Timer.RANK_CHANGE, inf)
 
     def stay(self) -> None:
-        """We take others in again."""
+        """Accept all ranks again."""
         self._rank_classes.sinks_to = CLASS_MAX
 
     # -- up, or to the right level -------------------------------------------------------------------------
@@ -120,40 +118,40 @@ class RankChange:
     def choose(
         self, advice: Advice, level: int, hints: tuple[Position, ...], may_move: Callable[[], bool]
     ) -> Move | None:
-        """What the root's advice means for us on `level`; None: stay. `hints` are for those whom we leave behind."""
+        """The move that the root's advice suggests on `level`; None: stay. `hints` go to dismissed subordinates."""
         standing = max(self.target, self._rank_classes.own)
         if advice.hints[:1] == (self._context.position,):
             return Move(0, Wish.GUEST, standing) if may_move() else None
         off = abs(level - advice.wanted)
         if not advice.wanted or not self._is_wrong(advice.wanted, off):
-            return None  # 0: who said so knows less than a root
+            return None  # 0: the answering node is no root
         found = self._among(advice, off, standing)
         if found is None:
             self.looks += 1
         elif not may_move():
             return None
         elif off >= self._off_min and self._rank_classes.own != UNKNOWN and self._slots.taken:
-            # Those below us stand where they belong: we go alone, and they find another leader first.
-            self._rank_classes.sinks_to = NOBODY
-            self._send_away(self._slots.taken, hints)
+            # The subordinates stand where they belong: they find other leaders before this node moves.
+            self._rank_classes.sinks_to = NO_CLASS
+            self._dismiss(self._slots.taken, hints)
             return None
         return found
 
     def _is_wrong(self, wanted: int, off: int) -> bool:
-        """Do we stand where we should not?"""
+        """Whether the node stands on a wrong level."""
         self.wanted = wanted
         self._right_looks = self._right_looks + 1 if off == 0 else 0
-        self._is_new = self._is_new and self._right_looks < SURE_LOOKS and self.looks < HASTE_MAX
+        self._is_new = self._is_new and self._right_looks < SURE_LOOKS and self.looks < FAST_LOOKS_MAX
         return self.may_rise or off >= self._off_min or (self._is_new and off > 0)
 
     def _among(self, advice: Advice, off: int, standing: int) -> Move | None:
-        is_patient = self.is_due and self.looks < HASTE_MAX
+        is_early = self.is_due and self.looks < FAST_LOOKS_MAX
         for hint, its_level in zip(advice.hints, advice.levels, strict=False):
             its_off = abs(its_level + 1 - advice.wanted)
-            if its_off == 0 or (its_off < off and not is_patient):
+            if its_off == 0 or (its_off < off and not is_early):
                 return Move(hint, Wish.GUEST, standing)
         if advice.swap and self.is_due:
             return Move(advice.swap, Wish.DISPLACE, standing)
-        if advice.hints and not is_patient and standing > self._rank_classes.own:
+        if advice.hints and not is_early and standing > self._rank_classes.own:
             return Move(advice.hints[0], Wish.GUEST, standing)
         return None

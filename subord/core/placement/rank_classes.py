@@ -1,13 +1,9 @@
-"""By which class does everybody stand in the tree? (protocol section 7, mapping `performance`)
+"""The classes by which nodes stand (docs/protocol.md, section 7, mapping `performance`).
 
-Intuition: a rank badge. What counts on the parade ground is the badge that somebody wears, not what he has earned
-since; and a badge is changed only where it cannot put anybody in front of one who outranks him:
-
-- *Upwards* in the moment in which a leader accepts us with the better badge, or when nobody is above us.
-- *Downwards* when all have left us who would outrank the worse one (sinking.py).
-
-So at every instant each leader's badge outranks those of all who follow it, whatever happened meanwhile elsewhere,
-and no circle of leaders can close: that is S1, without a table that all would have to agree on.
+Input are statements of nodes and the rows of the roster; output is the class of a position. The class of a node is
+its statement, not what it measured since: it rises when a leader accepts the better one, and falls when no
+subordinate outranks the worse one (rank_change.py). So each leader outranks its subordinates at every instant without
+a common table, and no cycle can close (S1).
 """
 
 from __future__ import annotations
@@ -21,25 +17,25 @@ from subord.core.state.view import Position
 from subord.core.tables import BoundedMap
 
 HEARD_MAX = 1024
-NOBODY = -1  # below every class: whoever leads by it leads nobody
+NO_CLASS = -1  # below every class: a leader that stands by it accepts no node
 
 
 class RankClasses:
-    """Classes by position: our own, those of our subtree, and those of others who said so, the oldest out."""
+    """Classes by position: the owner's, those of its subtree, and at most HEARD_MAX others."""
 
     def __init__(self, owner: Position) -> None:
         self._owner = owner
         self.own = UNKNOWN
-        self.sinks_to = CLASS_MAX  # the worse one that we shall stand by; CLASS_MAX: we do not sink
-        self.rows: Mapping[Position, tuple[Position, Claim]] = {}  # of our roster
+        self.sinks_to = CLASS_MAX  # the worse class to come; CLASS_MAX: none
+        self.rows: Mapping[Position, tuple[Position, Claim]] = {}  # of the owner's roster
         self._heard: BoundedMap[Position, int] = BoundedMap(HEARD_MAX)
 
     def heard(self, position: Position, standing: int) -> None:
-        """Somebody said by which class `position` stands."""
+        """`position` has stated its class."""
         self._heard[position] = standing
 
     def told(self, position: Position, standing: int) -> None:
-        """Somebody else said so; who does not know it himself says UNKNOWN."""
+        """Another node stated the class of `position`; UNKNOWN if it does not know it."""
         if standing != UNKNOWN:
             self.heard(position, standing)
 
@@ -47,11 +43,11 @@ class RankClasses:
         return position == self._owner or position in self.rows or position in self._heard
 
     def of(self, position: Position) -> int:
-        """UNKNOWN also for somebody of whom we have not heard."""
+        """UNKNOWN also without any statement."""
         if position == self._owner:
             return self.own
         row = self.rows.get(position)
-        if row is None or row[1].change.missing:  # the row of a missing node is that of a former place
+        if row is None or row[1].change.missing:  # the row of a missing node describes its former place
             return self._heard.get(position, UNKNOWN)
         return row[1].change.standing
 
@@ -60,7 +56,7 @@ class RankClasses:
 
 
 def learn(rank_classes: RankClasses, source: Position, message: Message) -> None:
-    """What a message says of classes."""
+    """Take the classes that a message states."""
     match message:
         case Propose() | Refuse() | Announce():
             rank_classes.heard(source, message.standing)

@@ -1,7 +1,7 @@
-"""What a node does when what it measures has changed: its own performance, or the way to its leader (section 7).
+"""What follows from a changed measurement of performance or round trip (docs/protocol.md, section 7).
 
-Intuition: the adjutant. He keeps badge and performance in step, tells the others of the house what follows from a new
-badge, and notes when the general's tent has moved further away.
+Input are performance and echoes; output are a new own row, a new standing, dismissed subordinates, and searches for a
+better place.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from subord.core.uplink.joining import Joining
 from subord.core.uplink.leader import Uplink
 from subord.core.uplink.requests import Aim
 
-HEIRS_MAX = 3  # named to the subordinates of a root that sinks
+SUCCESSORS_MAX = 3  # named to the subordinates of a root that falls
 
 
 class Remeasuring:
-    """Of one node. `restate` is told when our own row of the roster is no longer right."""
+    """The measurements of one node. `restate` is called when its own row has changed."""
 
     def __init__(
         self, context: Context, uplink: Uplink, downlink: Downlink, joining: Joining, restate: Callable[[], None]
@@ -35,22 +35,22 @@ class Remeasuring:
         self._rank_change = joining.optimizer.rank_change
         self._latencies = joining.optimizer.latencies
         self._restate = restate
-        self.round_trip = UNKNOWN  # class, to our leader
-        self._measured: Position = 0  # whom that is about
+        self.round_trip = UNKNOWN  # the class of the round trip to the leader
+        self._measured: Position = 0  # the leader of that round trip
 
     def remember(self, standing: int) -> None:
-        """By that class we stood in our last life: whom we led then still ranks above it."""
+        """Stand by the class of the last process, which its subordinates still rank above."""
         if self._context.mapping.by_performance:
             self._rank_change.stand(min(max(standing, UNKNOWN), CLASS_MAX))
 
     def on_performance(self, jobs: float) -> None:
-        """So many in a unit of time."""
+        """Take a performance in jobs per unit of time."""
         if self._rank_change.measured(jobs):
             self._restate()
             self._joining.look_soon(Aim.BETTER)
 
     def on_echo(self) -> None:
-        """Where ranks are measured distances are shown; and a leader that has become farther is a reason to look."""
+        """Update the class of the round trip, and search when the leader became farther; without homes only."""
         leader = self._uplink.leader
         if self._context.mapping.has_homes or leader is None:
             return
@@ -64,7 +64,7 @@ class Remeasuring:
             self._joining.look_soon(Aim.BETTER)
 
     def follow(self, phase: Phase) -> None:
-        """Without a leader a better rank counts at once; a worse one when nobody is left who outranks it."""
+        """Without a leader a better class counts at once; a worse one when no subordinate outranks it."""
         if phase in (Phase.LEAVING, Phase.GONE):
             return
         if self._rank_change.must_sink:
@@ -74,27 +74,27 @@ class Remeasuring:
                 self.on_timer()
         elif phase is Phase.ROOT and self._rank_change.may_rise:
             self._rank_change.stand(self._rank_change.target)
-            self._stood()
+            self._on_new_standing()
 
     def on_timer(self) -> None:
-        """Those whom we have told to leave have had time to do so."""
+        """Dismissed subordinates had time to leave."""
         self._context.timers.plan(Timer.RANK_CHANGE, inf)
         if not self._rank_change.must_sink:
             self._rank_change.stay()
             self._joining.look_now()
         elif self._rank_change.sink(self._next_leaders()):
-            self._stood()
+            self._on_new_standing()
             self._joining.look_soon(Aim.BETTER if self._uplink.leader is not None else Aim.LOWER)
 
     def _next_leaders(self) -> tuple[Position, ...]:
-        """For those whom we send away: of a root's the best of them, which will be root."""
+        """Hints for dismissed subordinates; for those of a root the best of them, which become root."""
         slots = self._downlink.slots
         if self._uplink.leader is not None:
             return self._downlink.guidance().alternates
-        best = sorted(slots.taken.values(), key=slots.rank_of)[:HEIRS_MAX]
+        best = sorted(slots.taken.values(), key=slots.rank_of)[:SUCCESSORS_MAX]
         return tuple(each.position for each in best)
 
-    def _stood(self) -> None:
-        """We stand by another class: what we proposed as somebody else is not valid any more."""
+    def _on_new_standing(self) -> None:
+        """The standing changed, so open proposals state a wrong one."""
         self._restate()
         self._joining.withdraw()

@@ -1,4 +1,4 @@
-"""What all parts of a node share: who we are, what time it is, and the tray for outgoing actions."""
+"""What all parts of a node share: settings, own position, current time, and outgoing actions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Context:
         self.incarnation = incarnation
         self.chance = chance
         self.now = now
-        self.performance = UNKNOWN  # class of our own, as measured here
+        self.performance = UNKNOWN  # the class of the own measured performance
         self.answer_timeout = AnswerTimeout(self.timing)
-        self.heard_at = now  # when anybody of our network last spoke to us
+        self.heard_at = now  # last message of any node of the network
         self.timers = Timers()
         self.actions: list[Action] = []
         self._number = chance.randrange(1, 1 << 16)
@@ -51,15 +51,15 @@ class Context:
         self.actions.append(notice)
 
     def took(self, seconds: float) -> None:
-        """A round trip took so long."""
+        """Note a measured round trip."""
         for notice in self.answer_timeout.took(seconds, self.now):
             self.note(notice)
 
     def next_number(self) -> int:
-        """Names a question or a beat; an answer must bring it back."""
+        """A number for a question or a beat; its answer carries the same number."""
         self._number += 1
         return self._number
 
     def jittered(self, seconds: float) -> float:
-        """Up to a tenth more or less, so that a thousand nodes do not act in step."""
+        """Up to a tenth more or less, so that nodes do not act at the same moment."""
         return seconds * self.chance.uniform(0.9, 1.1)

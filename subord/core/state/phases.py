@@ -1,7 +1,6 @@
-"""The phases of a node's life, as a table.
+"""The phases of a node, as a table of transitions.
 
-Rule 1: a phase changes only through `follow`, and only along this table.
-Rule 2: the picture in docs/protocol.md is printed from this table (`python -m subord.core.state.phases`).
+A phase changes only through `follow`, along this table. docs/protocol.md prints the table and its diagram.
 """
 
 from __future__ import annotations
@@ -10,25 +9,25 @@ import enum
 
 
 class Phase(enum.Enum):
-    """What a node is doing about its place."""
+    """The state of a node's search for a place."""
 
-    SEEKING = "seeking"  # just started; asks for its first place
-    ROOT = "root"  # nobody above; looks for somebody at a slow pace
+    SEEKING = "seeking"  # started, without a first place yet
+    ROOT = "root"  # no leader; searches for a lower root
     ATTACHED = "attached"  # has a leader
-    ORPHAN = "orphan"  # lost its leader; holds its subordinates and asks for the next place
+    ORPHAN = "orphan"  # lost its leader; keeps its subordinates and searches for the next leader
     LEAVING = "leaving"  # says goodbye
     GONE = "gone"
 
 
 SETTLED = (Phase.ROOT, Phase.ATTACHED)
-"""Has a place, and may offer one to others."""
+"""Phases with a place, in which a node may offer places to others."""
 
 
 class Trigger(enum.Enum):
     """What moves a node from one phase to the next."""
 
     ACCEPTED = "accepted by a leader"
-    ALONE = "nobody lower answers"
+    ALONE = "no lower position answers"
     LOST = "leader lost, or displaced"
     LEAVE = "told to leave"
     DONE = "goodbyes said"
@@ -49,15 +48,17 @@ NEXT: dict[Phase, dict[Trigger, Phase]] = {
 }
 
 
-def follow(phase: Phase, cue: Trigger) -> Phase:
-    """The phase after `cue`. A pair that is not in the table is a bug of ours: KeyError."""
-    return NEXT[phase][cue]
+def follow(phase: Phase, trigger: Trigger) -> Phase:
+    """The phase after `trigger`. KeyError for a pair that the table lacks, which is a programming error."""
+    return NEXT[phase][trigger]
 
 
 def mermaid() -> str:
     """The table as a Mermaid state diagram."""
     edges = [
-        f"  {phase.value} --> {then.value}: {cue.value}" for phase, row in NEXT.items() for cue, then in row.items()
+        f"  {phase.value} --> {then.value}: {trigger.value}"
+        for phase, row in NEXT.items()
+        for trigger, then in row.items()
     ]
     return "\n".join(["stateDiagram-v2", "  [*] --> seeking", *edges, "  gone --> [*]"])
 

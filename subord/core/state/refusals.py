@@ -1,7 +1,7 @@
-"""Who does not fit us, and why?
+"""Refusals by other settings or wire versions, the latest of each address and side.
 
-Intuition: a visitors' book with few pages. The same visitor with the same complaint gets a tally mark,
-not another line; when the book is full the oldest line goes.
+Input are addresses and reasons; output is a notice for each new reason, and the list for `subord status`. A repeated
+refusal is counted. The table is bounded.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ class _Line(msgspec.Struct):
 
 
 class Refusals:
-    """The last refusals by address and side."""
-
     def __init__(self, context: Context) -> None:
         self._context = context
         self._lines: BoundedMap[tuple[str, Literal["them", "us"]], _Line] = BoundedMap(REFUSALS_MAX)
@@ -35,7 +33,7 @@ class Refusals:
         return len(self._lines)
 
     def note(self, address: str, by: Literal["them", "us"], reason: str) -> None:
-        """Once more; whoever reads our notices hears of it when this address or reason is new."""
+        """Count a refusal; `Refused` is noted when the address or the reason is new."""
         now = self._context.now
         old = self._lines.get((address, by))
         new = old is None or old.reason != reason
@@ -45,7 +43,7 @@ class Refusals:
             self._context.note(Refused(address, by, reason))
 
     def shown(self, now: float) -> tuple[Refusal, ...]:
-        """Latest first."""
+        """Latest first; `now` is the node's clock."""
         return tuple(
             Refusal(address=address, by=by, reason=line.reason, ago_s=now - line.at, times=line.times)
             for (address, by), line in reversed(self._lines.items())

@@ -1,13 +1,9 @@
-"""Who is below me? (protocol section 5)
+"""The roster: the subtree of one node, from the reports of its subordinates (docs/protocol.md, section 5).
 
-Intuition: each foreman keeps a list of everybody on his floors, made from the lists that his own
-subordinates hand in. He passes on only what changed, and crosses a change off when his leader has
-confirmed it.
-
-Every subordinate's claims are kept apart. After a move two subordinates may claim the same node for a
-moment; when the old one takes its claim back, the new one's still stands, in whatever order the two
-reports arrive. A new session of a subordinate does not erase its old claims: they are swept when it
-has reported everything, so that re-attaching a branch does not make it vanish for a moment.
+The claims of each subordinate are kept apart, and the best claim on a position is its row. After a move two
+subordinates may claim the same node: when the old one retracts, the claim of the new one stands, in any order of
+reports. A new session of a subordinate keeps its old claims until all rows are reported, then sweeps the rest.
+Only changes are reported upwards, until the leader confirms them.
 """
 
 from __future__ import annotations
@@ -21,18 +17,18 @@ from subord.core.downlink import digests
 from subord.core.messages import AGE_S_MAX, CHANGES_MAX, Change
 from subord.core.state.view import Position
 
-OWN = 0  # claims we make ourselves: our own row and those we miss
+OWN = 0  # the node's own claims: its own row, and missing subordinates
 GUEST = 2
 
 
 class Claim(msgspec.Struct):
-    """What one subordinate says of one node."""
+    """One node as one subordinate reports it. `since` is a time of the owner's clock."""
 
     change: Change
-    since: float  # our clock
+    since: float
     digest: int = 0
 
-    def says_same(self, other: Claim | None) -> bool:
+    def is_same_as(self, other: Claim | None) -> bool:
         if other is None:
             return False
         mine, its = self.change, other.change
@@ -49,37 +45,37 @@ class Claim(msgspec.Struct):
 
     @property
     def weight(self) -> tuple[int, bool, int]:
-        """The heavier claim wins: the later life, the living before the missing, the later move."""
+        """The order of claims: the later incarnation, then the living before the missing, then the later move."""
         return self.change.incarnation, not self.change.missing, self.change.moves
 
 
 class Roster:
-    """The subtree of one node, itself included. Size is bounded by the subtree."""
+    """The subtree of one node, itself included."""
 
     def __init__(self, owner: Position) -> None:
         self.owner = owner
         self.claims: dict[Position, dict[Position, Claim]] = {OWN: {}}
-        self.rows: dict[Position, tuple[Position, Claim]] = {}  # position -> (claimed by, claim)
+        self.rows: dict[Position, tuple[Position, Claim]] = {}  # position -> (subordinate, or OWN; its claim)
         self.digests: defaultdict[Position, int] = defaultdict(int)  # of the claims of each subordinate
         self.digest = 0  # of the rows
-        self.missing_of: Counter[Position] = Counter()  # missing ones among the claims of each subordinate
+        self.missing_of: Counter[Position] = Counter()  # missing nodes among the claims of each subordinate
         self.guests: Counter[Position] = Counter()  # live guests by leader
         self.live = 0
         self.not_home = 0
         self.changed_at = 0.0
         self.rivals: dict[Position, float] = {}  # live nodes that two subordinates claim, and since when
-        self.news: list[Position] = []  # rows that changed or came; the reader empties it
+        self.news: list[Position] = []  # rows that came or changed, for `Back`; the reader empties it
         self.doubted: dict[Position, dict[Position, None]] = {}  # by subordinate: not yet repeated in its new session
         self.kept: dict[Position, dict[Position, None]] = {}  # by subordinate: claims that are not listed yet
-        self.unread: dict[Position, None] = {}  # rows that changed, came or went; the index empties it
-        self._dirty: dict[Position, int] = {}  # not yet confirmed by our leader -> its revision
+        self.unread: dict[Position, None] = {}  # rows that came, changed or went; the index empties it
+        self._dirty: dict[Position, int] = {}  # rows that the leader has not confirmed -> their revision
         self._revision = 0
         self._reporting = False
 
     # -- claims -----------------------------------------------------------------------------------
 
     def state(self, via: Position, change: Change, now: float) -> None:
-        """Take one claim of subordinate `via` (OWN: of ourselves)."""
+        """Take one claim of subordinate `via` (OWN: of the node itself)."""
         claim = Claim(change, now - change.age_s, digest=digests.of_row(change))
         claims = self.claims.setdefault(via, {})
         old = claims.get(change.position)
@@ -91,7 +87,7 @@ class Roster:
         self._settle(change.position, now)
 
     def retract(self, via: Position, position: Position, now: float) -> None:
-        """`via` says that `position` is no longer below it."""
+        """`via` reports that `position` is no longer below it."""
         claim = self.claims.get(via, {}).pop(position, None)
         if claim is not None:
             self.doubted.get(via, {}).pop(position, None)
@@ -101,33 +97,33 @@ class Roster:
             self._settle(position, now)
 
     def keep(self, via: Position, position: Position) -> None:
-        """What `via` says of `position` is neither listed nor passed on before `release`."""
+        """Neither list nor report the claim of `via` on `position` before `release`."""
         self.kept.setdefault(via, {})[position] = None
 
     def release(self, via: Position, now: float) -> None:
-        """All claims of `via` count."""
+        """List all claims of `via`."""
         for position in self.kept.pop(via, ()):
             self._settle(position, now)
 
     def doubt(self, via: Position) -> None:
-        """A new session of `via` begins: its claims stand until it has reported everything."""
+        """A new session of `via` begins: its claims stand until all rows are reported."""
         self.doubted[via] = dict.fromkeys(self.claims.setdefault(via, {}))
 
     def sweep(self, via: Position, now: float) -> None:
-        """`via` has reported everything: what it did not repeat is gone."""
+        """`via` has reported all rows: retract what it did not repeat."""
         for position in self.doubted.pop(via, ()):
             self.retract(via, position, now)
 
     def told(self, via: Position) -> int:
-        """How many rows `via` has reported in its present session."""
+        """The number of rows that `via` has reported in its present session."""
         return len(self.claims.get(via, ())) - len(self.doubted.get(via, ()))
 
     def living_of(self, via: Position) -> int:
-        """How many nodes `via` claims that it does not report as missing."""
+        """The number of nodes that `via` claims as living."""
         return len(self.claims.get(via, ())) - self.missing_of[via]
 
     def drop(self, via: Position, now: float) -> None:
-        """`via` is no longer our subordinate."""
+        """`via` is no longer a subordinate: drop its claims."""
         self.doubted.pop(via, None)
         self.kept.pop(via, None)
         self.digests.pop(via, None)
@@ -136,7 +132,7 @@ class Roster:
             self._settle(position, now)
 
     def expire_missing(self, now: float, keep_s: float) -> float | None:
-        """Forget those missing for longer than `keep_s`; when to look again, or None."""
+        """Drop nodes missing for longer than `keep_s`; returns when the next one is due, or None."""
         own = self.claims[OWN]
         missing = [(claim.since + keep_s, p) for p, claim in own.items() if claim.change.missing]
         for at, position in missing:
@@ -145,7 +141,7 @@ class Roster:
         return min((at for at, _ in missing if at > now), default=None)
 
     def _settle(self, position: Position, now: float) -> None:
-        """Choose between the claims on `position` and note what changed."""
+        """Choose the row of `position` among the claims, and record what changed."""
         old = self.rows.get(position)
         best = max(
             (
@@ -166,7 +162,7 @@ class Roster:
         via = best[2]
         claim = self.claims[via][position]
         self.rows[position] = (via, claim)
-        if old is not None and claim.says_same(old[1]):
+        if old is not None and claim.is_same_as(old[1]):
             if old[0] != via:
                 self.news.append(position)
             return
@@ -178,7 +174,7 @@ class Roster:
         self.news.append(position)
 
     def _note_rivals(self, position: Position, now: float) -> None:
-        """Two claims of one node are ordinary for a moment, when it has moved."""
+        """Record nodes that two subordinates claim as living, which a move causes for a moment."""
         claims = (each[position] for via, each in self.claims.items() if via != OWN and position in each)
         if sum(not claim.change.missing for claim in claims) > 1:
             self.rivals.setdefault(position, now)
@@ -200,7 +196,7 @@ class Roster:
         self._revision += 1
         self.unread[position] = None
         if self._reporting:
-            self._dirty.pop(position, None)  # to the end of the queue
+            self._dirty.pop(position, None)  # moves to the end of the queue
             self._dirty[position] = self._revision
 
     # -- reporting upwards --------------------------------------------------------------------------
@@ -215,13 +211,13 @@ class Roster:
         return len(self._dirty)
 
     def report_everything(self) -> None:
-        """A new leader knows nothing: report the whole subtree."""
-        self._revision += 1  # what was sent before is confirmed to somebody else
+        """Report the whole subtree to a new leader."""
+        self._revision += 1  # the former leader confirms nothing for the new one
         self._reporting = True
         self._dirty = dict.fromkeys(self.rows, self._revision)
 
     def stop_reporting(self) -> None:
-        """Nobody is above us: what changes meanwhile goes with the next `report_everything`."""
+        """Without a leader: the next `report_everything` covers all changes."""
         self._reporting = False
         self._dirty.clear()
 
@@ -237,7 +233,7 @@ class Roster:
         return revisions, changes, tuple(p for p, row in rows if row is None)
 
     def confirm(self, revisions: dict[Position, int]) -> None:
-        """Our leader has these; what changed again meanwhile stays to be reported."""
+        """The leader has these; what changed again meanwhile stays unreported."""
         for position, revision in revisions.items():
             if self._dirty.get(position) == revision:
                 del self._dirty[position]
@@ -249,11 +245,11 @@ class Roster:
         return row is not None and not row[1].change.missing
 
     def is_claimed(self, via: Position, position: Position) -> bool:
-        """By `via`, also when the claim of another counts."""
+        """Whether `via` claims `position`, even if another claim is its row."""
         return position in self.claims.get(via, ())
 
     def below(self, via: Position) -> int:
-        """Live nodes that we know through `via`."""
+        """The number of live nodes whose row is a claim of `via`."""
         rows = (self.rows.get(position) for position in self.claims.get(via, ()))
         return sum(row is not None and row[0] == via and not row[1].change.missing for row in rows)
 

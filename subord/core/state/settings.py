@@ -1,7 +1,6 @@
-"""What all nodes of one tree must agree on.
+"""The settings that all nodes of one tree must share (docs/configuration.md).
 
-Intuition: people can only line up by height if everybody measures in the same unit. The settings
-here are that unit; they are compared in the first exchange, and who differs is told so.
+Proposals and questions carry them (messages.Terms); a node with other settings is refused with the difference.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ TimingName = Literal["lan", "wan", "lab"]
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Durations and rates of one tree. `s` is seconds. A preset says only what differs from `lan`."""
+    """Durations in seconds (`_s`) and rates of one tree. A preset sets only what differs from `lan`."""
 
     beat_interval_s: float = 2.5
     """Between two beats of a settled node. Shorter finds a silent death sooner and costs more packets."""
@@ -104,7 +103,7 @@ PRESETS: dict[TimingName, Timing] = {"lan": LAN, "wan": WAN, "lab": LAB}
 
 
 def preset_for(round_trip_s: float) -> TimingName:
-    """The preset with the shortest answer time that such round trips fit, or else the longest; `lab` is for tests."""
+    """The preset whose answer time such round trips fit, `lan` or else `wan`; `lab` is for tests."""
     return "lan" if LAN.answer_s > round_trip_s else "wan"
 
 
@@ -120,12 +119,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_homes(self) -> bool:
-        """Has every node one leader at whose side a place is kept for it? Only where ranks never change."""
+        """Whether each node has a computed leader that keeps a slot for it: only where ranks never change."""
         return self.mapping == "ip"
 
     @property
     def guest_places(self) -> int:
-        """How many guests a leader takes in: without homes all its places are for guests."""
+        """The number of guests of a leader; without homes all its slots are for guests."""
         return self.guest_slots if self.has_homes else self.fanout + self.guest_slots
 
     @property

@@ -1,7 +1,7 @@
-"""What a node shows of itself: plain values, the same for the CLI, the page, the lab and the checkers.
+"""The state of a node as plain values, for the commands, the web page, the lab and the checkers.
 
-Positions are integers, 1-based, and unique in the network; whoever shows them to people turns them
-into addresses. Ages are seconds before the moment of asking: instants never leave a process.
+Positions count from 1 and are unique in the network; the caller turns them into addresses. Ages are seconds before
+the moment of asking: clock times never leave a process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Incarnation = int
 
 
 class Place(enum.Enum):
-    """Where a node stands (docs/protocol.md, section 2)."""
+    """The place of a node (docs/protocol.md, section 2)."""
 
     ROOT = "root"
     HOME = "home"
@@ -24,12 +24,12 @@ class Place(enum.Enum):
 
 
 class Standing(enum.Enum):
-    """What is known of a node of the roster."""
+    """The state of a node of the roster."""
 
     LIVE = "live"
-    STALE = "stale"  # the one who reported it is silent just now
+    STALE = "stale"  # the subordinate that reported it is silent
     MISSING = "missing"  # vanished without goodbye
-    HELD = "held"  # somebody above it lost its leader and holds its branch together
+    HELD = "held"  # a node above it lost its leader and keeps its branch
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody and we do not fit together: settings or wire version differ."""
+    """A peer with other settings or wire versions."""
 
     address: str
     by: Literal["them", "us"]
@@ -63,7 +63,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RosterRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of a subtree, as its owner knows it."""
+    """One node of a subtree, as the owner of the roster knows it."""
 
     position: Position
     leader: Position | None
@@ -76,65 +76,63 @@ class RosterRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Near(msgspec.Struct, frozen=True, kw_only=True):
-    """How far away somebody is, as last measured."""
+    """The last measured distance of another node."""
 
     position: Position
-    round_trip_s: float  # the least of some samples
+    round_trip_s: float  # the least of the samples
     performance: float | None
     ago_s: float
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node measures, and what follows from it (docs/mappings.md)."""
+    """What a node measures, and its rank (docs/mappings.md)."""
 
     mapping: str
-    performance: float | None = None  # as given to us, smoothed
+    performance: float | None = None  # as measured or supplied, smoothed
     performance_class: int = 0  # 0: unknown
-    standing_class: int = 0  # by which the node ranks; 0: unknown, after all that are known
+    standing_class: int = 0  # by which the node ranks; 0: unknown, ranks last
     wanted_level: int | None = None  # by its rank, as the root last said
-    level: int = 0  # in the real tree: how many are above
+    level: int = 0  # in the real tree: the number of leaders above
     near: tuple[Near, ...] = ()  # nearest first
-    moves: int = 0  # made for a better rank or for a nearer leader
-    moves_held: int = 0  # not made, because there were too many in this hour
+    moves: int = 0  # for a better rank or a nearer leader
+    moves_held: int = 0  # not made: too many in this hour
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one node as one value."""
-
     position: Position
     level: int
     offset: int
     incarnation: Incarnation
     phase: str
-    place: Place | None  # None: still looking
+    place: Place | None  # None: no place yet
     leader: Position | None
     since_s: float  # in this place
     home: Position | None  # the computed leader; None for the lowest position
     root: Position | None
-    path: tuple[Position, ...]  # root first, our leader last
+    path: tuple[Position, ...]  # root first, the leader last
     alternates: tuple[Position, ...]
-    adrift: bool  # somebody above us lost its leader; we hold
+    adrift: bool  # a node above lost its leader
     subordinates: tuple[Edge, ...]
-    subtree_nodes: int  # live, ourselves included
+    subtree_nodes: int  # live, the node itself included
     subtree_not_home: int
     leader_changes: int
-    exchanges: int  # proposals that were answered
+    exchanges: int  # answered questions and proposals
     refusals: tuple[Refusal, ...]
     tables: dict[str, int]  # entries of everything that could grow (docs/protocol.md, S5)
     ranking: Ranking = Ranking(mapping="ip")
-    unlisted: tuple[Position, ...] = ()  # of this tree, and not listed by its root: we, or some that told the root so
-    disputed: tuple[Position, ...] = ()  # some that two of our subordinates have long reported as living
+    unlisted: tuple[Position, ...] = ()  # nodes that the root does not list: this one, or nodes that told the root
+    disputed: tuple[Position, ...] = ()  # nodes that two subordinates report as living for long
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a node stands where it stands."""
+    """Why a node has its place."""
 
     position: Position
     place: Place | None
     leader: Position | None
-    reason: str  # one plain sentence
+    reason: str  # one sentence
     ranked: tuple[Position, ...]  # the first candidates, best first
-    asked: tuple[Asked, ...]  # what candidates last answered, newest first
+    asked: tuple[Asked, ...]  # the last answers of candidates, newest first
     ranking: Ranking = Ranking(mapping="ip")
 
 
@@ -145,6 +143,6 @@ class RosterView(msgspec.Struct, frozen=True, kw_only=True):
     is_root: bool
     root: Position | None
     leader: Position | None
-    quiet_s: float  # since anything in it changed
+    quiet_s: float  # since the last change in it
     rows: tuple[RosterRow, ...]  # the owner first, then by position
     unlisted: tuple[Position, ...] = ()  # as in Snapshot

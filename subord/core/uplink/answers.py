@@ -1,7 +1,4 @@
-"""What candidates last answered: for people who ask why a node stands where it stands.
-
-Intuition: a notebook with few pages; the oldest page is torn out for a new one.
-"""
+"""The last answer of each candidate, for `subord why`. Bounded; the oldest is dropped."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ ASKED_MAX = 64
 
 
 class Answers:
-    """The last answer of each candidate, at most ASKED_MAX of them."""
+    """The last answers of at most ASKED_MAX candidates."""
 
     def __init__(self) -> None:
         self._last: BoundedMap[Position, tuple[str, float]] = BoundedMap(ASKED_MAX)
@@ -21,7 +18,7 @@ class Answers:
         return len(self._last)
 
     def mark(self, now: float, position: Position, answer: str) -> None:
-        """`answer` is a word or sentence for people."""
+        """`answer` is a word or sentence for the operator."""
         self._last[position] = (answer, now)
 
     def shown(self, now: float) -> tuple[Asked, ...]:

@@ -1,10 +1,8 @@
-"""May I go home already? (protocol section 4)
+"""Damping of returns to the home (docs/protocol.md, section 4).
 
-A home that was lost twice in a row is returned to after a wait, and each further loss doubles the wait. Otherwise a
-daemon that crashes again and again, or a link that flaps, makes a whole branch move to and fro.
-
-Guests wait, and so does a node that became root because its home was lost. An orphan that finds its home alive goes
-there at once, because it has to move anyway.
+Input are losses of the home; output is `hold_until`, before which a guest or root does not return. After two losses
+in a row the hold is `return_hold_s`, and each further loss doubles it up to `return_hold_s_max`, so a home that
+crashes again and again does not move a branch each time. An orphan is not held: it has to move anyway.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from subord.core.state.settings import Timing
 
 
 class Damping:
-    """Counts how often the home was lost lately. Times are seconds of our clock."""
+    """Counts recent losses of the home. Times are seconds of the node's clock."""
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
@@ -24,7 +22,7 @@ class Damping:
         self.hold_until = -inf
 
     def lost(self, now: float, since: float) -> None:
-        """The home, which we had since `since`, is lost or says goodbye."""
+        """The home, which led the node since `since`, is lost or leaves."""
         timing = self._timing
         calm_s = now - max(self._lost_at, since)
         self._losses = max(0.0, self._losses - calm_s / timing.return_hold_s_max) + 1

@@ -1,7 +1,4 @@
-"""Which nodes have said that they are about to leave?
-
-They are not proposed to for a while (protocol section 3).
-"""
+"""Nodes that are about to leave; the search makes them no proposals (docs/protocol.md, section 3)."""
 
 from __future__ import annotations
 
@@ -11,18 +8,18 @@ from subord.core.state.context import Context
 from subord.core.state.view import Position
 from subord.core.tables import BoundedMap
 
-DEPARTURES_MAX = 64  # remembered; the oldest is dropped
+DEPARTURES_MAX = 64  # the oldest is dropped
 
 
 class Departures:
-    """What one node was told. A word holds for `patience_s`: its sender may be back after that."""
+    """Announced departures. Each counts for `patience_s`, after which the node may be back."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._until: BoundedMap[Position, float] = BoundedMap(DEPARTURES_MAX)
 
     def note(self, position: Position) -> None:
-        """It says so."""
+        """`position` is about to leave."""
         self._until[position] = self._context.now + self._context.timing.patience_s
 
     def has(self, position: Position) -> bool:

@@ -1,11 +1,9 @@
-"""My leader: do I have one, is it still there, and what does it tell me? (protocol section 4)
+"""The uplink: the edge of a node to its leader (docs/protocol.md, section 4).
 
-Intuition: I phone my leader every evening. When nothing changes for long, the calls become rarer, up
-to a limit. If nobody picks up I call again soon, and only after several vain calls in a row do I look
-for another. When somebody tells me that the line was cut (the stream closed, or the host says that
-nobody lives there), I call at once and wait only as long as a restart takes.
-
-First suspicion is of myself: if my own alarm rang late I slept, and all vain calls are forgotten.
+Input are echoes, guidance, lost connections and time; output are beats, changes of the guidance, and the loss of the
+leader with its cause. The pause between beats doubles while nothing changes. An unanswered beat is repeated sooner;
+after several the leader is lost. A lost connection allows only for a restart. After a late timer of its own the node
+forgets unanswered beats before it judges the leader.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ from subord.core.state.view import Incarnation, Position
 from subord.core.timers import Timer
 
 NO_GUIDANCE = Guidance(0, (), (), (), adrift=False)
-GRACE_BEATS = 4  # vain beats during the restart grace
-ROUND_TRIPS = 8  # of which the least is taken
-QUICKER = 2  # times quicker than the first is a vain beat repeated
+GRACE_BEATS = 4  # beats during the restart grace
+ROUND_TRIPS = 8  # of the last echoes; the least counts
+REPEAT_FACTOR = 2  # repetitions come so many times faster than the first wait
 ROUNDING_S = 1e-6
-SIBLINGS_MAX = 8  # asked whether the leader answers them
+SIBLINGS_MAX = 8  # that are told of a silent leader
 
 
-class Call(msgspec.Struct):
-    """A beat that waits for its echo."""
+class PendingBeat(msgspec.Struct):
+    """A beat without an echo."""
 
     sent_at: float
     revisions: dict[Position, int]
@@ -42,7 +40,7 @@ class Call(msgspec.Struct):
 
 
 class Leader(msgspec.Struct, kw_only=True):
-    """The node we follow. Times are seconds of our clock."""
+    """The leader as the node knows it. Times are seconds of the node's clock."""
 
     position: Position
     incarnation: Incarnation
@@ -53,19 +51,17 @@ class Leader(msgspec.Struct, kw_only=True):
     guidance: Guidance = NO_GUIDANCE
     beat_at: float = inf
     beat_sent_at: float = -inf
-    calls: dict[int, Call] = {}  # bounded: emptied by every echo, given up after `attempts` or the grace
-    cut_at: float = inf  # when the line was reported cut
+    pending: dict[int, PendingBeat] = {}  # cleared by each echo; `attempts` and the grace bound it
+    cut_at: float = inf  # when the connection was reported lost
     cut_cause: LostCause = "silence"
-    suspected: bool = False  # the first wait of these calls was vain
-    stranger_until: float = -inf  # it does not know us: until it has accepted us, or then, it takes no report
-    stranger_since: float = inf  # since when it has said so
-    leaving: bool = False  # it said goodbye, and answers only for a while
-    in_doubt: bool = False  # until it answers: we slept, or it does not know us, so it may follow another node
+    suspected: bool = False  # the first wait and repetition of these beats were in vain
+    stranger_until: float = -inf  # it answered that it does not know the node: no report before then
+    stranger_since: float = inf  # since its first such answer
+    leaving: bool = False  # it said goodbye, and answers for a while only
+    in_doubt: bool = False  # until its next echo, because the node slept or is a stranger: it may follow another node
 
 
 class Uplink:
-    """The upward edge of one node."""
-
     def __init__(self, context: Context, roster: Roster) -> None:
         self._context = context
         self._roster = roster
@@ -74,7 +70,7 @@ class Uplink:
 
     @property
     def round_trip_s(self) -> float:
-        """The least of our leader's last echoes; 0: none yet."""
+        """The least of the last echoes; 0 without any."""
         return min(self._round_trips, default=0.0)
 
     @property
@@ -83,11 +79,11 @@ class Uplink:
 
     @property
     def path(self) -> tuple[Position, ...]:
-        """Root first, our leader last; empty when nobody is above us."""
+        """Root first, the leader last; empty without a leader."""
         return self.leader.guidance.path if self.leader else ()
 
     def attach(self, position: Position, incarnation: Incarnation, guidance: Guidance) -> None:
-        """We were accepted: begin a session with this leader and report the whole subtree to it."""
+        """Begin a session with the leader that accepted the node, and report the whole subtree to it."""
         context, old = self._context, self.leader
         if old is not None and old.position != position:
             context.send(old.position, Goodbye(context.incarnation, Why.MOVED))
@@ -102,9 +98,9 @@ class Uplink:
             interval=Backoff(context.timing.beat_interval_s_min),
             coalescer=Coalescer(context),
             guidance=guidance,
-            calls={},
+            pending={},
         )
-        self._roster.report_everything()  # soon: when our own row says where we stand now
+        self._roster.report_everything()  # after the own row states the new place
 
     def detach(self) -> None:
         self.leader = None
@@ -114,26 +110,26 @@ class Uplink:
     # -- beats --------------------------------------------------------------------------------------
 
     def report_soon(self) -> None:
-        """Something in the subtree changed: beat soon, together with what changes meanwhile."""
+        """Changes are unreported: beat soon, so that further changes go with it."""
         leader = self.leader
-        if leader is None or leader.calls or not self._roster.unreported:
+        if leader is None or leader.pending or not self._roster.unreported:
             return
         if self._context.now < leader.stranger_until:
             return
         if self._roster.unreported >= CHANGES_MAX:
-            self._beat(leader)  # a full one has nothing to wait for
+            self._beat(leader)  # a full beat gains nothing by waiting
             return
         self._plan(min(leader.beat_at, leader.coalescer.next_at))
 
     def on_beat_due(self) -> LostCause | None:
-        """Beat, or give the leader up: then the cause is returned."""
+        """Send a beat; if the leader is lost, return the cause instead."""
         leader, context = self.leader, self._context
         if leader is None:
             return None
         grace_ends_at = leader.cut_at + context.timing.restart_grace_s
         if leader.beat_sent_at >= grace_ends_at:
-            return leader.cut_cause  # also the beat after the grace was vain
-        if leader.cut_at == inf and self._vain_s(leader) >= self._silence_s:
+            return leader.cut_cause  # the beat after the grace was in vain, too
+        if leader.cut_at == inf and self._unanswered_s(leader) >= self._silence_s:
             return "silence"
         if leader.cut_at == inf and not leader.suspected and self._is_suspect(leader):
             leader.suspected = True
@@ -141,40 +137,39 @@ class Uplink:
         self._beat(leader)
         return None
 
-    def _vain_s(self, leader: Leader) -> float:
-        """For how long it has answered no beat."""
-        return self._context.now - min((call.sent_at for call in leader.calls.values()), default=inf)
+    def _unanswered_s(self, leader: Leader) -> float:
+        """Time since the first unanswered beat, in seconds; negative infinity without any."""
+        return self._context.now - min((beat.sent_at for beat in leader.pending.values()), default=inf)
 
     def _is_suspect(self, leader: Leader) -> bool:
-        """After the first repetition: where datagrams are lost, a single vain beat is ordinary."""
+        """Whether a beat and its first repetition were in vain; a single loss is common."""
         least_s = self._context.answer_timeout.answer_s + self._repeated_s - ROUNDING_S
-        return bool(leader.calls) and self._vain_s(leader) >= least_s
+        return bool(leader.pending) and self._unanswered_s(leader) >= least_s
 
     def _first_wait_s(self, leader: Leader) -> float:
-        """What is left of it."""
-        left_s = self._context.answer_timeout.answer_s - self._vain_s(leader)
+        """The rest of the first wait; 0 when it is over."""
+        left_s = self._context.answer_timeout.answer_s - self._unanswered_s(leader)
         return left_s if left_s > ROUNDING_S else 0.0
 
     @property
     def _silence_s(self) -> float:
-        """The first wait allows for slow answers; the repetitions make sure that no datagram was lost."""
+        """Unanswered time until the leader is lost: a wait for slow answers, then repetitions for lost datagrams."""
         timing = self._context.timing
         repetitions = timing.attempts if self._is_proven else timing.attempts - 1
         return self._context.answer_timeout.answer_s + repetitions * self._repeated_s - ROUNDING_S
 
     @property
     def _repeated_s(self) -> float:
-        """Between vain beats after the first wait."""
-        return self._context.timing.answer_s / (QUICKER if self._is_proven else 1)
+        """Between repetitions after the first wait."""
+        return self._context.timing.answer_s / (REPEAT_FACTOR if self._is_proven else 1)
 
     @property
     def _is_proven(self) -> bool:
-        """Has our leader answered a beat? Before that nothing is known of the way to it."""
+        """Whether the leader has answered a beat; before that the round trip is unknown."""
         return bool(self._round_trips)
 
     def _ask_siblings(self, leader: Leader) -> None:
-        """A beat and its first repetition were vain: siblings would notice one after the other, as their beats fall
-        due, that the leader that they share is dead."""
+        """Tell siblings that the leader does not answer, so that they notice before their own next beats."""
         context = self._context
         siblings = [each for each in leader.guidance.siblings if each != context.position]
         for each in context.chance.sample(siblings, min(SIBLINGS_MAX, len(siblings))):
@@ -182,9 +177,9 @@ class Uplink:
             context.send(each, ask)
 
     def on_suspect(self, position: Position) -> None:
-        """A sibling does not hear from our leader. Beat now, unless that was answered just now or is waited for."""
+        """A sibling has no answer from the leader: beat now, unless one is pending or an echo just came."""
         leader, context = self.leader, self._context
-        if leader is None or leader.position != position or leader.calls or leader.cut_at < inf:
+        if leader is None or leader.position != position or leader.pending or leader.cut_at < inf:
             return
         if context.now - leader.heard_at >= context.timing.answer_s:
             self._beat(leader)
@@ -209,39 +204,38 @@ class Uplink:
                 guidance_digest=digests.of_guidance(leader.guidance),
             ),
         )
-        leader.calls[number] = Call(context.now, revisions, leader.guidance.version)
+        leader.pending[number] = PendingBeat(context.now, revisions, leader.guidance.version)
         leader.beat_sent_at = context.now
         if changes or gone:
             leader.coalescer.sent()
-        first_wait_s = self._first_wait_s(
-            leader
-        )  # it hears from us as often as we promised also where answers are slow
+        # The leader hears a beat within the promised time, also where answers are slow.
+        first_wait_s = self._first_wait_s(leader)
         wait_s = min(first_wait_s, leader.interval.delay_s) if first_wait_s > 0 else self._repeated_s
         if leader.cut_at < inf:
             wait_s = min(wait_s, context.timing.restart_grace_s / GRACE_BEATS)
         self._plan(context.now + wait_s)
 
     def awaits(self, source: Position, echo: Echo) -> bool:
-        """Does this answer a beat of ours?"""
+        """Whether `echo` answers a pending beat."""
         leader = self.leader
         return (
             leader is not None
             and source == leader.position
             and echo.incarnation == leader.incarnation
-            and echo.number in leader.calls
+            and echo.number in leader.pending
         )
 
     def on_echo(self, source: Position, echo: Echo) -> bool:
-        """Our leader answered. True when its guidance changed; what answers no beat of ours changes nothing."""
+        """Handle an echo; True when the guidance changed. An echo without a pending beat changes nothing."""
         leader, context = self.leader, self._context
         if leader is None or not self.awaits(source, echo):
             return False
-        call = leader.calls[echo.number]
-        self._round_trips.append(context.now - call.sent_at)
-        context.note(RoundTrip(context.now - call.sent_at))
-        context.took(context.now - call.sent_at)
-        self._roster.confirm(call.revisions)
-        leader.calls.clear()
+        beat = leader.pending[echo.number]
+        self._round_trips.append(context.now - beat.sent_at)
+        context.note(RoundTrip(context.now - beat.sent_at))
+        context.took(context.now - beat.sent_at)
+        self._roster.confirm(beat.revisions)
+        leader.pending.clear()
         leader.suspected = leader.in_doubt = False
         leader.stranger_since = inf
         leader.heard_at = context.now
@@ -250,34 +244,34 @@ class Uplink:
         self.report_soon()
         if echo.guidance is None:
             return False
-        if call.guidance_seen != leader.guidance.version:  # the leader sent news meanwhile, which may be later
+        if beat.guidance_seen != leader.guidance.version:  # a later guidance arrived meanwhile
             return self.on_guidance(source, echo.incarnation, echo.guidance)
-        # It answers what we hold, which may be damaged: also with a lower version than ours.
+        # It answers the guidance held, which may be damaged: take it also with a lower version.
         leader.guidance = echo.guidance
         return True
 
     def on_stranger(self, incarnation: Incarnation) -> bool:
-        """Our leader lives, in this life, and does not know us. Propose to it again? Not when it says so for long."""
+        """The leader answered that it does not know the node. True: propose again; False: it said so too long."""
         leader = self.leader
         assert leader is not None
         leader.stranger_since = min(leader.stranger_since, self._context.now)
         if self._context.now - leader.stranger_since > self._context.timing.host_patience_s:
             return False
-        # By performance we do not follow its new life before that has accepted us: it may rank otherwise.
+        # By performance the new incarnation may rank otherwise, so it must accept the node first.
         if incarnation != leader.incarnation and not self._context.mapping.by_performance:
-            # It answers our own beat: words of its former life are over, and its versions are counted anew.
+            # The answer to the own beat is proof: messages of the former incarnation end, versions start anew.
             leader.incarnation = incarnation
             leader.guidance = msgspec.structs.replace(leader.guidance, version=0)
-        leader.calls.clear()
+        leader.pending.clear()
         leader.suspected, leader.in_doubt = False, True
         leader.heard_at = self._context.now
-        self._roster.report_everything()  # whatever it confirmed, it has forgotten
+        self._roster.report_everything()  # it has lost all that it confirmed
         leader.stranger_until = self._context.now + self._context.answer_timeout.answer_s
         self._plan(leader.stranger_until)
         return True
 
     def on_guidance(self, source: Position, incarnation: Incarnation, guidance: Guidance) -> bool:
-        """News of the tree above us; True when they are newer than what we knew."""
+        """Take guidance from the leader; True when it is newer than the one held."""
         leader = self.leader
         if leader is None or source != leader.position or incarnation != leader.incarnation:
             return False
@@ -289,7 +283,7 @@ class Uplink:
     # -- suspicion ------------------------------------------------------------------------------------
 
     def on_cut(self, source: Position, cause: LostCause) -> None:
-        """The line to our leader was reported cut: ask at once, and allow for a restart."""
+        """The connection to the leader is lost: beat at once, and allow for a restart."""
         leader, context = self.leader, self._context
         if leader is None or source != leader.position or leader.cut_at < inf:
             return
@@ -302,10 +296,10 @@ class Uplink:
             self._plan(min(leader.beat_at, context.now + pause_s))
 
     def on_own_sleep(self) -> None:
-        """We slept: forget the vain calls and ask our leader anew before judging anybody."""
+        """The node slept: forget unanswered beats and beat anew."""
         leader = self.leader
         if leader is not None:
-            leader.calls.clear()
+            leader.pending.clear()
             leader.suspected, leader.in_doubt = False, True
             leader.cut_at = inf
             leader.interval = Backoff(self._context.timing.beat_interval_s_min)

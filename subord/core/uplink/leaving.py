@@ -1,7 +1,6 @@
-"""How a node leaves: nobody below is left standing in the rain (protocol section 4).
+"""How a node leaves (docs/protocol.md, section 4).
 
-Intuition: an innkeeper who closes his house first finds other beds for his guests, waits until they have gone, but
-not for ever, and then hands in his key.
+Subordinates hear the goodbye first and are waited for, at most for the grace; then the leader hears it.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from subord.core.uplink.leader import Uplink
 
 
 class Leaving:
-    """The goodbyes of one node."""
-
     def __init__(self, context: Context, uplink: Uplink, downlink: Downlink) -> None:
         self._context = context
         self._uplink = uplink
@@ -23,12 +20,12 @@ class Leaving:
         self._leave_by = 0.0
 
     def begin(self, grace_s: float) -> None:
-        """Subordinates first get their alternates, then the leader hears the goodbye."""
+        """Begin to leave; the node waits at most `grace_s` for its subordinates."""
         self._downlink.leaving = True
         self._leave_by = self._context.now + grace_s
 
     def is_done(self) -> bool:
-        """Say what is to be said now. True: all goodbyes are said, and nobody is above us any more."""
+        """Send the goodbyes that are due. True when all are sent."""
         context = self._context
         if self._downlink.slots.taken and context.now < self._leave_by:
             self._downlink.say_leaving()

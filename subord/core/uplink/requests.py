@@ -1,7 +1,4 @@
-"""What we are looking for, and the candidates who have not answered yet.
-
-Intuition: letters sent, with a note of when to write again.
-"""
+"""The open questions and proposals of a node, and their pace (docs/protocol.md, section 3)."""
 
 from __future__ import annotations
 
@@ -18,39 +15,39 @@ from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.state.view import Position
 
-REQUESTS_MAX = 128  # open: rows of doors overlap, and others knock in our name
+REQUESTS_MAX = 128  # open: rows of probes overlap, and delegates probe in the node's name
 PROPOSALS_MAX = 20  # new ones in any second
-HEDGE_PARTS = 4  # of the time for an answer: the next candidate is asked after one of them
-ARP_PROPOSALS_MAX = 10  # the same while a walk is under way: each may cost an ARP request, beside those of the walk
+HEDGE_PARTS = 4  # parts of the wait for an answer: after one of them the next candidate is asked as well
+ARP_PROPOSALS_MAX = 10  # the same while ARP requests of probes may be under way
 
 
 class Aim(enum.Enum):
-    """What we are looking for."""
+    """What the node looks for."""
 
     NOTHING = "nothing"  # at home
     FIRST = "first place"
     NEXT = "next place"  # the leader is lost, or leaving
-    LOWER = "lower root"  # we are root
-    BETTER = "better place"  # we are a guest
+    LOWER = "lower root"  # the node is root
+    BETTER = "better place"  # the node is a guest
 
 
 class Request(msgspec.Struct, kw_only=True):
-    """One candidate who has not answered yet."""
+    """An unanswered question or proposal to one candidate."""
 
     position: Position
     exchange: int
-    wish: Wish | None  # None: we only ask for advice
+    wish: Wish | None  # None: a question for advice
     next_at: float
-    hedge_at: float  # when the next candidate is asked besides
+    hedge_at: float  # when the next candidate is asked as well
     wait_s: float
     tries: int  # repetitions left
-    standing: int = UNKNOWN  # by which we propose to stand
-    patient: bool = False  # our home at first start: it may be a moment late
+    standing: int = UNKNOWN  # the class by which the proposer will stand
+    patient: bool = False  # repeated until the deadline of the search: the candidate may be starting
     busy: int = 0
-    awaited: bool = True  # False: asked on the off chance, and forgotten when we are awake for something else
+    awaited: bool = True  # False: a probe, which no timer waits for
 
     def put_off(self, until: float) -> None:
-        """Somebody lives there, and is busy: that is no vain try."""
+        """The candidate is busy: repeat at `until`, without using up a try."""
         self.busy += 1
         self.awaited = True
         self.tries += 1
@@ -58,7 +55,7 @@ class Request(msgspec.Struct, kw_only=True):
 
 
 class Requests:
-    """The open questions of one node. Nobody knocks at doors when there are QUESTIONS_MAX."""
+    """The open requests of one node; the prober pauses at REQUESTS_MAX."""
 
     def __init__(self, context: Context, roster: Roster) -> None:
         self._context = context
@@ -73,7 +70,7 @@ class Requests:
         return iter(tuple(self._open.values()))
 
     def next_at(self, *, has_arp_pending: bool) -> float:
-        """When the first of them is overdue on which anything depends, or a new proposal is allowed."""
+        """When the next awaited request is overdue, or a new proposal is allowed."""
         now, first_at, free_at = self._context.now, inf, self._free_at(has_arp_pending)
         for request in self._open.values():
             if request.awaited:
@@ -82,7 +79,7 @@ class Requests:
         return min(first_at, free_at) if free_at > now else first_at
 
     def may_propose(self, *, has_arp_pending: bool) -> bool:
-        """Were there not too many new proposals in the last second? Fewer are allowed `has_arp_pending`."""
+        """Whether the pace allows a new proposal; `has_arp_pending` lowers it."""
         return self._context.now >= self._free_at(has_arp_pending)
 
     def _free_at(self, has_arp_pending: bool) -> float:
@@ -91,7 +88,7 @@ class Requests:
     def propose(
         self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False, standing: int | None = None
     ) -> None:
-        """`standing`: the class by which we want to stand there; without, as we stand."""
+        """`standing`: the class by which the node will stand; None: as it stands."""
         wait_s = self._context.answer_timeout.answer_s / (4 if patient else 2)
         self._proposals.note(self._context.now)
         own = self._context.mapping.rank_classes.own
@@ -100,14 +97,14 @@ class Requests:
         self.put(request)
 
     def ask(self, position: Position, *, awaited: bool = True) -> None:
-        """For advice."""
+        """Ask for advice."""
         request = self._open_one(position, None, self._context.answer_timeout.answer_s, 0, patient=False)
         request.awaited = awaited
         self.put(request)
 
     def expect(self, positions: tuple[Position, ...]) -> int:
-        """Others ask these for advice in our name. The number of the first question; the rest are counted on."""
-        wait_s = 2 * self._context.answer_timeout.answer_s  # there is one way more to go
+        """Expect answers to questions of a delegate. Returns the number of the first; the rest count on."""
+        wait_s = 2 * self._context.answer_timeout.answer_s  # the question goes by way of the delegate
         requests = [self._open_one(position, None, wait_s, 0, patient=False) for position in positions]
         for request in requests:
             request.awaited = False
@@ -129,7 +126,7 @@ class Requests:
         return request
 
     def put(self, request: Request) -> None:
-        """Send it, again if it was sent before."""
+        """Send the request, again if it was sent before."""
         context = self._context
         if request.wish is None:
             own = context.mapping.rank_classes.own
@@ -146,25 +143,25 @@ class Requests:
         request.next_at = context.now + context.jittered(request.wait_s)
 
     def hedge(self) -> None:
-        """Time is short: for answers to what is open now the next candidate waits only a part of the usual time."""
+        """An orphan has no time: the next candidate waits only for a part of these answers."""
         at = self._context.now + self._context.answer_timeout.answer_s / HEDGE_PARTS
         for request in self._open.values():
             request.hedge_at = min(request.hedge_at, at)
 
     def find(self, source: Position, exchange: int) -> Request | None:
-        """The open question that an answer with this number from this node belongs to."""
+        """The open request with this number to this node."""
         request = self._open.get(exchange)
         return request if request is not None and request.position == source else None
 
     def awaits(self, position: Position) -> bool:
-        """Does anything depend on an answer from there?"""
+        """Whether an awaited request to `position` is open."""
         return any(request.awaited for request in self.about(position))
 
     def about(self, position: Position) -> list[Request]:
         return [request for request in self._open.values() if request.position == position]
 
     def prolong(self, position: Position, tries: int) -> bool:
-        """Is it asked, and will be again? Then at least so many times more: the same news may come in a shower."""
+        """Raise the tries of a repeated proposal to the home; False: there is none. Several nodes may send `Back`."""
         for request in self.about(position):
             if request.wish is Wish.HOME and (request.patient or request.tries):
                 request.tries = max(request.tries, tries)
@@ -185,7 +182,7 @@ class Requests:
             self.close(request)
 
     def put_off(self, until: float) -> None:
-        """Nobody is overdue before."""
+        """No request is overdue before `until`."""
         for request in self._open.values():
             request.next_at = max(request.next_at, until)
 

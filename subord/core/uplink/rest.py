@@ -1,7 +1,7 @@
-"""The rest of a node between two rounds of its search.
+"""The rest between two rounds of a search.
 
-Input is the end of a round, or news that a place may be free; output is the time of the next round. A rest doubles
-with each round in vain, up to a bound of the caller.
+Input is the end of a round, or a hint that a place may be free; output is the time of the next round. The rest
+doubles with each round in vain, up to a bound of the caller.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from subord.core.state.context import Context
 
 
 class Rest:
-    """Ends at `until`, a time of the node's clock; infinity: the node does not rest."""
+    """Ends at `until`, a time of the node's clock; infinity: no rest."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -22,7 +22,7 @@ class Rest:
 
     @property
     def length_s(self) -> float:
-        """Of the next rest."""
+        """The length of the next rest in seconds."""
         return self._backoff.delay_s
 
     @length_s.setter
@@ -33,7 +33,7 @@ class Rest:
         self.until = self._context.now + self._context.jittered(seconds)
 
     def begin_longer(self, seconds_max: float) -> None:
-        """As long as planned; the next one is twice as long."""
+        """Rest for `length_s`; the next rest is twice as long."""
         self.begin(self._backoff.step(seconds_max))
 
     def shorten(self, seconds: float) -> None:

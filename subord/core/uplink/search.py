@@ -1,8 +1,7 @@
-"""Whom do I ask next, and what do I make of the answers? (protocol section 3)
+"""The steps of a search: the next candidate, and the effects of its answer (docs/protocol.md, section 3).
 
-Intuition: one evening's search for a bed. The inns that one was told of are tried best first, the next one only when
-the last has answered or kept silent for long enough; in between one knocks at doors (discovery/prober.py). Why
-somebody searches, and what he does when he has found a bed, is told in joining.py.
+Input are answers and due timers; output are proposals, questions and probes, and at the end one call of `Ends`.
+Candidates are asked best first, the next one after an answer or a timeout. Reasons and results: joining.py.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ from subord.core.uplink.rounds import Round
 
 BUSY_MAX = 8
 SEEDS_MAX = 64
-ROUNDS_MAX = 7  # among full lower ranks, before we stand alone
+ROUNDS_MAX = 7  # among full lower ranks, before the node becomes root
 
 
 class Ends(NamedTuple):
-    """Who is told how a search ended: by whom we were accepted, or that nobody is above us."""
+    """The results of a search: a leader accepted the node, or no lower node answers."""
 
     attached: Callable[[Position, Incarnation, Guidance], None]
     alone: Callable[[], None]
 
 
 class Search(ABC):
-    """Rounds, questions and answers of one node."""
+    """Rounds, requests and answers of one node."""
 
     def __init__(
         self,
@@ -73,22 +72,22 @@ class Search(ABC):
         self.referral = RootReferral(context, uplink, self._ask_soon)
         self.delegation = Delegation(context, roster, self._requests, self._prober)
         self._round = Round(context)
-        self._rounds = 0  # repeated because all who answered were full
+        self._rounds = 0  # repeated because all lower nodes were full
         self._rest = Rest(context)
         self._departures = Departures(context)
 
     def look_soon(self, aim: Aim) -> None:
-        """Something changed: who looks for this, and rests, looks soon."""
+        """Something changed that matters for `aim`: search soon."""
         if self.aim is aim:
             self._rest.shorten(self._context.timing.search_interval_s)
 
     @property
     def is_fast(self) -> bool:
-        """Do we walk from door to door as one who has just arrived?"""
+        """Whether the node probes at the fast pace."""
         return self._prober.next_at < inf and self._prober.is_fast and not self._is_settling
 
     def _ask_soon(self, source: Position) -> None:
-        """In a moment: it has perhaps just started, and will then have found a lower one itself."""
+        """Ask `source` after a short wait, in which a node that just started finds a lower one itself."""
         self._ask_later(source, self._context.jittered(self._context.timing.answer_s / 4))
 
     def _ask_later(self, source: Position, seconds: float) -> None:
@@ -107,7 +106,7 @@ class Search(ABC):
             self._rest.length_s = self._context.timing.search_interval_s
 
     def _advance(self) -> None:
-        """Propose to the next who may have room, or see whether the search has ended."""
+        """Propose to the next candidate, or end the round."""
         if self.aim in (Aim.NOTHING, Aim.BETTER):
             if not self._requests and self.aim is Aim.BETTER and self._rest.until == inf:
                 self._rest.begin_longer(self.optimizer.rest_s_max)
@@ -117,30 +116,30 @@ class Search(ABC):
             return
         leader = self._deadlines.take_leader()
         may_displace = self._deadlines.may_displace and not awaited
-        if may_displace and leader is None and self._round.is_crowded and self._displaces():
+        if may_displace and leader is None and self._round.has_refusals and self._try_displacement():
             return
         if (offer := leader or self._round.next_offer(self._departures)) is not None:
             self._propose(offer, patient=leader is not None)
-        elif awaited or (may_displace and self._displaces()):
+        elif awaited or (may_displace and self._try_displacement()):
             return
-        elif self._deadlines.gives_up and (self._knows_a_node or self._prober.has_asked(self._deadlines.near)):
+        elif self._deadlines.is_over and (self._knows_a_node or self._prober.has_asked(self._deadlines.near)):
             self._end_round()
 
-    def _displaces(self) -> bool:
-        """Ask a full leader for the place of a guest that ranks above us, if one is known."""
-        giving_way = self._round.take_displacement()
-        if giving_way is not None:
-            self._propose(giving_way, Wish.DISPLACE)
-        return giving_way is not None
+    def _try_displacement(self) -> bool:
+        """Ask a full leader for the place of a guest that ranks above the node; False: none is known."""
+        leader = self._round.take_displacement()
+        if leader is not None:
+            self._propose(leader, Wish.DISPLACE)
+        return leader is not None
 
     @property
     def _may_propose(self) -> bool:
-        """Have we not just proposed to many?"""
+        """Whether the pace allows a new proposal."""
         return self._requests.may_propose(has_arp_pending=self._prober.has_arp_pending)
 
     def _awaited(self) -> list[Request]:
-        """The open questions on whose answers all depends."""
-        # Two acceptances at once would waste a slot; a round that is broken off begins with the same ones again.
+        """The open requests that the next step waits for."""
+        # Two acceptances at once would waste a slot, and the next round would repeat open proposals.
         return [
             request
             for request in self._requests
@@ -152,28 +151,28 @@ class Search(ABC):
         ]
 
     def _is_waiting(self) -> bool:
-        """Is an answer awaited, or have we just proposed to many?"""
+        """Whether the next step waits for an answer or for the pace of proposals."""
         return not self._may_propose or bool(self._awaited())
 
     @property
     def _is_settling(self) -> bool:
-        """Has our own tree just changed? Then neighbours come first. To the lowest of the network all come anyway."""
+        """Whether the own tree just changed: neighbours come first. All nodes come to the lowest position anyway."""
         if self.return_home.first is None:
             return self._roster.live > 1 or not self._prober.is_fast
         return self._roster.live > 1 and self._context.now < self._roster.changed_at + self._context.timing.patience_s
 
     @property
     def _knows_a_node(self) -> bool:
-        """Is there any reason to believe that somebody below us lives?"""
+        """Whether a lower node seems to live."""
         return self._round.heard or self.lowest_seen.knows_lower
 
     def _end_round(self) -> None:
         if self.aim is Aim.LOWER and self._knows_a_node:
             self._rest.shorten(self._context.timing.search_interval_s)
         if self.aim is Aim.LOWER or self._rest.until < inf:
-            return  # the next one will come
+            return  # the rest starts the next round
         if self._knows_a_node and self._rounds < ROUNDS_MAX:
-            self._rounds += 1  # lower ranks live, but are full just now: we are no root
+            self._rounds += 1  # lower nodes live but are full: this one is no root
             self._rest.begin(min(self._rounds, 3) * self._rest.length_s / 2)
         else:
             self._end_alone()
@@ -184,20 +183,20 @@ class Search(ABC):
         self._ends.alone()
 
     def _look_again(self) -> None:
-        """A rest is over."""
+        """The rest is over: start the next round."""
         context = self._context
         self._rest.end()
         if self._is_waiting() or any(request.wish is not None for request in self._requests):
-            self._rest.begin(context.timing.answer_s)  # perhaps the answer is just coming
+            self._rest.begin(context.timing.answer_s)  # the answer may be under way
         elif self.aim is Aim.LOWER:
             self._begin_round(())
             self._prober.look_again((*self.seeds, *self.peers, *self.peers.others), self._roster.is_live)
             if self.lowest_seen.knows_lower:
-                # Who was heard below us may have no place as yet: soon it will.
+                # The lowest node heard may have no place yet, but will soon.
                 self._rest.length_s = context.timing.search_interval_s / 2
             self._rest.begin_longer(context.timing.search_interval_s_max)
         elif self.aim in (Aim.FIRST, Aim.NEXT):
-            # Who has just started like us takes nobody in until it has a place: it is only asked.
+            # A node without a place accepts none, so the lowest is only asked.
             self._begin_round(self.peers if self.aim is Aim.NEXT else ())
             if self.lowest_seen.knows_lower:
                 self._ask_adviser(self.lowest_seen.lowest)
@@ -219,15 +218,15 @@ class Search(ABC):
         self._round.visited.add(position)
         fitting = self.return_home.wish_for(position) if wish is None else wish
         self._requests.propose(position, fitting, tries=tries, patient=patient, standing=standing)
-        self._hurry()
+        self._hedge()
 
-    def _hurry(self) -> None:
-        """An orphan asks the next candidate when the last one is slow to answer: it may have died as well."""
+    def _hedge(self) -> None:
+        """An orphan asks the next candidate before the last one times out: both may have died with the leader."""
         if self.aim is Aim.NEXT:
             self._requests.hedge()
 
     def on_timer(self) -> None:
-        """Questions may be overdue, a rest or our patience over, or the next door reached."""
+        """Handle overdue requests, and the ends of rests and of the pause between probes."""
         now = self._context.now
         for request in self._requests.overdue():
             if self._requests.is_open(request):
@@ -239,13 +238,13 @@ class Search(ABC):
         self._advance()
 
     def _probe(self) -> None:
-        """At the next doors, unless there is something better to do."""
+        """Probe the next targets, unless a candidate is known or awaited."""
         if self._round.offers or self._is_waiting() or len(self._requests) >= REQUESTS_MAX:
             self._prober.pause()
             return
-        called = self._prober.next_call()
-        if called is not None:
-            self._context.send(called, Back(self._context.incarnation, self._context.position))
+        target = self._prober.next_call()
+        if target is not None:
+            self._context.send(target, Back(self._context.incarnation, self._context.position))
             return
         known_only = self._is_settling if self.aim is Aim.LOWER else self._knows_a_node or self.aim is Aim.BETTER
         targets = self._prober.step(known_only=known_only)
@@ -254,7 +253,7 @@ class Search(ABC):
         self.delegation.probe(targets, share=self.aim is Aim.LOWER)
 
     def on_unreachable(self, position: Position) -> None:
-        """The host answers that no daemon listens there."""
+        """The host of `position` answers that no daemon listens."""
         for request in self._requests.about(position):
             if request.patient:
                 self.answers.mark(self._context.now, position, "no daemon there")
@@ -263,7 +262,7 @@ class Search(ABC):
                 self._fail(request, "no daemon there")
 
     def _repeat_or_fail(self, request: Request, answer: str) -> None:
-        if request.patient and not self._deadlines.gives_up:
+        if request.patient and not self._deadlines.is_over:
             self.answers.mark(self._context.now, request.position, answer)
             request.wait_s = min(2 * request.wait_s, HOME_RETRY_S_MAX)
             self._requests.put(request)
@@ -281,7 +280,7 @@ class Search(ABC):
         self._advance()
 
     def _take(self, source: Position, exchange: int) -> Request | None:
-        """The open question that this answers, if any."""
+        """The open request that this answers, if any."""
         request = self._requests.find(source, exchange)
         context, is_open = self._context, request is not None
         for notice in context.answer_timeout.answered(source, exchange, context.now, is_open=is_open):
@@ -292,11 +291,11 @@ class Search(ABC):
         return request
 
     def on_accept(self, source: Position, accept: Accept) -> None:
-        """A place. An acceptance that we no longer wait for is given back."""
+        """A leader accepted. An acceptance that no request waits for is returned by a goodbye."""
         request = self._take(source, accept.exchange)
         if request is None or request.wish is None:
             leader = self._uplink.leader
-            # Not while we are just proposing to it: it would take the goodbye for an answer to that.
+            # Not while a proposal to it is open: it would take the goodbye for an answer to that.
             asking = any(each.wish is not None for each in self._requests.about(source))
             if not asking and (leader is None or leader.position != source):
                 self._context.send(source, Goodbye(self._context.incarnation, Why.MOVED))
@@ -309,7 +308,7 @@ class Search(ABC):
         self._ends.attached(source, accept.incarnation, accept.guidance)
 
     def on_refuse(self, source: Position, refuse: Refuse) -> bool:
-        """No place here, but hints. False when we did not wait for it."""
+        """A candidate refused. False when no request waited for it, or when the node may stay as it is."""
         request = self._take(source, refuse.exchange)
         if request is None:
             return False
@@ -332,11 +331,11 @@ class Search(ABC):
             if self._round.may_advise(self._round.root):
                 self._ask_adviser(self._round.root)
         self._fail(request, f"refused: {refuse.text}")
-        # Who wanted to rise may still stay where it is, as it is.
+        # A proposal by a better standing leaves the present place untouched.
         return request.standing <= self._context.mapping.rank_classes.own
 
     def on_advice(self, source: Position, advice: Advice) -> None:
-        """Somebody is there. Its root knows best, so it is asked before anybody is proposed to."""
+        """A node answered a question. Its root knows more, so it is asked before any proposal."""
         request = self._take(source, advice.exchange)
         if request is None:
             return
@@ -344,12 +343,12 @@ class Search(ABC):
         self._prober.found_node(is_seed=source in self.seeds)
         self.answers.mark(self._context.now, source, "has room" if advice.room else "no free slot")
         if self.aim is Aim.BETTER:
-            self._weigh(source, advice)
+            self._consider_move(source, advice)
         elif self.aim is not Aim.NOTHING:
             self._follow_advice(source, advice)
 
     def _may_move_home(self, home: Position) -> bool:
-        """Not a guest, or a root, whose home was lost again and again; it rests until it may."""
+        """Whether damping allows a guest or root to return home; if not, the rest ends when it does."""
         until = self.return_home.damping.hold_until
         if self.aim not in (Aim.BETTER, Aim.LOWER) or self._context.now >= until:
             return True
@@ -361,7 +360,7 @@ class Search(ABC):
         own, may_lead = self._context.position, self._context.mapping.may_lead
         home = self.return_home.elsewhere
         if self.aim is Aim.LOWER and home in (source, advice.root) and home and not self._may_move_home(home):
-            return  # a root above us that flaps: our tree stays whole meanwhile
+            return  # a lower root that flaps: this tree stays whole meanwhile
         self._round.advised_by(source)
         self._round.heard |= may_lead(source, own) or may_lead(advice.root, own)
         self._round.consider((*advice.hints, source) if advice.room else advice.hints)
@@ -372,18 +371,18 @@ class Search(ABC):
             self._ask_adviser(advice.root)
             return
         is_other = advice.root != source and may_lead(own, advice.root) and not self._roster.is_live(advice.root)
-        if is_other and self._round.may_greet(advice.root):
-            self._prober.add((advice.root,), self._context.now)  # it should follow us: let it hear that we are here
-            self.look_soon(Aim.LOWER)  # it may have found somebody else
+        if is_other and self._round.may_contact(advice.root):
+            self._prober.add((advice.root,), self._context.now)  # it should follow this node, so let it know of it
+            self.look_soon(Aim.LOWER)  # it may know a lower root
         self._advance()
 
     def _ask_adviser(self, root: Position) -> None:
         self._round.advisers.append(root)
         self._requests.ask(root)
-        self._hurry()
+        self._hedge()
 
     def sizes(self) -> dict[str, int]:
-        """How full our tables are."""
+        """The entries of each table."""
         return {
             "questions": len(self._requests),
             "candidates": len(self._round) + len(self._prober),
@@ -393,17 +392,17 @@ class Search(ABC):
         }
 
     def plan(self) -> None:
-        """Set the alarm; whoever gave us something to do calls this afterwards. One that is due stays due."""
+        """Set the search timer after any change; a timer that is due stays due."""
         if self._context.timers.at(Timer.SEARCH) <= self._context.now:
             return
         is_search = self.aim in (Aim.FIRST, Aim.NEXT)
-        patience_ends_at = self._deadlines.next_at if is_search else inf
+        deadline = self._deadlines.next_at if is_search else inf
         questions_at = self._requests.next_at(has_arp_pending=self._prober.has_arp_pending)
-        at = min(self._rest.until, questions_at, self._prober.next_at, patience_ends_at)
+        at = min(self._rest.until, questions_at, self._prober.next_at, deadline)
         if at == inf and is_search:
-            at = self._context.now + self._context.timing.answer_s  # the last address asked has answered by then
+            at = self._context.now + self._context.timing.answer_s  # by then the last target has answered
         self._context.timers.plan(Timer.SEARCH, at)
 
     @abstractmethod
-    def _weigh(self, source: Position, advice: Advice) -> None:
-        """A guest hears where else it could stand."""
+    def _consider_move(self, source: Position, advice: Advice) -> None:
+        """Advice for a guest about better places."""

@@ -1,4 +1,4 @@
-"""How many may be asked for a place in how short a time (questions.py)."""
+"""The pace of proposals (core/uplink/requests.py)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new() -> tuple[Context, Requests]:
 
 
 @pytest.mark.parametrize(("has_arp_pending", "limit"), [(True, ARP_PROPOSALS_MAX), (False, PROPOSALS_MAX)])
-def test_so_many_proposals_in_a_second_and_then_it_rests(has_arp_pending: bool, limit: int) -> None:
+def test_proposals_per_second_are_limited(has_arp_pending: bool, limit: int) -> None:
     context, requests = new()
     for target in range(1, limit + 1):
         assert requests.may_propose(has_arp_pending=has_arp_pending)
@@ -40,8 +40,8 @@ def test_so_many_proposals_in_a_second_and_then_it_rests(has_arp_pending: bool, 
     assert requests.next_at(has_arp_pending=has_arp_pending) == inf
 
 
-def test_the_same_news_in_a_shower_is_one_proposal() -> None:
-    """It is repeated as often as the last word allows; only what was asked in vain to the end is asked anew."""
+def test_repeated_news_of_the_home_cause_one_proposal() -> None:
+    """The tries are raised; only an exhausted request starts anew."""
     context, requests = new()
     assert not requests.prolong(7, 2)
     requests.propose(7, Wish.HOME, tries=1)
@@ -55,7 +55,7 @@ def test_the_same_news_in_a_shower_is_one_proposal() -> None:
     assert len(context.actions) == 1
 
 
-def test_a_walk_is_loud_as_long_as_its_requests_may_be_repeated() -> None:
+def test_arp_requests_are_pending_while_the_host_may_repeat_them() -> None:
     context, _ = new()
     prober = Prober(context)
     assert not prober.has_arp_pending
@@ -66,8 +66,8 @@ def test_a_walk_is_loud_as_long_as_its_requests_may_be_repeated() -> None:
     assert not prober.has_arp_pending
 
 
-def test_in_a_crowd_of_walkers_nobody_proposes_to_more_than_that_in_a_second() -> None:
-    """200 who walk, and all meet at the same door: some are refused twenty times before they find a place."""
+def test_among_many_probing_nodes_none_exceeds_the_limit() -> None:
+    """200 nodes probe and meet at the same target: some are refused twenty times before they find a place."""
     world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=2, guest_slots=2), seed=1, disk=False)
     crowd = Random(1).sample(range(world.settings.network.size // 2, world.settings.network.size), 200)
     times: dict[int, list[float]] = {}

@@ -1,4 +1,4 @@
-"""The pace of news: the first at once, the next ones ever more seldom (protocol section 5)."""
+"""The delays of the coalescer: short at first, doubling while changes continue (docs/protocol.md, section 5)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def new() -> tuple[Context, Coalescer]:
     return context, Coalescer(context)
 
 
-def told(context: Context, coalescer: Coalescer, times: int) -> list[float]:
-    """After how long each of so many changes is told that come as soon as the one before was told."""
+def delays(context: Context, coalescer: Coalescer, times: int) -> list[float]:
+    """The delay of each of `times` changes, each made as soon as the one before was sent."""
     waits = []
     for _ in range(times):
         waits.append(coalescer.next_at - context.now)
@@ -28,23 +28,23 @@ def told(context: Context, coalescer: Coalescer, times: int) -> list[float]:
     return waits
 
 
-def test_news_that_keep_coming_are_told_ever_more_seldom() -> None:
+def test_steady_changes_are_sent_with_doubling_delays() -> None:
     context, coalescer = new()
     first = LAN.report_s
-    assert told(context, coalescer, 6) == pytest.approx(
+    assert delays(context, coalescer, 6) == pytest.approx(
         [first, first, 2 * first, 4 * first, LAN.answer_s, LAN.answer_s]
     )
 
 
-def test_after_a_quiet_time_news_are_told_at_once_again() -> None:
+def test_after_a_quiet_time_the_first_delay_counts_again() -> None:
     context, coalescer = new()
-    told(context, coalescer, 6)
+    delays(context, coalescer, 6)
     context.now += 2 * LAN.answer_s + 0.01
-    assert told(context, coalescer, 2) == pytest.approx([LAN.report_s, LAN.report_s])
+    assert delays(context, coalescer, 2) == pytest.approx([LAN.report_s, LAN.report_s])
 
 
-def test_what_comes_long_after_the_last_news_waits_only_for_company() -> None:
+def test_a_change_long_after_the_last_message_waits_the_shortest_delay() -> None:
     context, coalescer = new()
-    told(context, coalescer, 3)
+    delays(context, coalescer, 3)
     context.now += 60
     assert coalescer.next_at - context.now == pytest.approx(LAN.report_s)

@@ -1,4 +1,4 @@
-"""When does a guest move, and who gives way? (protocol section 2, rule 5)"""
+"""When a guest moves, and which guest gives way (docs/protocol.md, section 2, rule 5)."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ def advice(wanted: int, hints: dict[int, int], swap: int = 0, swap_level: int = 
     ("wanted", "level", "expected"),
     [(0, 9, False), (3, 2, False), (3, 3, False), (3, 4, True), (1, 9, True)],
 )
-def test_too_deep_is_below_the_level_where_one_belongs(wanted: int, level: int, expected: bool) -> None:
-    """0 is "not known", and then nobody is too deep."""
+def test_too_deep_is_below_the_wanted_level(wanted: int, level: int, expected: bool) -> None:
+    """A wanted level of 0 is unknown, so no level is too deep."""
     assert is_too_deep(advice(wanted, {}), level) is expected
 
 
 @pytest.mark.parametrize(
     ("level", "said", "expected"),
     [
-        # Where it belongs, or not known: it stays, whatever is free.
+        # On the wanted level, or with an unknown one: it stays.
         (3, advice(3, {10: 0}), None),
         (9, advice(0, {10: 0}, **SWAP), None),
-        # One level too deep: only to the level where it belongs, or higher.
+        # One level too deep: only to the wanted level or higher.
         (4, advice(3, {10: 2}), (10, Wish.GUEST)),
         (4, advice(3, {10: 3}), None),
-        # Far too deep: two levels are worth it, though it is still too deep then.
+        # Far too deep: a gain of two levels is enough.
         (9, advice(3, {10: 6}), (10, Wish.GUEST)),
         (9, advice(3, {10: 7}), None),
-        # The first hint that is good, in the order in which they were given.
+        # The first suitable hint, in the given order.
         (9, advice(3, {10: 8, 11: 5, 12: 1}), (11, Wish.GUEST)),
         (9, advice(3, {10: 2, 11: 1}), (10, Wish.GUEST)),
-        # A swap is second choice, and must gain two levels.
+        # A swap comes second, and must gain two levels.
         (9, advice(3, {10: 2}, **SWAP), (10, Wish.GUEST)),
         (9, advice(3, {10: 8}, **SWAP), (8, Wish.SWAP)),
         (4, advice(1, {}, **SWAP), (8, Wish.SWAP)),
@@ -68,6 +68,6 @@ def test_a_light_party_is_at_most_half_as_large(nodes: int, other_nodes: int, ex
 
 
 @pytest.mark.parametrize("nodes", range(1, 20))
-def test_nobody_swaps_with_an_equal_and_never_both_ways(nodes: int) -> None:
+def test_equal_parties_do_not_swap_and_no_swap_is_undone(nodes: int) -> None:
     assert not is_light(nodes, nodes)
     assert not any(is_light(nodes, other) and is_light(other, nodes) for other in range(1, 50))

@@ -1,4 +1,4 @@
-"""By which class everybody stands, and who told us (subord/core/placement/rank_classes.py)."""
+"""The classes by which nodes stand, and the messages that state them (core/placement/rank_classes.py)."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def heard(rank_classes: RankClasses) -> dict[int, int]:
         (Propose(1, 1, TERMS, Wish.GUEST, standing=130), {SOURCE: 130}),
         (Refuse(1, 1, No.FULL, "", 0, (3,), 4, 131), {SOURCE: 131}),
         (Announce(1, TERMS, 132), {SOURCE: 132}),
-        (Ask(1, 1, TERMS, 0, 133, 140), {SOURCE: 133}),  # what it measures is no badge
-        (Ask(1, 1, TERMS, OTHER, 134), {OTHER: 134}),  # an errand: of whom it runs for
+        (Ask(1, 1, TERMS, 0, 133, 140), {SOURCE: 133}),  # what it measures is no standing
+        (Ask(1, 1, TERMS, OTHER, 134), {OTHER: 134}),  # a delegated question states the class of the root
         (advice(SOURCE, 135, 135), {SOURCE: 135}),
         (advice(SOURCE, 135, 200), {SOURCE: 135}),  # of itself it knows best
         (advice(OTHER, 135, 136), {SOURCE: 135, OTHER: 136}),
         (advice(0, 135, 0), {SOURCE: 135}),
         (Meet(1, OTHER, 137), {OTHER: 137}),
-        (Propose(1, 1, TERMS, Wish.GUEST), {SOURCE: UNKNOWN}),  # it measures nothing: that is known
-        # An errand says by which class its sender stands so that the runner can pass it on.
+        (Propose(1, 1, TERMS, Wish.GUEST), {SOURCE: UNKNOWN}),  # that it measures nothing is known
+        # An errand states a class for the delegate to pass on.
         (Errand(1, 1, (3,), 138), {}),
         (Accept(1, 1, NO_GUIDANCE), {}),
-        (Beat(1, 1, 1, 100, 0, (Change(SOURCE, 5, 2, 1, 0, 0, standing=139),)), {}),  # the roster has that
+        (Beat(1, 1, 1, 100, 0, (Change(SOURCE, 5, 2, 1, 0, 0, standing=139),)), {}),  # the roster takes that
         (Pong(1, 1, 0, 140), {}),
         (Back(1, OTHER), {}),
     ],
@@ -71,7 +71,7 @@ def test_what_is_learned(message: Message, learned: dict[int, int]) -> None:
 
 
 @pytest.mark.parametrize("message", [Meet(1, OTHER, UNKNOWN), advice(OTHER, 135, UNKNOWN)])
-def test_that_somebody_else_does_not_know_is_no_news(message: Message) -> None:
+def test_an_unknown_class_of_another_node_is_not_taken(message: Message) -> None:
     rank_classes = RankClasses(OWNER)
     learn(rank_classes, SOURCE, message)
     assert not rank_classes.knows(OTHER)
@@ -80,21 +80,21 @@ def test_that_somebody_else_does_not_know_is_no_news(message: Message) -> None:
     assert rank_classes.of(OTHER) == 140
 
 
-def test_the_last_word_counts() -> None:
+def test_the_latest_statement_counts() -> None:
     rank_classes = RankClasses(OWNER)
     rank_classes.heard(OTHER, 140)
     rank_classes.heard(OTHER, 120)
     assert rank_classes.of(OTHER) == 120
 
 
-def test_of_ourselves_nobody_tells_us() -> None:
+def test_statements_about_the_owner_are_ignored() -> None:
     rank_classes = RankClasses(OWNER)
     rank_classes.own = 130
     rank_classes.heard(OWNER, CLASS_MAX)
     assert rank_classes.of(OWNER) == 130
 
 
-def test_our_own_roster_goes_before_hearsay() -> None:
+def test_the_own_roster_precedes_statements() -> None:
     roster, rank_classes = Roster(OWNER), RankClasses(OWNER)
     rank_classes.rows = roster.rows
     rank_classes.heard(OTHER, 140)
@@ -104,8 +104,8 @@ def test_our_own_roster_goes_before_hearsay() -> None:
     assert rank_classes.of(OTHER) == 140
 
 
-def test_the_row_of_a_missing_node_goes_after_hearsay() -> None:
-    """It is back, and says by which class it stands; the row is that of a former place (seed 1835, performance)."""
+def test_statements_precede_the_row_of_a_missing_node() -> None:
+    """It is back and states its class; the row describes its former place (seed 1835, performance)."""
     roster, rank_classes = Roster(OWNER), RankClasses(OWNER)
     rank_classes.rows = roster.rows
     roster.state(OWN, Change(OTHER, OWNER, 2, 1, 0, 0, missing=True), 0.0)
@@ -113,14 +113,14 @@ def test_the_row_of_a_missing_node_goes_after_hearsay() -> None:
     assert rank_classes.of(OTHER) == 140
 
 
-def test_who_is_new_in_the_roster_is_known() -> None:
+def test_a_new_row_is_known() -> None:
     roster, rank_classes = Roster(OWNER), RankClasses(OWNER)
     rank_classes.rows = roster.rows
     roster.state(OWN, Change(OTHER, OWNER, 2, 1, 0, 0, standing=120), 0.0)
     assert (rank_classes.knows(OTHER), len(rank_classes)) == (True, 0)
 
 
-def test_the_book_is_bounded_and_forgets_whom_it_has_not_heard_for_longest() -> None:
+def test_the_table_is_bounded_and_drops_the_oldest_statement() -> None:
     rank_classes = RankClasses(OWNER)
     for position in range(10, 10 + HEARD_MAX):
         rank_classes.heard(position, 120)

@@ -1,4 +1,4 @@
-"""What a node shows of itself: what it measured, what follows from it, and how full its tables are."""
+"""The snapshot of a node: measurements, ranking, and the sizes of its tables (core/snapshots.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def measuring(mapping: str = "latency") -> SmallWorld:
     return world
 
 
-def test_the_leader_is_among_the_near_by_its_echoes_when_it_was_not_measured() -> None:
+def test_an_unmeasured_leader_is_shown_by_its_echoes() -> None:
     world = measuring()
     node = world.nodes[2]
     node.optimizer.latencies.known.clear()
@@ -57,7 +57,7 @@ def test_moves_made_and_moves_held_back_are_shown_apart() -> None:
 
 
 def test_every_table_that_could_grow_is_shown_by_its_name() -> None:
-    """The names are those of the metrics, and of what is watched."""
+    """The names are those of the metrics."""
     shown = measuring().shown(1).tables
     assert shown["rows"] == 3
     assert shown["subordinates"] == 2

@@ -1,4 +1,4 @@
-"""Measured quantities in classes that do not tremble (subord/core/placement/quantize.py)."""
+"""Measured quantities in classes with hysteresis (core/placement/quantize.py)."""
 
 from math import inf, nan
 
@@ -36,8 +36,8 @@ def test_what_is_unknown_has_no_quantity() -> None:
     assert quantity_of(UNKNOWN) is None
 
 
-def test_thirty_per_cent_move_nobody() -> None:
-    """Around any value whose class is the present one, however it lies between two."""
+def test_thirty_per_cent_of_noise_change_no_class() -> None:
+    """Around any value whose class is the present one, wherever it lies in that class."""
     for hundredths in range(100, 201):
         true = hundredths / 100
         present = class_of(true)

@@ -1,6 +1,6 @@
-"""Who is nearest: one look by hand, its tables and its bounds (subord/core/placement/latency.py).
+"""The nearest leader: one look by hand, its tables and its bounds (core/placement/latency.py).
 
-The stories that these looks make are told in test_sites.py.
+test_sites.py plays whole clusters.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from subord.core.messages import Advice, Guidance, Wish
 from subord.core.placement.latency import (
     CANDIDATES_MAX,
     DRAWN_MIN,
+    HINTED_MAX,
     KNOWN_MAX,
     SAMPLES,
     SAMPLES_MIN,
-    TIPS_MAX,
     VAIN_LOOKS_MAX,
     Latencies,
     Reading,
@@ -39,7 +39,7 @@ MS = 0.001
 FAR_S, NEAR_S = 20 * MS, 1 * MS
 
 
-class Looker:
+class MeasuringNode:
     """Node 50, which follows 40 below 20 below 1, and what it decides."""
 
     def __init__(self, siblings: tuple[Position, ...] = ()) -> None:
@@ -52,20 +52,20 @@ class Looker:
         self.latencies = Latencies(self.context, self.uplink, lambda *found: self.decided.append(found))
         self.probes: list[Measure] = []
 
-    def looks(self, others: tuple[Position, ...] = (), hints: tuple[Position, ...] = (), wanted: int = 0) -> None:
+    def look(self, others: tuple[Position, ...] = (), hints: tuple[Position, ...] = (), wanted: int = 0) -> None:
         levels = tuple(1 for _ in hints)
         self.latencies.look(Advice(1, 1, False, ROOT, hints, 0, levels, wanted, others=others))
         self.collect()
 
     def collect(self) -> list[Measure]:
-        """The probes that have just gone out."""
+        """The probes just sent."""
         fresh = [each for each in self.context.actions if isinstance(each, Measure)]
         self.context.actions.clear()
         self.probes += fresh
         return fresh
 
     def answer(self, seconds: dict[Position, float], performance: dict[Position, int] | None = None) -> None:
-        """Everybody who is named answers all probes of this look, and the look ends."""
+        """Each named node answers all probes of this look, and the look ends."""
         said = performance or {}
         fresh = self.probes
         while True:
@@ -98,7 +98,7 @@ class Looker:
         (0.2 * MS, 1.3 * MS, True),
         (0.0, 0.0, False),
         (FAR_S, FAR_S, False),
-        (0.7 * FAR_S, 1.3 * FAR_S, False),  # the same way, measured badly twice
+        (0.7 * FAR_S, 1.3 * FAR_S, False),  # the same distance, with errors both times
     ],
 )
 def test_is_nearer(one_s: float, other_s: float, nearer: bool) -> None:
@@ -112,7 +112,7 @@ def test_is_nearer(one_s: float, other_s: float, nearer: bool) -> None:
         (MIDDLE, UNKNOWN, 1.0),
         (UNKNOWN, MIDDLE, 1.0),
         (MIDDLE, MIDDLE, 1.0),
-        (MIDDLE, MIDDLE + 2, 0.5),  # twice as many jobs make it half as far
+        (MIDDLE, MIDDLE + 2, 0.5),  # twice the jobs halve the cost
         (MIDDLE + 2, MIDDLE, 2.0),
         (1, CLASS_MAX, 2.0**-127),
         (CLASS_MAX, 1, 2.0**127),
@@ -122,20 +122,20 @@ def test_cost(own: int, its: int, factor: float) -> None:
     assert cost(Reading(FAR_S, its, 0.0), Reading(1.0, own, 0.0)) == pytest.approx(FAR_S * factor)
 
 
-# -- whom it measures -----------------------------------------------------------------------------------------------
+# -- candidates -----------------------------------------------------------------------------------------------------
 
 
-def test_those_who_come_into_question() -> None:
-    """Its leader, the one above that, whom the root names, and those beside it; nobody who may not lead it."""
-    node = Looker(siblings=(41, 60, OWN))
-    node.looks(others=(7, 70), hints=(8,))
+def test_the_candidates_of_a_look() -> None:
+    """Its leader, the leader above, nodes that the root names, and siblings; only nodes that may lead it."""
+    node = MeasuringNode(siblings=(41, 60, OWN))
+    node.look(others=(7, 70), hints=(8,))
     assert [each.target for each in node.probes] == [LEADER, ABOVE, 7, 8, 41]
 
 
 def test_a_look_costs_so_many_probes_at_most() -> None:
-    node = Looker(siblings=tuple(range(2, 18)))
+    node = MeasuringNode(siblings=tuple(range(2, 18)))
     node.full(30, hints=tuple(range(21, 29)))
-    node.looks(others=tuple(range(31, 39)), hints=tuple(range(9, 17)))
+    node.look(others=tuple(range(31, 39)), hints=tuple(range(9, 17)))
     while node.context.timers.at(Timer.MEASURE) < inf:
         node.context.now = node.context.timers.at(Timer.MEASURE)
         node.latencies.on_timer()
@@ -145,25 +145,25 @@ def test_a_look_costs_so_many_probes_at_most() -> None:
     assert len({each.number for each in node.probes}) == len(node.probes)
 
 
-def test_everybody_who_may_be_near_has_a_part_in_a_look() -> None:
-    node = Looker(siblings=(41, 42))
-    node.looks(others=(2, 3))
+def test_each_kind_of_candidate_has_a_part_in_a_look() -> None:
+    node = MeasuringNode(siblings=(41, 42))
+    node.look(others=(2, 3))
     node.answer({2: 2 * MS, 3: 3 * MS, LEADER: 3 * MS})
-    node.looks(others=tuple(range(31, 39)), hints=(9, 10))
+    node.look(others=tuple(range(31, 39)), hints=(9, 10))
     targets = {each.target for each in node.probes}
     assert targets & {41, 42}
     assert targets & {2, 3}
 
 
-def test_also_after_looks_in_vain_everybody_who_is_named_has_a_chance() -> None:
-    """Fewer at a time; but always the same ones would be no way out of a dead end."""
-    node, named = Looker(), tuple(range(2, 10))
+def test_after_looks_in_vain_every_named_node_is_still_measured_at_times() -> None:
+    """Fewer at a time, but not always the same ones."""
+    node, named = MeasuringNode(), tuple(range(2, 10))
     for _ in range(VAIN_LOOKS_MAX):
-        node.looks(others=named)
+        node.look(others=named)
         node.answer({LEADER: NEAR_S})
     asked: set[Position] = set()
     for _ in range(60):
-        node.looks(others=named)
+        node.look(others=named)
         fresh = {each.target for each in node.probes} & set(named)
         assert len(fresh) == DRAWN_MIN
         asked |= fresh
@@ -171,64 +171,64 @@ def test_also_after_looks_in_vain_everybody_who_is_named_has_a_chance() -> None:
     assert asked == set(named)
 
 
-def test_who_does_not_answer_any_more_is_forgotten() -> None:
-    node = Looker()
+def test_a_node_that_stops_answering_is_dropped() -> None:
+    node = MeasuringNode()
     for _ in range(3):
-        node.looks(others=(2,))
+        node.look(others=(2,))
         node.answer({2: NEAR_S, LEADER: NEAR_S})
     for _ in range(3):
-        node.looks()
+        node.look()
         node.answer({LEADER: NEAR_S})
-    node.looks()
+    node.look()
     assert 2 not in {each.target for each in node.probes}
 
 
-def test_nobody_looks_twice_at_once() -> None:
-    node = Looker()
-    node.looks(others=(2,))
+def test_a_look_under_way_is_not_restarted() -> None:
+    node = MeasuringNode()
+    node.look(others=(2,))
     before = len(node.probes)
-    node.looks(others=(3,))
+    node.look(others=(3,))
     assert len(node.probes) == before
 
 
-def test_whoever_has_no_leader_does_not_look() -> None:
-    node = Looker()
+def test_a_node_without_a_leader_does_not_look() -> None:
+    node = MeasuringNode()
     node.uplink.detach()
-    node.looks(others=(2,))
+    node.look(others=(2,))
     assert node.probes == []
 
 
 def test_beside_a_near_leader_only_a_higher_place_is_measured() -> None:
-    node = Looker()
-    node.looks(others=(2, 3))
+    node = MeasuringNode()
+    node.look(others=(2, 3))
     node.answer({LEADER: 0.3 * MS, 2: FAR_S})
     node.probes = []
-    node.looks(others=(2, 3), hints=(5,), wanted=1)
+    node.look(others=(2, 3), hints=(5,), wanted=1)
     assert {each.target for each in node.probes} == {LEADER, ROOT}
     node.probes = []
     node.latencies.stop()
-    node.looks(others=(2, 3), hints=(5,), wanted=3)
-    assert {each.target for each in node.probes} == {LEADER}, "it does not stand too deep"
+    node.look(others=(2, 3), hints=(5,), wanted=3)
+    assert {each.target for each in node.probes} == {LEADER}, "the node does not stand too deep"
 
 
 def test_a_node_that_stands_too_deep_climbs_to_the_leader_two_levels_above_its_own() -> None:
     """The root names places that are far (seed 1889, latency)."""
-    node = Looker()
-    node.looks(hints=(5,), wanted=1)
+    node = MeasuringNode()
+    node.look(hints=(5,), wanted=1)
     node.answer({LEADER: 0.3 * MS, ROOT: 0.4 * MS, 5: FAR_S})
     assert node.decided == [(ROOT, Wish.GUEST)]
     node.full(ROOT)
     node.latencies.settle()
     node.full(ROOT)
-    node.looks(hints=(5,), wanted=1)
+    node.look(hints=(5,), wanted=1)
     node.answer({LEADER: 0.3 * MS, ROOT: 0.4 * MS, 5: FAR_S})
-    assert node.decided == [(ROOT, Wish.GUEST)], "it is full"
+    assert node.decided == [(ROOT, Wish.GUEST)], "the leader two levels above is full"
 
 
 def test_a_look_goes_on_with_the_leader_and_four_of_the_nearest() -> None:
-    node = Looker()
+    node = MeasuringNode()
     others = tuple(range(2, 12))
-    node.looks(others=others)
+    node.look(others=others)
     for each in list(node.probes):
         node.latencies.on_measured(each.target, each.number, FAR_S if each.target == LEADER else NEAR_S, UNKNOWN)
     node.probes = []
@@ -237,12 +237,12 @@ def test_a_look_goes_on_with_the_leader_and_four_of_the_nearest() -> None:
     assert {each.target for each in node.collect()} == {LEADER, 2, 3, 4, 5}
 
 
-# -- what it hears --------------------------------------------------------------------------------------------------
+# -- readings -------------------------------------------------------------------------------------------------------
 
 
 def test_the_least_of_all_answers_counts() -> None:
-    node = Looker()
-    node.looks(others=(2,))
+    node = MeasuringNode()
+    node.look(others=(2,))
     for seconds in (FAR_S, NEAR_S, 3 * FAR_S, 2 * FAR_S):
         (probe,) = [each for each in node.probes if each.target == 2]
         node.latencies.on_measured(2, probe.number, seconds, UNKNOWN)
@@ -253,10 +253,10 @@ def test_the_least_of_all_answers_counts() -> None:
     assert node.latencies.of(2) == NEAR_S
 
 
-def test_one_answer_is_none() -> None:
-    """Of fewer than SAMPLES_MIN nobody knows how much they tremble."""
-    node = Looker()
-    node.looks(others=(2,))
+def test_a_single_answer_does_not_count() -> None:
+    """Fewer answers than SAMPLES_MIN do not show how much a round trip varies."""
+    node = MeasuringNode()
+    node.look(others=(2,))
     (only,) = [each for each in node.probes if each.target == 2]
     node.latencies.on_measured(2, only.number, NEAR_S, UNKNOWN)
     node.probes = [each for each in node.probes if each.target == LEADER]
@@ -267,8 +267,8 @@ def test_one_answer_is_none() -> None:
 
 @pytest.mark.parametrize("what", ["number", "position", "twice", "late"])
 def test_what_was_not_asked_changes_nothing(what: str) -> None:
-    node = Looker()
-    node.looks(others=(2, 3))
+    node = MeasuringNode()
+    node.look(others=(2, 3))
     probe = next(each for each in node.probes if each.target == 2)
     if what == "late":
         node.answer({LEADER: FAR_S})
@@ -286,29 +286,29 @@ def test_what_was_not_asked_changes_nothing(what: str) -> None:
     assert node.latencies.of(2) is None
 
 
-def test_what_it_knows_is_bounded_and_the_oldest_is_forgotten() -> None:
-    node = Looker()
+def test_the_table_of_readings_is_bounded_and_drops_the_oldest() -> None:
+    node = MeasuringNode()
     node.uplink.attach(LEADER, 1, Guidance(2, (LEADER,), (), (), adrift=False))
     for first in range(2, 38, 8):
         for position in range(first, first + 8):
             node.latencies.known[position + 1000] = Reading(NEAR_S, UNKNOWN, 0.0)
             node.latencies.known[position + 2000] = Reading(NEAR_S, UNKNOWN, 0.0)
     assert len(node.latencies.known) > KNOWN_MAX
-    node.looks(others=(2,))
+    node.look(others=(2,))
     node.answer({2: NEAR_S, LEADER: NEAR_S})
     assert len(node.latencies.known) == KNOWN_MAX
     assert {2, LEADER} <= set(node.latencies.known)
     assert 1002 not in node.latencies.known
 
 
-def test_those_who_were_measured_come_first_in_need() -> None:
-    node = Looker()
-    node.looks(others=(2, 3))
+def test_measured_alternates_come_first() -> None:
+    node = MeasuringNode()
+    node.look(others=(2, 3))
     node.answer({2: FAR_S, 3: NEAR_S, LEADER: NEAR_S})
     assert node.latencies.in_order((9, 2, 8, 3)) == [3, 2, 9, 8]
 
 
-# -- whom it chooses ------------------------------------------------------------------------------------------------
+# -- the choice -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -318,15 +318,15 @@ def test_those_who_were_measured_come_first_in_need() -> None:
         ({LEADER: FAR_S, 2: FAR_S / 2}, 2),
         ({LEADER: FAR_S, 2: FAR_S / 1.9}, None),
         ({LEADER: NEAR_S, 2: FAR_S}, None),
-        ({2: NEAR_S}, None),  # its leader does not answer just now: that is another matter
+        ({2: NEAR_S}, None),  # its leader does not answer, which the uplink handles
         ({LEADER: FAR_S}, None),
-        ({LEADER: FAR_S, 3: NEAR_S, 2: 1.5 * NEAR_S}, 2),  # about as near: there all look first
+        ({LEADER: FAR_S, 3: NEAR_S, 2: 1.5 * NEAR_S}, 2),  # about as near: the lowest rank counts
         ({LEADER: FAR_S, 3: NEAR_S, 2: 4 * NEAR_S}, 3),
     ],
 )
 def test_the_choice(seconds: dict[Position, float], chosen: Position | None) -> None:
-    node = Looker()
-    node.looks(others=(2, 3))
+    node = MeasuringNode()
+    node.look(others=(2, 3))
     node.answer(seconds)
     assert node.decided == ([] if chosen is None else [(chosen, Wish.GUEST)])
 
@@ -337,60 +337,60 @@ def test_the_choice(seconds: dict[Position, float], chosen: Position | None) -> 
         ({LEADER: 120, 2: 126}, 2),  # eight times the jobs at the same distance
         ({LEADER: 120, 2: 121}, None),
         ({LEADER: 126, 2: 120}, None),
-        ({LEADER: UNKNOWN, 2: CLASS_MAX}, None),  # compared with what?
+        ({LEADER: UNKNOWN, 2: CLASS_MAX}, None),  # nothing to compare with
     ],
 )
 def test_where_performance_is_known_it_is_part_of_the_cost(
     classes: dict[Position, int], chosen: Position | None
 ) -> None:
-    node = Looker()
-    node.looks(others=(2,))
+    node = MeasuringNode()
+    node.look(others=(2,))
     node.answer({LEADER: FAR_S, 2: FAR_S}, classes)
     assert node.decided == ([] if chosen is None else [(chosen, Wish.GUEST)])
 
 
-def test_a_near_one_without_room_is_left_alone_and_its_friends_are_tried() -> None:
-    node = Looker()
+def test_after_a_full_near_node_its_hints_are_measured() -> None:
+    node = MeasuringNode()
     node.full(2, hints=(9, 10))
-    node.looks(others=(2,))
+    node.look(others=(2,))
     assert {9, 10} <= {each.target for each in node.probes}
     node.answer({LEADER: FAR_S, 2: NEAR_S, 9: NEAR_S})
     assert node.decided == [(9, Wish.GUEST)]
 
 
 @pytest.mark.parametrize(("highest_guest", "gives_way"), [(60, True), (45, False), (0, False)])
-def test_a_near_one_gives_its_highest_guest_away_to_who_ranks_below_it(highest_guest: int, gives_way: bool) -> None:
-    node = Looker()
+def test_a_near_full_node_exchanges_its_highest_guest_for_a_lower_rank(highest_guest: int, gives_way: bool) -> None:
+    node = MeasuringNode()
     node.full(2, highest_guest)
-    node.looks(others=(2,))
+    node.look(others=(2,))
     node.answer({LEADER: FAR_S, 2: NEAR_S})
     assert node.decided == ([(2, Wish.DISPLACE)] if gives_way else [])
 
 
-def test_with_a_new_leader_all_are_asked_anew() -> None:
-    node = Looker()
+def test_with_a_new_leader_full_nodes_are_asked_again() -> None:
+    node = MeasuringNode()
     node.full(2)
     node.latencies.settle()
-    node.looks(others=(2,))
+    node.look(others=(2,))
     node.answer({LEADER: FAR_S, 2: NEAR_S})
     assert node.decided == [(2, Wish.GUEST)]
 
 
-def test_who_was_full_long_ago_is_asked_again() -> None:
-    node = Looker()
+def test_a_node_that_was_full_long_ago_is_asked_again() -> None:
+    node = MeasuringNode()
     node.full(2)
     node.context.now += 3600.0
-    node.looks(others=(2,))
+    node.look(others=(2,))
     node.answer({LEADER: FAR_S, 2: NEAR_S})
     assert node.decided == [(2, Wish.GUEST)]
 
 
-def test_friends_and_the_full_are_bounded() -> None:
-    node = Looker()
+def test_hints_and_full_nodes_are_bounded() -> None:
+    node = MeasuringNode()
     for position in range(2, 2 + 3 * KNOWN_MAX):
         node.full(position, hints=tuple(range(position, position + 8)))
         assert len(node.latencies._full) <= KNOWN_MAX
-        assert len(node.latencies._tips) <= TIPS_MAX
+        assert len(node.latencies._hinted) <= HINTED_MAX
 
 
 # -- height ---------------------------------------------------------------------------------------------------------
@@ -400,10 +400,10 @@ def test_friends_and_the_full_are_bounded() -> None:
     ("seconds", "climbs"),
     [({LEADER: NEAR_S, 9: NEAR_S}, True), ({LEADER: NEAR_S, 9: FAR_S}, False), ({LEADER: NEAR_S}, False)],
 )
-def test_who_stands_too_deep_climbs_to_one_who_is_not_farther(seconds: dict[Position, float], climbs: bool) -> None:
-    node = Looker()
+def test_a_node_too_deep_climbs_to_a_leader_that_is_not_farther(seconds: dict[Position, float], climbs: bool) -> None:
+    node = MeasuringNode()
     long_path = (ROOT, 2, 3, 4, ABOVE, LEADER)
     node.uplink.attach(LEADER, 1, Guidance(1, long_path, (), (), adrift=False))
-    node.looks(hints=(9,), wanted=2)
+    node.look(hints=(9,), wanted=2)
     node.answer(seconds)
     assert node.decided == ([(9, Wish.GUEST)] if climbs else [])

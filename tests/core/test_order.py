@@ -1,4 +1,4 @@
-"""The order of candidates: the ranked list against the sort key, and the sort key against the protocol."""
+"""The order of candidates: the ranked list against the sort key, and the sort key against docs/protocol.md."""
 
 from __future__ import annotations
 

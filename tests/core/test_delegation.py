@@ -1,4 +1,4 @@
-"""A root that looks for other trees sends its members to knock (errands.py)."""
+"""A root that looks for other trees delegates probes (core/discovery/delegation.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import inf
 import pytest
 from small_world import SmallWorld
 
-from subord.core.discovery.delegation import DELEGATES_MAX, STRANGERS_MAX
+from subord.core.discovery.delegation import DELEGATES_MAX, INDIRECT_MAX
 from subord.core.discovery.probe_order import common_targets
 from subord.core.discovery.prober import EARLY, ROW
 from subord.core.events import Dropped
@@ -19,31 +19,31 @@ BLOCK = tuple(range(48_000, 48_020))
 OTHER = tuple(range(59_000, 59_020))
 FIRST_DOOR = next(number for number, target in enumerate(common_targets(65_534)) if target in BLOCK + OTHER)
 ALONE_S = FIRST_DOOR * LAN.knock_s
-Said = list[tuple[float, int, int, Message]]
+Sent = list[tuple[float, int, int, Message]]
 
 
-def village(*blocks: tuple[int, ...]) -> tuple[SmallWorld, Said]:
+def blocks_at_rest(*blocks: tuple[int, ...]) -> tuple[SmallWorld, Sent]:
     world = SmallWorld.empty(2)
-    said: Said = []
+    said: Sent = []
     world.on_message = lambda source, target, message, _copies: said.append((world.now, source, target, message))
     world.start_all([position for block in blocks for position in block])
     return world, said
 
 
 def reasons(world: SmallWorld, position: int) -> list[str]:
-    """Why it dropped what, in order."""
+    """The drop reasons of `position`, in order."""
     return [notice.reason for _, p, notice in world.notices if p == position and isinstance(notice, Dropped)]
 
 
-def test_two_villages_meet_long_before_a_single_walker_would_reach_either() -> None:
+def test_two_blocks_meet_long_before_a_single_prober_would_reach_either() -> None:
     assert ALONE_S > 30
-    world, _ = village(BLOCK, OTHER)
+    world, _ = blocks_at_rest(BLOCK, OTHER)
     assert world.run_until(world.whole, within_s=ALONE_S) < ALONE_S / 2
 
 
 def test_an_errand_is_a_question_in_the_name_of_the_root_and_answered_to_it() -> None:
-    world, said = village(BLOCK)
-    world.run(60)  # it has walked its list to the end
+    world, said = blocks_at_rest(BLOCK)
+    world.run(60)  # the common list is through
     root, delegate = BLOCK[0], BLOCK[-1]
     said.clear()
     world.start(OTHER[0])
@@ -56,9 +56,9 @@ def test_an_errand_is_a_question_in_the_name_of_the_root_and_answered_to_it() ->
     assert [t for _, s, t, message in said if s == OTHER[0] and isinstance(message, Advice)] == [root]
 
 
-def test_nobody_runs_more_often_than_it_would_walk() -> None:
-    world, said = village(BLOCK)
-    world.run(60)  # it has walked its list to the end
+def test_a_delegate_probes_no_faster_than_for_itself() -> None:
+    world, said = blocks_at_rest(BLOCK)
+    world.run(60)  # the common list is through
     root, delegate = BLOCK[0], BLOCK[-1]
     said.clear()
     for number in range(20):
@@ -76,8 +76,8 @@ def test_nobody_runs_more_often_than_it_would_walk() -> None:
 
 
 @pytest.mark.parametrize("targets", [(2_000,) * 8, tuple(range(2_000, 2_008))])
-def test_one_errand_is_a_row_at_most_and_no_door_twice(targets: tuple[int, ...]) -> None:
-    world, said = village(BLOCK)
+def test_an_errand_is_at_most_a_row_and_probes_no_target_twice(targets: tuple[int, ...]) -> None:
+    world, said = blocks_at_rest(BLOCK)
     world.run(60)
     said.clear()
     world.tell(BLOCK[0], BLOCK[-1], Errand(world.nodes[BLOCK[0]].context.incarnation, 1, targets))
@@ -85,21 +85,21 @@ def test_one_errand_is_a_row_at_most_and_no_door_twice(targets: tuple[int, ...])
     assert asked == list(dict.fromkeys(targets[:ROW]))
 
 
-def test_nobody_is_sent_to_its_own_door() -> None:
-    world, said = village(BLOCK)
+def test_no_delegate_probes_itself() -> None:
+    world, said = blocks_at_rest(BLOCK)
     world.run(60)
     said.clear()
     world.tell(BLOCK[0], BLOCK[-1], Errand(world.nodes[BLOCK[0]].context.incarnation, 1, (BLOCK[-1], 2_000)))
     assert [target for _, source, target, _ in said if source == BLOCK[-1]] == [2_000]
 
 
-def test_a_number_that_nobody_could_pass_on_is_no_errand() -> None:
+def test_an_exchange_out_of_bounds_is_no_errand() -> None:
     assert isinstance(decode(encode(Errand(1, (1 << 62) - 1, (2_000, 2_001)))), Errand)
     assert not isinstance(decode(encode(Errand(1, 1 << 62, (2_000, 2_001)))), Errand)
 
 
-def test_an_errand_of_a_former_life_of_our_leader_is_not_run() -> None:
-    world, said = village(BLOCK)
+def test_an_errand_of_an_older_incarnation_of_the_leader_is_dropped() -> None:
+    world, said = blocks_at_rest(BLOCK)
     world.run(60)
     said.clear()
     world.tell(BLOCK[0], BLOCK[1], Errand(world.nodes[BLOCK[0]].context.incarnation - 1, 1, (2_000,)))
@@ -107,8 +107,8 @@ def test_an_errand_of_a_former_life_of_our_leader_is_not_run() -> None:
     assert reasons(world, BLOCK[1])[-1] == "older_incarnation"
 
 
-def test_a_row_goes_to_eight_at_most_and_to_few_who_are_no_subordinates() -> None:
-    world, said = village(BLOCK)
+def test_errands_go_to_at_most_eight_nodes_and_few_indirect_ones() -> None:
+    world, said = blocks_at_rest(BLOCK)
     world.run(60)
     root = BLOCK[0]
     rows: dict[float, set[int]] = {}
@@ -116,15 +116,15 @@ def test_a_row_goes_to_eight_at_most_and_to_few_who_are_no_subordinates() -> Non
         if source == root and isinstance(message, Errand):
             rows.setdefault(at, set()).add(target)
     own = {position for position in BLOCK if world.leader_of(position) == root}
-    whole = [runners for at, runners in rows.items() if at > 5]  # then nobody moves any more
+    whole = [delegates for at, delegates in rows.items() if at > 5]  # then no node moves any more
     assert whole
-    assert all(len(runners) <= DELEGATES_MAX and len(runners - own) <= STRANGERS_MAX for runners in whole)
-    assert max(map(len, whole)) == len(own) + STRANGERS_MAX
+    assert all(len(delegates) <= DELEGATES_MAX and len(delegates - own) <= INDIRECT_MAX for delegates in whole)
+    assert max(map(len, whole)) == len(own) + INDIRECT_MAX
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_gets_lost_is_asked_once_more(seed: int) -> None:
-    """A fifth of all questions, answers and errands is lost; alone, and without loss, it takes ALONE_S."""
+def test_lost_probes_are_repeated_once(seed: int) -> None:
+    """A fifth of all questions, answers and errands is lost; alone, and without loss, the search takes ALONE_S."""
     world = SmallWorld.empty(2, seed=seed)
     world.lossy = lambda _s, _t, message: isinstance(message, Ask | Advice | Errand) and world.chance.random() < 0.2
     world.start_all(BLOCK + OTHER)
@@ -132,9 +132,9 @@ def test_what_gets_lost_is_asked_once_more(seed: int) -> None:
 
 
 @pytest.mark.parametrize("sender", [BLOCK[3], OTHER[0]])
-def test_only_the_own_root_may_send_us(sender: int) -> None:
-    world, said = village(BLOCK)
-    world.run(60)  # it has walked its list to the end
+def test_only_the_own_root_may_delegate(sender: int) -> None:
+    world, said = blocks_at_rest(BLOCK)
+    world.run(60)  # the common list is through
     said.clear()
     world.tell(sender, BLOCK[-1], Errand(1, 1, (2_000,)))
     world.run(0.05)
@@ -143,8 +143,8 @@ def test_only_the_own_root_may_send_us(sender: int) -> None:
 
 
 @pytest.mark.parametrize("asker", [BLOCK[0], BLOCK[5]])
-def test_nobody_asks_in_our_name_or_in_that_of_a_higher_rank(asker: int) -> None:
-    world, said = village(BLOCK)
+def test_questions_in_the_name_of_the_receiver_or_of_a_higher_rank_are_dropped(asker: int) -> None:
+    world, said = blocks_at_rest(BLOCK)
     world.run(60)
     said.clear()
     world.tell(BLOCK[3], BLOCK[0], Ask(1, 1, world.nodes[BLOCK[0]].context.terms, asker=asker))
@@ -152,8 +152,8 @@ def test_nobody_asks_in_our_name_or_in_that_of_a_higher_rank(asker: int) -> None
     assert reasons(world, BLOCK[0])[-1] == "false_errand"
 
 
-def test_questions_in_the_name_of_others_promise_no_places_and_are_not_echoed_without_end() -> None:
-    world, said = village(BLOCK)
+def test_delegated_questions_reserve_no_places_and_are_limited() -> None:
+    world, said = blocks_at_rest(BLOCK)
     world.run(60)
     said.clear()
     for asker in range(1, 2_001):
@@ -161,16 +161,16 @@ def test_questions_in_the_name_of_others_promise_no_places_and_are_not_echoed_wi
     answered = sum(source == BLOCK[1] for _, source, _, _ in said)
     assert 0 < answered <= LAN.admissions_per_s
     assert reasons(world, BLOCK[1]).count("errand_busy") == 2_000 - answered
-    assert world.nodes[BLOCK[1]].downlink.vacancies._promises == {}
+    assert world.nodes[BLOCK[1]].downlink.vacancies._reservations == {}
 
 
-def test_who_leads_nobody_sends_nobody() -> None:
-    world, said = village(BLOCK[:1])
+def test_a_root_without_subordinates_delegates_nothing() -> None:
+    world, said = blocks_at_rest(BLOCK[:1])
     world.run(30)
     assert not [message for *_, message in said if isinstance(message, Errand)]
 
 
-def test_in_a_dense_tree_nobody_runs_errands() -> None:
+def test_in_a_dense_tree_nothing_is_delegated() -> None:
     world = SmallWorld.dense(100, 2)
     world.run(60)
     assert world.sent["Errand"] == 0

@@ -1,4 +1,4 @@
-"""Whom have we heard below us? (protocol section 3)"""
+"""The lowest position heard lately (docs/protocol.md, section 3)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ OWN = 50
 SILENCE_S = LAN.leader_silence_s
 
 
-def heard(*voices: tuple[float, int], now: float) -> LowestSeen:
-    """Voices by time, and the hour at which we are asked."""
+def heard(*messages: tuple[float, int], now: float) -> LowestSeen:
+    """After `messages` (time, source), read at `now`."""
     settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
     context = Context(settings, OWN, 1000, Random(1), now=0.0)
     lowest_seen = LowestSeen(context)
-    for at, source in voices:
+    for at, source in messages:
         context.now = at
         lowest_seen.heard(source)
     context.now = now
@@ -28,22 +28,22 @@ def heard(*voices: tuple[float, int], now: float) -> LowestSeen:
 
 
 @pytest.mark.parametrize(
-    ("voices", "now", "lowest"),
+    ("messages", "now", "lowest"),
     [
         ([], 0.0, OWN),
         ([(0.0, 40)], 0.0, 40),
-        ([(0.0, 60)], 0.0, OWN),  # above us
+        ([(0.0, 60)], 0.0, OWN),  # above the node
         ([(0.0, OWN)], 0.0, OWN),
         ([(0.0, 40), (1.0, 30), (2.0, 45)], 2.0, 30),  # the lowest counts, not the last
         ([(0.0, 40)], SILENCE_S, 40),
-        ([(0.0, 40)], SILENCE_S + 0.01, OWN),  # a rumour of the dead must not live
+        ([(0.0, 40)], SILENCE_S + 0.01, OWN),  # too old
         ([(0.0, 40), (4.0, 40)], SILENCE_S + 1, 40),  # heard again
         ([(0.0, 30), (1.0, 40)], SILENCE_S + 0.5, OWN),  # 40 was not noted while 30 was fresh
-        ([(0.0, 30), (SILENCE_S + 0.1, 40)], SILENCE_S + 0.1, 40),  # when the lowest is stale the next one counts
+        ([(0.0, 30), (SILENCE_S + 0.1, 40)], SILENCE_S + 0.1, 40),  # after the lowest is too old the next one counts
     ],
 )
-def test_the_lowest_whom_we_have_heard_lately(voices: list[tuple[float, int]], now: float, lowest: int) -> None:
-    lowest_seen = heard(*voices, now=now)
+def test_the_lowest_heard_lately(messages: list[tuple[float, int]], now: float, lowest: int) -> None:
+    lowest_seen = heard(*messages, now=now)
     assert lowest_seen.lowest == lowest
     assert lowest_seen.knows_lower is (lowest != OWN)
 

@@ -1,10 +1,10 @@
-"""Two trees side by side: who knows people in both tells the higher root of the lower (introductions.py)."""
+"""Two trees side by side: a node that knows both roots refers the higher one to the lower one."""
 
 from __future__ import annotations
 
 from small_world import SmallWorld
 
-from subord.core.discovery.root_referral import MEETINGS_PER_S
+from subord.core.discovery.root_referral import REFERRALS_PER_S
 from subord.core.events import Dropped
 from subord.core.messages import Advice, Ask, Guidance, Guide, Meet, Propose
 from subord.core.state.settings import LAN
@@ -13,7 +13,7 @@ LEFT, RIGHT, BETWEEN = 30_000, 30_002, 30_001
 
 
 def two_roots() -> SmallWorld:
-    """Neither has heard of the other: they started out of each other's hearing."""
+    """Neither knows of the other: they started without contact."""
     world = SmallWorld.empty(2)
     world.lossy = lambda source, target, _message: {source, target} == {LEFT, RIGHT}
     world.start_all((LEFT, RIGHT))
@@ -23,7 +23,7 @@ def two_roots() -> SmallWorld:
     return world
 
 
-def test_who_moves_in_between_introduces_the_roots_on_both_sides() -> None:
+def test_a_node_between_two_trees_refers_their_roots() -> None:
     """The neighbour on the right stands in a tree whose root is 29000, and does not look for another."""
     world = SmallWorld.empty(2)
     world.seeds = (29_000,)
@@ -42,14 +42,14 @@ def test_who_moves_in_between_introduces_the_roots_on_both_sides() -> None:
     assert [each for each in said if isinstance(each[2], Meet)] == [(BETWEEN, LEFT, Meet(1000, 29_000))]
 
 
-def test_a_root_beside_that_knows_none_but_us_asks_us_itself() -> None:
+def test_a_neighbouring_root_asks_by_itself() -> None:
     world = two_roots()
     world.start_all((BETWEEN,))
     world.run_until(world.whole, within_s=LAN.patience_s + 1)
     assert world.sent["Meet"] == 0
 
 
-def test_a_root_asks_the_lower_one_that_it_is_told_of() -> None:
+def test_a_root_asks_the_lower_root_it_is_referred_to() -> None:
     world = two_roots()
     said = []
     world.on_message = lambda source, target, message, _copies: said.append((source, target, type(message)))
@@ -59,7 +59,7 @@ def test_a_root_asks_the_lower_one_that_it_is_told_of() -> None:
     assert (RIGHT, LEFT, Propose) in said
 
 
-def test_one_who_is_root_no_longer_passes_the_word_on_to_the_higher_of_both_roots() -> None:
+def test_a_former_root_passes_a_referral_on_to_the_higher_root() -> None:
     world = SmallWorld.empty(2)
     world.seeds = (30_000,)
     world.start_all((30_000, 41_000))
@@ -78,7 +78,7 @@ def test_one_who_is_root_no_longer_passes_the_word_on_to_the_higher_of_both_root
     assert said == []
 
 
-def test_nobody_is_sent_to_a_higher_rank_or_to_itself() -> None:
+def test_no_node_is_referred_to_a_higher_rank_or_to_itself() -> None:
     world = two_roots()
     for root in (LEFT, RIGHT):
         world.tell(9, LEFT, Meet(1, root))
@@ -87,8 +87,8 @@ def test_nobody_is_sent_to_a_higher_rank_or_to_itself() -> None:
     assert reasons == ["unexpected", "unexpected"]
 
 
-def test_a_guest_greets_the_neighbours_whom_it_has_not_asked_yet_once() -> None:
-    """Led by an acquaintance before it came to its neighbours' doors."""
+def test_a_guest_asks_its_unprobed_neighbours_once() -> None:
+    """Accepted by a remembered node before it probed its neighbours."""
     world = SmallWorld.empty(2)
     world.start_all((20_000,))
     world.run(60)
@@ -103,8 +103,8 @@ def test_a_guest_greets_the_neighbours_whom_it_has_not_asked_yet_once() -> None:
     assert (20_000, 41_000, Advice) in said
 
 
-def test_where_there_is_a_meeting_place_nobody_greets() -> None:
-    """Its acquaintance is a seed, too: whoever needs to be found is found there."""
+def test_with_a_meeting_place_neighbours_are_not_asked() -> None:
+    """The remembered node is a seed, too, at which all trees meet."""
     world = SmallWorld.empty(2)
     world.start_all((20_000,))
     world.run(60)
@@ -117,8 +117,8 @@ def test_where_there_is_a_meeting_place_nobody_greets() -> None:
     assert not {target for source, target, kind in said if (source, kind) == (41_000, Ask)} & {40_999, 41_001}
 
 
-def test_nobody_introduces_without_end() -> None:
-    """Each word goes to somebody whom we may never have spoken to."""
+def test_referrals_are_limited() -> None:
+    """Each referral costs a message to a node that may be unknown so far."""
     world = SmallWorld.empty(2)
     world.seeds = (30_000,)
     world.start_all((30_000, 60_000))
@@ -126,21 +126,21 @@ def test_nobody_introduces_without_end() -> None:
     sent = world.sent["Meet"]
     for root in range(40_000, 42_000):
         world.tell(9, 60_000, Meet(1, root))
-    assert 0 < world.sent["Meet"] - sent <= MEETINGS_PER_S
+    assert 0 < world.sent["Meet"] - sent <= REFERRALS_PER_S
     dropped = [n.reason for _, p, n in world.notices if p == 60_000 and isinstance(n, Dropped)]
-    assert dropped.count("meet_too_soon") >= 2_000 - MEETINGS_PER_S
+    assert dropped.count("meet_too_soon") >= 2_000 - REFERRALS_PER_S
 
 
-def test_hearsay_is_no_acquaintance() -> None:
-    """Peers are those who have spoken to us, and are remembered on disk."""
+def test_referred_nodes_are_no_peers() -> None:
+    """Peers are nodes that have sent a message; they are kept on disk."""
     world = two_roots()
     world.tell(9, RIGHT, Meet(1, 20_000))
     world.run(1)
     assert 20_000 not in tuple(world.nodes[RIGHT].joining.peers)
 
 
-def test_a_leader_that_names_no_way_to_the_root_does_no_harm() -> None:
-    """Somebody's words, which no honest leader says: it always names itself."""
+def test_a_leader_with_an_empty_path_does_no_harm() -> None:
+    """A false message: a correct leader always names itself."""
     world = SmallWorld.empty(2)
     world.start_all((20_000, 41_001))
     world.run(60)
@@ -148,4 +148,4 @@ def test_a_leader_that_names_no_way_to_the_root_does_no_harm() -> None:
     world.start_all((41_000,), known=(20_000,))
     world.run_until(lambda: world.leader_of(41_000) == 20_000, within_s=5)
     world.tell(20_000, 41_000, Guide(world.nodes[20_000].context.incarnation, nameless))
-    assert world.nodes[41_000].joining.referral.introduce(5) is False
+    assert world.nodes[41_000].joining.referral.refer(5) is False

@@ -1,4 +1,4 @@
-"""How often a node moves by choice (subord/core/placement/move_budget.py)."""
+"""The limit on moves by choice (core/placement/move_budget.py)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_so_many_moves_in_any_hour(spent_at: list[float], now: float, allowed: b
     assert (budget.moves, budget.held) == (len(spent_at), int(not allowed))
 
 
-def test_looking_costs_nothing() -> None:
+def test_a_query_costs_nothing() -> None:
     budget = MoveBudget()
     assert all(budget.allows(float(second)) for second in range(1000))
     assert (budget.moves, budget.held) == (0, 0)
 
 
-def test_it_remembers_no_more_than_it_needs() -> None:
+def test_the_window_is_bounded() -> None:
     budget = MoveBudget()
     for second in range(10 * MOVES_PER_HOUR_MAX):
         budget.spend(float(second))
-    assert (budget.moves, len(budget._at)) == (10 * MOVES_PER_HOUR_MAX, MOVES_PER_HOUR_MAX)
+    assert (budget.moves, len(budget._window._at)) == (10 * MOVES_PER_HOUR_MAX, MOVES_PER_HOUR_MAX)

@@ -1,4 +1,4 @@
-"""How long a node waits for its home, and how long for anybody (protocol section 3)."""
+"""The deadlines of a search (docs/protocol.md, section 3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new() -> tuple[Context, Deadlines]:
 
 
 def begun(known: Known = NOTHING) -> tuple[Context, Deadlines]:
-    """The first search of a node with that on its disk."""
+    """The deadlines of a first search with `known` on disk."""
     context, deadlines = new()
     peers = PeerCache(context)
     peers.remember(known)
@@ -34,12 +34,12 @@ def begun(known: Known = NOTHING) -> tuple[Context, Deadlines]:
     return context, deadlines
 
 
-def timers(context: Context, deadlines: Deadlines) -> list[float]:
-    """When a guest place will do, and when nobody, in seconds from T0; found by turning the clock."""
+def deadlines_of(context: Context, deadlines: Deadlines) -> list[float]:
+    """When a guest place will do, and when the node becomes root, in seconds from T0; found by moving the clock."""
     ends = []
-    for will_do in (lambda: deadlines.takes_guest_place, lambda: deadlines.gives_up):
+    for has_passed in (lambda: deadlines.takes_guest_place, lambda: deadlines.is_over):
         context.now = T0
-        while not will_do():
+        while not has_passed():
             context.now = deadlines.next_at
         ends.append(context.now - T0)
     context.now = T0
@@ -52,16 +52,16 @@ def timers(context: Context, deadlines: Deadlines) -> list[float]:
         (Known(()), None, False, 2 * LAN.answer_s, LAN.patience_s),
         (Known((HOME, 3), HOME), None, False, 2 * LAN.answer_s, 2 * LAN.answer_s),
         (Known((3, HOME), 3), 3, False, LAN.answer_s / 2, LAN.patience_s),
-        (Known((3, HOME)), None, False, LAN.answer_s / 2, LAN.answer_s / 2),  # it had no leader, and led nobody
+        (Known((3, HOME)), None, False, LAN.answer_s / 2, LAN.answer_s / 2),  # it had no leader and no subordinates
         (Known((), None, (100, 101)), None, True, LAN.answer_s / 2, LAN.answer_s / 2),
-        (Known((3,), None, (100, 101)), None, False, LAN.answer_s / 2, LAN.answer_s / 2),  # there is a lower one
+        (Known((3,), None, (100, 101)), None, False, LAN.answer_s / 2, LAN.answer_s / 2),  # a lower node exists
     ],
 )
-def test_who_remembers_waits_less(
+def test_a_node_that_remembers_waits_less(
     known: Known, leader: int | None, was_root: bool, guest_s: float, alone_s: float
 ) -> None:
     context, deadlines = begun(known)
-    assert timers(context, deadlines) == pytest.approx([guest_s, alone_s])
+    assert deadlines_of(context, deadlines) == pytest.approx([guest_s, alone_s])
     assert (deadlines.was_root, deadlines.leader) == (was_root, leader)
 
 
@@ -76,12 +76,12 @@ def test_who_remembers_waits_less(
 )
 def test_a_host_that_is_up_is_waited_for_at_the_first_start(known: Known, guest_s: float, alone_s: float) -> None:
     context, deadlines = begun(known)
-    for _ in range(3):  # said again it is no longer
+    for _ in range(3):  # repetitions do not prolong it
         deadlines.host_is_up()
-        assert timers(context, deadlines) == pytest.approx([guest_s, alone_s])
+        assert deadlines_of(context, deadlines) == pytest.approx([guest_s, alone_s])
 
 
-def test_the_old_leader_is_asked_once_others_will_do_and_nobody_moves_for_us_while_it_may_come() -> None:
+def test_the_old_leader_is_asked_when_a_guest_place_will_do_and_no_guest_is_displaced_meanwhile() -> None:
     context, deadlines = begun(Known((3,), 3))
     assert deadlines.take_leader() is None
     context.now = T0 + LAN.answer_s
@@ -93,20 +93,20 @@ def test_the_old_leader_is_asked_once_others_will_do_and_nobody_moves_for_us_whi
 
 
 @pytest.mark.parametrize(("until_s", "alone_s"), [(1.0, LAN.patience_s), (7.0, 7.0)])
-def test_to_be_put_off_is_not_to_be_alone(until_s: float, alone_s: float) -> None:
+def test_a_busy_answer_moves_the_deadline(until_s: float, alone_s: float) -> None:
     context, deadlines = begun()
     deadlines.put_off(T0 + until_s)
-    assert timers(context, deadlines) == pytest.approx([2 * LAN.answer_s, alone_s])
+    assert deadlines_of(context, deadlines) == pytest.approx([2 * LAN.answer_s, alone_s])
 
 
-def test_an_orphan_has_no_time_to_lose() -> None:
+def test_an_orphan_has_no_deadlines_left() -> None:
     context, deadlines = begun()
     deadlines.end()
-    assert timers(context, deadlines) == [0.0, 0.0]
+    assert deadlines_of(context, deadlines) == [0.0, 0.0]
     assert not deadlines.was_root
     assert deadlines.next_at == inf
 
 
-def test_before_a_search_nothing_is_waited_for() -> None:
+def test_before_a_search_all_deadlines_have_passed() -> None:
     _, deadlines = new()
-    assert (deadlines.takes_guest_place, deadlines.gives_up, deadlines.next_at) == (True, True, inf)
+    assert (deadlines.takes_guest_place, deadlines.is_over, deadlines.next_at) == (True, True, inf)

@@ -1,4 +1,4 @@
-"""The list of doors: everybody is on it, it is the same for all, and it soon leaves no gap (protocol section 3)."""
+"""The probe order: complete, the same for all nodes, and soon without large gaps (docs/protocol.md, section 3)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mapping(size: int, fanout: int = 2, **options: object) -> Mapping:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_everybody_is_on_the_common_list_once(size: int) -> None:
+def test_the_common_list_holds_every_position_once(size: int) -> None:
     assert sorted(common_targets(size)) == list(range(1, size + 1))
 
 
@@ -42,7 +42,7 @@ def test_the_common_list_halves_every_gap(size: int, order: list[int]) -> None:
 
 @pytest.mark.parametrize("size", [100, 254, 256, 257, 1000, 65534])
 def test_a_run_of_neighbours_is_hit_soon(size: int) -> None:
-    """After k doors no run of neighbours longer than 2 size / k was left out."""
+    """After k targets no run of neighbours longer than 2 size / k was left out."""
     for k in (1, 2, 3, 5, 8, 13, 16, 17, 31, 32, 33, 50, 64, 90, 100, 200, 512):
         targets = sorted(islice(common_targets(size), k))
         longest = max(after - before - 1 for before, after in pairwise([0, *targets, size + 1]))
@@ -53,20 +53,20 @@ def test_the_common_list_of_a_huge_network_is_lazy() -> None:
     assert list(islice(common_targets(2**64), 4)) == [1, 2**63 + 1, 2**62 + 1, 2**63 + 2**62 + 1]
 
 
-# -- doors near us ----------------------------------------------------------------------------------------------
+# -- near targets -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        # By turns: neighbours, candidates after home, the line from home to the top; at last the lowest.
+        # By turns: neighbours, candidates after the home, ancestors of the home; the lowest position last.
         (1, [2, 3, 4, 5]),
         (2, [1, 3, 4, 5]),
         (11, [10, 4, 2, 12, 6, 1, 9, 7, 13]),
         (100, [99, 49, 25, 101, 51, 12, 98, 48, 102, 52, 1]),
     ],
 )
-def test_near_doors_take_turns(node: int, expected: list[int]) -> None:
+def test_near_targets_of_each_kind_take_turns(node: int, expected: list[int]) -> None:
     assert near_targets(node, mapping(254)) == expected
 
 
@@ -76,7 +76,9 @@ def test_near_doors_take_turns(node: int, expected: list[int]) -> None:
     st.sampled_from(["complete", "paper"]),
     st.data(),
 )
-def test_near_doors_are_few_and_others(size: int, fanout: int, numbering: str, data: st.DataObject) -> None:
+def test_near_targets_are_few_and_never_the_node_itself(
+    size: int, fanout: int, numbering: str, data: st.DataObject
+) -> None:
     node = data.draw(st.integers(1, size))
     targets = near_targets(node, mapping(size, fanout, numbering_name=numbering))
     assert len(targets) <= NEAR_MAX
@@ -86,7 +88,7 @@ def test_near_doors_are_few_and_others(size: int, fanout: int, numbering: str, d
     assert {node - 2, node - 1, node + 1, node + 2} & set(range(1, size + 1)) <= set(targets)
 
 
-# -- all doors, for ever ----------------------------------------------------------------------------------------
+# -- all targets, without end -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [2, 3, 8, 15, 16, 100])
@@ -100,19 +102,19 @@ def test_every_lower_position_is_reached_again_and_again(size: int, fanout: int)
             assert set(range(1, node)) <= set(half)
 
 
-def test_the_lowest_position_looks_at_the_common_list_only() -> None:
+def test_the_lowest_position_probes_the_common_list_only() -> None:
     targets = list(islice(all_targets(1, mapping(8), 8), 14))
     assert targets == [5, 3, 7, 2, 6, 4, 8] * 2
 
 
 @pytest.mark.parametrize("node", [50, 99, 254])
-def test_half_of_the_doors_are_the_same_for_everybody(node: int) -> None:
+def test_half_of_the_targets_are_the_same_for_all_nodes(node: int) -> None:
     targets = list(islice(all_targets(node, mapping(254), 254), 60))
     assert targets[::2] == list(islice(mapping(254).candidates(node), 30))
     assert targets[1::2] == list(islice(common_targets(254), 30))
 
 
-# -- doors where a root looks again and again -----------------------------------------------------------------------
+# -- targets of a root after each rest -----------------------------------------------------------------------------
 
 
 def test_a_root_asks_its_home_and_two_lower_neighbours() -> None:

@@ -1,4 +1,4 @@
-"""Nodes that do not exist: how many of them a member can have listed, and that no honest tree is held up."""
+"""Reported nodes that do not exist: how many a member can have listed, and that no correct tree is delayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from subord.core.events import Dropped
 from subord.core.messages import Beat, Message
 from subord.core.state.view import Position
 
-LIAR, LEADER, LEVEL = 12, 6, 2  # the level of its leader
+LIAR, LEADER, LEVEL = 12, 6, 2  # of its leader
 UNTRIED, MISSING = UNTRIED_MAX >> LEVEL, (MISSING_MAX >> LEVEL) + 2 * (UNTRIED_MAX >> LEVEL)
 INTERIOR = 2
 LIMITS = {ROWS_UNTRIED, ROWS_ABSENT}
@@ -21,7 +21,7 @@ VERDICT_S = 2 * 4.5 + 2 * 2.5  # two silences, and the next beat of the liar
 
 
 def uncounted(message: Message) -> Message:
-    """Its beats say nothing of how many rows it lists."""
+    """Its beats do not state how many rows it lists."""
     return msgspec.structs.replace(message, rows=0, digest=0) if isinstance(message, Beat) else message
 
 
@@ -33,7 +33,7 @@ def with_liar(liar: Position = LIAR, size: int = 15) -> SmallWorld:
 
 
 def limited(world: SmallWorld) -> dict[str, set[Position]]:
-    """Who dropped rows because nodes did not answer, by reason."""
+    """The nodes that dropped rows because nodes did not answer, by reason."""
     found: dict[str, set[Position]] = {}
     for _, position, notice in world.notices:
         if isinstance(notice, Dropped) and notice.reason in LIMITS:
@@ -51,17 +51,17 @@ def small(monkeypatch: pytest.MonkeyPatch, untried: int, kept: int) -> None:
 # -- liars ------------------------------------------------------------------------------------------------
 
 
-def test_a_leaf_with_sixty_thousand_phantoms() -> None:
+def test_a_leaf_that_reports_sixty_thousand_nodes() -> None:
     world = with_liar()
     says_rows(world, LIAR, phantoms(LIAR, 1000, 60_000))
     assert claimed(world, LIAR) == (UNTRIED + KEPT_MAX, 0), "while the trial lasts"
     root = world.nodes[1].roster
     for _ in range(int(VERDICT_S)):
         world.run(1)
-        assert root.live < 15 + UNTRIED, "what is kept is not passed on"
+        assert root.live < 15 + UNTRIED, "kept rows are not passed on"
         assert all(root.is_live(position) for position in range(1, 16))
     assert claimed(world, LIAR) == (UNTRIED, 0)
-    assert limited(world) == {ROWS_UNTRIED: {LEADER}, ROWS_ABSENT: {LEADER}}, "only the liar is blamed"
+    assert limited(world) == {ROWS_UNTRIED: {LEADER}, ROWS_ABSENT: {LEADER}}, "only the liar is reported"
     says_rows(world, LIAR, phantoms(LIAR, 1000, 60_000))
     world.run(600)
     assert claimed(world, LIAR) == (UNTRIED, 0)
@@ -71,7 +71,7 @@ def test_a_leaf_with_sixty_thousand_phantoms() -> None:
     assert set(root.rows) == set(range(1, 16)) - {LIAR}, "they go with the liar"
 
 
-def test_phantoms_that_never_live() -> None:
+def test_reported_nodes_that_are_missing() -> None:
     world = with_liar()
     says_rows(world, LIAR, phantoms(LIAR, 1000, 60_000, missing=True))
     assert claimed(world, LIAR) == (1, MISSING)
@@ -80,8 +80,8 @@ def test_phantoms_that_never_live() -> None:
     assert limited(world) == {ROWS_UNTRIED: {LEADER}}
 
 
-def test_phantoms_that_live_by_turns() -> None:
-    """Rows that turn missing make no room for more than the bounds allow, and none come to life behind them."""
+def test_reported_nodes_that_live_by_turns() -> None:
+    """Missing rows leave no room beyond the bounds, and none behind them counts as living."""
     world = with_liar()
     for turn in range(10):
         first = 1000 + 1000 * turn
@@ -98,7 +98,7 @@ def test_phantoms_that_live_by_turns() -> None:
     assert world.nodes[1].roster.live <= 15 + UNTRIED
 
 
-def test_phantoms_that_are_taken_back_are_gone() -> None:
+def test_retracted_reports_are_gone() -> None:
     world = with_liar()
     says_rows(world, LIAR, phantoms(LIAR, 1000, 100))
     world.run(1)
@@ -122,7 +122,7 @@ def test_a_leader_that_lies_keeps_its_own_branch(monkeypatch: pytest.MonkeyPatch
     assert limited(world)[ROWS_ABSENT] == {1}
 
 
-# -- honest trees -----------------------------------------------------------------------------------------
+# -- correct trees ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_fifteen_hundred_nodes_that_start_at_once() -> None:
     world.run_until(world.whole, 60)
     assert limited(world) == {}
     assert len(world.nodes[1].downlink.reports.verification) == 0
-    world.crash(1)  # 2 becomes root and is told the branches of its siblings at once
+    world.crash(1)  # 2 becomes root and gets the branches of its siblings at once
     world.run_until(world.whole, 60)
     for position in range(600, 1200):
         world.crash(position)
@@ -141,7 +141,7 @@ def test_fifteen_hundred_nodes_that_start_at_once() -> None:
 
 @pytest.mark.slow
 def test_two_halves_that_meet() -> None:
-    """A root that has led its half for long is told the other half by one subordinate."""
+    """A root that has long led its half gets the other half as the report of one subordinate."""
     world = SmallWorld.empty(4)
     halves = [set(range(1, 700)), set(range(700, 1400))]
     side = {position: number for number, half in enumerate(halves) for position in half}
@@ -153,8 +153,8 @@ def test_two_halves_that_meet() -> None:
     assert limited(world) == {}
 
 
-def test_an_honest_branch_that_is_withheld_is_listed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers to probes take far longer than beats, so that all rows come before the first answer."""
+def test_a_correct_branch_that_is_withheld_is_listed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers to probes take far longer than beats, so all rows arrive before the first answer."""
     small(monkeypatch, 8, 2)
     world = SmallWorld.empty(2)
     measured = world.fate
@@ -165,8 +165,8 @@ def test_an_honest_branch_that_is_withheld_is_listed_in_the_end(monkeypatch: pyt
     assert set(limited(world)) == {ROWS_UNTRIED}
 
 
-def test_a_wrong_verdict_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The root cannot reach the nodes below its subordinates for a minute, and they can reach them."""
+def test_a_wrong_verdict_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root cannot reach the nodes below its subordinates for a minute; the subordinates can."""
     small(monkeypatch, 8, 2)
     world = SmallWorld.empty(2)
     world.lossy = lambda source, target, _message: source == 1 and target > 7
@@ -179,7 +179,7 @@ def test_a_wrong_verdict_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_mass_deaths_are_listed_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who lived in a branch of many may all be missing there, whatever the bounds of the beginning were."""
+    """All nodes that lived in a branch may be missing there, whatever the first bounds."""
     small(monkeypatch, 8, 2)
     world = SmallWorld.dense(255, 2)
     world.run(30)

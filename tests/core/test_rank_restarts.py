@@ -1,4 +1,4 @@
-"""Restarts, and words that come late, where ranks go by performance (docs/protocol.md, section 7)."""
+"""Restarts and late messages where ranks follow performance (docs/protocol.md, section 7)."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ SOON_S = 5.0
 
 @pytest.fixture
 def world() -> SmallWorld:
-    """Fifteen, the lowest position the best, at rest."""
+    """Fifteen nodes at rest, the lowest position the best."""
     world = performing(JOBS)
     world.after_each = lambda _world: demand_order(world)
     return world
 
 
-# -- restarts, and words that come late -----------------------------------------------------------------------------
+# -- restarts and late messages -------------------------------------------------------------------------------------
 
 
-def test_a_leader_that_comes_back_as_somebody_else_is_not_followed_before_it_has_accepted(world: SmallWorld) -> None:
-    """It has forgotten its badge: those who followed its former life outrank it now."""
+def test_a_leader_that_restarts_with_another_class_is_not_followed_before_it_has_accepted(world: SmallWorld) -> None:
+    """It has lost its class, so its former subordinates outrank it now."""
     led = set(world.nodes[2].downlink.slots.taken)
     world.jobs.pop(2)
     world.crash(2)
@@ -55,7 +55,7 @@ def test_a_leader_that_comes_back_as_somebody_else_is_not_followed_before_it_has
     assert not set(world.nodes[2].downlink.slots.taken) & led
 
 
-def test_a_leader_that_remembers_its_badge_is_followed_again(world: SmallWorld) -> None:
+def test_a_leader_that_remembers_its_class_is_followed_again(world: SmallWorld) -> None:
     led, before = set(world.nodes[2].downlink.slots.taken), world.moves()
     remembered = neighbourhood(world.nodes[2])
     assert remembered is not None
@@ -68,8 +68,8 @@ def test_a_leader_that_remembers_its_badge_is_followed_again(world: SmallWorld) 
     assert losses(world) == 0
 
 
-def test_who_proposed_by_an_older_badge_withdraws(world: SmallWorld) -> None:
-    """15 asks 1 as somebody fast, and is slow before the answer comes: it gives the place back."""
+def test_a_proposal_by_an_older_class_is_withdrawn(world: SmallWorld) -> None:
+    """15 asks 1 with a high class, and is slow before the answer arrives: it returns the place."""
     late: list[tuple[int, int, Message]] = []
 
     def hold(source: int, target: int, message: Message) -> bool:
@@ -93,8 +93,8 @@ def test_who_proposed_by_an_older_badge_withdraws(world: SmallWorld) -> None:
     assert world.whole()
 
 
-def test_whoever_has_sunk_needs_not_be_sent_away() -> None:
-    """Its row says so; to rise it proposes anew."""
+def test_a_subordinate_that_has_sunk_need_not_leave() -> None:
+    """Its row states the lower class; to rise it proposes anew."""
     world = performing({1: 1e9})
     leader, terms = world.nodes[1], Terms.of(world.settings)
     world.tell(15, 1, Propose(5, 10, terms, Wish.GUEST, standing=140))
@@ -105,8 +105,8 @@ def test_whoever_has_sunk_needs_not_be_sent_away() -> None:
     assert leader.downlink.slots.outranking(120) == []
 
 
-def test_a_beat_from_before_the_rise_does_not_take_the_new_badge_away() -> None:
-    """15 proposes to its own leader with a better badge, and the beat that it sends before the answer is accepted."""
+def test_a_beat_from_before_the_rise_does_not_lower_the_new_class() -> None:
+    """15 proposes to its own leader with a better class, and sends a beat before the acceptance arrives."""
     world = performing({1: 1e9})
     leader = world.nodes[1]
     terms, life = Terms.of(world.settings), leader.context.incarnation
@@ -119,11 +119,11 @@ def test_a_beat_from_before_the_rise_does_not_take_the_new_badge_away() -> None:
     world.tell(15, 1, Propose(5, 20, terms, Wish.GUEST, standing=high))
     world.tell(15, 1, Beat(5, life, 21, 1000, 0, row(low)))
     world.tell(15, 1, Beat(5, life, 22, 1000, 0, row(high)))
-    assert leader.downlink.slots.outranking(120) == [15], "we would sink below one who follows us"
+    assert leader.downlink.slots.outranking(120) == [15], "the leader would sink below a subordinate"
 
 
-def test_a_refused_rise_costs_nobody_its_leader() -> None:
-    """The root does not know yet that our leader is about to sink: it refuses our new badge, not us."""
+def test_a_refused_rise_does_not_cost_the_leader() -> None:
+    """The root does not know yet that the leader is about to sink: it refuses the new class, not the node."""
     world = performing({1: 1e9, 2: 1e3})
     said: list[Propose] = []
 
@@ -142,8 +142,8 @@ def test_a_refused_rise_costs_nobody_its_leader() -> None:
     assert losses(world) == 0
 
 
-def test_what_a_node_refuses_it_says_with_places_for_that_badge() -> None:
-    """The root is full: who asks is told of those who outrank it, and of no others."""
+def test_a_refusal_names_places_for_the_proposed_class() -> None:
+    """The root is full: the asker is told of nodes that outrank it, and of no others."""
     world = performing({1: 1e12, 2: 1e9, 3: 1e8})
     root, outranked = world.nodes[1], class_of(1e3)
     for position in (11, 12):
@@ -162,7 +162,7 @@ def test_what_a_node_refuses_it_says_with_places_for_that_badge() -> None:
 
 
 def test_a_class_beyond_bounds_is_never_sent() -> None:
-    """Whatever a bookmark says: others would refuse every word."""
+    """Whatever the file on disk says: others would drop every message."""
     world = performing({1: 1e9})
     world.disks._of[2] = Neighbourhood(1, 1, (1,), (), 300)
     world.start_all((2,))
@@ -171,8 +171,8 @@ def test_a_class_beyond_bounds_is_never_sent() -> None:
     assert world.whole()
 
 
-def test_those_who_are_left_behind_hear_of_the_places_beside_ours(world: SmallWorld) -> None:
-    """2 stands too high: it goes alone, and those below it may ask who stands beside it and has room."""
+def test_dismissed_subordinates_hear_of_siblings_with_room(world: SmallWorld) -> None:
+    """2 stands too high: it moves alone, and its subordinates may ask its siblings that have room."""
     node = world.nodes[2]
     leader = node.uplink.leader
     assert leader is not None
@@ -183,15 +183,15 @@ def test_those_who_are_left_behind_hear_of_the_places_beside_ours(world: SmallWo
     )
     led = sorted(node.downlink.slots.taken)
     node.optimizer.choose(Advice(1, 1, False, 1, (5,), 0, (3,), wanted=4))
-    world.run(1.2)  # to its next beat
+    world.run(1.2)  # until its next beat
     assert sorted({target for target, _ in goodbyes}) == led != []
     assert all(isinstance(each, Goodbye) and each.alternates == (3,) for _, each in goodbyes)
 
 
 @pytest.mark.parametrize("older", [0, 1])
 @pytest.mark.parametrize("above", [1, 2])
-def test_who_stands_above_us_by_what_we_know_is_not_taken_in_yet(world: SmallWorld, above: int, older: int) -> None:
-    """It would drop an acceptance that names it as one of those above us. Or an earlier life of it proposed."""
+def test_a_node_above_on_the_known_path_is_put_off(world: SmallWorld, above: int, older: int) -> None:
+    """It would drop an acceptance whose path contains it. Or an older incarnation of it proposed."""
     node = world.nodes[4]
     assert above in node.uplink.path
     propose = Propose(
@@ -213,14 +213,14 @@ def test_an_echo_that_answers_no_beat_of_ours_changes_nothing(world: SmallWorld)
     assert leader is not None
     row = node.roster.rows[4][1].change
     assert row.round_trip
-    node.uplink._round_trips.clear()  # as of a new leader
+    node.uplink._round_trips.clear()  # as with a new leader
     world.tell(leader.position, 4, Echo(leader.incarnation, 1, None))
     assert node.roster.rows[4][1].change == row
 
 
 @pytest.mark.parametrize("doubt", ["slept", "stranger"])
-def test_a_node_takes_nobody_in_while_its_leader_may_follow_another(world: SmallWorld, doubt: str) -> None:
-    """The leader may have sunk, and follow just the node that proposes: a circle (seed 1018, performance)."""
+def test_a_node_accepts_none_while_its_leader_may_follow_another(world: SmallWorld, doubt: str) -> None:
+    """The leader may have sunk, and follow the very node that proposes: a cycle (seed 1018, performance)."""
     node, proposer = world.nodes[4], 15
     leader = node.uplink.leader
     assert leader is not None
@@ -236,8 +236,8 @@ def test_a_node_takes_nobody_in_while_its_leader_may_follow_another(world: Small
     assert isinstance(asked_for_a_place(world, proposer, 4, 1 << 33), Accept)
 
 
-def test_a_leader_that_does_not_know_us_for_long_is_given_up(world: SmallWorld) -> None:
-    """It puts our proposals off, because we stand above it by what it knows: so did three nodes (seed 20224)."""
+def test_a_leader_that_answers_stranger_for_long_is_lost(world: SmallWorld) -> None:
+    """It puts proposals off because the node stands above it, as it believes: so did three nodes (seed 20224)."""
     node = world.nodes[4]
     leader = node.uplink.leader
     assert leader is not None
@@ -261,7 +261,7 @@ def test_a_node_that_may_not_follow_is_refused_while_the_leader_is_in_doubt(worl
 
 
 def asked_for_a_place(world: SmallWorld, source: int, target: int, exchange: int) -> Message:
-    """What the target answers."""
+    """The answer of the target."""
     heard: list[Message] = []
     world.on_message = lambda sender, _target, message, _copies: heard.append(message) if sender == target else None
     incarnation = world.nodes[source].context.incarnation

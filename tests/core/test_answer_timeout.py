@@ -16,7 +16,7 @@ WITHIN_S = 60.0
 
 
 def slow_world(seed: int, one_way_s: float) -> SmallWorld:
-    """Twelve nodes in a sparse /24; every second seed of chance names a node to ask first."""
+    """Twelve nodes in a sparse /24; each odd or even seed of chance also names a node to ask first."""
     world = SmallWorld.empty(2, "10.0.0.0/24", seed=seed)
     positions = sorted(Random(seed).sample(range(1, 200), 12))
     world.delay_of = lambda _message: one_way_s * world.chance.uniform(0.95, 1.05)
@@ -30,9 +30,9 @@ def slow_world(seed: int, one_way_s: float) -> SmallWorld:
 def test_a_cluster_forms_while_round_trips_are_longer_than_the_answer_time(seed: int, one_way_s: float) -> None:
     world = slow_world(seed, one_way_s)
     world.run_until(world.whole, WITHIN_S)
-    told = world.noticed(SlowAnswers)
-    assert told, "people hear of it"
-    assert {each.preset for each in told} == {"wan"}
+    warnings = world.noticed(SlowAnswers)
+    assert warnings, "the operator is warned"
+    assert {each.preset for each in warnings} == {"wan"}
     assert Dropped("late_answer") in world.noticed(Dropped)
 
 
@@ -47,7 +47,7 @@ def test_the_answer_time_returns_when_the_delay_ends() -> None:
             assert node.context.answer_timeout.answer_s == pytest.approx(LAN.answer_s, rel=0.01), position
 
 
-def test_a_quick_network_waits_as_the_preset_says() -> None:
+def test_in_a_fast_network_the_preset_counts() -> None:
     world = slow_world(1, 0.0002)
     world.run_until(world.whole, WITHIN_S)
     assert {node.context.answer_timeout.answer_s for node in world.nodes.values()} == {LAN.answer_s}
@@ -61,7 +61,7 @@ def test_a_quick_network_waits_as_the_preset_says() -> None:
         ([0.3], 0.45),
         ([1.0], 1.5),
         ([100.0], ANSWERS_MAX * 0.4),  # bounded
-        ([1.2, 0.001], 1.1),  # 1.8, and half of the excess
+        ([1.2, 0.001], 1.1),  # 1.8, then half of the excess
         ([1.2, 0.001, 0.001], 0.75),
         ([1.2, 1.0], 1.5),
     ],
@@ -76,7 +76,7 @@ def test_answer_time(seconds: list[float], answer_s: float) -> None:
 def test_a_late_answer_is_counted_and_measured_once() -> None:
     answer_timeout = AnswerTimeout(LAN)
     answer_timeout.asked(7, 1, 0.0)
-    assert answer_timeout.answered(8, 1, 0.1, is_open=False) == [], "of somebody else"
+    assert answer_timeout.answered(8, 1, 0.1, is_open=False) == [], "of another node"
     answer_timeout.asked(7, 2, 0.0)
     assert answer_timeout.answered(7, 2, 1.0, is_open=False) == [Dropped("late_answer")]
     assert answer_timeout.answered(7, 2, 2.0, is_open=False) == []
@@ -92,20 +92,20 @@ def test_the_answer_to_a_repeated_question_is_not_measured() -> None:
     assert answer_timeout.answer_s == LAN.answer_s
 
 
-def test_a_stopped_process_measures_nothing_of_what_waited_for_it() -> None:
+def test_a_stopped_process_measures_no_answer_that_waited_for_it() -> None:
     answer_timeout = AnswerTimeout(LAN)
     answer_timeout.asked(7, 1, 0.0)
     answer_timeout.forget()
     assert answer_timeout.answered(7, 1, 60.0, is_open=False) == []
 
 
-def test_several_slow_answers_in_a_row_are_told_and_not_again_at_once() -> None:
+def test_several_slow_answers_in_a_row_warn_once_in_a_while() -> None:
     answer_timeout = AnswerTimeout(LAN)
-    told = [answer_timeout.took(0.9, float(now)) for now in range(2 * LATE_MIN)]
-    assert told == [[]] * (LATE_MIN - 1) + [[SlowAnswers(0.9, 0.4, "wan")]] + [[]] * LATE_MIN
+    warnings = [answer_timeout.took(0.9, float(now)) for now in range(2 * LATE_MIN)]
+    assert warnings == [[]] * (LATE_MIN - 1) + [[SlowAnswers(0.9, 0.4, "wan")]] + [[]] * LATE_MIN
 
 
-def test_what_is_remembered_of_questions_is_bounded() -> None:
+def test_the_table_of_questions_is_bounded() -> None:
     answer_timeout = AnswerTimeout(LAN)
     for exchange in range(2 * ASKED_MAX):
         answer_timeout.asked(7, exchange, 0.0)
@@ -117,8 +117,8 @@ def test_preset_for(seconds: float, preset: TimingName) -> None:
     assert preset_for(seconds) == preset
 
 
-def test_who_is_taken_in_and_never_speaks_is_given_up_after_one_silence() -> None:
-    """However slow answers are: no question waits for longer, so its first beat would have come."""
+def test_an_accepted_node_that_never_beats_is_lost_after_one_silence() -> None:
+    """However slow answers are: no question waits longer, so its first beat would have come."""
     world = SmallWorld.dense(3, 2, "10.0.0.0/24")
     world.run(20.0)
     context = world.nodes[2].context
