@@ -204,7 +204,7 @@ def test_the_longest_of_each_kind_fits(message: Message) -> None:
 
 REPEAT = """
 import sys
-from subord.wire.codec import Fault, decode, encode
+from subord.wire import Fault, decode, encode
 for line in sys.stdin:
     message = decode(bytes.fromhex(line))
     print(message if isinstance(message, Fault) else encode(message).hex())
