@@ -31,8 +31,9 @@ from subord.api.http.web import web_app
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, Question
 from subord.api.query import peer_answers
-from subord.config import schema
-from subord.config.schema import Config, ConfigError
+from subord.config import load
+from subord.config.schema import Config
+from subord.config.source import ConfigError
 from subord.core import snapshots
 from subord.core.events import (
     Gone,
@@ -335,7 +336,7 @@ class Daemon:
     def _read_again(self) -> tuple[Config, Keyring | None] | None:
         """It blocks. With the operator's keys. None: something is wrong, and has been said."""
         try:
-            fresh = schema.reload(self.config)
+            fresh = load.reload(self.config)
             if fresh.cluster.network != self.settings.network:
                 self._check_place_in(fresh)
             return fresh, None if self.keeping is None else self.keeping.read_again()
@@ -353,7 +354,7 @@ class Daemon:
 
     def _take_over(self, fresh: Config, ring: Keyring | None) -> None:
         keys_changed = ring is not None and self.keeping is not None and self.keeping.obey(ring)
-        taken, ignored = schema.changes(self.config, fresh)
+        taken, ignored = load.changes(self.config, fresh)
         if "node.log_level" in taken:
             self.log.take(fresh.node.log_level, "node.log_level")
         if "cluster.network" in taken:
@@ -361,7 +362,7 @@ class Daemon:
             logger.info(words, ", ".join((*taken, *ignored)), extra=ASKED)
             self._leave(fresh)
             return
-        self.config = schema.taken_over(self.config, fresh)
+        self.config = load.taken_over(self.config, fresh)
         if "node.seeds" in taken:
             self._seeds.replace(fresh.node.seeds)
         self.performance.replace(fresh.node)

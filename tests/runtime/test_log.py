@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from full_pipe import full_pipe
 
-from subord.config import schema
+from subord.config.load import load
+from subord.config.schema import Config, LogFormat
 from subord.runtime.log import formats, journal, writer
 from subord.runtime.log.logger import ASKED, Log
 from subord.runtime.log.writer import TRAY_BYTES_MAX, LogWriter
@@ -123,7 +124,7 @@ def stream_of(descriptor: int) -> str:
     return f"{found.st_dev}:{found.st_ino}"
 
 
-def shown(asked: schema.LogFormat, descriptor: int, environment: dict[str, str]) -> None:
+def shown(asked: LogFormat, descriptor: int, environment: dict[str, str]) -> None:
     """One line and one complaint, with this descriptor as standard error."""
     with stderr_is(descriptor), Log() as log:
         log.open(asked, environment)
@@ -145,7 +146,7 @@ def shown(asked: schema.LogFormat, descriptor: int, environment: dict[str, str])
     ],
 )
 def test_into_a_pipe(
-    asked: schema.LogFormat, is_journal: bool, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    asked: LogFormat, is_journal: bool, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(journal.Journal.__init__, "__defaults__", (str(tmp_path / "none"),))
     reader, writer = os.pipe()
@@ -215,10 +216,10 @@ def test_what_chooses_the_level_at_the_start(
     assert (log.log_level, log.source, logging.getLevelName(logger.level).lower()) == (level, source, level)
 
 
-def given(tmp_path: Path, assignments: tuple[str, ...] = ()) -> schema.Config:
+def given(tmp_path: Path, assignments: tuple[str, ...] = ()) -> Config:
     file = tmp_path / "subord.toml"
     file.write_text('[cluster]\nnetwork = "10.0.0.0/24"\n[node]\nlog_level = "warning"\n')
-    return schema.load(str(file), assignments)
+    return load(str(file), assignments)
 
 
 def test_a_variable_that_was_meant_for_others_is_named_and_ignored(tmp_path: Path, warnings: list[str]) -> None:

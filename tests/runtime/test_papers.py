@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from subord.config.schema import NO_KEY, load
+from subord.config.load import NO_KEY, load
 from subord.runtime.security import certificates as module
 from subord.runtime.security import proof
 from subord.runtime.security.certificates import CertificatesError, SiteCertificates

@@ -18,7 +18,8 @@ from math import inf
 
 import trio
 
-from subord.config.schema import NO_KEY, Config
+from subord.config.load import NO_KEY
+from subord.config.schema import Config
 from subord.runtime.security import proof
 from subord.runtime.security.certificates import METRICS_CERTIFICATE, CertificatesError, SiteCertificates
 from subord.runtime.security.key_ring import RunningKeyRing
