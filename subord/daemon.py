@@ -99,7 +99,7 @@ def main(given: Config) -> int:
         try:
             trio.run(_live_and_live_again, given, log)
         except StartError as error:
-            log.put_complaint(f"subord: {error}")
+            log.put_error(f"subord: {error}")
             return error.exit_code
         return 0
 
@@ -219,7 +219,7 @@ class Daemon:
             self._scope = nursery.cancel_scope
             nursery.start_soon(self._obey, signals)
             nursery.start_soon(self._reload_forever)
-            nursery.start_soon(self.log.tell_due_forever)
+            nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
@@ -289,7 +289,7 @@ class Daemon:
                 self._reload_asked.set()
             elif number == signal.SIGUSR1:
                 state = msgspec.json.encode(nodes.status(self)).decode()
-                self.log.say_anyway("state: %s", state)
+                self.log.log_always("state: %s", state)
             elif number == signal.SIGUSR2:
                 self.log.toggle_debug()
             elif self._is_leaving and self.heir is None:
