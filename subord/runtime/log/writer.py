@@ -87,7 +87,7 @@ def to_stderr(line: bytes) -> None:
 
 
 def fill_standard_streams() -> None:
-    """Open /dev/null for each closed standard stream (`2>&-`), so that no socket gets number 2 and with it the log."""
+    """Open /dev/null for each closed standard stream (`2>&-`). Else the log could go to a socket with number 2."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
