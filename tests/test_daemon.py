@@ -28,7 +28,7 @@ import subord
 from subord.cli import main
 from subord.client import exit_codes
 from subord.client.daemon import ask
-from subord.runtime.net.transport import COMPLAINT_S
+from subord.runtime.net.transport import WARNING_S
 
 pytestmark = pytest.mark.slow
 
@@ -260,13 +260,13 @@ def test_sighup_takes_over_what_it_can_and_names_the_rest(start: Start, folder: 
     daemon.tell(signal.SIGHUP)
     until(lambda: "configuration read again: " in daemon.log, "it is read again")
     assert "INFO configuration read again: node.grace_s, node.log_level\n" in daemon.log
-    assert "WARNING changed, but taken over only by a restart: cluster.fanout\n" in daemon.log
+    assert "WARNING changed, effective only after a restart: cluster.fanout\n" in daemon.log
 
     config.write_text("[cluster]\nfanout = \n")
     daemon.tell(signal.SIGHUP)
     until(lambda: "was not read again" in daemon.log, "the broken file is refused")
     (line,) = [each for each in daemon.log.splitlines() if "was not read again" in each]
-    assert line.startswith(f"ERROR the configuration was not read again, the old one goes on: {config}:2: ")
+    assert line.startswith(f"ERROR the configuration was rejected, the old one stays in use: {config}:2: ")
     assert daemon.show("status")["settings"]["fanout"] == 4
 
     daemon.tell(signal.SIGTERM)
@@ -520,7 +520,7 @@ def test_what_else_changed_is_taken_over_with_the_network(listed: Listed) -> Non
     [
         (
             f"# only words\n{SINGLE}.1-{SINGLE}.2",
-            "INFO configuration read again: nothing changed that can change now",
+            "INFO configuration read again: no change that takes effect now",
         ),
         (f"{SINGLE}.2", f"--set node.address={SINGLE}.1: address {SINGLE}.1 lies outside the network {SINGLE}.2"),
         (f"{SINGLE}.1\n{SINGLE}.1", "nodes.list:2: 10.8.0.1 is named more than once: name it once"),
@@ -541,7 +541,7 @@ def test_a_list_that_changes_nothing_or_cannot_be_used_changes_nothing(listed: L
     assert len(lives(daemon)) == 1
     told = [each for each in daemon.whole_log.splitlines() if each.startswith(("ERROR ", "WARNING "))]
     assert len(told) == (0 if line.startswith("INFO") else 1)
-    assert all(each.startswith("ERROR the configuration was not read again, the old one goes on: ") for each in told)
+    assert all(each.startswith("ERROR the configuration was rejected, the old one stays in use: ") for each in told)
 
 
 def test_a_network_without_our_address_or_with_several_changes_nothing(start: Start, folder: Path) -> None:
@@ -551,11 +551,11 @@ def test_a_network_without_our_address_or_with_several_changes_nothing(start: St
     until(daemon.is_ready, "it is ready")
     for network, complaint in (
         (f"{SINGLE}.1-3", f"this machine has several addresses inside the network {SINGLE}.1-{SINGLE}.3: "),
-        (f"{SINGLE}.2", f"the new network lacks our own address {SINGLE}.1: add it to cluster.network\n"),
+        (f"{SINGLE}.2", f"the new network lacks this node's address {SINGLE}.1: add it to cluster.network\n"),
     ):
         config.write_text(f'[cluster]\nnetwork = "{network}"\n')
         daemon.tell(signal.SIGHUP)
-        line = f"ERROR the configuration was not read again, the old one goes on: {complaint}"
+        line = f"ERROR the configuration was rejected, the old one stays in use: {complaint}"
         until(partial(is_logged, daemon, line), "it is said")
     assert daemon.show("status")["settings"]["positions"] == 1
     config.write_text(f'[cluster]\nnetwork = ["{SINGLE}.1", "10.7.0.0/24"]\n')
@@ -577,7 +577,7 @@ def test_a_start_in_the_new_network_that_fails_leaves_the_old_one(listed: Listed
     daemon.tell(signal.SIGHUP)
     until(lambda: ready(daemon) == 2, "it is ready again")
     assert (
-        "ERROR cannot start in the new network, the old configuration goes on: TCP 192.0.2.1:9717: "
+        "ERROR cannot start in the new network, the old configuration stays in use: TCP 192.0.2.1:9717: "
         in daemon.whole_log
     )
     assert daemon.show("status")["settings"]["positions"] == 1
@@ -747,8 +747,8 @@ def test_a_missing_state_directory_costs_one_warning(start: Start, folder: Path)
     assert daemon.ended() == 0
     (warning,) = [line for line in daemon.log.splitlines() if not line.startswith("INFO ")]
     assert warning == (
-        f"WARNING cannot remember the neighbourhood: the directory {folder / 'none'} does not exist; "
-        "create it or correct node.state_directory; going on without"
+        f"WARNING cannot save the neighbourhood: the directory {folder / 'none'} does not exist; "
+        "create it or correct node.state_directory; continuing without"
     )
     assert not (folder / "none").exists()
 
@@ -903,7 +903,7 @@ def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared
         until(partial(dropped_all, each, 500, *SEALED_REASONS), "that on UDP is, too")
         tells_no_tales(each)
         told = len([line for line in each.log.splitlines() if f"datagram from {SHARED}.9" in line])
-        assert 1 <= told <= 1 + (time.monotonic() - began) / COMPLAINT_S
+        assert 1 <= told <= 1 + (time.monotonic() - began) / WARNING_S
     after = [each.show("status") for each in shared]
     same = ("incarnation", "phase", "place", "leader", "path", "leader_changes", "subtree_nodes")
     assert [{key: each[key] for key in same} for each in after] == [

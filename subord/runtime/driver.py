@@ -53,26 +53,28 @@ UNREADABLE_PER_S = 5.0  # datagrams of unknown versions that are reported to the
 class Driver:
     """Runs one node. `observe` receives every notice that is not only counted."""
 
-    def __init__(self, node: Node, mail: Transport, counters: Counters, observe: Callable[[Notice], None]) -> None:
+    def __init__(
+        self, node: Node, transport: Transport, counters: Counters, observe: Callable[[Notice], None]
+    ) -> None:
         self.node = node
-        self._mail = mail
+        self._transport = transport
         self._counters = counters
         self._observe = observe
         self._network = node.context.settings.network
         self._timer = trio.CancelScope(deadline=inf)
         self._version_answers = TokenBucket(VERSION_ANSWERS_PER_S, trio.current_time())
         self._unreadable = TokenBucket(UNREADABLE_PER_S, trio.current_time())
-        self._probing = Probing(node.context, mail, counters)
+        self._probing = Probing(node.context, transport, counters)
         if node.context.settings.mapping == "latency":
-            mail.sock.stamp_arrivals()
+            transport.sock.stamp_arrivals()
 
     async def run(self) -> None:
         """Run until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive_forever)
             nursery.start_soon(self._wake_forever)
-            if self._mail.group is not None:
-                nursery.start_soon(self._receive_group_forever, self._mail.group)
+            if self._transport.group is not None:
+                nursery.start_soon(self._receive_group_forever, self._transport.group)
 
     def feed(self, event: Event, sender: Datagram | None = None) -> None:
         """Give the core one event and carry out its actions. `sender`: the datagram of the event."""
@@ -82,7 +84,7 @@ class Driver:
 
     def sizes(self) -> dict[str, int]:
         """Number of entries by table, outside the core."""
-        return {"probes_out": len(self._probing), "wire_versions": len(self._mail.dialects)}
+        return {"probes_out": len(self._probing), "wire_versions": len(self._transport.dialects)}
 
     def edge_closed(self, address: str) -> None:
         """A stream along a tree edge ended."""
@@ -101,10 +103,10 @@ class Driver:
 
     async def _receive_forever(self) -> NoReturn:
         while True:
-            await self._mail.sock.wait()
-            for datagram in self._mail.sock.received():
+            await self._transport.sock.wait()
+            for datagram in self._transport.sock.received():
                 self._receive(datagram)
-            if self._mail.sock.has_returns:
+            if self._transport.sock.has_returns:
                 self._take_returns()
 
     async def _receive_group_forever(self, group: Group) -> NoReturn:
@@ -116,16 +118,16 @@ class Driver:
                     self._receive(datagram, by_multicast=True)
 
     def _take_returns(self) -> None:
-        for address in self._mail.sock.returned():
+        for address in self._transport.sock.returned():
             position = self._network.position_of(address)
             if position is not None:
                 self.feed(Unreachable(position))
 
     def _receive(self, datagram: Datagram, *, by_multicast: bool = False) -> None:
-        content = self._mail.open(datagram, by_multicast=by_multicast)
+        content = self._transport.open(datagram, by_multicast=by_multicast)
         if content is None:
             return
-        message = self._mail.wire.decode(content)
+        message = self._transport.wire.decode(content)
         if isinstance(message, Fault):
             self._drop(message, content, datagram, by_multicast)
             return
@@ -141,10 +143,10 @@ class Driver:
         position = self._network.position_of(datagram.address)
         event = Received(position, datagram.address, message)
         if isinstance(message, Versions):
-            if not self._mail.dialects.told(datagram.address, message.spoken, trio.current_time()):
+            if not self._transport.dialects.told(datagram.address, message.spoken, trio.current_time()):
                 self.feed(event, datagram)  # no common version: the core reports it
             return
-        if not by_multicast and self._mail.dialects.heard(datagram.address, content[1], trio.current_time()):
+        if not by_multicast and self._transport.dialects.heard(datagram.address, content[1], trio.current_time()):
             self._tell_versions(datagram)
         if isinstance(message, Probe | Pong):
             measured = self._probing.receive(event, datagram)
@@ -154,7 +156,7 @@ class Driver:
         self.feed(event, datagram)
 
     def _drop(self, fault: Fault, content: bytes, datagram: Datagram, by_multicast: bool) -> None:
-        self._mail.drop(fault.value, datagram)
+        self._transport.drop(fault.value, datagram)
         if fault is not Fault.VERSION or by_multicast:  # every node of the link would answer one multicast datagram
             return
         self._tell_versions(datagram)
@@ -163,17 +165,17 @@ class Driver:
 
     def _tell_versions(self, datagram: Datagram) -> None:
         if self._version_answers.admit(trio.current_time()):
-            self._mail.send_versions(datagram.address, datagram.port)
+            self._transport.send_versions(datagram.address, datagram.port)
 
     def _carry_out(self, action: Action, sender: Datagram | None) -> None:
         match action:
             case Send():
-                self._mail.send(action.message, self._network.address_text_of(action.target))
+                self._transport.send(action.message, self._network.address_text_of(action.target))
             case Reply():
                 assert sender is not None, "a reply to an event that came from no datagram"
-                self._mail.send(action.message, sender.address, sender.port)
+                self._transport.send(action.message, sender.address, sender.port)
             case Publish():
-                self._mail.publish(action.message)
+                self._transport.publish(action.message)
             case Measure():
                 self._probing.measure(action.target, action.number)
             case RoundTrip():

@@ -82,7 +82,7 @@ class Liar:
 
     async def lie_forever(self, driver: Driver) -> None:
         """What is said besides."""
-        mail: Transport = driver._mail
+        mail: Transport = driver._transport
         self._node = driver.node
         while True:
             match self.words:

@@ -53,15 +53,15 @@ class _Out(NamedTuple):
 class Probing:
     """Sends and answers probes of one node. A probe without an answer is forgotten after ROUND_TRIP_NS_MAX."""
 
-    def __init__(self, context: Context, mail: Transport, counters: Counters) -> None:
+    def __init__(self, context: Context, transport: Transport, counters: Counters) -> None:
         self._context = context
         self._network = context.settings.network
-        self._mail = mail
+        self._transport = transport
         self._counters = counters
         self._answers = TokenBucket(ANSWERS_PER_S, trio.current_time())
         self._chance = SystemRandom()
         self._out: OrderedDict[int, _Out] = OrderedDict()  # by the number on the wire, oldest first
-        mail.on_asked_again = self._repeat
+        transport.on_asked_again = self._repeat
 
     def __len__(self) -> int:
         """Number of probes without an answer."""
@@ -77,7 +77,7 @@ class Probing:
         self._forget(time.monotonic_ns())
         wire_number = self._chance.getrandbits(NUMBER_BITS)
         probe = Probe(self._context.incarnation, wire_number)
-        wall_ns, steady_ns = self._mail.send_timed(probe, self._network.address_text_of(target))
+        wall_ns, steady_ns = self._transport.send_timed(probe, self._network.address_text_of(target))
         self._out[wire_number] = _Out(target, number, wall_ns, steady_ns, is_second)
 
     def _forget(self, now_ns: int) -> None:
@@ -122,7 +122,7 @@ class Probing:
             min(max(held_us, 0), HELD_US_MAX),
             self._context.performance,
         )
-        self._mail.send(pong, datagram.address, datagram.port)
+        self._transport.send(pong, datagram.address, datagram.port)
 
     def _measured(self, source: Position | None, pong: Pong, datagram: Datagram) -> Measured | None:
         out = self._out.get(pong.number)
