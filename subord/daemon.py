@@ -176,7 +176,7 @@ class Daemon:
             self._credentials = Credentials(config, self.address)
         except CredentialsError as error:
             raise StartError(str(error), CONFIGURATION) from None
-        self.keeping = self._credentials.keeping
+        self.keeping = self._credentials.key_ring
         self.position = network.position_of(self.address) or 0
         try:
             self.events = EventLog(config.node.event_log, self.address, log.put_line)
@@ -249,7 +249,7 @@ class Daemon:
             is_ours=self._is_ours,
             edge_closed=driver.edge_closed,
             streams_max=self._streams_max,
-            keeping=self.keeping,
+            key_ring=self.keeping,
             tls=self._credentials.tls,
             is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
             leader_address=self._leader_address,

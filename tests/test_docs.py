@@ -166,7 +166,7 @@ def test_configurations_are_right(tmp_path: Path) -> None:
 
 def test_every_event_has_its_line() -> None:
     sources = text_of("subord/daemon.py") + text_of("subord/runtime/log/notices.py")
-    written = set(re.findall(r'(?:events\.write\(|\._say\(\s*logging\.\w+,)\s*"(\w+)"', sources))
+    written = set(re.findall(r'(?:events\.write\(|\._report\(\s*logging\.\w+,)\s*"(\w+)"', sources))
     assert len(written) >= 8
     table = text_of("docs/operating.md").partition("## Read the event log")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written

@@ -84,7 +84,7 @@ class Driver:
 
     def sizes(self) -> dict[str, int]:
         """Number of entries by table, outside the core."""
-        return {"probes_out": len(self._probing), "wire_versions": len(self._transport.dialects)}
+        return {"probes_out": len(self._probing), "wire_versions": len(self._transport.peer_versions)}
 
     def edge_closed(self, address: str) -> None:
         """A stream along a tree edge ended."""
@@ -143,10 +143,12 @@ class Driver:
         position = self._network.position_of(datagram.address)
         event = Received(position, datagram.address, message)
         if isinstance(message, Versions):
-            if not self._transport.dialects.told(datagram.address, message.spoken, trio.current_time()):
+            if not self._transport.peer_versions.told(datagram.address, message.spoken, trio.current_time()):
                 self.feed(event, datagram)  # no common version: the core reports it
             return
-        if not by_multicast and self._transport.dialects.heard(datagram.address, content[1], trio.current_time()):
+        if not by_multicast and self._transport.peer_versions.heard(
+            datagram.address, content[1], trio.current_time()
+        ):
             self._tell_versions(datagram)
         if isinstance(message, Probe | Pong):
             measured = self._probing.receive(event, datagram)

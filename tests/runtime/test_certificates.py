@@ -218,9 +218,9 @@ async def test_a_node_without_a_key_needs_insecure(tmp_path: Path) -> None:
     with pytest.raises(CredentialsError) as raised:
         credentials(tmp_path, "10.0.0.1")
     assert str(raised.value) == NO_KEY
-    assert credentials(tmp_path, "10.0.0.1", "cluster.insecure=true").keeping is None
-    assert credentials(tmp_path, HERE).keeping is None
-    assert credentials(tmp_path, "::1").keeping is None
+    assert credentials(tmp_path, "10.0.0.1", "cluster.insecure=true").key_ring is None
+    assert credentials(tmp_path, HERE).key_ring is None
+    assert credentials(tmp_path, "::1").key_ring is None
 
 
 async def test_errors_of_keys_or_certificates_prevent_the_start(tmp_path: Path, authority: Authority) -> None:

@@ -49,7 +49,7 @@ class Running:
         self.driver = Driver(self.node, self.transport, self.counters, lambda _: None)
 
     def version_for(self, position: int) -> int:
-        return self.transport.dialects.version_for(ADDRESSES[position])
+        return self.transport.peer_versions.version_for(ADDRESSES[position])
 
 
 @asynccontextmanager
@@ -81,7 +81,7 @@ async def test_two_releases_form_one_tree_and_use_their_highest_common_version(s
         for each in nodes.values():
             assert not each.node.refusals.shown(0.0)
             assert each.counters.dropped["unknown_version"] == 0
-        assert len(nodes[1].transport.dialects) == 0  # with one version no peer is remembered
+        assert len(nodes[1].transport.peer_versions) == 0  # with one version no peer is remembered
         assert nodes[2].driver.sizes()["wire_versions"] >= 2
 
 

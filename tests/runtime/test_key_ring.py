@@ -36,7 +36,7 @@ class Site:
         self.file.touch(mode=0o600)
         self.file.write_text(text_of(given))
 
-    def keeping(self) -> RunningKeyRing:
+    def key_ring(self) -> RunningKeyRing:
         return RunningKeyRing(str(self.file), str(self.state))
 
 
@@ -45,11 +45,11 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path, ring(ONE))
 
 
-async def saved(keeping: RunningKeyRing) -> None:
+async def saved(key_ring: RunningKeyRing) -> None:
     """Run `save_forever` until the ring is saved."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(keeping.save_forever)
-        await until(lambda: keeping.is_saved, "the ring is saved")
+        nursery.start_soon(key_ring.save_forever)
+        await until(lambda: key_ring.is_saved, "the ring is saved")
         nursery.cancel_scope.cancel()
 
 
@@ -70,29 +70,29 @@ async def saved(keeping: RunningKeyRing) -> None:
 )
 def test_an_offer_is_taken_when_it_is_newer(site: Site, offered: Keyring, expected: Keyring | None) -> None:
     site.write(ring(ONE, TWO, revision=5))
-    keeping = site.keeping()
+    key_ring = site.key_ring()
     told: list[Keyring] = []
-    keeping.taken.append(told.append)
-    keeping.offer(text_of(offered))
+    key_ring.taken.append(told.append)
+    key_ring.offer(text_of(offered))
     assert told == ([] if expected is None else [expected])
-    assert keeping.ring == (expected or ring(ONE, TWO, revision=5))
+    assert key_ring.ring == (expected or ring(ONE, TWO, revision=5))
 
 
 @pytest.mark.parametrize("text", ["", "hello", "primary x", "key \x00", "primary " + "A" * 4000])
 def test_a_malformed_offer_changes_nothing(site: Site, text: str) -> None:
-    keeping = site.keeping()
+    key_ring = site.key_ring()
     with pytest.raises(KeyringError):
-        keeping.offer(text)
-    assert keeping.ring == ring(ONE)
-    assert keeping.is_saved
+        key_ring.offer(text)
+    assert key_ring.ring == ring(ONE)
+    assert key_ring.is_saved
 
 
 def test_subscribers_are_notified_in_order(site: Site) -> None:
-    keeping = site.keeping()
+    key_ring = site.key_ring()
     told: list[tuple[str, Keyring]] = []
-    keeping.taken += [lambda found: told.append(("first", found)), lambda found: told.append(("second", found))]
-    fresh = install(keeping.ring, TWO)
-    keeping.take(fresh)
+    key_ring.taken += [lambda found: told.append(("first", found)), lambda found: told.append(("second", found))]
+    fresh = install(key_ring.ring, TWO)
+    key_ring.take(fresh)
     assert told == [("first", fresh), ("second", fresh)]
 
 
@@ -100,54 +100,54 @@ def test_subscribers_are_notified_in_order(site: Site) -> None:
 
 
 async def test_a_received_ring_survives_a_restart(site: Site) -> None:
-    keeping = site.keeping()
-    keeping.take(ring(TWO, ONE, revision=1))
-    assert not keeping.is_saved
-    await saved(keeping)
-    later = site.keeping()
+    key_ring = site.key_ring()
+    key_ring.take(ring(TWO, ONE, revision=1))
+    assert not key_ring.is_saved
+    await saved(key_ring)
+    later = site.key_ring()
     assert later.ring == ring(TWO, ONE, revision=1)
     assert later.is_saved
 
 
 async def test_the_last_of_several_rings_is_saved(site: Site) -> None:
-    keeping = site.keeping()
+    key_ring = site.key_ring()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(keeping.save_forever)
+        nursery.start_soon(key_ring.save_forever)
         for revision in range(1, 6):
-            keeping.take(ring(TWO, ONE, revision=revision))
+            key_ring.take(ring(TWO, ONE, revision=revision))
             await trio.lowlevel.checkpoint()
-        await until(lambda: keeping.is_saved, "the last is saved")
+        await until(lambda: key_ring.is_saved, "the last is saved")
         nursery.cancel_scope.cancel()
-    assert site.keeping().ring.revision == 5
+    assert site.key_ring().ring.revision == 5
 
 
 async def test_the_operators_ring_is_never_written(site: Site) -> None:
     before = site.file.read_bytes()
-    keeping = site.keeping()
-    assert keeping.is_saved
-    await keeping.save()
+    key_ring = site.key_ring()
+    assert key_ring.is_saved
+    await key_ring.save()
     assert not site.kept.exists()
-    keeping.take(ring(TWO, revision=1))
-    await keeping.save()
+    key_ring.take(ring(TWO, revision=1))
+    await key_ring.save()
     assert site.file.read_bytes() == before
 
 
 async def test_without_a_directory_nothing_is_saved(site: Site) -> None:
-    keeping = RunningKeyRing(str(site.file), "")
-    assert keeping.is_saved, "a restart would begin with the same"
-    keeping.take(ring(TWO, revision=1))
-    await keeping.save()
-    assert not keeping.is_saved
+    key_ring = RunningKeyRing(str(site.file), "")
+    assert key_ring.is_saved, "a restart would begin with the same"
+    key_ring.take(ring(TWO, revision=1))
+    await key_ring.save()
+    assert not key_ring.is_saved
     assert list(site.state.iterdir()) == []
     assert RunningKeyRing(str(site.file), "").ring == ring(ONE)
 
 
 async def test_a_failed_write_is_logged(site: Site, warnings: list[str]) -> None:
-    keeping = site.keeping()
+    key_ring = site.key_ring()
     site.state.rmdir()
-    keeping.take(ring(TWO, revision=1))
-    await keeping.save()
-    assert not keeping.is_saved
+    key_ring.take(ring(TWO, revision=1))
+    await key_ring.save()
+    assert not key_ring.is_saved
     assert warnings[-1] == f"{site.kept}: No such file or directory; new keys are lost when this daemon ends"
 
 
@@ -165,80 +165,80 @@ async def test_a_broken_state_file_is_ignored_and_replaced(
 ) -> None:
     site.kept.write_bytes(content)
     site.kept.chmod(mode)
-    keeping = site.keeping()
-    assert keeping.ring == ring(ONE)
+    key_ring = site.key_ring()
+    assert key_ring.ring == ring(ONE)
     (line,) = warnings
     assert line.startswith(f"the saved key ring cannot be used, continuing with {site.file}: ")
     assert words in line
-    keeping.take(ring(ONE, TWO, revision=8))
-    await saved(keeping)
-    assert site.keeping().ring == ring(ONE, TWO, revision=8)
+    key_ring.take(ring(ONE, TWO, revision=8))
+    await saved(key_ring)
+    assert site.key_ring().ring == ring(ONE, TWO, revision=8)
 
 
 def test_without_the_operators_file_there_is_no_start(site: Site) -> None:
     site.file.unlink()
     with pytest.raises(KeyringError, match="there is no such file"):
-        site.keeping()
+        site.key_ring()
 
 
 # -- the operator's hand --------------------------------------------------------------------------------------------
 
 
-def read_again(keeping: RunningKeyRing) -> None:
+def read_again(key_ring: RunningKeyRing) -> None:
     """As on SIGHUP."""
-    keeping.apply(keeping.read_again())
+    key_ring.apply(key_ring.read_again())
 
 
 async def test_an_unchanged_file_changes_nothing(site: Site) -> None:
-    keeping = site.keeping()
-    keeping.take(ring(TWO, ONE, revision=4))
-    for each in (keeping, site.keeping()):
+    key_ring = site.key_ring()
+    key_ring.take(ring(TWO, ONE, revision=4))
+    for each in (key_ring, site.key_ring()):
         before = each.ring
         read_again(each)
         assert each.ring == before, "it is older than what came by rotation"
 
 
 async def test_a_changed_file_is_applied_and_survives_a_restart(site: Site) -> None:
-    keeping = site.keeping()
-    keeping.take(ring(TWO, ONE, revision=4))
+    key_ring = site.key_ring()
+    key_ring.take(ring(TWO, ONE, revision=4))
     site.write(ring(THREE, ONE))
-    found = keeping.read_again()
-    assert keeping.ring == ring(TWO, ONE, revision=4), "it was only read"
-    keeping.take(ring(TWO, revision=5))  # meanwhile
-    keeping.apply(found)
-    assert keeping.ring == ring(THREE, ONE, revision=6), "newer than what came meanwhile"
-    assert keeping.since == fingerprint(found)
-    await saved(keeping)
-    later = site.keeping()
+    found = key_ring.read_again()
+    assert key_ring.ring == ring(TWO, ONE, revision=4), "it was only read"
+    key_ring.take(ring(TWO, revision=5))  # meanwhile
+    key_ring.apply(found)
+    assert key_ring.ring == ring(THREE, ONE, revision=6), "newer than what came meanwhile"
+    assert key_ring.since == fingerprint(found)
+    await saved(key_ring)
+    later = site.key_ring()
     read_again(later)
-    assert later.ring == keeping.ring
+    assert later.ring == key_ring.ring
 
 
 async def test_a_file_that_catches_up_with_the_rotation_changes_nothing(site: Site) -> None:
     """Distributing the newest ring to all nodes and reloading them creates no new revision."""
-    keeping = site.keeping()
-    keeping.take(ring(TWO, ONE, revision=4))
+    key_ring = site.key_ring()
+    key_ring.take(ring(TWO, ONE, revision=4))
     site.write(ring(TWO, ONE))
-    read_again(keeping)
-    assert (keeping.ring.revision, keeping.since) == (4, fingerprint(ring(TWO, ONE)))
-    await saved(keeping)
-    assert site.keeping().ring.revision == 4
+    read_again(key_ring)
+    assert (key_ring.ring.revision, key_ring.since) == (4, fingerprint(ring(TWO, ONE)))
+    await saved(key_ring)
+    assert site.key_ring().ring.revision == 4
 
 
 @pytest.mark.parametrize("given", [ring(THREE), ring(THREE, revision=9)])
 async def test_a_file_changed_between_two_starts_wins_and_is_saved(site: Site, given: Keyring) -> None:
     keyfile.write_kept(str(site.kept), Kept(ring(TWO, revision=2), fingerprint(ring(ONE))))
     site.write(given)
-    keeping = site.keeping()
-    assert keeping.ring == given._replace(revision=max(3, given.revision))
-    assert not keeping.is_saved
-    await saved(keeping)
-    assert keyfile.read_kept(str(site.kept)) == Kept(keeping.ring, fingerprint(given))
+    key_ring = site.key_ring()
+    assert key_ring.ring == given._replace(revision=max(3, given.revision))
+    assert not key_ring.is_saved
+    await saved(key_ring)
+    assert keyfile.read_kept(str(site.kept)) == Kept(key_ring.ring, fingerprint(given))
 
 
 def test_a_malformed_file_is_rejected(site: Site) -> None:
-    keeping = site.keeping()
+    key_ring = site.key_ring()
     site.file.chmod(0o644)
     with pytest.raises(KeyringError, match="mode 0644"):
-        keeping.read_again()
-    assert keeping.ring == ring(ONE)
+        key_ring.read_again()
+    assert key_ring.ring == ring(ONE)

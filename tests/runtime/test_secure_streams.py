@@ -43,14 +43,14 @@ class Node:
         self.port = port
         self.counters = Counters()
         self.closed: list[str] = []
-        self.keeping = self.tls = None
+        self.key_ring = self.tls = None
         if given is not None:
             file = top / address
             file.touch(mode=0o600)
             file.write_text(text_of(given))
-            self.keeping = keeping = RunningKeyRing(str(file), "")
-            self.tls = tls = Tls(lambda: certificates_of(keeping.ring, certified))
-            keeping.taken.append(lambda _: tls.renew())
+            self.key_ring = key_ring = RunningKeyRing(str(file), "")
+            self.tls = tls = Tls(lambda: certificates_of(key_ring.ring, certified))
+            key_ring.taken.append(lambda _: tls.renew())
         self.streams = Streams(
             address,
             port,
@@ -59,7 +59,7 @@ class Node:
             answer=self.answer,
             is_ours=lambda _: True,
             edge_closed=self.closed.append,
-            keeping=self.keeping,
+            key_ring=self.key_ring,
             tls=self.tls,
         )
 
@@ -73,12 +73,12 @@ class Node:
 
     @property
     def ring(self) -> Keyring:
-        assert self.keeping is not None
-        return self.keeping.ring
+        assert self.key_ring is not None
+        return self.key_ring.ring
 
     def take(self, fresh: Keyring) -> None:
-        assert self.keeping is not None
-        self.keeping.take(fresh)
+        assert self.key_ring is not None
+        self.key_ring.take(fresh)
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -119,7 +119,7 @@ class Cluster:
         """An open edge, after both have sent their rings."""
         ended = self.hold(subordinate, leader)
         await until(lambda: subordinate.address in leader.streams._edges, "the edge is held")
-        if leader.keeping is not None:
+        if leader.key_ring is not None:
             await until(
                 lambda: leader.streams._ring_receivers and subordinate.streams._ring_receivers,
                 "both have sent their rings",

@@ -50,10 +50,10 @@ class Duplicates:
         is_new = not case.text and case.times >= STALE_MIN and now - case.first_at >= STALE_S_MIN
         if is_new:
             one, other = sorted(lives)
-            case.text = f"duplicate address: two daemons use it, started {_text_of(one)} and {_text_of(other)}"
+            case.text = f"duplicate address: two daemons use it, started {_utc_text(one)} and {_utc_text(other)}"
         return case.text, is_new
 
 
-def _text_of(life: int) -> str:
+def _utc_text(incarnation: int) -> str:
     """The start time by the clock of that daemon; later than true if both daemons took higher numbers in turn."""
-    return f"{datetime.fromtimestamp(life / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{datetime.fromtimestamp(incarnation / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

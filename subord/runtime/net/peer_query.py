@@ -20,7 +20,7 @@ BROKE_OFF: Final = "broke off its answer"
 RUNS: Final = "runs subord "
 """Prefixes of reasons: the stream ended before the answer; the peer answered that it does not know the topic."""
 Words = Annotated[tuple[Annotated[str, msgspec.Meta(max_length=32)], ...], msgspec.Meta(max_length=4)]
-MoveBudget = Annotated[float, msgspec.Meta(ge=0, le=60)]
+TimeBudget = Annotated[float, msgspec.Meta(ge=0, le=60)]
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Question(msgspec.Struct, frozen=True):
 
     topic: Topic
     words: Words = ()
-    budget_s: MoveBudget = 0.0
+    budget_s: TimeBudget = 0.0
 
 
 class AskFailure(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
 from subord.runtime.net.frames import READ_BYTES, Frames, Stream, frame
-from subord.runtime.net.peer_query import AskFailure, MoveBudget, Question, Words, is_topic, understood, unknown_topic
+from subord.runtime.net.peer_query import AskFailure, Question, TimeBudget, Words, is_topic, understood, unknown_topic
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
@@ -55,7 +55,7 @@ class Opening(msgspec.Struct, frozen=True):
     purpose: Literal["edge", "ask"]
     topic: Annotated[str, msgspec.Meta(max_length=32)] | None = None
     words: Words = ()
-    budget_s: MoveBudget = 0.0
+    budget_s: TimeBudget = 0.0
 
 
 _opening_decoder = msgspec.msgpack.Decoder(Opening)
@@ -76,14 +76,14 @@ class Streams:
         is_ours: Callable[[str], bool],
         edge_closed: Callable[[str], None],
         streams_max: int = STREAMS_MAX,
-        keeping: RunningKeyRing | None = None,
+        key_ring: RunningKeyRing | None = None,
         tls: Tls | None = None,
         is_known: Callable[[str], bool] = lambda _: False,
         leader_address: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`answer` answers questions of peers; `edge_closed` receives the address at the end of an incoming edge.
 
-        `is_ours`: whether an address may connect. `keeping` and `tls` are both given, or both None: no encryption.
+        `is_ours`: whether an address may connect. `key_ring` and `tls` are both given, or both None: no encryption.
         `is_known`: whether the datagrams of an address have shown the key.
         """
         self._address = address
@@ -95,7 +95,7 @@ class Streams:
         self._edge_closed = edge_closed
         self._streams_max = streams_max
         self._pending_max = min(PENDING_MAX, max(PENDING_MIN, streams_max // 2))
-        self._keeping = keeping
+        self._key_ring = key_ring
         self._tls = tls
         self._is_known = is_known
         self._handshakes = TokenBucket(HANDSHAKES_PER_S, trio.current_time())
@@ -106,8 +106,8 @@ class Streams:
         self._ring_receivers: set[Stream] = set()  # edges, up and down, that receive new rings
         self._ring_changed = trio.Event()
         self._places = Places(leader_address)
-        if keeping is not None:
-            keeping.taken.append(self._on_ring)
+        if key_ring is not None:
+            key_ring.taken.append(self._on_ring)
 
     # -- incoming streams -------------------------------------------------------------------------------
 
@@ -116,8 +116,8 @@ class Streams:
         listening.setblocking(False)
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
         async with trio.open_nursery() as nursery:
-            if self._keeping is not None:
-                nursery.start_soon(self._send_rings_forever, self._keeping)
+            if self._key_ring is not None:
+                nursery.start_soon(self._send_rings_forever, self._key_ring)
             await trio.serve_listeners(self._serve_counted, [listener])
 
     async def _serve_counted(self, stream: trio.SocketStream) -> None:
@@ -222,25 +222,25 @@ class Streams:
 
     async def _hold(self, stream: Stream, frames: Frames) -> None:
         """Return when the other side closes."""
-        if self._keeping is None:
+        if self._key_ring is None:
             while await stream.receive_some(READ_BYTES):
                 pass  # without a key an edge carries no data
             return
         try:
-            await self._exchange_rings(stream, frames, self._keeping)
+            await self._exchange_rings(stream, frames, self._key_ring)
         finally:
             self._ring_receivers.discard(stream)
 
-    async def _exchange_rings(self, stream: Stream, frames: Frames, keeping: RunningKeyRing) -> None:
+    async def _exchange_rings(self, stream: Stream, frames: Frames, key_ring: RunningKeyRing) -> None:
         """Return when the other side closes or sends an invalid key ring."""
         sent = None
-        while sent is not keeping.ring:  # it may change during the send
-            sent = keeping.ring
+        while sent is not key_ring.ring:  # it may change during the send
+            sent = key_ring.ring
             await self._send_ring(stream, sent)
         self._ring_receivers.add(stream)
         while (received := await frames.next(RING_BYTES_MAX)) is not None:
             try:
-                keeping.offer(received.decode("ascii"))
+                key_ring.offer(received.decode("ascii"))
             except (KeyringError, UnicodeDecodeError):
                 self._counters.dropped["key_ring_malformed"] += 1
                 return
@@ -248,18 +248,18 @@ class Streams:
     def _on_ring(self, _: Keyring) -> None:
         self._ring_changed.set()
 
-    async def _send_rings_forever(self, keeping: RunningKeyRing) -> None:
+    async def _send_rings_forever(self, key_ring: RunningKeyRing) -> None:
         """Send each new ring on all edges. If a key was removed, close the incoming edges, so that their peers
         connect again with a valid key.
 
         Outgoing edges stay open: their leaders close them. The caller notices the end of an edge after this node, so
         its next beat proves that it lives.
         """
-        known = keeping.ring.keys.keys()
+        known = key_ring.ring.keys.keys()
         while True:
             await self._ring_changed.wait()
             self._ring_changed = trio.Event()
-            ring, receivers, incoming = keeping.ring, tuple(self._ring_receivers), tuple(self._edges.values())
+            ring, receivers, incoming = key_ring.ring, tuple(self._ring_receivers), tuple(self._edges.values())
             async with trio.open_nursery() as nursery:
                 for stream in receivers:
                     nursery.start_soon(self._send_ring, stream, ring)

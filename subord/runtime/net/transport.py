@@ -51,7 +51,7 @@ class Transport:
         self.group = group
         self.sealer = sealer
         self.wire = wire
-        self.dialects = PeerVersions(wire.spoken)  # by address
+        self.peer_versions = PeerVersions(wire.spoken)  # by address
         self.on_asked_again: Callable[[str], None] = lambda _: None
         """Receives the address of a peer that rejected earlier messages and accepts them from now on."""
         self._port = port
@@ -87,7 +87,7 @@ class Transport:
         self._send_data("versions", data if self.sealer is None else self.sealer.seal(data, end), end)
 
     def _sealed(self, message: Message, end: tuple[str, int]) -> bytes:
-        data = self.wire.encode(message, self.dialects.version_for(end[0]))
+        data = self.wire.encode(message, self.peer_versions.version_for(end[0]))
         if self.sealer is None:
             return data
         return seal_message(self.sealer, message, data, end)

@@ -40,7 +40,7 @@ class CredentialsError(Exception):
 
 
 class Credentials:
-    """The credentials of one incarnation. `keeping` is None if nothing is sealed."""
+    """The credentials of one incarnation. `key_ring` is None if nothing is sealed."""
 
     def __init__(self, config: Config, address: str) -> None:
         """Raises CredentialsError."""
@@ -51,12 +51,12 @@ class Credentials:
         if not config.key_file and not config.insecure and not ipaddress.ip_address(address).is_loopback:
             raise CredentialsError(NO_KEY)
         try:
-            self.keeping = RunningKeyRing(config.key_file, node.state_directory) if config.key_file else None
+            self.key_ring = RunningKeyRing(config.key_file, node.state_directory) if config.key_file else None
             if node.certificate:
                 self._site = SiteCertificates(node.certificate, node.authorities, address)
             if node.metrics_certificate:
                 self._metrics = SiteCertificates(node.metrics_certificate, setting=METRICS_CERTIFICATE)
-            self.tls = self._tls(self.keeping)
+            self.tls = self._tls(self.key_ring)
             self.metrics_context = self._metrics_context()
         except (KeyringError, CertificatesError) as error:
             raise CredentialsError(str(error)) from None
@@ -64,20 +64,20 @@ class Credentials:
             reason = getattr(error, "reason", None) or error.strerror or error
             raise CredentialsError(f"the certificates of this node cannot be used: {reason}") from None
 
-    def _tls(self, keeping: RunningKeyRing | None) -> Tls | None:
-        if keeping is None:
+    def _tls(self, key_ring: RunningKeyRing | None) -> Tls | None:
+        if key_ring is None:
             return None
         if self._site is not None:
-            tls = Tls(self._site.issue, partial(self._prove, keeping))
+            tls = Tls(self._site.issue, partial(self._prove, key_ring))
             tls.renew()  # an error of the files must prevent the start
             return tls
-        tls = Tls(lambda: certificates_of(keeping.ring, self._address))
-        keeping.taken.append(lambda _: tls.forget())
+        tls = Tls(lambda: certificates_of(key_ring.ring, self._address))
+        key_ring.taken.append(lambda _: tls.forget())
         return tls
 
-    async def _prove(self, keeping: RunningKeyRing, stream: Secure, peer: str, calling: bool) -> bool:
+    async def _prove(self, key_ring: RunningKeyRing, stream: Secure, peer: str, calling: bool) -> bool:
         caller, called = (self._address, peer) if calling else (peer, self._address)
-        return await proof.shown(stream, keeping.ring, caller, called, calling=calling)
+        return await proof.shown(stream, key_ring.ring, caller, called, calling=calling)
 
     def _metrics_context(self) -> ssl.SSLContext | None:
         return None if self._metrics is None else server_context(*self._metrics.issue().values())
@@ -87,18 +87,18 @@ class Credentials:
 
     def sealer(self, port: int, incarnation: int) -> Sealer | None:
         """The sealer of this incarnation (in milliseconds since 1970), which follows the key ring; None: no key."""
-        if self.keeping is None:
+        if self.key_ring is None:
             return None
         own = self._address, port
         secret = os.urandom(SECRET_BYTES)
-        sealer = Sealer(self.keeping.ring, own, boot_of(incarnation, secret), secret, trio.current_time())
-        self.keeping.taken.append(sealer.take)
+        sealer = Sealer(self.key_ring.ring, own, boot_of(incarnation, secret), secret, trio.current_time())
+        self.key_ring.taken.append(sealer.take)
         return sealer
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks that save the key ring and renew certificates."""
-        if self.keeping is not None:
-            nursery.start_soon(self.keeping.save_forever)
+        if self.key_ring is not None:
+            nursery.start_soon(self.key_ring.save_forever)
         if self._site is not None and self.tls is not None:
             nursery.start_soon(self._site.renew_forever, self.tls.renew)
         if self._metrics is not None:
