@@ -1,4 +1,4 @@
-"""`python -m subord` is the same as `subord`."""
+"""Runs the command `subord` as `python -m subord`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""docs/configuration.md says what the types say."""
+"""docs/configuration.md is generated from the types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host list: which network follows from it, and which line is to blame when none does."""
+"""Host lists: the resulting network, or the line of the error."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from subord.config.hosts import FILE_BYTES_MAX, network_of
+from subord.config.load import changes, dotted, load, reload
 from subord.config.resolve import ResolveError, Version
-from subord.config.schema import Config, ConfigError, changes, dotted, load, reload
+from subord.config.schema import Config
+from subord.config.source import ConfigError
 
 Answers = dict[str, list[str] | str]
 CLUSTER: Answers = {
@@ -62,7 +64,7 @@ def listed(text: str | bytes) -> str:
         ("n[03,01]\nn02", "10.0.0.3,10.0.0.1-10.0.0.2"),
         ("r[1-2]n[1-2]", "10.0.1.1-10.0.1.2,10.0.2.1-10.0.2.2"),
         ("n01\n10.0.7.0/24\nn02", "10.0.0.1,10.0.7.1-10.0.7.254,10.0.0.2"),
-        ("n01\nfd00::99", "fd00::1,fd00::99"),  # the first address decides, wherever it stands
+        ("n01\nfd00::99", "fd00::1,fd00::99"),  # the first address decides, also after names
         ("both\nn01", "10.0.0.77,10.0.0.1"),  # names only: IPv4 if the first has it
         ("six\nn01", "fd00::6,fd00::1"),
         (b"\xef\xbb\xbf10.0.0.1", "10.0.0.1"),
@@ -75,8 +77,8 @@ def test_the_order_of_the_file_is_the_order_of_positions(text: str | bytes, netw
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "nodes.list: this host list names no node; write at least one address or name"),
-        ("# nobody\n\n", "nodes.list: this host list names no node"),
+        ("", "nodes.list: the host list is empty; write at least one address or name"),
+        ("# none\n\n", "nodes.list: the host list is empty"),
         ("10.0.0.1\n\n10.0.0.300", ":3: '10.0.0.300' is no IP address: write numbers, no name and no scope"),
         ("10.0.0.1\n10.0.0.9-10.0.0.4", ":2: the range '10.0.0.9-10.0.0.4' is reversed"),
         ("10.0.0.1/24", ":1: '10.0.0.1/24' has host bits set: write 10.0.0.0/24"),
@@ -88,21 +90,21 @@ def test_the_order_of_the_file_is_the_order_of_positions(text: str | bytes, netw
         ("10.0.0.1\nn[3-1]", ":2: the range 3-1 in n[3-1] is reversed"),
         ("10.0.0.1\n\nno such-", ":3: such- is neither an address nor a host name"),
         ("10.0.7", ":1: '10.0.7' is no IP address"),
-        ("10.0.0.1\nnobody", f":2: nobody has no address: {UNKNOWN}; correct the name, or write its address"),
+        ("10.0.0.1\nunknown", f":2: unknown has no address: {UNKNOWN}; correct the name, or write its address"),
         ("n[01-22]", f":1: n21 has no address: {UNKNOWN}"),
-        ("nobody\nn01", f":1: nobody has no address: {UNKNOWN}"),
+        ("unknown\nn01", f":1: unknown has no address: {UNKNOWN}"),
         ("10.0.0.1\nsix", ":2: six has no address: no address associated with hostname"),
         ("10.0.0.1\ntwo", ":2: two has 2 addresses (10.0.0.21, 10.0.0.22); write the address that the node uses"),
-        ("10.0.0.1\nself", ":2: self is 127.0.1.1 here, where other nodes cannot reach it; correct /etc/hosts, or"),
+        ("10.0.0.1\nself", ":2: self resolves to 127.0.1.1, which other nodes cannot reach; correct /etc/hosts, or"),
         ("a[1-100]b[1-101]", ":1: a[1-100]b[1-101] stands for more than 10000 names"),
-        ("a[1-9999]\nb[1-2]", ":2: more than 10000 nodes by name or item: write ranges"),
-        ("10.0.0.1 " * 10_001, ":1: more than 10000 nodes by name or item"),
+        ("a[1-9999]\nb[1-2]", ":2: more than 10000 names or items: write ranges"),
+        ("10.0.0.1 " * 10_001, ":1: more than 10000 names or items"),
         (b"10.0.0.1\nn\xff", "nodes.list:2: not UTF-8 text; save the file in UTF-8"),
         (b"#" * (FILE_BYTES_MAX + 1), "nodes.list: longer than 4194304 bytes; this is not a subord host list"),
         ("10.0.0.1\n\x1b[2J", ":2: "),
     ],
 )  # fmt: skip
-def test_a_mistake_is_named_with_its_line(text: str | bytes, complaint: str) -> None:
+def test_an_error_names_the_line_of_the_list(text: str | bytes, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         network_of(listed(text), resolver(CLUSTER))
     assert complaint in str(caught.value)
@@ -121,12 +123,12 @@ def test_each_name_is_looked_up_once_and_none_after_a_failure() -> None:
     network_of(listed("10.0.9.9\nn[01-20]"), resolve)
     assert sorted(asked) == [f"n{number:02}" for number in range(1, 21)]
     asked.clear()
-    with pytest.raises(ConfigError, match="nobody1 has no address"):
-        network_of(listed("10.0.9.9\nnobody[1-5000]"), resolve)
+    with pytest.raises(ConfigError, match="unknown1 has no address"):
+        network_of(listed("10.0.9.9\nunknown[1-5000]"), resolve)
     assert len(asked) < 5000
 
 
-def test_a_resolver_that_is_away_is_no_lasting_mistake() -> None:
+def test_a_resolver_failure_is_temporary() -> None:
     with pytest.raises(ConfigError, match="busy has no address: temporary failure in name resolution") as caught:
         network_of(listed("10.0.0.1\nbusy"), resolver(CLUSTER))
     assert caught.value.passing
@@ -141,13 +143,13 @@ def configured(directory: str = "") -> str:
     return str(path)
 
 
-def given(text: str) -> Config:
+def configured_with(text: str) -> Config:
     listed(text)
     return load(configured(), resolve=resolver(CLUSTER))
 
 
 def test_a_configuration_with_a_host_list() -> None:
-    config = given("n[01-03]\n")
+    config = configured_with("n[01-03]\n")
     assert config.cluster.network.text == "10.0.0.1-10.0.0.3"
     assert dotted(config)["cluster.network_file"] == config.network_file == "nodes.list"
 
@@ -160,7 +162,7 @@ def test_a_relative_path_begins_at_the_configuration(tmp_path: Path, monkeypatch
     Path("etc/nodes.list").write_text("10.0.0.300")
     with pytest.raises(ConfigError, match=r"^etc/nodes\.list:1: "):
         load(path)
-    listed("10.0.0.[1-2]")  # here, and not where the other is
+    listed("10.0.0.[1-2]")  # in the current directory, not in etc
     assert load(None, ["cluster.network_file=nodes.list"]).cluster.network.size == 2
     monkeypatch.chdir("etc")
     assert load(None, [f"cluster.network_file={tmp_path / 'nodes.list'}"]).cluster.network.size == 2
@@ -199,12 +201,12 @@ def test_too_many_positions_are_refused_with_the_key() -> None:
     ],
 )
 def test_only_another_network_counts_as_a_change(before: str, after: str, changed: tuple[str, ...]) -> None:
-    old = given(before)
+    old = configured_with(before)
     listed(after)
     assert changes(old, reload(old)) == (changed, ())
 
 
 def test_the_same_network_from_another_place_is_no_other_network() -> None:
-    old = given("10.0.0.[1-2]")
+    old = configured_with("10.0.0.[1-2]")
     Path("subord.toml").write_text('[cluster]\nnetwork = ["10.0.0.1", "10.0.0.2"]\n')
     assert changes(old, reload(old)) == (("cluster.network_file",), ())

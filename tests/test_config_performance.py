@@ -1,4 +1,4 @@
-"""One till: which sources of performance go together, and how metrics and pages are named."""
+"""The keys of performance: valid combinations, and the forms of metrics and URLs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from subord.config.load import load
 from subord.config.performance import Place, Selector, place_of, selector_of
-from subord.config.schema import ConfigError, load
+from subord.config.source import ConfigError
 
 HEAD = '[cluster]\nnetwork = "10.0.0.0/24"\n[node]\n'
 URL = 'performance_url = "http://127.0.0.1/"'
@@ -47,11 +48,11 @@ def test_a_file_lies_beside_the_configuration() -> None:
             ":5: performance_file and performance are both given; remove one",
         ),
         (f'performance_file = "x"\n{URL}', ":5: performance_url and performance_file are both given; remove one"),
-        (URL, ":4: performance_url needs node.performance_metric, which says what to look for there"),
+        (URL, ":4: performance_url needs node.performance_metric, the metric to read there"),
         ('performance_metric = "x"', ":4: performance_metric needs performance_file or performance_url"),
         (
             'performance = 1\nperformance_metric = "x"',
-            ":5: performance_metric needs performance_file or performance_url, where it is found",
+            ":5: performance_metric needs performance_file or performance_url",
         ),
         (
             'performance_file = "x"\nperformance_metric = "a b"',

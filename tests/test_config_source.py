@@ -1,4 +1,4 @@
-"""The line of a key, found again although tomllib forgot it."""
+"""The search for the line of a key."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def test_the_line_of_a_key(path: list[str], line: int | None) -> None:
     assert line_of(LAID_OUT, ["node", "cluster", "network"]) == 7
 
 
-def test_no_line_rather_than_a_slow_one() -> None:
+def test_no_line_is_searched_in_a_long_file() -> None:
     assert line_of("\n" * 1000 + "a = 1", ["a"]) is None

@@ -1,7 +1,7 @@
-"""Real daemons as an operator starts them: processes with signals, files and sockets, in a network of their own.
+"""Real daemons as processes: signals, files, sockets, and their log.
 
-All run in one private network namespace whose loopback has the addresses 10.9.0.1 to .9 (two settled daemons,
-which the tests share) and 10.8.0.1 to .9 (daemons of single tests).
+All run in one private network namespace whose loopback has the addresses 10.9.0.1 to .9 (two settled daemons, which
+the tests share) and 10.8.0.1 to .9 (daemons of single tests).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import subord
 from subord.cli import main
 from subord.client import exit_codes
 from subord.client.daemon import ask
-from subord.runtime.net.transport import COMPLAINT_S
+from subord.runtime.net.transport import WARNING_S
 
 pytestmark = pytest.mark.slow
 
@@ -56,16 +56,16 @@ sys.stdin.read()
 def until(condition: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + WAIT_S_MAX
     while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what}"
+        assert time.monotonic() < deadline, f"timed out: {what}"
         time.sleep(0.02)
 
 
-# -- a network of our own -------------------------------------------------------------------------------------------
+# -- a private network ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def inside() -> Iterator[list[str]]:
-    """The words before a command that make it run in the namespace."""
+    """The prefix of a command that runs in the namespace."""
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:
         pytest.skip("no `unshare` and `nsenter` (util-linux) on this machine")
     pytest.importorskip("pyroute2", reason="pyroute2 is missing: install the extra `lab`")
@@ -83,10 +83,12 @@ def inside() -> Iterator[list[str]]:
 
 
 class Started:
-    """One daemon process; what it wrote and shows."""
+    """One daemon process with its log, events and API."""
 
     def __init__(self, inside: list[str], folder: Path, address: str, *assignments: str, **options: Any) -> None:
-        """`options`: `config` (a file), `environment`, `files_max`; an empty `address` is not given to it."""
+        """`options`: `config` (a file), `environment`, `files_max`. With an empty `address` the daemon chooses its
+        own.
+        """
         self.folder = folder
         self.control = folder / "control"
         self.log_path = folder / "log"
@@ -119,16 +121,16 @@ class Started:
 
     @property
     def log(self) -> str:
-        """`LEVEL message` for each line of JSON; what is none stays as it is."""
+        """`LEVEL message` for each line of JSON; other lines unchanged."""
         lines = self.log_path.read_text().splitlines(keepends=True)
         return "".join(shortened(each) if each.startswith("{") and each.endswith("\n") else each for each in lines)
 
     @property
     def whole_log(self) -> str:
-        """With what is said already and not yet written."""
+        """The log including lines that were not written yet."""
         before = self.log.count("INFO state: ")
         self.tell(signal.SIGUSR1)
-        until(lambda: self.log.count("INFO state: ") > before, "it has written all that it had to say")
+        until(lambda: self.log.count("INFO state: ") > before, "the log is written")
         return self.log
 
     @property
@@ -163,7 +165,7 @@ Start = Callable[..., Started]
 
 @pytest.fixture(scope="module")
 def shared(inside: list[str]) -> Iterator[tuple[Started, Started]]:
-    """A root and its subordinate, settled; tests leave them so."""
+    """A settled root and its subordinate; tests must not change them."""
     with settled(inside) as pair:
         yield pair
 
@@ -197,7 +199,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def start(inside: list[str], folder: Path) -> Iterator[Start]:
-    """Starts daemons, each with a directory of its own below `folder`; they end with the test."""
+    """Starts daemons, each in a directory below `folder`; they end with the test."""
     started: list[Started] = []
 
     def start_one(address: str, *assignments: str, **options: Any) -> Started:
@@ -215,7 +217,7 @@ def start(inside: list[str], folder: Path) -> Iterator[Start]:
 # -- signals --------------------------------------------------------------------------------------------------------
 
 
-def test_sigterm_says_goodbye_and_leaves_nothing_behind(start: Start) -> None:
+def test_sigterm_sends_goodbyes_and_leaves_no_files(start: Start) -> None:
     first = start(f"{SINGLE}.1", f"node.grace_s={2 * WAIT_S_MAX:g}")  # that must not be waited for
     until(first.is_ready, "the first is ready")
     second = start(f"{SINGLE}.2")
@@ -233,7 +235,7 @@ def test_sigterm_says_goodbye_and_leaves_nothing_behind(start: Start) -> None:
     assert "Traceback" not in first.log + second.log
 
 
-def test_a_second_sigterm_ends_it_at_once(start: Start) -> None:
+def test_a_second_sigterm_ends_the_daemon_at_once(start: Start) -> None:
     slow = "cluster.timing=wan"
     first, second = start(f"{SINGLE}.1", "node.grace_s=60", slow), start(f"{SINGLE}.2", slow)
     until(lambda: first.is_ready() and second.is_ready(), "both are ready")
@@ -250,7 +252,7 @@ def test_a_second_sigterm_ends_it_at_once(start: Start) -> None:
     second.tell(signal.SIGCONT)
 
 
-def test_sighup_takes_over_what_it_can_and_names_the_rest(start: Start, folder: Path) -> None:
+def test_sighup_applies_reloadable_keys_and_logs_the_others(start: Start, folder: Path) -> None:
     config = folder / "subord.toml"
     config.write_text("[cluster]\nfanout = 4\nguest_slots = 2\n[node]\n")
     daemon = start(f"{SINGLE}.1", config=config)
@@ -260,13 +262,13 @@ def test_sighup_takes_over_what_it_can_and_names_the_rest(start: Start, folder: 
     daemon.tell(signal.SIGHUP)
     until(lambda: "configuration read again: " in daemon.log, "it is read again")
     assert "INFO configuration read again: node.grace_s, node.log_level\n" in daemon.log
-    assert "WARNING changed, but taken over only by a restart: cluster.fanout\n" in daemon.log
+    assert "WARNING changed, effective only after a restart: cluster.fanout\n" in daemon.log
 
     config.write_text("[cluster]\nfanout = \n")
     daemon.tell(signal.SIGHUP)
-    until(lambda: "was not read again" in daemon.log, "the broken file is refused")
-    (line,) = [each for each in daemon.log.splitlines() if "was not read again" in each]
-    assert line.startswith(f"ERROR the configuration was not read again, the old one goes on: {config}:2: ")
+    until(lambda: "the configuration was rejected" in daemon.log, "the broken file is refused")
+    (line,) = [each for each in daemon.log.splitlines() if "the configuration was rejected" in each]
+    assert line.startswith(f"ERROR the configuration was rejected, the old one stays in use: {config}:2: ")
     assert daemon.show("status")["settings"]["fanout"] == 4
 
     daemon.tell(signal.SIGTERM)
@@ -274,9 +276,7 @@ def test_sighup_takes_over_what_it_can_and_names_the_rest(start: Start, folder: 
     assert "leaving: goodbyes for up to 0.25 s" in daemon.log
 
 
-def test_a_configuration_on_a_disk_that_does_not_answer_does_not_stop_it_from_leaving(
-    start: Start, folder: Path
-) -> None:
+def test_a_configuration_on_a_disk_that_does_not_answer_does_not_delay_the_end(start: Start, folder: Path) -> None:
     config = folder / "subord.toml"
     config.write_text("")
     daemon = start(f"{SINGLE}.1", config=config)
@@ -301,7 +301,7 @@ def test_a_configuration_on_a_disk_that_does_not_answer_does_not_stop_it_from_le
     os.close(writers[0])
 
 
-def test_sigusr1_writes_one_line_of_state_whatever_the_level(start: Start) -> None:
+def test_sigusr1_writes_one_line_of_state_at_any_level(start: Start) -> None:
     daemon = start(f"{SINGLE}.1", "node.log_level=error")
     until(daemon.is_ready, "it is ready")
     assert daemon.log == ""
@@ -319,7 +319,7 @@ def moves(each: Started) -> list[dict[str, Any]]:
     return [line for line in each.lines if line["event"] == "place"]
 
 
-def test_a_life_is_a_handful_of_lines_and_one_for_each_change_of_place(start: Start) -> None:
+def test_the_log_has_few_lines_and_one_for_each_change_of_place(start: Start) -> None:
     first = start(f"{SINGLE}.1", environment={"LOG_LEVEL": "debug"})
     until(first.is_ready, "the first is ready")
     second = start(f"{SINGLE}.2")
@@ -341,7 +341,7 @@ def test_a_life_is_a_handful_of_lines_and_one_for_each_change_of_place(start: St
     assert [line["event"] for line in second.lines] == [None, "place", "place", None, None]
     assert "debug" not in {line["level"] for line in second.lines}
 
-    propose = [line for line in first.lines if line.get("type") == "propose"]  # the first was told to say all
+    propose = [line for line in first.lines if line.get("type") == "propose"]  # the first logs all messages
     assert [(line["level"], line["event"], line["peer"]) for line in propose][:1] == [
         ("debug", "received", f"{SINGLE}.2")
     ]
@@ -367,7 +367,7 @@ def test_reported_jobs_become_a_rate(start: Start) -> None:
     assert (daemon.show("counters")["jobs_done"], jobs_per_hour(daemon)) == (0, None)
     assert job_done(daemon) == job_done(daemon, "--weight", "2.5") == exit_codes.OK
     assert daemon.show("counters")["jobs_done"] == 3.5
-    until(lambda: jobs_per_hour(daemon) is not None, "it has told its performance")
+    until(lambda: jobs_per_hour(daemon) is not None, "it knows its performance")
     before = jobs_per_hour(daemon)
     assert before is not None
     assert 0 < before <= 3.5 * 3600 / 0.05
@@ -376,7 +376,7 @@ def test_reported_jobs_become_a_rate(start: Start) -> None:
     assert "Traceback" not in daemon.log
 
 
-def test_sighup_takes_another_source_of_performance_over(
+def test_sighup_applies_another_source_of_performance(
     start: Start, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, jobs = folder / "subord.toml", folder / "jobs"
@@ -404,7 +404,7 @@ def test_sighup_takes_another_source_of_performance_over(
     assert daemon.show("counters")["jobs_done"] == 0
 
 
-def test_a_stopped_daemon_holds_no_epilog_up(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stopped_daemon_does_not_delay_an_epilog(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
     daemon = start(f"{SINGLE}.1")
     until(daemon.is_ready, "it is ready")
     daemon.tell(signal.SIGSTOP)
@@ -416,12 +416,12 @@ def test_a_stopped_daemon_holds_no_epilog_up(start: Start, capsys: pytest.Captur
 # -- seeds and multicast --------------------------------------------------------------------------------------------
 
 
-def test_seeds_are_taken_over_and_names_without_an_address_cost_one_warning_each(start: Start, folder: Path) -> None:
+def test_seeds_are_reloaded_and_names_without_an_address_are_logged_once(start: Start, folder: Path) -> None:
     config = folder / "subord.toml"
-    config.write_text(f'[node]\nseeds = ["nobody.invalid", "{SINGLE}.1", "192.0.2.1"]\n')
+    config.write_text(f'[node]\nseeds = ["unknown.invalid", "{SINGLE}.1", "192.0.2.1"]\n')
     daemon = start(f"{SINGLE}.1", config=config)
     until(daemon.is_ready, "it is ready, whatever becomes of the name")
-    until(lambda: "the seed nobody.invalid has no address: " in daemon.log, "the name has failed")
+    until(lambda: "the seed unknown.invalid has no address: " in daemon.log, "the name has failed")
     config.write_text(f'[node]\nseeds = ["{SINGLE}.2", "192.0.2.1"]\n')
     daemon.tell(signal.SIGHUP)
     until(lambda: "INFO configuration read again: node.seeds\n" in daemon.log, "the list is taken over")
@@ -430,8 +430,8 @@ def test_seeds_are_taken_over_and_names_without_an_address_cost_one_warning_each
     assert len(warned) == 2
 
 
-def test_roots_announce_themselves_and_others_hear_it(start: Start) -> None:
-    # Fifteen positions apart: nobody between them can be heard of.
+def test_announcements_of_a_root_are_received(start: Start) -> None:
+    # Fifteen positions apart, so that the nodes do not find each other by probes.
     daemons = [start(f"{SINGLE}.{number}", "node.announce=true") for number in (2, 9)]
     until(lambda: all(each.is_ready() for each in daemons), "both are ready")
     first, second = daemons
@@ -467,7 +467,7 @@ def listed(start: Start, folder: Path) -> Listed:
     return Listed(start, folder)
 
 
-def lives(daemon: Started) -> list[dict[str, Any]]:
+def starts(daemon: Started) -> list[dict[str, Any]]:
     return [each for each in daemon.events if each["event"] == "started"]
 
 
@@ -486,10 +486,10 @@ def test_another_network_on_sighup_starts_the_daemon_again_in_the_same_process(l
         each.tell(signal.SIGHUP)
     until(lambda: ready(first) == ready(second) == 2, "both are ready again")
     until(lambda: first.show("status")["leader"] == f"{SINGLE}.2", "the first follows the second")
-    assert [each["position"] for each in lives(first)] == [1, 3]
-    assert [each["position"] for each in lives(second)] == [2, 1]
+    assert [each["position"] for each in starts(first)] == [1, 3]
+    assert [each["position"] for each in starts(second)] == [2, 1]
     for each in (first, second):
-        (before, after) = lives(each)
+        (before, after) = starts(each)
         assert before["pid"] == after["pid"]
         assert before["incarnation"] < after["incarnation"] == each.show("status")["incarnation"]
         assert "INFO configuration read again, starting again with all of it: cluster.network\n" in each.whole_log
@@ -500,7 +500,7 @@ def test_another_network_on_sighup_starts_the_daemon_again_in_the_same_process(l
     assert not first.control.exists()
 
 
-def test_what_else_changed_is_taken_over_with_the_network(listed: Listed) -> None:
+def test_all_other_changes_apply_with_a_new_network(listed: Listed) -> None:
     listed.list.write_text(f"{SINGLE}.1")
     daemon = listed.start(1)
     until(daemon.is_ready, "it is ready")
@@ -520,43 +520,43 @@ def test_what_else_changed_is_taken_over_with_the_network(listed: Listed) -> Non
     [
         (
             f"# only words\n{SINGLE}.1-{SINGLE}.2",
-            "INFO configuration read again: nothing changed that can change now",
+            "INFO configuration read again: no change that takes effect now",
         ),
         (f"{SINGLE}.2", f"--set node.address={SINGLE}.1: address {SINGLE}.1 lies outside the network {SINGLE}.2"),
         (f"{SINGLE}.1\n{SINGLE}.1", "nodes.list:2: 10.8.0.1 is named more than once: name it once"),
-        (f"{SINGLE}.1\nnobody.invalid", "nodes.list:2: nobody.invalid has no address: "),
-        ("", "nodes.list: this host list names no node"),
+        (f"{SINGLE}.1\nunknown.invalid", "nodes.list:2: unknown.invalid has no address: "),
+        ("", "nodes.list: the host list is empty"),
     ],
 )
-def test_a_list_that_changes_nothing_or_cannot_be_used_changes_nothing(listed: Listed, text: str, line: str) -> None:
+def test_an_equal_or_unusable_list_changes_nothing(listed: Listed, text: str, line: str) -> None:
     listed.list.write_text(f"{SINGLE}.1\n{SINGLE}.2\n")
     daemon = listed.start(1)
     until(daemon.is_ready, "it is ready")
     before = daemon.show("status")
     listed.list.write_text(text)
     daemon.tell(signal.SIGHUP)
-    until(lambda: line in daemon.log, "it is said")
+    until(lambda: line in daemon.log, "it is logged")
     after = daemon.show("status")
     assert (before["incarnation"], before["settings"]) == (after["incarnation"], after["settings"])
-    assert len(lives(daemon)) == 1
-    told = [each for each in daemon.whole_log.splitlines() if each.startswith(("ERROR ", "WARNING "))]
-    assert len(told) == (0 if line.startswith("INFO") else 1)
-    assert all(each.startswith("ERROR the configuration was not read again, the old one goes on: ") for each in told)
+    assert len(starts(daemon)) == 1
+    logged = [each for each in daemon.whole_log.splitlines() if each.startswith(("ERROR ", "WARNING "))]
+    assert len(logged) == (0 if line.startswith("INFO") else 1)
+    assert all(each.startswith("ERROR the configuration was rejected, the old one stays in use: ") for each in logged)
 
 
-def test_a_network_without_our_address_or_with_several_changes_nothing(start: Start, folder: Path) -> None:
+def test_a_network_with_no_or_several_own_addresses_changes_nothing(start: Start, folder: Path) -> None:
     config = folder / "subord.toml"
     config.write_text(f'[cluster]\nnetwork = "{SINGLE}.1"\n')
     daemon = start("", "cluster.network=", config=config)
     until(daemon.is_ready, "it is ready")
     for network, complaint in (
         (f"{SINGLE}.1-3", f"this machine has several addresses inside the network {SINGLE}.1-{SINGLE}.3: "),
-        (f"{SINGLE}.2", f"the new network lacks our own address {SINGLE}.1: add it to cluster.network\n"),
+        (f"{SINGLE}.2", f"the new network lacks this node's address {SINGLE}.1: add it to cluster.network\n"),
     ):
         config.write_text(f'[cluster]\nnetwork = "{network}"\n')
         daemon.tell(signal.SIGHUP)
-        line = f"ERROR the configuration was not read again, the old one goes on: {complaint}"
-        until(partial(is_logged, daemon, line), "it is said")
+        line = f"ERROR the configuration was rejected, the old one stays in use: {complaint}"
+        until(partial(is_logged, daemon, line), "it is logged")
     assert daemon.show("status")["settings"]["positions"] == 1
     config.write_text(f'[cluster]\nnetwork = ["{SINGLE}.1", "10.7.0.0/24"]\n')
     daemon.tell(signal.SIGHUP)
@@ -567,7 +567,7 @@ def is_logged(daemon: Started, line: str) -> bool:
     return line in daemon.log
 
 
-def test_a_start_in_the_new_network_that_fails_leaves_the_old_one(listed: Listed) -> None:
+def test_a_failed_start_in_the_new_network_returns_to_the_old_one(listed: Listed) -> None:
     listed.list.write_text(f"{SINGLE}.1")
     daemon = listed.start(1)
     until(daemon.is_ready, "it is ready")
@@ -577,15 +577,15 @@ def test_a_start_in_the_new_network_that_fails_leaves_the_old_one(listed: Listed
     daemon.tell(signal.SIGHUP)
     until(lambda: ready(daemon) == 2, "it is ready again")
     assert (
-        "ERROR cannot start in the new network, the old configuration goes on: TCP 192.0.2.1:9717: "
+        "ERROR cannot start in the new network, the old configuration stays in use: TCP 192.0.2.1:9717: "
         in daemon.whole_log
     )
     assert daemon.show("status")["settings"]["positions"] == 1
-    first, second = lives(daemon)
+    first, second = starts(daemon)
     assert first["incarnation"] < second["incarnation"]
 
 
-def test_sigterm_during_the_goodbye_before_another_start_ends_it(listed: Listed, folder: Path) -> None:
+def test_sigterm_during_the_goodbye_before_another_start_ends_the_daemon(listed: Listed, folder: Path) -> None:
     listed.list.write_text(f"{SINGLE}.[1-2]")
     slow = "cluster.timing=wan"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
@@ -612,11 +612,11 @@ def test_sigterm_during_the_goodbye_before_another_start_ends_it(listed: Listed,
         assert hears("STOPPING=1")
         second.tell(signal.SIGCONT)
         assert first.ended() == 0
-    assert len(lives(first)) == 1
+    assert len(starts(first)) == 1
     assert not first.control.exists()
 
 
-def test_systemd_hears_of_a_start_in_another_network(listed: Listed, folder: Path) -> None:
+def test_systemd_is_notified_of_a_start_in_another_network(listed: Listed, folder: Path) -> None:
     listed.list.write_text(f"{SINGLE}.1")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(str(folder / "notify"))
@@ -649,17 +649,17 @@ def test_a_second_sighup_during_the_goodbye_is_not_lost(listed: Listed) -> None:
     first.tell(signal.SIGUSR1)
     until(lambda: " state: " in first.log, "both signals have arrived")
     second.process.kill()  # the returned datagrams tell that it is gone
-    until(lambda: len(lives(first)) == 3, "it starts a third time")
+    until(lambda: len(starts(first)) == 3, "it starts a third time")
     until(lambda: first.show("status")["settings"]["positions"] == 4, "in the last network")
 
 
-def test_files_are_not_used_up_by_starting_again(listed: Listed, inside: list[str]) -> None:
+def test_starting_again_leaks_no_file_descriptors(listed: Listed, inside: list[str]) -> None:
     listed.list.write_text(f"{SINGLE}.1")
     daemon = listed.start(1)
     until(daemon.is_ready, "it is ready")
 
     def files() -> int:
-        return len(os.listdir(f"/proc/{lives(daemon)[0]['pid']}/fd"))
+        return len(os.listdir(f"/proc/{starts(daemon)[0]['pid']}/fd"))
 
     before = files()
     for number in range(2, 5):
@@ -708,7 +708,7 @@ def is_ready_times(daemon: Started, times: int) -> bool:
         ((f"{SINGLE}.1", ("node.address=10.9.0.1",)), exit_codes.CONFIGURATION, "--set node.address=10.9.0.1"),
     ],
 )  # fmt: skip
-def test_a_start_that_fails_says_why_in_one_line(
+def test_a_failed_start_logs_the_reason_in_one_line(
     start: Start, shared: tuple[Started, Started], given: tuple[str, tuple[str, ...]], code: int, line: str
 ) -> None:
     address, assignments = given
@@ -721,7 +721,9 @@ def test_a_start_that_fails_says_why_in_one_line(
     assert shared[0].show("status")["phase"] == "root"
 
 
-def test_the_control_socket_of_a_living_daemon_is_left_alone(start: Start, shared: tuple[Started, Started]) -> None:
+def test_the_control_socket_of_a_running_daemon_is_not_replaced(
+    start: Start, shared: tuple[Started, Started]
+) -> None:
     living = shared[0].control
     daemon = start(f"{SINGLE}.1", f"node.control_socket={living}")
     assert daemon.ended() == exit_codes.TRY_AGAIN
@@ -729,7 +731,7 @@ def test_the_control_socket_of_a_living_daemon_is_left_alone(start: Start, share
     assert shared[0].show("status")["address"] == f"{SHARED}.1"
 
 
-def test_a_control_socket_that_took_the_place_of_ours_is_left_alone(start: Start) -> None:
+def test_a_control_socket_that_replaced_the_own_is_not_removed(start: Start) -> None:
     first = start(f"{SINGLE}.1")
     until(first.is_ready, "the first is ready")
     first.control.unlink()
@@ -740,20 +742,20 @@ def test_a_control_socket_that_took_the_place_of_ours_is_left_alone(start: Start
     assert ask(str(first.control), "/v1/status", WAIT_S_MAX)["address"] == f"{SINGLE}.2"
 
 
-def test_a_missing_state_directory_costs_one_warning(start: Start, folder: Path) -> None:
+def test_a_missing_state_directory_of_a_daemon_is_logged_once(start: Start, folder: Path) -> None:
     daemon = start(f"{SINGLE}.1", f"node.state_directory={folder / 'none'}")
     until(daemon.is_ready, "it is ready")
     daemon.tell(signal.SIGTERM)
     assert daemon.ended() == 0
     (warning,) = [line for line in daemon.log.splitlines() if not line.startswith("INFO ")]
     assert warning == (
-        f"WARNING cannot remember the neighbourhood: the directory {folder / 'none'} does not exist; "
-        "create it or correct node.state_directory; going on without"
+        f"WARNING cannot save the neighbourhood: the directory {folder / 'none'} does not exist; "
+        "create it or correct node.state_directory; continuing without"
     )
     assert not (folder / "none").exists()
 
 
-def test_who_is_stopped_at_once_after_its_first_place_remembers_it(start: Start, folder: Path) -> None:
+def test_a_daemon_stopped_after_its_first_place_saves_it(start: Start, folder: Path) -> None:
     states = [folder / "root", folder / "guest"]
     for state in states:
         state.mkdir()
@@ -768,8 +770,8 @@ def test_who_is_stopped_at_once_after_its_first_place_remembers_it(start: Start,
     assert [(each["leader"], each["led"]) for each in kept] == [(None, [2]), (1, [])]
 
 
-def begun_after(start: Start, folder: Path, incarnation: int) -> tuple[Started, Path]:
-    """A node at rest whose file held this number of its life before, and the file."""
+def started_after(start: Start, folder: Path, incarnation: int) -> tuple[Started, Path]:
+    """A settled node whose file had this incarnation, and the file."""
     state = folder / "state"
     state.mkdir()
     option = f"node.state_directory={state}"
@@ -786,24 +788,24 @@ def begun_after(start: Start, folder: Path, incarnation: int) -> tuple[Started, 
     return second, path
 
 
-def test_a_life_ahead_of_the_clock_is_written_down_before_it_speaks(start: Start, folder: Path) -> None:
-    """Killed at once, it would begin the next life with the same number (seed 517, performance)."""
+def test_an_incarnation_ahead_of_the_clock_is_saved_before_it_is_sent(start: Start, folder: Path) -> None:
+    """Else a daemon killed at once would start again with the same incarnation (seed 517, performance)."""
     ahead = int(time.time() * 1000) + 3_600_000
-    daemon, path = begun_after(start, folder, ahead)
+    daemon, path = started_after(start, folder, ahead)
     daemon.tell(signal.SIGKILL)
     daemon.ended()
     assert json.loads(path.read_text())["neighbourhood"]["incarnation"] == ahead + 1
 
 
-def test_a_life_on_the_disk_that_began_past_2109_is_not_followed_by_a_higher_one(start: Start, folder: Path) -> None:
-    daemon, _ = begun_after(start, folder, 1 << 43)
+def test_a_saved_incarnation_past_2109_is_not_exceeded(start: Start, folder: Path) -> None:
+    daemon, _ = started_after(start, folder, 1 << 43)
     assert time.time() * 1000 < daemon.show("status")["incarnation"] < 1 << 42
 
 
 # -- a supervisor ---------------------------------------------------------------------------------------------------
 
 
-def test_systemd_hears_how_it_stands(start: Start, folder: Path) -> None:
+def test_systemd_gets_the_status(start: Start, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(str(folder / "notify"))
         supervisor.settimeout(WAIT_S_MAX)
@@ -844,11 +846,11 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _ in range(4):
             head = HEADER if chance.random() < 0.5 else b""
             sock.sendto(head + chance.randbytes(chance.randrange(1, 1300)), target)
-        text = f"{number}\\nINFO a line of our own\\x1b[2J"
+        text = f"{number}\\nINFO a forged line\\x1b[2J"
         sock.sendto(encode(Propose(1, 1, Terms(text, 8, 8, "ip", "complete", "lab"), Wish.HOME)), target)
         if number % 10 == 9:
             print(number + 1, flush=True)
-            sys.stdin.readline()  # so that we do not send faster than can be read
+            sys.stdin.readline()  # so that it does not send faster than the daemon reads
 for number in range(60):
     with socket.create_connection(target, 20, (sys.argv[2], 0)) as sock:
         try:
@@ -866,7 +868,7 @@ UDP_REASONS = ("too_short", "not_subord", "malformed", "oversized", "unknown_ver
 
 
 def make_noise(inside: list[str], target: str, source: str, are_read: Callable[[int], bool]) -> None:
-    """`are_read(n)`: whether all of the first n volleys were."""
+    """`are_read(n)`: whether the daemon has read the first n volleys."""
     command = [*inside, sys.executable, "-c", NOISE, target, source]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env=ENVIRONMENT, text=True, **pipes) as noisy:  # type: ignore[call-overload]
@@ -880,15 +882,17 @@ def make_noise(inside: list[str], target: str, source: str, are_read: Callable[[
             noisy.kill()
 
 
-def tells_no_tales(each: Started) -> None:
-    """Nothing of what a stranger said is in the log as if we had said it."""
+def assert_log_is_genuine(each: Started) -> None:
+    """The log contains no line and no control character that another host sent."""
     lines = each.whole_log.splitlines()
     assert not [line for line in lines if not line.startswith(("INFO ", "WARNING "))]
-    assert "INFO a line of our own" not in lines
+    assert "INFO a forged line" not in lines
     assert "\x1b" not in each.log
 
 
-def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared: tuple[Started, Started]) -> None:
+def test_invalid_input_at_both_ports_does_not_disturb_the_tree(
+    inside: list[str], shared: tuple[Started, Started]
+) -> None:
     first, second = shared
     before = [each.show("status") for each in shared]
     for target, each in enumerate(shared, 1):
@@ -899,11 +903,11 @@ def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared
             f"{SHARED}.9",
             lambda volleys, each=each: dropped_all(each, 5 * volleys, *SEALED_REASONS),
         )
-        until(partial(dropped_all, each, 60, *STREAM_REASONS), "the noise on TCP is counted")
-        until(partial(dropped_all, each, 500, *SEALED_REASONS), "that on UDP is, too")
-        tells_no_tales(each)
-        told = len([line for line in each.log.splitlines() if f"datagram from {SHARED}.9" in line])
-        assert 1 <= told <= 1 + (time.monotonic() - began) / COMPLAINT_S
+        until(partial(dropped_all, each, 60, *STREAM_REASONS), "the invalid input on TCP is counted")
+        until(partial(dropped_all, each, 500, *SEALED_REASONS), "that on UDP is counted")
+        assert_log_is_genuine(each)
+        logged = len([line for line in each.log.splitlines() if f"datagram from {SHARED}.9" in line])
+        assert 1 <= logged <= 1 + (time.monotonic() - began) / WARNING_S
     after = [each.show("status") for each in shared]
     same = ("incarnation", "phase", "place", "leader", "path", "leader_changes", "subtree_nodes")
     assert [{key: each[key] for key in same} for each in after] == [
@@ -913,18 +917,18 @@ def test_noise_at_both_ports_does_not_disturb_the_tree(inside: list[str], shared
     assert second.process.poll() is None
 
 
-def test_noise_where_nothing_is_sealed_is_counted_and_refusals_are_told_now_and_then(
+def test_invalid_input_without_a_key_is_counted_and_refusals_have_a_bounded_rate(
     inside: list[str], start: Start
 ) -> None:
     daemon = start(f"{SINGLE}.1", "cluster.key_file=", "cluster.insecure=true")
     until(daemon.is_ready, "it is ready")
     make_noise(inside, f"{SINGLE}.1", f"{SINGLE}.9", lambda volleys: dropped_all(daemon, 4 * volleys, *UDP_REASONS))
-    until(partial(dropped_all, daemon, 60, "stream_malformed"), "the noise on TCP is counted")
-    until(partial(dropped_all, daemon, 400, *UDP_REASONS), "that on UDP is, too")
-    tells_no_tales(daemon)
-    assert 0 < len([line for line in daemon.log.splitlines() if "do not fit" in line]) < 100
-    told = [each for each in daemon.events if each["event"] == "refused"]
-    assert dropped(daemon, "refusals_not_told") == 100 - len(told)
+    until(partial(dropped_all, daemon, 60, "stream_malformed"), "the invalid input on TCP is counted")
+    until(partial(dropped_all, daemon, 400, *UDP_REASONS), "that on UDP is counted")
+    assert_log_is_genuine(daemon)
+    assert 0 < len([line for line in daemon.log.splitlines() if " refused (told by " in line]) < 100
+    logged = [each for each in daemon.events if each["event"] == "refused"]
+    assert dropped(daemon, "refusals_not_told") == 100 - len(logged)
 
 
 def dropped_all(each: Started, number: int, *reasons: str) -> bool:
@@ -950,14 +954,14 @@ sys.stdin.read()
 """
 
 
-def test_a_crowd_of_streams_leaves_files_for_the_control_socket(inside: list[str], start: Start) -> None:
-    daemon = start(f"{SINGLE}.1", files_max=125)  # 25 streams, 12 of them for strangers
+def test_many_streams_leave_file_descriptors_for_the_control_socket(inside: list[str], start: Start) -> None:
+    daemon = start(f"{SINGLE}.1", files_max=125)  # 25 streams, 12 of them pending
     until(daemon.is_ready, "it is ready")
     command = [*inside, sys.executable, "-c", CROWD, f"{SINGLE}.1", f"{SINGLE}.9"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
         assert crowd.stdout is not None
         assert crowd.stdout.readline() == b"here\n"
-        until(lambda: dropped(daemon, "stream_strangers") >= 150, "most of them are turned away")
+        until(lambda: dropped(daemon, "stream_strangers") >= 150, "most of them are refused")
         assert daemon.show("status")["phase"] == "root"
     assert [
         line for line in daemon.whole_log.splitlines() if not line.startswith(("INFO ", "WARNING no TLS with"))
@@ -972,7 +976,7 @@ print(connection.getresponse().status)
 """
 
 
-def test_the_web_address_answers_under_known_names_alone(inside: list[str], start: Start) -> None:
+def test_the_web_address_answers_only_under_known_names(inside: list[str], start: Start) -> None:
     daemon = start(f"{SINGLE}.1", "node.metrics=:9717", 'node.web_names=["proxy.example.org"]')
     until(daemon.is_ready, "it is ready")
     hosts = {f"{SINGLE}.1:9717": 200, "localhost": 200, "proxy.example.org": 200, "evil.example:9717": 421}

@@ -1,4 +1,4 @@
-"""The log of a real daemon on the loopback: its level while it runs, and a reader that does not read."""
+"""The log of a real daemon on loopback: changes of the level, and a standard error that is not read."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ WAIT_S_MAX = 30.0
 def until(condition: Callable[[], object], what: str) -> None:
     end = time.monotonic() + WAIT_S_MAX
     while not condition():
-        assert time.monotonic() < end, f"never happened: {what}"
+        assert time.monotonic() < end, f"timed out: {what}"
         time.sleep(0.01)
 
 
-class Life:
+class Daemon:
     """One daemon on 127.0.0.1."""
 
     def __init__(self, folder: Path, port: int, stderr: int | None = None, **environment: str) -> None:
         self.control = str(folder / "control")
         self.path = folder / "log"
-        given = {
+        settings = {
             "cluster.network": "127.0.0.0/28",
             "cluster.timing": "lab",
             "cluster.port": port,
             "node.address": "127.0.0.1",
             "node.control_socket": self.control,
         }
-        words = [word for name, text in given.items() for word in ("--set", f"{name}={text}")]
+        words = [word for name, text in settings.items() for word in ("--set", f"{name}={text}")]
         config = ["--config", str(folder / "file")] if (folder / "file").exists() else []
         with open(self.path, "ab") as log:
             self.process = subprocess.Popen(
@@ -71,7 +71,7 @@ class Life:
         return self.process.wait(WAIT_S_MAX)
 
 
-Begin = Callable[..., Life]
+Begin = Callable[..., Daemon]
 
 
 @pytest.fixture
@@ -82,15 +82,15 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def begin(folder: Path) -> Iterator[Begin]:
-    lives: list[Life] = []
+    daemons: list[Daemon] = []
     port = free_port(socket.SOCK_DGRAM, "127.0.0.1")
 
-    def one(**options: Any) -> Life:
-        lives.append(Life(folder, port, **options))
-        return lives[-1]
+    def one(**options: Any) -> Daemon:
+        daemons.append(Daemon(folder, port, **options))
+        return daemons[-1]
 
     yield one
-    for each in lives:
+    for each in daemons:
         each.process.kill()
         each.process.wait()
 
@@ -134,19 +134,19 @@ def test_the_level_is_changed_by_command_signal_and_file(
     ]
 
 
-def test_a_reader_that_does_not_read_stops_nobody(begin: Begin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_standard_error_does_not_block_the_daemon(begin: Begin, capsys: pytest.CaptureFixture[str]) -> None:
     reader, writer = full_pipe()
     daemon = begin(stderr=writer, LOG_LEVEL="debug")
     os.close(writer)
     until(lambda: Path(daemon.control).exists(), "it runs")
     until(lambda: daemon.command("wait", "--timeout", "20") == 0, "it has its place")
     assert daemon.command("log-level", "info") == 0
-    assert daemon.end() == 0  # else it would wait for ever
+    assert daemon.end() == 0
     os.close(reader)
     capsys.readouterr()
 
 
-def test_who_cannot_start_before_a_full_pipe_ends_with_its_code(begin: Begin) -> None:
+def test_a_failed_start_with_a_full_pipe_keeps_its_exit_code(begin: Begin) -> None:
     first = begin()
     until(lambda: first.command("wait", "--timeout", "1") == 0, "the first has its place")
     reader, writer = full_pipe()

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from subord import cli
-from subord.config import schema
+from subord.config.load import load
 from subord.sim.scenario import definition
 
 REPOSITORY = Path(__file__).parents[1]
@@ -161,12 +161,12 @@ def test_configurations_are_right(tmp_path: Path) -> None:
     for block in tomls(scenarios=False):
         file = tmp_path / "subord.toml"
         file.write_text(block, encoding="utf-8")
-        assert schema.load(str(file)).cluster.network.text == "10.0.0.0/24"
+        assert load(str(file)).cluster.network.text == "10.0.0.0/24"
 
 
 def test_every_event_has_its_line() -> None:
     sources = text_of("subord/daemon.py") + text_of("subord/runtime/log/notices.py")
-    written = set(re.findall(r'(?:events\.write\(|\._say\(\s*logging\.\w+,)\s*"(\w+)"', sources))
+    written = set(re.findall(r'(?:events\.write\(|\._report\(\s*logging\.\w+,)\s*"(\w+)"', sources))
     assert len(written) >= 8
     table = text_of("docs/operating.md").partition("## Read the event log")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
@@ -207,7 +207,7 @@ def test_the_unit_runs_a_command_that_exists() -> None:
     (line,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     arguments = cli.parser("run").parse_args(shlex.split(line)[1:])
     assert arguments.config == "/etc/subord/subord.toml"
-    loaded = schema.load(str(REPOSITORY / "deploy" / "subord.toml"), arguments.set)
+    loaded = load(str(REPOSITORY / "deploy" / "subord.toml"), arguments.set)
     assert loaded.node.state_directory == "/var/lib/subord"
     assert Path(loaded.node.control_socket).parent == Path("/run/subord")
     assert re.search(rf"^RestartPreventExitStatus={cli.exit_codes.CONFIGURATION}$", unit, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Names of hosts as administrators write them."""
+"""Host names and folded host names."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def test_brackets_are_unfolded_from_left_to_right(item: str, names: list[str]) -
 @pytest.mark.parametrize(
     ("item", "complaint"),
     [
-        ("n[]", "'' in n[] is no range: write 7 or 001-128"),
-        ("n[1-]", "'1-' in n[1-] is no range"),
-        ("n[-3]", "'-3' in n[-3] is no range"),
-        ("n[1-2-3]", "'1-2-3' in n[1-2-3] is no range"),
-        ("n[a-c]", "'a-c' in n[a-c] is no range"),
-        ("n[0-10/2]", "'0-10/2' in n[0-10/2] is no range"),
-        ("n[1,]", "'' in n[1,] is no range"),
-        ("n[٣]", "'٣' in n[٣] is no range"),
+        ("n[]", "'' in n[] is not a range: write 7 or 001-128"),
+        ("n[1-]", "'1-' in n[1-] is not a range"),
+        ("n[-3]", "'-3' in n[-3] is not a range"),
+        ("n[1-2-3]", "'1-2-3' in n[1-2-3] is not a range"),
+        ("n[a-c]", "'a-c' in n[a-c] is not a range"),
+        ("n[0-10/2]", "'0-10/2' in n[0-10/2] is not a range"),
+        ("n[1,]", "'' in n[1,] is not a range"),
+        ("n[٣]", "'٣' in n[٣] is not a range"),
         ("n[3-1]", "the range 3-1 in n[3-1] is reversed: write 1-3"),
-        ("n[1-010]", "the ends of 1-010 in n[1-010] have different widths: write as many digits"),
+        ("n[1-010]", "the ends of 1-010 in n[1-010] have different widths: write equally many digits"),
         ("n[1-10001]", "n[1-10001] stands for more than 10000 names: name fewer"),
         ("n[1-999999999]", "n[1-999999999] stands for more than 10000 names"),
-        ("n[1-9999999999]", "'1-9999999999' in n[1-9999999999] is no range"),
+        ("n[1-9999999999]", "'1-9999999999' in n[1-9999999999] is not a range"),
         ("a[1-101]b[1-100]", "a[1-101]b[1-100] stands for more than 10000 names"),
         ("n[1-2].[3-4]", "n1.3 is neither an address nor a host name: correct it"),
         ("a..b", "a..b is neither an address nor a host name"),
@@ -57,7 +57,7 @@ def test_brackets_are_unfolded_from_left_to_right(item: str, names: list[str]) -
         ("10.0.0.1x;y", "10.0.0.1x;y is neither an address nor a host name"),
     ],
 )
-def test_a_wrong_bracket_or_name_says_what_would_do(item: str, complaint: str) -> None:
+def test_an_error_says_how_to_write_a_bracket_or_name(item: str, complaint: str) -> None:
     with pytest.raises(HostListError) as caught:
         list(unfolded(item))
     assert complaint in str(caught.value)
@@ -73,7 +73,7 @@ def test_as_many_names_as_allowed() -> None:
         ("10.0.0.7", True, False),
         ("fd00::7", True, False),
         ("fe80::1%eth0", False, False),
-        ("10.0.7", False, False),  # the resolver would make 10.0.0.7 of it
+        ("10.0.7", False, False),  # the resolver reads 10.0.0.7
         ("0x7f.1", False, False),
         ("a.0x7f", False, False),
         ("167772161", False, False),

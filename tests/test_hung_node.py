@@ -1,7 +1,7 @@
-"""A node that hangs keeps no command from its answer: real daemons, of which one is stopped (SIGSTOP).
+"""A hanging node delays no command: real daemons, of which one is stopped (SIGSTOP).
 
-How long an answer takes is a matter of the machine; what is checked is the order: the answer is there before anybody
-has given up who hangs, which takes `wan` nodes 7.5 s or more.
+Only the order is checked, not the time: the answer comes before the hanging node is given up, which takes `wan` nodes
+7.5 s or more.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def rows(node: Started) -> list[dict[str, object]]:
     return found
 
 
-def asked(node: Started, *commands: str) -> dict[str, Answer]:
-    """All at once, as several administrators would."""
+def run(node: Started, *commands: str) -> dict[str, Answer]:
+    """Run the commands at the same time."""
     children = {}
     for command in commands:
         words = [sys.executable, "-m", "subord", *command.split(), "--socket", str(node.control)]
@@ -90,15 +90,15 @@ def asked(node: Started, *commands: str) -> dict[str, Answer]:
 
 
 def is_whole(node: Started, command: str) -> bool:
-    """On a busy machine one may be late."""
-    (answer,) = asked(node, command).values()
+    """Whether the answer is complete; on a busy machine a node may be late."""
+    (answer,) = run(node, command).values()
     assert answer.exit_code == 0, answer
     return "incomplete" not in answer.text
 
 
 @contextmanager
 def hung(cluster: dict[int, Started], what: str) -> Iterator[None]:
-    """The root hangs meanwhile, and nobody has noticed when it goes on."""
+    """Stop the root meanwhile, and check that no node gave it up."""
     before = losses(cluster)
     cluster[1].tell(signal.SIGSTOP)
     try:
@@ -113,7 +113,7 @@ def losses(cluster: dict[int, Started]) -> int:
     return sum(event["event"] == "lost" for number in (2, 3) for event in cluster[number].events)
 
 
-def test_when_the_root_hangs_all_commands_say_what_is_known(cluster: dict[int, Started]) -> None:
+def test_all_commands_answer_while_the_root_hangs(cluster: dict[int, Started]) -> None:
     node = cluster[5]
     for command in COMMANDS:
         until(partial(is_whole, node, command), f"the answer to {command} is complete")
@@ -122,7 +122,7 @@ def test_when_the_root_hangs_all_commands_say_what_is_known(cluster: dict[int, S
             node.show(page)
     for command, piece in COMMANDS.items():
         with hung(cluster, command):
-            (answer,) = asked(node, command).values()
+            (answer,) = run(node, command).values()
         assert answer.exit_code == 0, (command, answer)
         assert piece in answer.text, (command, answer)
     with hung(cluster, "why"):
@@ -130,11 +130,11 @@ def test_when_the_root_hangs_all_commands_say_what_is_known(cluster: dict[int, S
     assert f"{SINGLE}.[1-5]" in main_output(cluster[1], "members", "--fold")
 
 
-def test_who_hangs_is_named_to_the_root(cluster: dict[int, Started]) -> None:
+def test_a_hanging_node_is_named_at_the_root(cluster: dict[int, Started]) -> None:
     until(lambda: len(json.loads(main_output(cluster[1], "members", "--json"))["members"]) == NODES, "all are there")
     cluster[2].tell(signal.SIGSTOP)
     try:
-        answers = asked(cluster[1], "errors", "errors --json", "key list")
+        answers = run(cluster[1], "errors", "errors --json", "key list")
     finally:
         cluster[2].tell(signal.SIGCONT)
     for command, answer in answers.items():
@@ -145,11 +145,11 @@ def test_who_hangs_is_named_to_the_root(cluster: dict[int, Started]) -> None:
     assert f"no answer from 3 nodes: {SINGLE}.2" in answers["key list"].text
 
 
-def test_our_own_daemon_hangs(cluster: dict[int, Started]) -> None:
+def test_the_asked_daemon_hangs(cluster: dict[int, Started]) -> None:
     node = cluster[3]
     node.tell(signal.SIGSTOP)
     try:
-        answers = asked(node, "status --timeout 2", "members --timeout 2", "errors --timeout 2", "wait --timeout 2")
+        answers = run(node, "status --timeout 2", "members --timeout 2", "errors --timeout 2", "wait --timeout 2")
     finally:
         node.tell(signal.SIGCONT)
     for command, answer in answers.items():
@@ -158,12 +158,12 @@ def test_our_own_daemon_hangs(cluster: dict[int, Started]) -> None:
 
 
 def main_output(node: Started, *words: str) -> str:
-    (answer,) = asked(node, " ".join(words)).values()
+    (answer,) = run(node, " ".join(words)).values()
     assert answer.exit_code == 0, answer
     return answer.text
 
 
-def test_following_survives_a_restart(cluster: dict[int, Started], inside: list[str]) -> None:
+def test_following_events_survives_a_restart(cluster: dict[int, Started], inside: list[str]) -> None:
     node = cluster[4]
     command = [sys.executable, "-m", "subord", "events", "--follow", "--json", "--socket", str(node.control)]
     with subprocess.Popen(
@@ -185,7 +185,7 @@ def test_following_survives_a_restart(cluster: dict[int, Started], inside: list[
 
 
 def refused(node: Started) -> list[tuple[str, list[str]]]:
-    """(why, who), as this node finds out."""
+    """(reason, addresses) of the refusals that this node reports."""
     found = node.show("errors")["problems"]
     return [
         (each["text"].removeprefix("refused: "), each["addresses"]) for each in found if each["kind"] == "refused"

@@ -1,4 +1,4 @@
-"""The log in the journal of a real systemd-journald, which has a /run of its own in a mount namespace."""
+"""The log in the journal of a real systemd-journald in a mount namespace with its own /run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ trap 'kill $journald' EXIT
 waited() {
   end=$(($(date +%s) + 180))
   until "$1"; do
-    if [ "$(date +%s)" -ge "$end" ]; then echo "never happened: $1" >&2; exit 1; fi
+    if [ "$(date +%s)" -ge "$end" ]; then echo "timed out: $1" >&2; exit 1; fi
     sleep 0.02
   done
 }
@@ -59,7 +59,7 @@ journal --priority warning >"$OUT/warnings"
 
 @pytest.fixture(scope="module")
 def journals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sequence[dict[str, Any]]]:
-    """What `journalctl` shows of a daemon that lived, of one that could not start, and of one with a mistake."""
+    """The entries of a daemon that ran, of one that could not start, and of one with a wrong configuration."""
     if os.geteuid() != 0:
         pytest.skip("only root can start a systemd-journald")
     if not os.access(JOURNALD, os.X_OK):
@@ -67,13 +67,13 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sequence[dic
     if subprocess.run([*APART, "mount", "-t", "tmpfs", "none", "/run"], check=False).returncode:
         pytest.skip("no mount namespaces here")
     out = tmp_path_factory.mktemp("journal")
-    given = {
+    settings = {
         "cluster.network": "127.0.0.0/28",
         "cluster.timing": "lab",
         "cluster.port": free_port(socket.SOCK_DGRAM, "127.0.0.1"),
         "node.control_socket": "/run/control",
     }
-    words = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     command = [*APART, "sh", "-c", SCRIPT.replace("JOURNALD >", f"{JOURNALD} >"), "sh"]
     environment = {**os.environ, "OUT": str(out), "PYTHONPATH": str(Path(__file__).parents[1])}
     ran = [sys.executable, "-m", "subord", "run", *words]
@@ -86,7 +86,7 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sequence[dic
     return {name: [json.loads(line) for line in lines] for name, lines in shown.items()}
 
 
-def test_people_read_the_words_and_programs_find_the_fields(journals: dict[str, Sequence[dict[str, Any]]]) -> None:
+def test_entries_have_the_message_and_the_fields(journals: dict[str, Sequence[dict[str, Any]]]) -> None:
     (place,) = [entry for entry in journals["all"] if entry.get("SUBORD_EVENT") == "place"]
     assert (place["MESSAGE"], place["PRIORITY"]) == ("now root: no lower position answers", "6")
     assert (place["SYSLOG_IDENTIFIER"], place["_TRANSPORT"]) == ("subord", "journal")
@@ -97,6 +97,6 @@ def test_people_read_the_words_and_programs_find_the_fields(journals: dict[str, 
     assert all(entry["SUBORD_PEER"].startswith("127.0.0.") for entry in sent)
 
 
-def test_what_keeps_it_from_starting_is_an_error(journals: dict[str, Sequence[dict[str, Any]]]) -> None:
-    told = [(entry["PRIORITY"], entry["MESSAGE"].partition(":")[2][:30]) for entry in journals["warnings"]]
-    assert told == [("3", " this machine does not have th"), ("3", " --set cluster.fanout=none: fa")]
+def test_a_failed_start_is_logged_as_an_error(journals: dict[str, Sequence[dict[str, Any]]]) -> None:
+    errors = [(entry["PRIORITY"], entry["MESSAGE"].partition(":")[2][:30]) for entry in journals["warnings"]]
+    assert errors == [("3", " this machine does not have th"), ("3", " --set cluster.fanout=none: fa")]

@@ -14,7 +14,7 @@ from releases import PREVIOUS, WHEEL, in_previous
 
 import subord
 from subord.api.models import fields
-from subord.config import schema
+from subord.config.load import load
 from subord.core.address.network import Network
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
@@ -129,7 +129,7 @@ def test_a_configuration_of_the_previous_release_is_understood(tmp_path: Path) -
     assert [len(each) for each in lines.values()] == [8, 7]
     file.write_text("".join(f"[{section}]\n{''.join(each)}" for section, each in lines.items()))
     in_previous(CHECK, "", str(file))
-    assert schema.load(str(file)).cluster.fanout == 8
+    assert load(str(file)).cluster.fanout == 8
 
 
 # -- files on disk --------------------------------------------------------------------------------------------------

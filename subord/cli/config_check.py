@@ -30,8 +30,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the settings that follow from a file, defaults included. Raises CommandError if they are wrong."""
-    from subord.config.schema import NO_KEY, ConfigError, dotted, is_without_key, load
+    """Prints the settings that follow from a file, defaults included. Raises CommandError if no daemon can run it."""
+    from subord.config.load import NO_KEY, dotted, is_without_key, load
+    from subord.config.source import ConfigError
 
     try:
         config = load(arguments.file, arguments.set)

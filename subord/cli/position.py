@@ -96,7 +96,8 @@ def _configured_tree(arguments: argparse.Namespace) -> Tree:
     for name in ("network", "fanout", "numbering"):
         if getattr(arguments, name) is not None:
             raise CommandError(f"give either --config or --{name}, not both", exit_codes.USAGE)
-    from subord.config.schema import ConfigError, load
+    from subord.config.load import load
+    from subord.config.source import ConfigError
 
     try:
         cluster = load(arguments.config).cluster

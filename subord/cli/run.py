@@ -24,7 +24,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs until the daemon ends; returns its exit code."""
-    from subord.config.schema import ConfigError, load
+    from subord.config.load import load
+    from subord.config.source import ConfigError
 
     try:
         config = load(arguments.config, arguments.set)

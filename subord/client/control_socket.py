@@ -10,7 +10,7 @@ from subord.client.errors import CommandError
 
 DEFAULT = "/run/subord/control.sock"
 VARIABLE = "SUBORD_SOCKET"
-PATH_BYTES_MAX = 107  # unix(7); as in subord.config.schema, whose import takes longer than the whole command
+PATH_BYTES_MAX = 107  # unix(7); as in subord.config.load, whose import costs more time than the whole command needs
 
 
 def add_socket(parser: argparse.ArgumentParser) -> None:

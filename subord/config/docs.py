@@ -1,6 +1,6 @@
-"""docs/configuration.md, written from the types: a page that cannot contradict the program.
+"""Generates docs/configuration.md from the typed configuration.
 
-Each key's text is the docstring below it in subord/config/schema.py. To write the page:
+In: the fields of schema.py, their docstrings, and the timing presets. Usage:
 
     python -m subord.config.docs docs/configuration.md
 """
@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from subord.config.schema import RELOADABLE, TABLES
+from subord.config.load import RELOADABLE
+from subord.config.schema import TABLES
 from subord.config.validate import in_words, keys_of
 from subord.core.state.settings import PRESETS, Timing
 
@@ -55,7 +56,7 @@ CONTENTS = {
     "node.certificate": "within a minute",
     "node.authorities": "within a minute",
 }
-"""When a changed file takes effect whose path takes effect at a restart."""
+"""When the new contents of a file take effect, for keys whose path takes effect at a restart."""
 
 TIMING = """\
 ## Timing presets
@@ -79,7 +80,7 @@ def page() -> str:
 
 
 def docstrings_of(kind: type) -> dict[str, str]:
-    """The string below each field of a class, by field name. Python itself forgets them."""
+    """The docstrings below the fields of a class, by field name, from the source: Python does not keep them."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)
     found = {}

@@ -1,7 +1,7 @@
-"""The host list: a file of addresses and names, one network. The order of the file is the order of positions.
+"""Reads a host list, a file of addresses and names, into a network.
 
-Intuition: a seating plan. Every guest must hold the same one, or two guests sit down on one chair; so whatever could
-be read in two ways is sent back with the number of its line, and a name counts only if it leads to one address.
+The order of the file is the order of positions, so all nodes must read the same network from it. Ambiguous entries,
+such as a name with several addresses, are therefore rejected with their line. Blocks while names are looked up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOKUPS_AT_ONCE_MAX = 16
 
 
 class Entry(NamedTuple):
-    """One item as written (addresses) or one name; the line (1-based) it stands on."""
+    """One item of addresses as written, or one name, with its line (1-based)."""
 
     line: int
     text: str
@@ -30,14 +30,11 @@ class Entry(NamedTuple):
 
 
 def network_of(path: str, resolve: Resolve | None = None) -> tuple[Network, dict[str, str]]:
-    """Read a host list and look its names up; both block. Raises ConfigError with the line of the first mistake.
-
-    With the network come the names by address, for people.
-    """
+    """The network of a host list, and the names by address. Blocks. Raises ConfigError with the first wrong line."""
     text = text_of(path, "host list", "correct cluster.network_file", FILE_BYTES_MAX)
     entries = _entries(path, text)
     if not entries:
-        raise ConfigError(f"{path}: this host list names no node; write at least one address or name")
+        raise ConfigError(f"{path}: the host list is empty; write at least one address or name")
     addresses = _addresses(path, entries, resolve or addresses_of)
     named = {address: entry.text for entry, address in zip(entries, addresses, strict=True) if entry.is_name}
     return _network(path, entries, addresses), named
@@ -56,21 +53,21 @@ def _entries(path: str, text: str) -> list[Entry]:
                     found = [Entry(line, item, False)]
                 entries += found
                 if names > NAMES_MAX or len(entries) > ITEMS_MAX:
-                    raise HostListError(f"more than {min(NAMES_MAX, ITEMS_MAX)} nodes by name or item: write ranges")
+                    raise HostListError(f"more than {min(NAMES_MAX, ITEMS_MAX)} names or items: write ranges")
         except HostListError as error:
             raise ConfigError(f"{path}:{line}: {error}") from None
     return entries
 
 
 def _addresses(path: str, entries: Sequence[Entry], resolve: Resolve) -> list[str]:
-    """What each entry is for a network: as written, or the one address of the name."""
+    """The text of each entry for `Network.parse`: as written, or the one address of the name."""
     names = list(dict.fromkeys(entry.text for entry in entries if entry.is_name))
     answers = _looked_up(names, _version(path, entries, resolve), resolve) if names else {}
     return [_one_address(path, entry, answers) if entry.is_name else entry.text for entry in entries]
 
 
 def _version(path: str, entries: Sequence[Entry], resolve: Resolve) -> Version:
-    """That of the first address. Names only: that of the first name, IPv4 if it has both, the same on every node."""
+    """The IP version of the first address. Without one: that of the first name, IPv4 if the name has both."""
     for entry in entries:
         if not entry.is_name:
             return 6 if ":" in entry.text else 4
@@ -84,7 +81,7 @@ def _version(path: str, entries: Sequence[Entry], resolve: Resolve) -> Version:
 def _looked_up(
     names: Sequence[str], version: Version | None, resolve: Resolve
 ) -> dict[str, tuple[str, ...] | ResolveError]:
-    """The answers of the resolver until the first failure, in threads that cannot keep the program from ending."""
+    """Look names up until the first failure. Daemon threads: a hanging resolver does not keep the process alive."""
     waiting = deque(names)
     answers: dict[str, tuple[str, ...] | ResolveError] = {}
 
@@ -109,7 +106,7 @@ def _looked_up(
 
 
 def _one_address(path: str, entry: Entry, answers: dict[str, tuple[str, ...] | ResolveError]) -> str:
-    """Names are looked up in the order of the file: before one that was not, there is one that failed."""
+    """Raises ConfigError. Names are looked up in file order, so a failed one precedes any without an answer."""
     addresses = answers[entry.text]
     if isinstance(addresses, ResolveError):
         raise _unknown(path, entry, addresses)
@@ -121,7 +118,7 @@ def _one_address(path: str, entry: Entry, answers: dict[str, tuple[str, ...] | R
         )
     if ip_address(addresses[0]).is_loopback:
         raise ConfigError(
-            f"{path}:{entry.line}: {entry.text} is {addresses[0]} here, where other nodes cannot reach it; "
+            f"{path}:{entry.line}: {entry.text} resolves to {addresses[0]}, which other nodes cannot reach; "
             "correct /etc/hosts, or write the address"
         )
     return addresses[0]
@@ -137,7 +134,7 @@ def _network(path: str, entries: Sequence[Entry], addresses: Sequence[str]) -> N
         return Network.parse(",".join(addresses))
     except NetworkError as error:
         complaint = error
-    # Whose fault? Every beginning of the list with the culprit in it is wrong, each without it is right.
+    # Binary search for the first wrong entry: a prefix parses exactly if it does not contain it.
     right, wrong = 0, len(addresses)
     while wrong - right > 1:
         middle = (right + wrong) // 2
@@ -146,5 +143,5 @@ def _network(path: str, entries: Sequence[Entry], addresses: Sequence[str]) -> N
             right = middle
         except NetworkError as error:
             wrong, complaint = middle, error
-    culprit = entries[wrong - 1]
-    raise ConfigError(f"{path}:{culprit.line}: {complaint}; seen at {quoted(culprit.text)}")
+    entry = entries[wrong - 1]
+    raise ConfigError(f"{path}:{entry.line}: {complaint}; seen at {quoted(entry.text)}")

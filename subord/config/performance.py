@@ -1,21 +1,18 @@
-"""Where the number of jobs comes from: one source or none, said without contradiction.
+"""Checks the keys that select the source of performance, and parses their values.
 
-Intuition: a shop has one till. Whoever points at two of them has not decided which one is counted in the evening, and
-is asked before the shop opens.
+In: the [node] table. At most one of a fixed number, a file and a URL may be set; a URL must be on this machine.
 """
 
 from __future__ import annotations
 
 import re
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from subord.config.source import Given, quoted
+from subord.config.schema import NodeConfig
+from subord.config.source import RawConfig, quoted
 from subord.config.validate import refuse
-
-if TYPE_CHECKING:
-    from subord.config.schema import NodeConfig
 
 SOURCES = ("performance", "performance_file", "performance_url")
 PERFORMANCE_KEYS = (*SOURCES, "performance_metric", "performance_half_life_s")
@@ -24,14 +21,14 @@ _SELECTOR = re.compile(rf"([a-zA-Z_:][\w:]*)(?:\{{({_LABEL}(?:,{_LABEL})*)\}})?"
 
 
 class Selector(NamedTuple):
-    """Samples of a page in the Prometheus text format: those of this name that have these labels."""
+    """Selects the samples of a Prometheus page with this name and these labels."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
 
 
 class Place(NamedTuple):
-    """Of a page on this machine."""
+    """The place of a page on this machine."""
 
     host: str
     port: int
@@ -39,7 +36,7 @@ class Place(NamedTuple):
 
 
 def selector_of(text: str) -> Selector | None:
-    """`jobs_total{state="done"}` taken apart; None: not of that form."""
+    """Parses `jobs_total{state="done"}`; None: not of that form."""
     found = _SELECTOR.fullmatch(text)
     if found is None:
         return None
@@ -48,7 +45,7 @@ def selector_of(text: str) -> Selector | None:
 
 
 def place_of(url: str) -> Place | None:
-    """Of `http://127.0.0.1:9100/metrics`; None: something else, or not on this machine."""
+    """Parses `http://127.0.0.1:9100/metrics`; None: not an http URL of this machine."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 80
@@ -67,21 +64,21 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def check_performance(given: Given, node: NodeConfig) -> None:
-    """Raises ConfigError."""
+def check_performance(raw: RawConfig, node: NodeConfig) -> None:
+    """Raises ConfigError if the keys of the performance contradict each other or are malformed."""
     sources = [key for key in SOURCES if getattr(node, key)]
     if len(sources) > 1:
-        refuse(given, "node", sources[1], f"and {sources[0]} are both given; remove one of them")
+        refuse(raw, "node", sources[1], f"and {sources[0]} are both given; remove one of them")
     if node.performance_url and place_of(node.performance_url) is None:
         example = 'e.g. "http://127.0.0.1:9100/metrics"'
         message = f"must be an http address of this machine, {example}, not {quoted(node.performance_url)}"
-        refuse(given, "node", "performance_url", message)
+        refuse(raw, "node", "performance_url", message)
     if node.performance_url and not node.performance_metric:
-        refuse(given, "node", "performance_url", "needs node.performance_metric, which says what to look for there")
+        refuse(raw, "node", "performance_url", "needs node.performance_metric, the metric to read there")
     if not node.performance_metric:
         return
     if selector_of(node.performance_metric) is None:
         message = f"""must be NAME or NAME{{LABEL="VALUE"}}, not {quoted(node.performance_metric)}"""
-        refuse(given, "node", "performance_metric", message)
+        refuse(raw, "node", "performance_metric", message)
     if not (node.performance_file or node.performance_url):
-        refuse(given, "node", "performance_metric", "needs performance_file or performance_url, where it is found")
+        refuse(raw, "node", "performance_metric", "needs performance_file or performance_url")

@@ -1,7 +1,6 @@
-"""Names -> addresses: the only file that asks the resolver.
+"""Looks host names up. The only module that calls the system's resolver.
 
-Intuition: the telephone book. Looking somebody up may take long or lead to nothing, so it is never done by the one
-who answers the telephone: call this from a thread, or before the daemon runs.
+A lookup may block for long: call it from a thread, or before the event loop runs.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import Literal
 
 Version = Literal[4, 6]
 Resolve = Callable[[str, Version | None], tuple[str, ...]]
-"""(name, IP version or None for both) -> addresses; as `addresses_of`."""
+"""(name, IP version or None for both) -> addresses, as `addresses_of`."""
 
 _FAMILIES: dict[Version | None, int] = {None: socket.AF_UNSPEC, 4: socket.AF_INET, 6: socket.AF_INET6}
 
 
 class ResolveError(Exception):
-    """The name leads to no address. `passing`: it may another time. The text goes after the name."""
+    """The name has no address. `passing`: the cause is temporary. The text follows the name in a message."""
 
     def __init__(self, text: str, *, passing: bool) -> None:
         super().__init__(text)
@@ -26,7 +25,7 @@ class ResolveError(Exception):
 
 
 def addresses_of(name: str, version: Version | None) -> tuple[str, ...]:
-    """Each address once, without scope, in the resolver's order, at least one; it blocks. Raises ResolveError."""
+    """At least one address, each once, without scope, in the resolver's order. Blocks. Raises ResolveError."""
     try:
         answers = socket.getaddrinfo(name, None, _FAMILIES[version], socket.SOCK_DGRAM)
     except socket.gaierror as error:

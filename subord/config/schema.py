@@ -1,54 +1,21 @@
-"""The configuration: TOML -> typed, frozen values; cluster-wide apart from per-node.
+"""The typed configuration: one frozen struct for each table of the file, and the checked whole.
 
-Intuition: a form with two pages. The first page, [cluster], is the same for everybody and is compared in
-the first exchange; the second, [node], is about this machine alone. A clerk who refuses the form names
-the line and the entry that would do.
-
-A field's docstring is its manual: docs/configuration.md is generated from this file
-(subord/config/docs.py).
+[cluster] is the same on all nodes, which compare it in the first exchange; [node] is about one machine. The docstring
+of a field is its manual: docs.py generates docs/configuration.md from this file. load.py reads and checks.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import os
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import msgspec
 
-from subord.config.hostlist import is_address, is_host_name
-from subord.config.hosts import network_of
-from subord.config.performance import PERFORMANCE_KEYS, check_performance
-from subord.config.resolve import Resolve
-from subord.config.source import ConfigError, Given, cut, quoted, read
-from subord.config.validate import check, refuse
-from subord.core.address.network import Network, NetworkError
-from subord.core.discovery.scan import SCAN_MAX
 from subord.core.state.settings import MappingName, NumberingName, Settings, TimingName
 
-__all__ = [
-    "NO_KEY",
-    "Config",
-    "ConfigError",
-    "NodeConfig",
-    "changes",
-    "dotted",
-    "is_without_key",
-    "load",
-    "reload",
-    "taken_over",
-]
-
-POSITION_BITS = 64  # of a position on the wire
 SEEDS_MAX = 64
 WEB_NAMES_MAX = 16
-UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero
-LOOPBACK = (ipaddress.IPv4Network("127.0.0.0/8"), ipaddress.IPv6Network("::1/128"))
-NO_KEY = (
-    "nothing would be sealed: set cluster.key_file (`subord key generate` makes one, for all nodes), "
-    "or cluster.insecure = true on a network that you trust"
-)
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "text", "json"]
@@ -183,11 +150,11 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def metrics_listener(self) -> tuple[str, int] | None:
         """(address, port) of `metrics`, the address empty for this node's own; None: off."""
-        return _listener(self.metrics) if self.metrics else None
+        return listener_of(self.metrics) if self.metrics else None
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole configuration of one daemon, checked."""
+    """The checked configuration of one daemon."""
 
     cluster: Settings
     port: int
@@ -198,202 +165,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     """Path of the file as given; empty: there was none."""
     network_file: str = ""
-    """Path of the host list as given; empty: the network was given itself."""
+    """Path of the host list as given; empty: the network was given directly."""
     names: Mapping[str, str] = {}
-    """Names by address, as the host list has them; only for people."""
+    """Names by address, as in the host list; for display only."""
     assignments: tuple[str, ...] = ()
-    """The `--set` texts, which win over the file, also when it is read again."""
+    """The `--set` texts, which override the file, also on a reload."""
 
 
-PATHS_BESIDE = ("certificate", "authorities", "metrics_certificate", "performance_file")
 TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig}
-RELOADABLE = (
-    "cluster.network",
-    "cluster.network_file",
-    "node.seeds",
-    *(f"node.{key}" for key in PERFORMANCE_KEYS),
-    "node.grace_s",
-    "node.log_level",
-)
-"""What a running daemon takes over on SIGHUP; another network makes it start again, with all else that changed.
-Without one all else waits: it sits in open sockets, or in what the peers were told."""
 
 
-def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | None = None) -> Config:
-    """Read, check and complete a configuration; assignments such as `cluster.fanout=2` win over the file.
-
-    It blocks: names of a host list are looked up, by `resolve` in tests. Raises ConfigError: one line with the
-    file, the line number where it is certain, and what is wrong.
-    """
-    given = read(path, assignments)
-    check(given, TABLES)
-    cluster = msgspec.convert(given.document.get("cluster", {}), ClusterConfig)
-    node = msgspec.convert(given.document.get("node", {}), NodeConfig)
-    _check_cluster(given, cluster)
-    network, names = _network(given, cluster, resolve)
-    settings = _settings(cluster, network)
-    _check_node(given, node, settings.network, cluster.port)
-    paths = {key: _beside(given, getattr(node, key)) for key in PATHS_BESIDE}
-    node = msgspec.structs.replace(node, **paths)
-    return Config(
-        cluster=settings,
-        port=cluster.port,
-        key_file=_beside(given, cluster.key_file),
-        insecure=cluster.insecure,
-        node=node,
-        source=path or "",
-        network_file=cluster.network_file,
-        names=names,
-        assignments=tuple(assignments),
-    )
-
-
-def reload(old: Config) -> Config:
-    """The same file and assignments, read again. Raises ConfigError; the old configuration is untouched."""
-    return load(old.source or None, old.assignments)
-
-
-def changes(old: Config, new: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Dotted names of what differs: (what SIGHUP may take over, what needs a restart), each in file order."""
-    before, after = dotted(old), dotted(new)
-    changed = [name for name in before if before[name] != after[name]]
-    reloadable = tuple(name for name in changed if name in RELOADABLE)
-    return reloadable, tuple(name for name in changed if name not in RELOADABLE)
-
-
-def taken_over(old: Config, new: Config) -> Config:
-    """`old` with what SIGHUP may take over from `new`, whose network is the same, perhaps from another file."""
-    keys = [name.removeprefix("node.") for name in RELOADABLE if name.startswith("node.")]
-    fresh = {key: getattr(new.node, key) for key in keys}
-    node = msgspec.structs.replace(old.node, **fresh)
-    return msgspec.structs.replace(old, node=node, network_file=new.network_file, names=new.names)
-
-
-def is_without_key(config: Config) -> bool:
-    """Whether no machine could run it, because nothing would be sealed (NO_KEY). A daemon that would have a loopback
-    address needs no key (runtime/security/credentials.py), so where the network has one only the machine can tell."""
-    if config.key_file or config.insecure:
-        return False
-    if config.node.address:
-        return not ipaddress.ip_address(config.node.address).is_loopback
-    return not any(config.cluster.network.meets(block) for block in LOOPBACK)
-
-
-def dotted(config: Config) -> dict[str, Any]:
-    """Every setting by the name it has in the file."""
-    cluster = config.cluster
-    return {
-        "cluster.network": cluster.network.text,
-        "cluster.network_file": config.network_file,
-        "cluster.fanout": cluster.fanout,
-        "cluster.guest_slots": cluster.guest_slots,
-        "cluster.mapping": cluster.mapping,
-        "cluster.numbering": cluster.numbering_name,
-        "cluster.timing": cluster.timing_name,
-        "cluster.port": config.port,
-        "cluster.key_file": config.key_file,
-        "cluster.insecure": config.insecure,
-        **{f"node.{key}": value for key, value in msgspec.structs.asdict(config.node).items()},
-    }
-
-
-def _without_network(file: str) -> str:
-    hint = "say which addresses nodes may have"
-    if not file:
-        return f"cluster.network is missing; {hint}: --config FILE, or --set cluster.network=10.0.0.0/24"
-    example = 'e.g. network = "10.0.0.0/24", or network_file = "nodes.list"'
-    return f'{file}: key "network" is missing in [cluster]; {hint}, {example}'
-
-
-def _network(given: Given, cluster: ClusterConfig, resolve: Resolve | None) -> tuple[Network, dict[str, str]]:
-    key = "network"
-    names: dict[str, str] = {}
-    if cluster.network_file:
-        if cluster.network is not None:
-            refuse(given, "cluster", "network_file", "and network are both given; remove one of them")
-        key = "network_file"
-        network, names = network_of(_beside(given, cluster.network_file), resolve)
-    elif cluster.network is None:
-        raise ConfigError(_without_network(given.file))
-    else:
-        parts = (cluster.network,) if isinstance(cluster.network, str) else cluster.network
-        try:
-            network = Network.parse(",".join(parts))
-        except NetworkError as error:
-            raise ConfigError(f"{given.where('cluster', 'network')}: network: {error}") from None
-    if network.size >= 1 << POSITION_BITS:
-        message = f"has more than 2^{POSITION_BITS} addresses, which the wire cannot number; name the part in use"
-        refuse(given, "cluster", key, message)
-    return network, names
-
-
-def _beside(given: Given, path: str) -> str:
-    """A relative path begins where the file lies."""
-    return os.path.join(os.path.dirname(given.file), path) if path else ""
-
-
-def _settings(cluster: ClusterConfig, network: Network) -> Settings:
-    return Settings(
-        network=network,
-        fanout=cluster.fanout,
-        guest_slots=cluster.fanout if cluster.guest_slots is None else cluster.guest_slots,
-        mapping=cluster.mapping,
-        numbering_name=cluster.numbering,
-        timing_name=cluster.timing,
-    )
-
-
-def _check_cluster(given: Given, cluster: ClusterConfig) -> None:
-    """What a type cannot say."""
-    if cluster.key_file and cluster.insecure:
-        refuse(given, "cluster", "insecure", "and key_file are both given; remove one of them")
-
-
-def _check_node(given: Given, node: NodeConfig, network: Network, port: int) -> None:
-    """What a type cannot say."""
-    if node.address:
-        _check_address(given, node.address, network)
-    if bool(node.certificate) != bool(node.authorities):
-        key, other = ("certificate", "authorities") if node.certificate else ("authorities", "certificate")
-        refuse(given, "node", key, f"goes with node.{other}: papers of our own, and whose papers we trust")
-    if node.certificate and not given.document.get("cluster", {}).get("key_file"):
-        refuse(given, "node", "certificate", "needs cluster.key_file, which seals the datagrams")
-    if node.metrics_certificate and not node.metrics:
-        refuse(given, "node", "metrics_certificate", "needs node.metrics, which says where they are served")
-    if not 0 < len(os.fsencode(node.control_socket)) <= UNIX_PATH_BYTES_MAX:
-        refuse(given, "node", "control_socket", f"must be a path of 1 to {UNIX_PATH_BYTES_MAX} bytes")
-    if node.full_scan and network.size > SCAN_MAX:
-        message = f"asks every address of the network, which has {network.size}, not at most {SCAN_MAX}"
-        refuse(given, "node", "full_scan", message)
-    _check_seeds(given, node.seeds)
-    for name in node.web_names:
-        if not is_host_name(name):
-            refuse(given, "node", "web_names", f"must be host names, not {quoted(name)}")
-    check_performance(given, node)
-    if node.metrics and _listener(node.metrics) is None:
-        example = 'e.g. "127.0.0.1:9717" or "[::1]:9717", or ":9717" for this node\'s own address'
-        refuse(given, "node", "metrics", f"must be ADDRESS:PORT, {example}, not {quoted(node.metrics)}")
-    if node.metrics_listener is not None and node.metrics_listener in {("", port), (node.address, port)}:
-        refuse(given, "node", "metrics", f"names the port {port}, which is cluster.port: choose another")
-
-
-def _check_seeds(given: Given, seeds: Sequence[str]) -> None:
-    for seed in seeds:
-        if not is_address(seed) and not is_host_name(seed):
-            refuse(given, "node", "seeds", f"must be IP addresses and host names, not {quoted(seed)}")
-
-
-def _check_address(given: Given, address: str, network: Network) -> None:
-    try:
-        ipaddress.ip_address(address)
-    except ValueError:
-        refuse(given, "node", "address", f"must be an IP address, not {quoted(address)}")
-    if network.position_of(address) is None:
-        refuse(given, "node", "address", f"{address} lies outside the network {cut(network.text)}")
-
-
-def _listener(text: str) -> tuple[str, int] | None:
-    """`[::1]:9717` as ("::1", 9717), `:9717` as ("", 9717); None: not of the form ADDRESS:PORT."""
+def listener_of(text: str) -> tuple[str, int] | None:
+    """(address, port) of `[::1]:9717`, ("", 9717) of `:9717`; None: not of the form ADDRESS:PORT."""
     address, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
         return None

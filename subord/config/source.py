@@ -1,8 +1,7 @@
-"""What the operator wrote, and where: a TOML file and `--set` assignments, not yet understood.
+"""Parses a TOML file and `--set` assignments into raw tables, and finds the line of each key for errors.
 
-Intuition: a proofreader marks the place of a mistake before saying what is wrong with it. `tomllib`
-throws the line numbers away, so the line of a key is found again by reading the file as a person would,
-from the top: the key is given by the first statement after which it exists.
+`tomllib` gives no line numbers. The line of a key is therefore searched: it is that of the first statement after
+which the key exists. Values are not interpreted here; validate.py checks them against the types.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 FILE_BYTES_MAX = 1_000_000
-"""A configuration has a few dozen lines; more is a wrong file, e.g. a log or a device."""
+"""A larger file is not a configuration, but for example a log or a device."""
 LINES_SEARCHED_MAX = 1000
 """`line_of` parses every prefix of the file, so its cost grows with the square of the lines."""
 SHOWN_CHARACTERS_MAX = 60
 
 
 class ConfigError(Exception):
-    """The operator's configuration is wrong. The text is one plain line; nothing was changed.
+    """The configuration cannot be used. The text is one printable line for the operator.
 
-    `passing`: the same configuration may be right another time, when the resolver answers.
+    `passing`: the cause is temporary, such as a resolver that does not answer.
     """
 
     def __init__(self, text: str, *, passing: bool = False) -> None:
@@ -34,8 +33,8 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True)
-class Given:
-    """Tables of keys of values as written; `assigned` holds the `--set` texts by (table, key)."""
+class RawConfig:
+    """A parsed, unchecked configuration: `document[table][key]`, and the `--set` texts by (table, key)."""
 
     document: dict[str, Any]
     text: str
@@ -43,7 +42,7 @@ class Given:
     assigned: dict[tuple[str, str], str]
 
     def where(self, *path: str) -> str:
-        """The place of a key as a prefix of an error: `subord.toml:3`, or the `--set` that gave it."""
+        """The source of a key as the prefix of an error: `subord.toml:3`, or the `--set` assignment."""
         if len(path) == 2 and (path[0], path[1]) in self.assigned:
             return f"--set {self.assigned[path[0], path[1]]}"
         line = line_of(self.text, path)
@@ -51,8 +50,8 @@ class Given:
         return name if line is None else f"{name}:{line}"
 
 
-def read(path: str | None, assignments: Sequence[str]) -> Given:
-    """Read a file (None: nothing but assignments). Raises ConfigError: not readable, TOML or `key=value`."""
+def read(path: str | None, assignments: Sequence[str]) -> RawConfig:
+    """Parse a file (None: only assignments). Raises ConfigError."""
     text = "" if path is None else text_of(path, "configuration", "correct the path after --config", FILE_BYTES_MAX)
     document = _parsed(path or "", text)
     assigned: dict[tuple[str, str], str] = {}
@@ -60,14 +59,14 @@ def read(path: str | None, assignments: Sequence[str]) -> Given:
         table, key, value = _assignment(assignment)
         keys = document.setdefault(table, {})
         if not isinstance(keys, dict):
-            raise ConfigError(f"{path}: [{table}] must be a table of keys, so --set {assignment} has no place")
+            raise ConfigError(f"{path}: [{table}] must be a table of keys, so --set {assignment} cannot be applied")
         keys[key] = value
         assigned[table, key] = assignment
-    return Given(document, text, path or "", assigned)
+    return RawConfig(document, text, path or "", assigned)
 
 
 def text_of(path: str, what: str, remedy: str, bytes_max: int) -> str:
-    """The text of a file, which is called `what`. Raises ConfigError; `remedy` ends it if there is no such file."""
+    """The text of a file. Raises ConfigError, which calls the file `what` and ends with `remedy`."""
     try:
         with open(path, "rb") as file:
             data = file.read(bytes_max + 1)
@@ -77,7 +76,7 @@ def text_of(path: str, what: str, remedy: str, bytes_max: int) -> str:
     if len(data) > bytes_max:
         raise ConfigError(f"{path}: longer than {bytes_max} bytes; this is not a subord {what}")
     try:
-        # A byte order mark is what some editors put in front; neither TOML 1.0 nor a host list knows it.
+        # Some editors begin a file with a byte order mark; TOML 1.0 and host lists do not allow it.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -85,12 +84,12 @@ def text_of(path: str, what: str, remedy: str, bytes_max: int) -> str:
 
 
 def line_of(text: str, path: Sequence[str]) -> int | None:
-    """Line (1-based) of the statement that first makes `path` exist; None when unsure.
+    """Line (1-based) of the statement that first makes `path` exist; None if it cannot be determined.
 
-    Prefixes of a valid file which end inside a statement (a multi-line array or string) do not parse. So the
-    statement that ends with the first prefix to know the key began after the last prefix that parsed.
+    A prefix of a valid file that ends inside a statement (a multi-line array or string) does not parse. The statement
+    that defines the key therefore begins after the last prefix that parsed without the key.
     """
-    lines = text.replace("\r\n", "\n").split("\n")  # tomllib takes a bare carriage return for an error
+    lines = text.replace("\r\n", "\n").split("\n")  # tomllib rejects a bare carriage return
     if not path or len(lines) > LINES_SEARCHED_MAX:
         return None
     begin = 0
@@ -106,12 +105,12 @@ def line_of(text: str, path: Sequence[str]) -> int | None:
 
 
 def cut(text: str) -> str:
-    """A text that may be long, at a readable length."""
+    """`text`, shortened to SHOWN_CHARACTERS_MAX."""
     return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."
 
 
 def quoted(text: str) -> str:
-    """Any text in double quotes, on one line, at a readable length."""
+    """`text` in double quotes, escaped to one line and shortened."""
     return json.dumps(cut(text), ensure_ascii=not text.isprintable())
 
 
@@ -133,7 +132,7 @@ def _parsed(file: str, text: str) -> dict[str, Any]:
             raise ConfigError(f"{file}:{line}: not valid TOML: {what} ({column})") from None
         raise ConfigError(f"{file}: not valid TOML: {error}") from None
     except (ValueError, RecursionError):  # an integer of 5000 digits, 5000 brackets
-        raise ConfigError(f"{file}: not valid TOML: a number too long, or brackets nested too deep") from None
+        raise ConfigError(f"{file}: not valid TOML: a number is too long, or brackets are nested too deep") from None
 
 
 def _assignment(assignment: str) -> tuple[str, str, Any]:
@@ -146,7 +145,7 @@ def _assignment(assignment: str) -> tuple[str, str, Any]:
 
 
 def _value(assignment: str, text: str) -> Any:
-    """A TOML value, or the text itself: shells eat quotes, so `node.interface=eth0` must do."""
+    """A TOML value, or else the text itself: shells remove quotes, so `node.interface=eth0` must be accepted."""
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError) as error:

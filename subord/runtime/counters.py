@@ -1,7 +1,7 @@
-"""What the daemon counts about itself: plain integers, shown by /metrics and `subord status`.
+"""Counters of one daemon, for /metrics and `subord status`.
 
-Intuition: a tally sheet. Nothing here is a metric object; the names and units of Prometheus are put on
-at scrape time (api/handlers/metrics.py), so that counting costs one addition.
+They are plain numbers, so that counting costs one addition; api/handlers/metrics.py adds the names and units of
+Prometheus at a scrape.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Counters:
         self.messages_received: Counter[str] = Counter()
         self.bytes_sent: Counter[str] = Counter()  # UDP payload bytes by message type
         self.bytes_received: Counter[str] = Counter()
-        self.dropped: Counter[str] = Counter()  # input thrown away, by reason, e.g. "malformed"
+        self.dropped: Counter[str] = Counter()  # dropped input by reason, e.g. "malformed"
         self.send_errors: Counter[str] = Counter()  # by errno name, e.g. "EHOSTUNREACH"
         self.round_trip = Histogram(ROUND_TRIP_BOUNDS_S)  # beat to its answer
         self.detection = Histogram(HEALING_BOUNDS_S)  # last sign of life of a lost leader to giving it up
         self.healing = Histogram(HEALING_BOUNDS_S)  # giving a leader up to having the next
-        self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # how late our own alarm rang
-        self.jobs_done = 0.0  # reported, by weight
+        self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # lateness of the node's timer
+        self.jobs_done = 0.0  # sum of the weights of reported jobs
         self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
         self.lately = RecentProblems()
-        self.tables: Callable[[], Mapping[str, int]] = dict  # how full those outside the core are
+        self.tables: Callable[[], Mapping[str, int]] = dict  # entries by table, outside the core

@@ -1,8 +1,4 @@
-"""What we tell systemd: ready, how we stand, still alive (sd_notify(3)).
-
-Three kinds of lines to a datagram socket named by the environment. The packages on PyPI that do this have
-been without maintenance for years; this is all of it.
-"""
+"""Notifies systemd of readiness, status and liveness (sd_notify(3)), by datagrams to $NOTIFY_SOCKET."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import trio
 
 
 class Systemd:
-    """Does nothing when the daemon was not started by a notify service."""
+    """The connection to systemd. Does nothing if no unit of type notify started the daemon."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         address = environment.get("NOTIFY_SOCKET", "")
@@ -26,7 +22,7 @@ class Systemd:
         self._last = ""
 
     def tell(self, *lines: str) -> None:
-        """Send assignments such as "READY=1". A supervisor that does not listen is not our trouble."""
+        """Send assignments such as "READY=1". Errors are ignored."""
         if not self._address:
             return
         try:
@@ -37,13 +33,13 @@ class Systemd:
             return
 
     def status(self, text: str) -> None:
-        """The status line of `systemctl status`, when it changed."""
+        """Set the status line of `systemctl status`, if it changed."""
         if text != self._last:
             self._last = text
             self.tell(f"STATUS={text}")
 
-    async def pat_watchdog(self) -> None:
-        """Twice per watchdog period, from the event loop itself: a stuck loop stops patting."""
+    async def notify_watchdog(self) -> None:
+        """Report liveness twice per watchdog period, from the event loop, so that a blocked loop is noticed."""
         if not self._address or not self._watchdog_s:
             return
         while True:

@@ -17,7 +17,7 @@ import subord
 from subord.cli import COMMANDS, main
 from subord.client import control_socket, exit_codes
 from subord.client.errors import CommandError, guarded
-from subord.config import schema
+from subord.config import load
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 
@@ -233,7 +233,7 @@ def test_a_path_too_long_for_a_socket_is_a_usage_error(
     """In bytes, as the kernel counts them."""
     longest = "/nonexistent/" + "ä" * 47
     too_long = f"{longest}a"
-    assert len(os.fsencode(longest)) == control_socket.PATH_BYTES_MAX == schema.UNIX_PATH_BYTES_MAX
+    assert len(os.fsencode(longest)) == control_socket.PATH_BYTES_MAX == load.UNIX_PATH_BYTES_MAX
     for command in ("status", "tree", "wait"):
         monkeypatch.setenv(control_socket.VARIABLE, too_long)
         words = ["--socket", too_long] if way == "option" else []

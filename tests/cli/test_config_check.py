@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 from subord.cli import main
-from subord.config.schema import NO_KEY, Config
+from subord.config.load import NO_KEY
+from subord.config.schema import Config
 
 
 def file_of(tmp_path: Path, text: str) -> str:
@@ -133,7 +134,7 @@ def test_a_network_with_a_loopback_address_may_need_no_key(tmp_path: Path, netwo
     [
         (["--set", "cluster"], "--set cluster: expected TABLE.KEY=VALUE"),
         (["--set", "cluster.fanout=1"], "--set cluster.fanout=1: fanout must be a whole number"),
-        ([], "cluster.network is missing; say which addresses nodes may have: --config FILE, or --set"),
+        ([], "cluster.network is missing; set the addresses that nodes may have: --config FILE, or --set"),
         (["--config", "/no/such"], "/no/such: cannot read the configuration: No such file or directory"),
     ],
 )

@@ -11,7 +11,7 @@ from subord.cli import main
 from subord.client import exit_codes
 from subord.client.daemon import NOTHING_HERE
 from subord.client.naming import renamed
-from subord.config import schema
+from subord.config.load import load, taken_over
 from subord.core.state.view import Refusal
 from tests.api.fake_node_api import PAPER, World
 from tests.api.served_node import fake_daemon, fixed_answer
@@ -78,11 +78,11 @@ def test_names_come_from_the_host_list(tmp_path: Path) -> None:
     (tmp_path / "nodes").write_text("node[1-2]\n10.0.0.9\n")
     file = tmp_path / "subord.toml"
     file.write_text('[cluster]\nnetwork_file = "nodes"\ninsecure = true\n')
-    given = schema.load(str(file), resolve=lambda name, _: (f"10.0.0.{name[-1]}",))
+    given = load(str(file), resolve=lambda name, _: (f"10.0.0.{name[-1]}",))
     assert given.names == {"10.0.0.1": "node1", "10.0.0.2": "node2"}
-    renamed_since = schema.load(str(file), resolve=lambda name, _: (f"10.0.0.{3 - int(name[-1])}",))
-    assert schema.taken_over(given, renamed_since).names == {"10.0.0.2": "node1", "10.0.0.1": "node2"}
-    assert schema.load(None, ["cluster.network=10.0.0.0/24", "cluster.insecure=true"]).names == {}
+    renamed_since = load(str(file), resolve=lambda name, _: (f"10.0.0.{3 - int(name[-1])}",))
+    assert taken_over(given, renamed_since).names == {"10.0.0.2": "node1", "10.0.0.1": "node2"}
+    assert load(None, ["cluster.network=10.0.0.0/24", "cluster.insecure=true"]).names == {}
 
 
 def test_an_older_daemon(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import subord
-from subord.config import schema
+from subord.config.load import load
+from subord.config.source import ConfigError
 
 REPOSITORY = Path(__file__).parents[2]
 DEBIAN = REPOSITORY / "deploy" / "debian"
@@ -166,12 +167,12 @@ def test_no_upgrade_asks_about_the_configuration(unpacked: Path) -> None:
 def test_the_first_configuration_starts_nothing_until_the_network_is_set(unpacked: Path, tmp_path: Path) -> None:
     """Without the network the daemon ends with 78, and systemd does not restart it."""
     first = unpacked / "usr/lib/subord/subord.toml"
-    with pytest.raises(schema.ConfigError, match='key "network" is missing') as caught:
-        schema.load(str(first))
+    with pytest.raises(ConfigError, match='key "network" is missing') as caught:
+        load(str(first))
     assert not caught.value.passing
     filled = tmp_path / "subord.toml"
     filled.write_text(first.read_text().replace("#network", "network").replace("#fanout", "fanout"))
-    loaded = schema.load(str(filled))
+    loaded = load(str(filled))
     assert (loaded.cluster.fanout, loaded.key_file) == (8, "/etc/subord/cluster.key")
 
 

@@ -1,7 +1,4 @@
-"""A real Chromium without a window, for tests and for the pictures of the documents.
-
-Intuition: a reader who does exactly what is said, and tells everything the browser complained about.
-"""
+"""A real headless Chromium, for tests and for the pictures of the documents."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ MISSING = "no chromium and chromedriver here: apt-get install chromium chromium-
 
 
 def programs() -> tuple[str, str] | None:
-    """Paths of Chromium and of its driver; None: not both are here."""
+    """Paths of Chromium and of its driver; None: one of them is missing."""
     found = shutil.which("chromium"), shutil.which("chromedriver")
     return None if found[0] is None or found[1] is None else (found[0], found[1])
 
@@ -49,13 +46,13 @@ class Browser:
         self.driver = driver
 
     def open(self, url: str) -> None:
-        """A page of its own: nothing is left of the one before, but what the browser stores."""
+        """Open a page without state of the former one, except the browser's storage."""
         self.driver.get("about:blank")
         self.complaints()
         self.driver.get(url)
 
     def run(self, script: str, *arguments: object) -> Any:
-        """What the script returns, which may be a promise."""
+        """The result of a script, or of the promise that it returns."""
         return self.driver.execute_script(script, *arguments)
 
     def all(self, selector: str) -> list[WebElement]:
@@ -65,18 +62,18 @@ class Browser:
         return self.driver.find_element("css selector", selector)
 
     def text(self, selector: str) -> str:
-        """What a reader sees there; several are joined with a space, none is no text."""
+        """The visible text of the matching elements, joined by spaces; "" if there is none."""
         found = self.run(
             "return [...document.querySelectorAll(arguments[0])].map((each) => each.innerText).join(' ')", selector
         )
         return " ".join(str(found).split())
 
     def press(self, *keys: str) -> None:
-        """Where the focus is."""
+        """Press a key at the focus."""
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def until(self, condition: Callable[[], Any], what: str, within_s: float = WAIT_S_MAX) -> Any:
-        """Wait on a condition, never on time alone."""
+        """Wait for a condition."""
         until = time.monotonic() + within_s
         while not (found := condition()):
             assert time.monotonic() < until, f"waited {within_s:g} s in vain: {what}"
@@ -88,11 +85,11 @@ class Browser:
         self.driver.execute_cdp_cmd(command, parameters)
 
     def complaints(self) -> list[str]:
-        """What the browser said against the page since it was asked last."""
+        """Errors and warnings about the page since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requested(self) -> set[str]:
-        """Every address that was asked for since it was asked last, whether it could be reached or not."""
+        """All requested addresses since the last call, also failed ones."""
         asked = set()
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -103,7 +100,7 @@ class Browser:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Raises AssertionError where there is none: ask `programs` first."""
+    """Raises AssertionError without Chromium: call `programs` first."""
     paths = programs()
     assert paths is not None, MISSING
     options = webdriver.ChromeOptions()

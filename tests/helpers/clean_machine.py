@@ -1,7 +1,6 @@
-"""A clean Debian machine of our own: a fresh root, booted by systemd-nspawn, without a way out.
+"""A clean Debian machine: a new root, booted by systemd-nspawn, without access to other networks.
 
-Intuition: a rented room. It has what every room of the house has and nothing of ours, so whatever works there works
-at the customer's; afterwards it is torn down.
+It contains only Debian, so a package that works there does not depend on this machine. It is removed afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ INSIDE = "python3 systemd systemd-sysv dbus iproute2 python3-apt sudo openssh-se
 
 
 def until(condition: Callable[[], object], what: str, wait_s_max: float = WAIT_S_MAX) -> None:
-    """Wait for what has to happen. Raises AssertionError."""
+    """Wait for a condition. Raises AssertionError."""
     deadline = time.monotonic() + wait_s_max
     while not condition():
         assert time.monotonic() < deadline, f"never happened: {what}"
@@ -38,7 +37,7 @@ def until(condition: Callable[[], object], what: str, wait_s_max: float = WAIT_S
 
 
 def obstacle() -> str | None:
-    """Why there can be no machine here; None: there can."""
+    """Why this host cannot run a machine; None: it can."""
     if os.geteuid() != 0:
         return "a machine is booted by root only"
     missing = {program: package for program, package in PROGRAMS.items() if shutil.which(program) is None}
@@ -46,7 +45,7 @@ def obstacle() -> str | None:
 
 
 def impossible(reason: str) -> NoReturn:
-    """There should be a machine, and it cannot be made. Where CI is set that is a failure, elsewhere a skip."""
+    """Skip the test because no machine can be made; fail where CI is set."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -59,7 +58,7 @@ def release_here() -> str:
 
 
 def make_root(root: Path, packages: Sequence[str], release: str) -> None:
-    """A minimal Debian with these packages below `root`; `impossible` if there is no Debian to be had."""
+    """Make a minimal Debian with these packages below `root`; calls `impossible` if that fails."""
     options = ("--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io", f"--include={','.join(packages)}")
     command = ["mmdebstrap", *options, release, str(root)]
     made = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
@@ -68,13 +67,13 @@ def make_root(root: Path, packages: Sequence[str], release: str) -> None:
 
 
 def told(*words: str | Path) -> None:
-    """Run a command outside of all machines."""
+    """Run a command on this host."""
     subprocess.run(words, check=True, capture_output=True, text=True, timeout=120)
 
 
 @contextmanager
 def overlaid(base: Path, folder: Path) -> Iterator[Path]:
-    """A root of our own that begins as a copy of `base`, which stays as it is."""
+    """A root that starts as a copy of `base`, which stays unchanged."""
     upper, work, root = folder / "upper", folder / "work", folder / "root"
     for each in (upper, work, root):
         each.mkdir(parents=True)
@@ -86,10 +85,10 @@ def overlaid(base: Path, folder: Path) -> Iterator[Path]:
 
 
 class Machine:
-    """Booted; systemd is its first process. `root` is its file system."""
+    """A booted machine, whose first process is systemd. `root` is its file system."""
 
     def __init__(self, root: Path) -> None:
-        """`impossible` where nspawn cannot boot: the root is Debian's own, nothing of ours is in it yet."""
+        """Calls `impossible` if nspawn cannot boot the root, which contains only Debian."""
         self.root = root
         self._log = root.parent / "console"
         command = ["systemd-nspawn", "--quiet", "--directory", str(root), "--private-network", "--register=no"]
@@ -110,7 +109,7 @@ class Machine:
 
     @property
     def first_process(self) -> str:
-        """Its number outside."""
+        """Its process id on this host."""
         first = self._first_process()
         assert first is not None, "the machine is down"
         return first
@@ -124,7 +123,7 @@ class Machine:
 
     @property
     def door(self) -> list[str]:
-        """The words before a command that make it run inside, as root."""
+        """The prefix of a command that runs inside as root."""
         return ["nsenter", "--target", self.first_process, "--all", "--", *PLAIN]
 
     def run(self, *words: str, check: bool = True, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -136,7 +135,7 @@ class Machine:
         return ran
 
     def asked(self, *words: str) -> str:
-        """What a command inside prints."""
+        """The output of a command inside."""
         return self.run(*words).stdout.strip()
 
     def shown(self, key: str, unit: str = "subord") -> str:
@@ -144,11 +143,11 @@ class Machine:
         return self.asked("systemctl", "show", unit, "--property", key, "--value")
 
     def journal(self, unit: str = "subord") -> str:
-        """All that a unit has said, and that systemd has said of it."""
+        """The output of a unit, and systemd's messages about it."""
         return self.asked("journalctl", "--no-pager", "--output", "cat", "--unit", unit)
 
     def close(self) -> None:
-        """Pull the plug: nothing in it will be wanted again."""
+        """Kill the machine."""
         first = self._first_process()
         if first is None:
             self._nspawn.kill()

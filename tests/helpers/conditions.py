@@ -1,4 +1,4 @@
-"""Tests wait for what has to happen, never for a time."""
+"""Waiting for conditions in tests, instead of for fixed times."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ WAIT_S_MAX = 20.0
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
-    """Raises AssertionError when it does not come true within WAIT_S_MAX."""
+    """Raises AssertionError if the condition is not true within WAIT_S_MAX."""
     with trio.move_on_after(WAIT_S_MAX):
-        while not condition():  # noqa: ASYNC110 - we wait for the kernel, which sets no Event
+        while not condition():  # noqa: ASYNC110 - the kernel sets no Event
             await trio.sleep(0.005)
         return
     raise AssertionError(f"never happened: {what}")

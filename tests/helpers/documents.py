@@ -1,4 +1,4 @@
-"""The programs of docs/, which are scripts beside the package."""
+"""Imports the programs of docs/, which are outside the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def imported(name: str) -> ModuleType:
-    """docs/NAME.py."""
+    """The module docs/NAME.py."""
     if str(DOCS) not in sys.path:
         sys.path.insert(0, str(DOCS))
     return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""A pipe that nobody empties."""
+"""A full pipe without a reader."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 def full_pipe() -> tuple[int, int]:
-    """(reader, writer): what is written to it next blocks."""
+    """(reader, writer): the next write blocks."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""A guest as its leader lists it, for tests that need one and not how it came."""
+"""A guest as its leader lists it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from subord.core.state.view import Place, Position
 
 
 def listed(position: Position, standing: int) -> Subordinate:
-    """Accepted at 0 s, with that word about its class."""
+    """A guest accepted at 0 s with this reported class."""
     return Subordinate(
         position=position,
         place=Place.GUEST,

@@ -1,6 +1,6 @@
-"""A member that lies: a node of the simulator whose messages are altered before they are encoded.
+"""A lying member: a node of the simulator whose messages are altered before they are encoded.
 
-Its own core is unchanged, so it beats, proposes and answers in time; only what it says is false.
+Its core is unchanged, so it beats, proposes and answers in time; only the content is false.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Lie = Callable[[Message], Message]
 
 
 def lies(world: SmallWorld, position: Position, lie: Lie) -> None:
-    """From now on `position` says `lie(message)` in the place of each message."""
+    """`position` sends `lie(message)` in place of each message from now on."""
     read = CODECS[VERSION].decode
     world.wires[position] = Wire({VERSION: Codec(lambda message: msgspec.msgpack.encode(lie(message)), read)})
 
 
 def accused(world: SmallWorld) -> Counter[Position]:
-    """Whose datagrams are not understood, and how often; filled while the world runs."""
+    """Number of invalid datagrams by sender; filled while the world runs."""
     found: Counter[Position] = Counter()
     deliver = world.deliver
 
@@ -40,7 +40,7 @@ def accused(world: SmallWorld) -> Counter[Position]:
 
 
 def says_rows(world: SmallWorld, liar: Position, rows: Sequence[Change], gone: Sequence[Position] = ()) -> None:
-    """The liar reports these besides, at once, in as many beats as they need; its own beats come after them."""
+    """The liar reports these rows at once, in as many beats as needed, before its own beats."""
     node = world.nodes[liar]
     leader = node.uplink.leader
     assert leader is not None
@@ -62,6 +62,6 @@ def phantoms(liar: Position, first: Position, count: int, *, missing: bool = Fal
 
 
 def claimed(world: SmallWorld, liar: Position) -> tuple[int, int]:
-    """How many living, and how many missing nodes its leader lists by the word of the liar."""
+    """(live, missing) nodes that the leader lists because of the liar."""
     roster = world.nodes[world.leader_of(liar)].roster
     return roster.living_of(liar), roster.missing_of[liar]

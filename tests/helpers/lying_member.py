@@ -1,16 +1,16 @@
-"""A daemon of the lab that lies when it is told to, with the key of the cluster: for tests/lab/test_lab_liars.py.
+"""A lab daemon with the key of the cluster that lies on command, for tests/lab/test_lab_liars.py.
 
-`netlab.lab.Lab(daemon=THIS FILE)` runs it on each node. It is the real daemon; what it says besides, or in place of
-the truth, follows from the file `lie` in the node's own directory, which is read again whenever it changes:
+`netlab.lab.Lab(daemon=THIS FILE)` runs it on each node. It is the real daemon. The file `lie` in the node's
+directory, read again on each change, selects the lie:
 
     age        H1  the rows of its beats are 2^32 - 1 s old
-    newer A    H2  tells the node at A of lives at the end of the range, then of one nearly ten years ahead;
+    newer A    H2  sends A incarnations at the end of the range, then one nearly ten years ahead;
                    then the file `told` appears
     alone      H4  its beats report only itself
     phantoms   M1  its beats report 60,000 nodes that do not exist
     mute A     M2  answers no question over streams, and asks A many that pass down the tree
 
-An empty file, or none, is the truth. Questions about listing are asked after seconds, not after ten minutes.
+Without the file, or with an empty one, it tells the truth. It asks about listing after seconds, not ten minutes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ assert daemon
 
 
 class Liar:
-    """Of one process: the lie that the file tells, and what is said accordingly."""
+    """The current lie of one process, and the altered messages."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class Liar:
         return self._seen[1].split() or [""]
 
     def altered(self, message: Message) -> Message:
-        """What is said in place of this message."""
+        """The message to send in place of `message`."""
         if not isinstance(message, Beat):
             return message
         match self.words[0]:
@@ -81,17 +81,17 @@ class Liar:
                 return message
 
     async def lie_forever(self, driver: Driver) -> None:
-        """What is said besides."""
-        mail: Transport = driver._mail
+        """Send the additional messages of the lie."""
+        transport: Transport = driver._transport
         self._node = driver.node
         while True:
             match self.words:
                 case ["phantoms"]:
                     for beat in self._beats(driver):
-                        mail.send(beat, driver._network.address_text_of(driver.node.uplink.leader.position))
+                        transport.send(beat, driver._network.address_text_of(driver.node.uplink.leader.position))
                         await trio.sleep(0.005)
                 case ["newer", target]:
-                    await storm(mail, (target, mail._port))
+                    await storm(transport, (target, transport._port))
                     self._file.with_name("told").touch()
             await trio.sleep(LOOK_S)
 
@@ -114,7 +114,7 @@ class Liar:
             yield Beat(node.context.incarnation, leader.incarnation, number, 5000, 0, rows)
 
     async def ask_forever(self, streams: Streams) -> None:
-        """At most QUESTIONS at a time."""
+        """Ask questions, at most QUESTIONS at a time."""
         async with trio.open_nursery() as nursery:
             while True:
                 match self.words:
@@ -126,9 +126,9 @@ class Liar:
                 await trio.sleep(0.01)
 
 
-async def storm(mail: Transport, target: tuple[str, int]) -> None:
-    """NEWER, with the ticket that the target has given to us."""
-    sealer: Any = mail.sealer
+async def storm(transport: Transport, target: tuple[str, int]) -> None:
+    """Send NEWER messages, with the ticket that the target has given."""
+    sealer: Any = transport.sealer
     peer = sealer._peers.get(target)
     if peer is None:
         return
@@ -137,12 +137,12 @@ async def storm(mail: Transport, target: tuple[str, int]) -> None:
         content = (life << CHANCE_BITS).to_bytes(NUMBER_BYTES, "big")
         told = sealer._ticket_for(target) + content
         data, _ = sealer._encrypt(What.NEWER, told, target, sealer.keyring.primary, peer.ticket, with_ticket=True)
-        mail.sock.send(data, *target)
+        transport.sock.send(data, *target)
         await trio.sleep(0.002)
 
 
 def main(argv: list[str]) -> int | None:
-    """As the daemon's, `run --config FILE`."""
+    """As that of the daemon: `run --config FILE`."""
     liar = Liar(Path(argv[-1]).parent / "lie")
     send, run, serve, answer = Transport.send, Driver.run, Streams.serve, peer_answers.answer
 
@@ -157,7 +157,7 @@ def main(argv: list[str]) -> int | None:
         return await answer(shown, question)
 
     patched: Any = Transport
-    patched.send = lambda mail, message, *rest: send(mail, liar.altered(message), *rest)
+    patched.send = lambda transport, message, *rest: send(transport, liar.altered(message), *rest)
     patched = Driver
     patched.run = lambda driver: beside(run, driver, other=liar.lie_forever)
     patched = Streams

@@ -1,7 +1,4 @@
-"""Several clean machines on one wire, and an administrator who may log in everywhere.
-
-Intuition: three rooms of the rented kind (clean_machine.py) with a cable between them, and a janitor with the keys.
-"""
+"""Several clean machines on one link, and an administrator with access to all."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ SSH = "Host *\n  StrictHostKeyChecking accept-new\n  LogLevel ERROR\n"
 
 
 def wire(machines: Sequence[Machine], addresses: Sequence[str]) -> None:
-    """A bridge in the first machine, and one cable from it to each other. There is no way out."""
+    """A bridge in the first machine and a cable from it to each other one, without access to other networks."""
     first = machines[0]
     first.run("ip", "link", "add", "wire", "type", "bridge")
     first.run("ip", "address", "add", f"{addresses[0]}/24", "dev", "wire")
     first.run("ip", "link", "set", "wire", "up")
     for number, (machine, address) in enumerate(zip(machines[1:], addresses[1:], strict=True), 2):
         port = f"port{number}"
-        # The name of a namespace is the process that lives in it.
+        # A process of the namespace identifies it.
         enter = ["nsenter", "--target", first.first_process, "--net", "--"]
         told(
             *enter, "ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", machine.first_process
@@ -34,7 +31,7 @@ def wire(machines: Sequence[Machine], addresses: Sequence[str]) -> None:
 
 
 def furnish(root: Path, keys: Path) -> None:
-    """An administrator who may do everything and whose key opens all machines. Before the machine is booted."""
+    """Add an administrator with all rights whose key opens all machines, before the machine boots."""
     told("chroot", root, "useradd", "--create-home", "--shell", "/bin/bash", ADMIN)
     (root / "etc/sudoers.d/admin").write_text(SUDOERS, encoding="ascii")
     home = root / "home" / ADMIN
@@ -51,7 +48,7 @@ def furnish(root: Path, keys: Path) -> None:
 
 
 def typed(machine: Machine, script: str, folder: str, *, check: bool = True) -> str:
-    """What the administrator sees who types this, in that folder. With `check` every command must succeed."""
+    """The output of a script of the administrator in that folder. With `check` every command must succeed."""
     words = ["runuser", "--user", ADMIN, "--", "env", f"HOME=/home/{ADMIN}", f"USER={ADMIN}", "LC_ALL=C.UTF-8"]
     typing = f"cd {folder}\n{script}"
     ran = machine.run(*words, "bash", "-euo", "pipefail", "-c", typing, check=check)

@@ -1,4 +1,4 @@
-"""Small worlds in which something is measured: the performance of each node, or the sites where they stand."""
+"""Small worlds with measurements: the performance of each node, or the sites of nodes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from subord.core.events import LeaderLost, LostCause, Performance
 from subord.core.state.view import Position
 from subord.sim.checkers.safety import Checkers
 
-REST_S = 100.0  # longer than every rest of a search
+REST_S = 100.0  # longer than every search interval
 
 
 def performing(
     jobs: Mapping[Position, float], fanout: int = 2, *, watched: bool = False, **options: object
 ) -> SmallWorld:
-    """By performance, and at rest; `watched`: by all referees, from the beginning."""
+    """A settled world by performance; `watched`: by all checkers, from the beginning."""
     world = SmallWorld.empty(fanout, "10.0.0.0/24", mapping="performance", **options)
     if watched:
         world.watcher = Checkers(world.settings)
@@ -28,18 +28,18 @@ def performing(
 
 
 def falling(nodes: int) -> dict[Position, float]:
-    """The lowest position is the best, and each next one a class and more behind."""
+    """Performances that fall with the position, by at least one class each."""
     return {position: 1e9 / 2**position for position in range(1, nodes + 1)}
 
 
 def performs(world: SmallWorld, position: Position, jobs: float) -> None:
-    """From now on, also after a restart."""
+    """Set the performance of a node from now on, also after a restart."""
     world.jobs[position] = jobs
     world.feed(position, Performance(jobs))
 
 
 def dwelling(site_of: Mapping[Position, int], fanout: int = 4, guest_slots: int = 4) -> SmallWorld:
-    """By latency, at these sites; all have started, and nothing else has happened."""
+    """A world by latency with nodes at these sites, all just started."""
     world = SmallWorld.empty(fanout, "10.0.0.0/24", mapping="latency", guest_slots=guest_slots)
     world.fate = lambda source, target, _message: world.weather.fate(source, target)
     world.weather.site_of = dict(site_of)
@@ -58,17 +58,17 @@ def rank_classes(world: SmallWorld) -> dict[Position, int]:
 
 
 def moved(world: SmallWorld, before: Mapping[Position, int]) -> dict[Position, int]:
-    """Who has changed its leader since, and how often."""
+    """Changes of leader by node since `before`."""
     return {p: n - before.get(p, 0) for p, n in world.moves().items() if n > before.get(p, 0)}
 
 
 def losses(world: SmallWorld, *, but: LostCause | None = None) -> int:
-    """How often anybody was without a leader that it had, for any cause `but` this."""
+    """Number of lost leaders, for any cause except `but`."""
     return sum(isinstance(notice, LeaderLost) and notice.cause != but for _, _, notice in world.notices)
 
 
 def demand_order(world: SmallWorld) -> None:
-    """S1, for `after_each`: by their own badges a leader ranks before all who follow it."""
+    """Invariant S1, for `after_each`: a leader ranks before its subordinates by their reported classes."""
     node = world.nodes.get(world.last)
     leader = None if node is None else node.uplink.leader
     if node is None or leader is None or leader.position not in world.nodes:

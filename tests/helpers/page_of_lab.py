@@ -1,4 +1,4 @@
-"""The web address of a node of a lab, for a browser outside of it."""
+"""Access to the web address of a lab node for a browser outside the lab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAIT_S_MAX = 20.0
 
 @contextmanager
 def shown_outside(lab: Any, position: int, directory: Path) -> Iterator[str]:
-    """The address of its page on loopback. `directory`: where the hatch may lie; its path must be short (unix(7))."""
+    """The loopback address of its page. `directory`: for the Unix socket; its path must be short (unix(7))."""
     from netlab.processes.enter import command_in
 
     hatch = directory / "hatch"

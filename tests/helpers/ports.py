@@ -1,4 +1,4 @@
-"""A port for a cluster on one machine: free on all its addresses, and none that the kernel gives away by itself."""
+"""A port for a cluster on one machine: free on all its addresses, and outside the kernel's ephemeral range."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FIRST, LAST = 20_000, 30_000  # below ip_local_port_range
 
 
 def free_port(kind: socket.SocketKind, *addresses: str) -> int:
-    """Of IPv4 addresses of this machine."""
+    """A port that is free on these IPv4 addresses."""
     while True:
         port = SystemRandom().randrange(FIRST, LAST)
         with ExitStack() as stack:

@@ -1,7 +1,6 @@
-"""A way out of a namespace: TCP connections handed on over a Unix socket, which belongs to no network.
+"""Relays TCP connections out of a network namespace over a Unix socket, which belongs to no network.
 
-Intuition: a hatch in a wall, with one waiter on each side. The lab's nodes are in networks without a way out; who
-wants to show one of them to a browser outside puts a relay inside and another one outside.
+The nodes of the lab have no access to other networks. One relay inside and one outside connect a browser to a node:
 
     python relay.py unix:/tmp/hatch tcp:10.0.0.4:9717     inside
     python relay.py tcp:127.0.0.1:0 unix:/tmp/hatch       outside; the port is the first line that it prints
@@ -39,20 +38,20 @@ async def listen(where: str) -> trio.SocketListener:
 
 
 async def pour(source: trio.SocketStream, target: trio.SocketStream) -> None:
-    """Until the source ends."""
+    """Copy until the source ends."""
     async for piece in source:
         await target.send_all(piece)
     await target.send_eof()
 
 
 async def hand_on(target: str, caller: trio.SocketStream) -> None:
-    """Both ways, until both have ended or one of them is broken."""
+    """Copy in both directions until both have ended or one is broken."""
     try:
         async with await connect(target) as called, trio.open_nursery() as nursery:
             nursery.start_soon(pour, caller, called)
             nursery.start_soon(pour, called, caller)
     except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # the caller sees that the line is dead
+        pass  # the caller notices the end
 
 
 async def main(here: str, there: str) -> None:

@@ -1,4 +1,4 @@
-"""The release before the present one, as a wheel in the repository (tests/releases/README.md)."""
+"""The previous release, as a wheel in the repository (tests/releases/README.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WHEEL = Path(__file__).parents[1] / "releases" / f"subord-{PREVIOUS}-py3-none-an
 
 
 def in_previous(code: str, said: str = "", *words: str) -> str:
-    """What `code` prints where `subord` is that of the wheel. `said` is its input, `words` its arguments."""
+    """The output of `code` with the `subord` of the wheel. `said` is its input, `words` its arguments."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, *words],
         input=said,

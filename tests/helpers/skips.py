@@ -1,6 +1,6 @@
-"""The end of a test run: the skipped tests by the Debian packages that they miss, and the command that installs all.
+"""The summary of skipped tests: the Debian packages that they miss, and the command that installs all.
 
-A reason to skip names packages by ending in `apt-get install PACKAGE...`. Any other reason is listed as it is.
+A reason to skip names packages by ending in `apt-get install PACKAGE...`. Other reasons are listed unchanged.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _COMMAND = re.compile(r"apt-get install ((?:[a-z0-9][a-z0-9+-]*(?:\.[a-z0-9+-]+)
 
 
 def packages(reason: str) -> tuple[str, ...]:
-    """The packages that the skipped test misses, sorted; () if no package would help."""
+    """The missing packages of a reason, sorted; () if it names none."""
     found = _COMMAND.search(reason)
     return tuple(sorted(found[1].split())) if found else ()
 
 
 def summary(reasons: Iterable[str]) -> Iterator[str]:
-    """Lines for the end of a run, from the reason of each skipped test; none if nothing was skipped."""
+    """The lines for the reasons of the skipped tests; none without a skip."""
     missing: Counter[tuple[str, ...]] = Counter()
     others: Counter[str] = Counter()
     for reason in reasons:

@@ -1,4 +1,4 @@
-"""A few nodes in the simulator, with what tests need besides: messages by hand, own weather, and short questions.
+"""A few nodes in the simulator with additions for tests: injected messages, delivery rules, and queries.
 
 A test may set `lossy` (True: this message is lost), `copies` (how often it arrives) and `delay_of` (seconds).
 `after_each` is called after every event; `last` is then the position that handled it.
@@ -37,22 +37,22 @@ class SmallWorld(World):
 
     @classmethod
     def empty(cls, fanout: int, network: str = "10.0.0.0/16", *, seed: int = 1, **options: object) -> SmallWorld:
-        """Nobody has started yet. `options` are fields of Settings; guest slots are `fanout` unless given."""
+        """A world before any start. `options` are fields of Settings; guest slots are `fanout` unless given."""
         fields: dict[str, object] = {"guest_slots": fanout, "fanout": fanout, **options}
         return cls(Settings(network=Network.parse(network), **fields), seed)  # type: ignore[arg-type]
 
     @classmethod
     def dense(cls, size: int, fanout: int, network: str = "10.0.0.0/16", **options: object) -> SmallWorld:
-        """Positions 1 to `size`, all started in the same instant."""
+        """Positions 1 to `size`, all started at the same time."""
         world = cls.empty(fanout, network, **options)
         world.start_all(range(1, size + 1))
         return world
 
     def incarnation_of(self, boot: int) -> int:
-        """Round numbers, so that a test can name a former life."""
+        """Round numbers, so that a test can name a former incarnation."""
         return 1000 * boot
 
-    # -- what a test does ----------------------------------------------------------------------------
+    # -- control -----------------------------------------------------------------------------------
 
     def start_all(self, positions: Iterable[Position], gap_s: float = 0.0, known: tuple[Position, ...] = ()) -> None:
         """Start in the given order, `gap_s` apart. All hosts are up from the beginning."""
@@ -63,7 +63,7 @@ class SmallWorld(World):
             self.run(gap_s)
 
     def tell(self, source: Position, target: Position, message: Message) -> None:
-        """Deliver a message now that nobody in this world has sent, with the address of `source`."""
+        """Deliver a message now with the address of `source`, which did not send it."""
         self.deliver(source, target, encode(message))
 
     def run_until(self, condition: Callable[[], bool], within_s: float) -> float:
@@ -74,7 +74,7 @@ class SmallWorld(World):
             self.run(0.01)
         return self.now - began
 
-    # -- the postman and the looker-on -----------------------------------------------------------------
+    # -- hooks of the simulator -----------------------------------------------------------------------
 
     def _fate(self, source: Position, target: Position, message: Message) -> Sequence[float]:
         if self.lossy(source, target, message):
@@ -101,7 +101,7 @@ class SmallWorld(World):
         return Counter(node.place for node in self.nodes.values())
 
     def whole(self) -> bool:
-        """One root, whose roster is exactly the live nodes, and everybody placed."""
+        """Whether one root lists exactly the live nodes and every node has a place."""
         roots = self.roots()
         if len(roots) != 1 or any(node.place is None for node in self.nodes.values()):
             return False

@@ -1,8 +1,8 @@
-"""A minimal Debian with what README asks for and nothing else, and commands typed into it.
+"""A minimal Debian with only the packages that README requires, and commands run in it.
 
-The root shares the network of this machine, because README's commands ask a package index. Files, processes and
-mounts are its own. It is entered by moving it over `/`, as a boot does, because a process in a plain chroot may not
-make user namespaces (user_namespaces(7)).
+The root shares the network of this machine, because README's commands use a package index. Files, processes and
+mounts are its own. Commands enter it by moving it over `/`, as a boot does, because a process in a plain chroot may
+not create user namespaces (user_namespaces(7)).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OF_PIP = ("index-url", "cert", "proxy", "trusted-host")
 
 
 def readme() -> tuple[list[str], list[str]]:
-    """What README has a newcomer install on Debian, and the commands that it shows first."""
+    """The Debian packages that README installs, and its first commands."""
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     (packages,) = re.findall(r"`apt-get install ([\w .-]+)`", text)
     (block, *_) = re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
@@ -41,7 +41,7 @@ def readme() -> tuple[list[str], list[str]]:
 
 
 class StockRoot:
-    """`root` is its file system; `user` types the commands: "root", or the name of a user that is made."""
+    """`root` is its file system; `user` runs the commands: "root", or the name of a new user."""
 
     def __init__(self, root: Path, user: str) -> None:
         self._root = root
@@ -53,7 +53,7 @@ class StockRoot:
             self._run("useradd", "--create-home", user).check_returncode()
 
     def clone(self, folder: str) -> str:
-        """The committed tree in a folder of the user's home, without any program inside; the path inside."""
+        """Clone the committed tree into the user's home, without built programs; its path inside."""
         inside = f"{self._home}/{folder}/subord"
         command = ["git", "clone", "--quiet", "--no-hardlinks", str(REPOSITORY), f"{self._root}{inside}"]
         subprocess.run(command, check=True, timeout=STEP_S_MAX)
@@ -61,7 +61,7 @@ class StockRoot:
         return inside
 
     def typed(self, command: str, folder: str) -> subprocess.CompletedProcess[str]:
-        """What the user sees of a shell command given in `folder`: standard output and error as one text."""
+        """Run a shell command in `folder`; standard output and error are one text."""
         become = [] if self._user == "root" else ["setpriv", "--reuid", self._user, "--regid", self._user]
         return self._run(*become, *(["--init-groups"] if become else []), "sh", "-c", f'cd "$0" && {command}', folder)
 
@@ -78,7 +78,7 @@ class StockRoot:
         )
 
     def _pip(self) -> dict[str, str]:
-        """The variables that lead pip to the index that this machine uses; a certificate is copied into the root."""
+        """The variables that direct pip to the index of this machine; a certificate is copied into the root."""
         command = [sys.executable, "-m", "pip", "config", "list"]
         listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=STEP_S_MAX).stdout
         told = dict(re.findall(r"^(?:global|:env:)\.([\w-]+)='(.*)'$", listed, re.MULTILINE))

@@ -153,7 +153,7 @@ def test_the_best_depth():
 
 @pytest.mark.parametrize("layout", ["six", "thirds"])
 def test_the_daemon_takes_the_configuration(tmp_path, layout):
-    from subord.config.schema import load
+    from subord.config.load import load
 
     options = netlab("lab").Lab(4, layout=layout, seeds=2, announce=True, arp=True, disk=False).options
     assert netlab("processes.options").Options.from_json(options.to_json()) == options

@@ -1,4 +1,4 @@
-"""What the tests of the runtime share."""
+"""Fixtures of the tests of the runtime."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 
 @pytest.fixture
 def warnings() -> Iterator[list[str]]:
-    """What the daemon's own log was told."""
-    told: list[str] = []
+    """The messages that the logger of the daemon received."""
+    messages: list[str] = []
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
+            messages.append(record.getMessage())
 
     handler = Handler()
     logger = logging.getLogger("subord")
     logger.addHandler(handler)
-    yield told
+    yield messages
     logger.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""One real node on a real socket: what strangers send changes nothing, and answers go where they belong."""
+"""One node on a real socket: invalid input changes nothing, and answers reach their sender."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROOT, SECOND = "127.0.0.1", "127.0.0.2"
 
 
 class Running:
-    """A node on 127.0.0.`position`, and what its driver was told to observe."""
+    """A node on 127.0.0.`position`, and the notices of its driver."""
 
     def __init__(self, position: int, port: int) -> None:
         self.position = position
@@ -41,11 +41,11 @@ class Running:
         self.notices: list[Notice] = []
         self.node = Node(SETTINGS, position, 1000, Random(position), trio.current_time())
         self.socket = UdpSocket(self.address, port, self.counters)
-        mail = Transport(self.socket, port, self.counters)
-        self.driver = Driver(self.node, mail, self.counters, self.notices.append)
+        transport = Transport(self.socket, port, self.counters)
+        self.driver = Driver(self.node, transport, self.counters, self.notices.append)
 
     def state(self) -> bytes:
-        """Everything it shows, but for ages and for what its own search keeps: a lone root looks around."""
+        """All that it shows, except ages and the state of its own search."""
         view = msgspec.structs.replace(snapshots.snapshot(self.node, 0.0), since_s=0.0, tables={})
         rows = [(r.position, r.leader, r.place, r.incarnation) for r in snapshots.roster(self.node, 0.0).rows]
         return msgspec.json.encode((view, rows, self.node.joining.peers))
@@ -81,7 +81,7 @@ async def received(sock: socket.socket) -> bytes:
 
 
 def waiting(sock: socket.socket) -> list[bytes]:
-    """All that has arrived by now."""
+    """All datagrams that have arrived."""
     datagrams = []
     while True:
         try:
@@ -108,7 +108,7 @@ def waiting(sock: socket.socket) -> list[bytes]:
         (HEADER + encode(Propose(5, 1, TERMS, Wish.HOME))[2:].replace(b"\x05", b"\xff", 1), "malformed"),
     ],
 )
-async def test_a_datagram_not_understood_is_counted_by_reason(data: bytes, reason: str) -> None:
+async def test_an_invalid_datagram_is_counted_by_reason(data: bytes, reason: str) -> None:
     async with running() as node:
         before = node.state()
         with caller() as sock:
@@ -118,7 +118,7 @@ async def test_a_datagram_not_understood_is_counted_by_reason(data: bytes, reaso
         assert not node.counters.messages_received
         after = msgspec.json.decode(node.state())
         if reason == "unknown_version":
-            after[0]["refusals"] = []  # who speaks another version is remembered, for people
+            after[0]["refusals"] = []  # the core remembers peers of other versions
         assert after == msgspec.json.decode(before)
 
 
@@ -156,7 +156,7 @@ async def test_an_unknown_version_is_answered_at_a_bounded_rate() -> None:
 
 
 async def test_the_answer_to_an_unknown_version_is_not_answered() -> None:
-    """Else two strangers would chat for ever."""
+    """Else two nodes without a common version would answer each other endlessly."""
     async with running() as node:
         with caller() as sock:
             sock.sendto(bytes((MAGIC, 2)) + VERSIONS_DATAGRAM[2:], (ROOT, node.port))
@@ -164,7 +164,7 @@ async def test_the_answer_to_an_unknown_version_is_not_answered() -> None:
             assert waiting(sock) == []
 
 
-async def test_a_reply_goes_to_the_sender_and_a_message_to_the_port_of_all() -> None:
+async def test_a_reply_goes_to_the_sender_and_a_message_to_the_common_port() -> None:
     other = msgspec.structs.replace(TERMS, fanout=3)
     async with running() as node:
         with caller() as anywhere, caller(port=node.port) as proper:
@@ -178,7 +178,7 @@ async def test_a_reply_goes_to_the_sender_and_a_message_to_the_port_of_all() -> 
             assert (waiting(anywhere), waiting(proper)) == ([], [])
 
 
-async def test_a_stranger_outside_the_network_gets_no_place() -> None:
+async def test_a_host_outside_the_network_gets_no_place() -> None:
     async with running() as node:
         before = node.state()
         with caller("127.9.9.9") as sock:
@@ -188,7 +188,7 @@ async def test_a_stranger_outside_the_network_gets_no_place() -> None:
         assert node.state() == before
 
 
-async def test_a_host_without_a_daemon_says_so_at_once() -> None:
+async def test_a_host_without_a_daemon_is_noticed_at_once() -> None:
     async with running(2) as node:
         await until(
             lambda: "no daemon there" in [asked.answer for asked in node.node.joining.answers.shown(0.0)],
@@ -197,7 +197,7 @@ async def test_a_host_without_a_daemon_says_so_at_once() -> None:
         assert not node.counters.send_errors
 
 
-async def test_the_alarm_rings_without_any_datagram() -> None:
+async def test_the_timer_fires_without_any_datagram() -> None:
     async with running(2) as node:
         await until(lambda: node.node.place is not None, "it gives up waiting for its leader")
         assert sum(node.counters.loop_lag.counts) > 0

@@ -1,6 +1,6 @@
-"""Daemons of two releases on real sockets: each is answered in words that it knows, sealed or in the clear.
+"""Daemons of two releases on real sockets, sealed and plain: each gets messages in a version that it knows.
 
-The later release is pretended (subord/sim/world/later_release.py): it has a version 3 besides 1.
+The later release is simulated (subord/sim/world/later_release.py): it has a version 3 besides 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from subord.core.messages import Announce, Ask, Refuse, Terms
 from subord.core.node import Node
 from subord.core.state.settings import Settings
 from subord.runtime.counters import Counters
-from subord.runtime.driver import MISFITS_PER_S, VERSION_ANSWERS_PER_S, Driver
+from subord.runtime.driver import UNREADABLE_PER_S, VERSION_ANSWERS_PER_S, Driver
 from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import Datagram, UdpSocket
 from subord.sealing.keys import key_of, keyring_of
@@ -45,11 +45,11 @@ class Running:
         self.socket = UdpSocket(ADDRESSES[position], port, self.counters)
         now, end = trio.current_time(), (ADDRESSES[position], port)
         sealer = Sealer(RING, end, 1, bytes([position] * 32), now) if sealed else None
-        self.mail = Transport(self.socket, port, self.counters, sealer, wire=wire)
-        self.driver = Driver(self.node, self.mail, self.counters, lambda _: None)
+        self.transport = Transport(self.socket, port, self.counters, sealer, wire=wire)
+        self.driver = Driver(self.node, self.transport, self.counters, lambda _: None)
 
     def version_for(self, position: int) -> int:
-        return self.mail.dialects.version_for(ADDRESSES[position])
+        return self.transport.peer_versions.version_for(ADDRESSES[position])
 
 
 @asynccontextmanager
@@ -66,7 +66,7 @@ async def cluster(wires: dict[int, Wire], *, sealed: bool = False) -> AsyncItera
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-async def test_old_and_new_stand_in_one_tree_and_the_new_speak_their_best(sealed: bool) -> None:
+async def test_two_releases_form_one_tree_and_use_their_highest_common_version(sealed: bool) -> None:
     wires = {position: WIRE if position in (1, 5, 6) else BOTH for position in range(1, 8)}
     async with cluster(wires, sealed=sealed) as nodes:
         await until(lambda: len(nodes[1].node.roster.rows) == 7, "all are in the root's roster")
@@ -81,7 +81,7 @@ async def test_old_and_new_stand_in_one_tree_and_the_new_speak_their_best(sealed
         for each in nodes.values():
             assert not each.node.refusals.shown(0.0)
             assert each.counters.dropped["unknown_version"] == 0
-        assert len(nodes[1].mail.dialects) == 0  # where one version is spoken nobody is kept in mind
+        assert len(nodes[1].transport.peer_versions) == 0  # with one version no peer is remembered
         assert nodes[2].driver.sizes()["wire_versions"] >= 2
 
 
@@ -99,7 +99,7 @@ async def received(sock: socket.socket) -> bytes:
     return sock.recv(4096)
 
 
-async def test_an_answer_goes_in_the_words_of_the_question() -> None:
+async def test_an_answer_has_the_version_of_the_question() -> None:
     question = Ask(5, 1, OTHER_TERMS)
     async with cluster({1: BOTH}) as nodes:
         with caller() as sock:
@@ -117,7 +117,7 @@ async def test_an_answer_goes_in_the_words_of_the_question() -> None:
             assert isinstance(WIRE.decode(await received(sock)), Refuse)
 
 
-async def test_versions_that_have_ours_among_them_are_no_refusal() -> None:
+async def test_a_common_version_is_no_refusal() -> None:
     async with cluster({1: WIRE}) as nodes:
         with caller() as sock:
             target = nodes[1].socket._socket.getsockname()
@@ -129,8 +129,8 @@ async def test_versions_that_have_ours_among_them_are_no_refusal() -> None:
             assert nodes[1].node.refusals.shown(0.0)[0].reason == "speaks wire versions [7, 8], we do not"
 
 
-async def test_what_is_told_to_all_does_not_make_all_answer() -> None:
-    """A thousand who hear one announcement must not all tell the root which versions they speak."""
+async def test_a_multicast_of_an_unknown_version_is_not_answered() -> None:
+    """Else a thousand nodes would answer one announcement."""
     async with cluster({1: BOTH}) as nodes:
         with caller() as sock:
             end = sock.getsockname()
@@ -142,8 +142,8 @@ async def test_what_is_told_to_all_does_not_make_all_answer() -> None:
             assert nodes[1].counters.messages_received["announce"] == 2
 
 
-async def test_a_flood_of_other_versions_is_answered_and_told_of_at_bounded_rates() -> None:
-    assert MISFITS_PER_S < VERSION_ANSWERS_PER_S
+async def test_answers_and_reports_of_other_versions_have_bounded_rates() -> None:
+    assert UNREADABLE_PER_S < VERSION_ANSWERS_PER_S
     began = trio.current_time()
     async with cluster({1: BOTH}) as nodes:
         with caller() as sock:
@@ -153,4 +153,4 @@ async def test_a_flood_of_other_versions_is_answered_and_told_of_at_bounded_rate
             await until(lambda: nodes[1].counters.dropped["unknown_version"] == 400, "all are counted")
         passed_s = 1 + trio.current_time() - began
         assert 0 < nodes[1].counters.messages_sent["versions"] <= VERSION_ANSWERS_PER_S * passed_s
-        assert 0 < nodes[1].node.refusals.shown(0.0)[0].times <= MISFITS_PER_S * passed_s
+        assert 0 < nodes[1].node.refusals.shown(0.0)[0].times <= UNREADABLE_PER_S * passed_s

@@ -1,4 +1,4 @@
-"""Two daemons on one address: told after some seconds, not for what a restart leaves on the way."""
+"""Duplicate addresses: reported after some seconds, and not after a restart."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ LIVES = 1_763_872_801_000, 1_763_872_861_000
 TEXT = "duplicate address: two daemons use it, started 2025-11-23 04:40:01 UTC and 2025-11-23 04:41:01 UTC"
 
 
-def test_what_is_on_the_way_at_a_restart_is_nothing() -> None:
+def test_datagrams_in_flight_at_a_restart_are_no_duplicate() -> None:
     duplicates = Duplicates()
     for number in range(100):
         assert duplicates.heard("10.0.0.5", LIVES, number * 0.01) == ("", False)
 
 
-def test_two_restarts_far_apart_are_nothing() -> None:
+def test_two_restarts_far_apart_are_no_duplicate() -> None:
     duplicates = Duplicates()
     for number in range(10):
         assert duplicates.heard("10.0.0.5", LIVES, number * (APART_S_MAX + 1)) == ("", False)
 
 
-def test_an_older_life_that_goes_on_is_told_once_and_shown_while_it_lasts() -> None:
+def test_an_older_incarnation_that_continues_is_new_once() -> None:
     duplicates = Duplicates()
     for number in range(STALE_MIN - 1):
         assert duplicates.heard("10.0.0.5", LIVES, float(number)) == ("", False)
@@ -30,14 +30,14 @@ def test_an_older_life_that_goes_on_is_told_once_and_shown_while_it_lasts() -> N
     assert duplicates.heard("10.0.0.5", LIVES, STALE_S_MIN + 2 + APART_S_MAX) == ("", False)
 
 
-def test_lives_of_any_number_have_a_text() -> None:
+def test_any_incarnation_has_a_text() -> None:
     duplicates = Duplicates()
     for number in range(STALE_MIN):
         text, _ = duplicates.heard("10.0.0.5", (0, (1 << 42) - 1), number * STALE_S_MIN)
     assert text.endswith("started 1970-01-01 00:00:00 UTC and 2109-05-15 07:35:11 UTC")
 
 
-def test_only_so_many_addresses_are_remembered() -> None:
+def test_the_number_of_addresses_is_bounded() -> None:
     duplicates = Duplicates()
     for number in range(2 * ADDRESSES_MAX):
         duplicates.heard(f"10.0.0.{number}", LIVES, 0.0)

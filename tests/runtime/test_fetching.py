@@ -1,4 +1,4 @@
-"""The errand boy: what he brings from files and pages, and when he comes back without."""
+"""Files and pages: their text, and the reasons of failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_files(tmp_path: Path) -> None:
     assert len(file_text(str(file))) == BYTES_MAX
 
 
-def test_what_is_no_file_holds_nobody(tmp_path: Path) -> None:
+def test_a_pipe_or_device_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert [reason(each) for each in (tmp_path / "pipe", tmp_path, Path("/dev/zero"))] == ["unreadable"] * 3
     (tmp_path / "file").touch()
@@ -45,7 +45,7 @@ def test_what_is_no_file_holds_nobody(tmp_path: Path) -> None:
 
 @contextmanager
 def server(*parts: bytes, is_open: bool = False) -> Iterator[tuple[Place, list[bytes]]]:
-    """Sends this to whoever asks; open: does not hang up before we leave."""
+    """Sends this to each caller; `open`: does not close the connection."""
     asked: list[bytes] = []
     stop = threading.Event()
 
@@ -102,21 +102,21 @@ def test_a_page(parts: tuple[bytes, ...]) -> None:
         ((HEAD + b"Content-Length: 99999999\r\n\r\n", b"x" * (BYTES_MAX + 1)), "too_large"),
     ],
 )
-def test_no_page(parts: tuple[bytes, ...], expected: str) -> None:
+def test_invalid_pages(parts: tuple[bytes, ...], expected: str) -> None:
     with server(*parts) as (place, _), pytest.raises(ReadingError) as caught:
         page_text(place)
     assert caught.value.reason == expected
 
 
 @pytest.mark.parametrize("parts", [(), (b"HTTP/1.1 200",), (HEAD + b"\r\nx 4",)])
-def test_who_does_not_come_to_an_end_is_left(parts: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_without_an_end_times_out(parts: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "FETCH_S_MAX", 0.1)
     with server(*parts, is_open=True) as (place, _), pytest.raises(ReadingError) as caught:
         page_text(place)
     assert caught.value.reason == "slow"
 
 
-def test_who_comes_to_no_end_in_small_pieces_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_page_in_small_pieces_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece comes in time."""
     times = iter(range(0, 1000, 3))
     monkeypatch.setattr(fetching.time, "monotonic", lambda: float(next(times)))
@@ -125,7 +125,7 @@ def test_who_comes_to_no_end_in_small_pieces_is_left(monkeypatch: pytest.MonkeyP
     assert caught.value.reason == "slow"
 
 
-def test_nobody_listens() -> None:
+def test_no_process_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ReadingError) as caught:

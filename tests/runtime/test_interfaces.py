@@ -1,4 +1,4 @@
-"""Which address a node takes: tables on invented machines, and netifaces itself in a fresh network namespace."""
+"""The choice of an address: from tables of interfaces, and by netifaces in a new network namespace."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ SEVERAL = "this machine has several addresses inside the network"
         (
             BARE, "10.0.0.0/24", None, None,
             ("this machine has no address inside the network 10.0.0.0/24: correct cluster.network, or give the "
-            "machine such an address; this machine has no address but its own loopback or link-local ones"),
+            "machine such an address; this machine has only loopback or link-local addresses"),
         ),
         (
             PLAIN, "10.0.0.0/24", "ethO", None,
@@ -125,7 +125,7 @@ SEVERAL = "this machine has several addresses inside the network"
             PLAIN, "10.0.0.0/24", None, "10.0.1.5",
             "node.address 10.0.1.5 lies outside the network 10.0.0.0/24: correct node.address or cluster.network",
         ),
-        (PLAIN, "10.0.0.0/24", None, "node5", "node.address node5 is no IP address: correct it"),
+        (PLAIN, "10.0.0.0/24", None, "node5", "node.address node5 is not an IP address: correct it"),
     ],
 )  # fmt: skip
 def test_why_none_was_chosen(
@@ -164,7 +164,7 @@ print(json.dumps({name: sorted(texts) for name, texts in listed_addresses().item
 
 
 def listed_in_namespace(commands: str) -> dict[str, list[str]]:
-    """What a process sees in a fresh network namespace, without any tool in its PATH."""
+    """The addresses that a process sees in a new network namespace, without any tool in its PATH."""
     script = f'set -e\n{commands}\nPATH=/nonexistent exec "$0" -c "$1"'
     done = subprocess.run(
         ["unshare", "-Urn", "sh", "-c", script, sys.executable, LIST],
@@ -188,7 +188,7 @@ def needs_namespaces() -> None:
 
 
 @pytest.mark.usefixtures("needs_namespaces")
-def test_a_namespace_with_nothing_but_a_loopback_that_is_down() -> None:
+def test_a_namespace_with_only_a_loopback_that_is_down() -> None:
     assert listed_in_namespace("") == {"lo": []}
 
 

@@ -1,6 +1,6 @@
-"""Multicast on real sockets: who hears whom, what is taken from the group, and what happens where it does not work.
+"""Multicast on real sockets: receivers, accepted messages, and interfaces without multicast.
 
-IPv4 on the loopback interface of this machine; IPv6 needs a wire, and gets one in a network namespace of its own.
+IPv4 uses the loopback interface of this machine; IPv6 uses a link in a new network namespace.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def port() -> int:
 
 
 @pytest.fixture
-def doors() -> Iterator[ExitStack]:
+def resources() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
 
 
-def opened(doors: ExitStack, number: int, port: int) -> tuple[UdpSocket, Group]:
+def opened(resources: ExitStack, number: int, port: int) -> tuple[UdpSocket, Group]:
     """The two sockets of 127.0.0.`number`."""
     chosen = Chosen(interface="lo", address=f"127.0.0.{number}")
     sock = UdpSocket(chosen.address, port, Counters())
-    doors.callback(sock.close)
+    resources.callback(sock.close)
     group = multicast.join(sock, chosen, port)
     assert group is not None
-    doors.callback(group.close)
+    resources.callback(group.close)
     return sock, group
 
 
@@ -71,15 +71,15 @@ async def heard(group: Group) -> list[tuple[bytes, str, int]]:
     return [(each.data, each.address, each.port) for each in group.received()]
 
 
-async def test_all_on_one_machine_hear_a_call_with_its_sender(doors: ExitStack, port: int) -> None:
-    (first, one), (_, two), (_, three) = (opened(doors, number, port) for number in (1, 2, 3))
+async def test_all_members_on_one_machine_receive_with_the_sender(resources: ExitStack, port: int) -> None:
+    (first, one), (_, two), (_, three) = (opened(resources, number, port) for number in (1, 2, 3))
     first.send(b"hello", one.address, port)
-    for each in (one, two, three):  # ourselves, too
+    for each in (one, two, three):  # also the sender
         assert await heard(each) == [(b"hello", "127.0.0.1", port)]
 
 
-async def test_the_group_socket_hears_nothing_that_was_sent_to_one(doors: ExitStack, port: int) -> None:
-    (first, one), (second, _) = (opened(doors, number, port) for number in (1, 2))
+async def test_the_group_socket_receives_no_unicast(resources: ExitStack, port: int) -> None:
+    (first, one), (second, _) = (opened(resources, number, port) for number in (1, 2))
     second.send(b"to the node", "127.0.0.1", port)
     second.send(b"to all", GROUP_V4, port)
     assert [data for data, _, _ in await heard(one)] == [b"to all"]
@@ -87,38 +87,38 @@ async def test_the_group_socket_hears_nothing_that_was_sent_to_one(doors: ExitSt
     assert [each.data for each in first.received()] == [b"to the node"]
 
 
-async def test_a_flood_is_taken_in_portions(doors: ExitStack, port: int) -> None:
-    sock, group = opened(doors, 1, port)
+async def test_a_burst_of_multicast_is_received_in_portions(resources: ExitStack, port: int) -> None:
+    sock, group = opened(resources, 1, port)
     for _ in range(RECEIVED_AT_ONCE_MAX + 10):
         sock.send(b"x", GROUP_V4, port)
     assert len(await heard(group)) == RECEIVED_AT_ONCE_MAX
     assert len(await heard(group)) == 10
 
 
-def test_no_router_passes_a_call_on(doors: ExitStack, port: int) -> None:
-    sock, _ = opened(doors, 1, port)
+def test_the_hop_limit_is_one(resources: ExitStack, port: int) -> None:
+    sock, _ = opened(resources, 1, port)
     assert sock._socket.getsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL) == 1
 
 
 # -- where it does not work -----------------------------------------------------------------------------------------
 
 
-def test_an_interface_that_is_gone_costs_one_warning(doors: ExitStack, port: int, warnings: list[str]) -> None:
+def test_a_missing_interface_is_logged_once(resources: ExitStack, port: int, warnings: list[str]) -> None:
     sock = UdpSocket("127.0.0.1", port, Counters())
-    doors.callback(sock.close)
+    resources.callback(sock.close)
     assert multicast.join(sock, Chosen(interface="gone0", address="127.0.0.1"), port) is None
-    assert warnings == ["no multicast on gone0: no interface with this name; going on as with node.announce = false"]
+    assert warnings == [
+        "no multicast on gone0: no interface with this name; continuing as with node.announce = false"
+    ]
 
 
-def test_a_group_address_taken_by_somebody_else_costs_one_warning(
-    doors: ExitStack, port: int, warnings: list[str]
-) -> None:
-    other = doors.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+def test_a_group_address_in_use_is_logged_once(resources: ExitStack, port: int, warnings: list[str]) -> None:
+    other = resources.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     other.bind((GROUP_V4, port))
     sock = UdpSocket("127.0.0.1", port, Counters())
-    doors.callback(sock.close)
+    resources.callback(sock.close)
     assert multicast.join(sock, LO, port) is None
-    assert warnings == ["no multicast on lo: Address already in use; going on as with node.announce = false"]
+    assert warnings == ["no multicast on lo: Address already in use; continuing as with node.announce = false"]
 
 
 # -- a node that listens --------------------------------------------------------------------------------------------
@@ -127,15 +127,15 @@ def test_a_group_address_taken_by_somebody_else_costs_one_warning(
 class Listening:
     """Node 127.0.0.1 with its group, and a neighbour that sends."""
 
-    def __init__(self, doors: ExitStack, port: int) -> None:
+    def __init__(self, resources: ExitStack, port: int) -> None:
         self.port = port
         self.counters = Counters()
         self.notices: list[Notice] = []
-        sock, group = opened(doors, 1, port)
-        self.neighbour, self.ear = opened(doors, 100, port)  # nobody whom a root calls
+        sock, group = opened(resources, 1, port)
+        self.neighbour, self.ear = opened(resources, 100, port)  # outside the root's search
         node = Node(SETTINGS, 1, 1000, Random(1), trio.current_time())
-        mail = Transport(sock, port, self.counters, group=group)
-        self.driver = Driver(node, mail, self.counters, self.notices.append)
+        transport = Transport(sock, port, self.counters, group=group)
+        self.driver = Driver(node, transport, self.counters, self.notices.append)
 
     def to_all(self, data: bytes) -> None:
         self.neighbour.send(data, GROUP_V4, self.port)
@@ -144,7 +144,7 @@ class Listening:
         self.neighbour.send(data, "127.0.0.1", self.port)
 
     async def taken(self) -> None:
-        """All that was sent so far has been looked at: a last datagram on each way is."""
+        """Wait until all sent datagrams were handled, by a last one on each way."""
         before = self.counters.dropped.total()
         self.to_all(b"")
         self.to_node(b"")
@@ -155,8 +155,8 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(doors: ExitStack, port: int) -> AsyncIterator[Listening]:
-    each = Listening(doors, port)
+async def listening(resources: ExitStack, port: int) -> AsyncIterator[Listening]:
+    each = Listening(resources, port)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(each.driver.run)
         each.driver.feed(Start())
@@ -181,22 +181,22 @@ ANNOUNCE = encode(Announce(7, TERMS))
         (HEADER + bytes(2000), "oversized"),
     ],
 )
-async def test_only_an_announcement_is_taken_from_the_group(
-    doors: ExitStack, port: int, data: bytes, reason: str
+async def test_only_an_announcement_is_accepted_from_the_group(
+    resources: ExitStack, port: int, data: bytes, reason: str
 ) -> None:
-    async with listening(doors, port) as node:
+    async with listening(resources, port) as node:
         for _ in range(3):
             node.to_all(data)
         await node.taken()
         assert +node.counters.dropped == {reason: 3}
         assert not node.counters.messages_received
         assert set(node.counters.messages_sent) <= {"announce", "back", "ask"}  # a lone root looks around
-        assert list(node.neighbour.received()) == []  # nobody is answered, in no version
+        assert list(node.neighbour.received()) == []  # no answer in any version
         assert not [notice for notice in node.notices if isinstance(notice, Refused)]
 
 
-async def test_an_announcement_reaches_the_core_from_the_group_only(doors: ExitStack, port: int) -> None:
-    async with listening(doors, port) as node:
+async def test_an_announcement_reaches_the_core_from_the_group_only(resources: ExitStack, port: int) -> None:
+    async with listening(resources, port) as node:
         node.to_node(ANNOUNCE)
         await node.taken()
         assert +node.counters.dropped == {"announce_by_unicast": 1}
@@ -206,8 +206,8 @@ async def test_an_announcement_reaches_the_core_from_the_group_only(doors: ExitS
         assert node.counters.messages_received["announce"] == 1
 
 
-async def test_what_the_core_publishes_is_sent_to_all_and_not_to_itself(doors: ExitStack, port: int) -> None:
-    async with listening(doors, port) as node:
+async def test_a_published_message_reaches_the_group_and_not_its_sender(resources: ExitStack, port: int) -> None:
+    async with listening(resources, port) as node:
         node.driver._carry_out(Publish(Announce(1000, TERMS)), None)
         assert (encode(Announce(1000, TERMS)), "127.0.0.1", port) in await heard(node.ear)
         assert node.counters.messages_sent["announce"] > 0
@@ -216,16 +216,16 @@ async def test_what_the_core_publishes_is_sent_to_all_and_not_to_itself(doors: E
         assert not +node.counters.dropped
 
 
-async def test_without_a_group_nothing_is_published(doors: ExitStack, port: int) -> None:
+async def test_without_a_group_nothing_is_published(resources: ExitStack, port: int) -> None:
     sock, counters = UdpSocket("127.0.0.1", port, Counters()), Counters()
-    doors.callback(sock.close)
+    resources.callback(sock.close)
     node = Node(SETTINGS, 1, 1000, Random(1), trio.current_time())
     driver = Driver(node, Transport(sock, port, counters), counters, lambda _: None)
     driver._carry_out(Publish(Announce(1000, TERMS)), None)
     assert not counters.messages_sent
 
 
-# -- a wire of our own ----------------------------------------------------------------------------------------------
+# -- a separate link ------------------------------------------------------------------------------------------------
 
 WIRE = """
 import json, select, sys, time

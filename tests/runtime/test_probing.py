@@ -1,4 +1,4 @@
-"""How far away are they: measured between two nodes on real sockets, and what false answers come to."""
+"""Round trips: measured between two nodes on real sockets, and false answers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ MS = 1_000_000
 PERFORMANCE = 141
 
 
-class Asking(Node):
-    """A node that wants what a test wants, and keeps what was measured."""
+class MeasuringNode(Node):
+    """A node that returns the actions of a test and records measurements."""
 
     wanted: tuple[Action, ...] = ()
     measured: tuple[Measured, ...] = ()
@@ -52,7 +52,7 @@ class Asking(Node):
 
 
 class Side:
-    """One of the two. It does nothing of its own: it was not told to start."""
+    """One of two nodes. It has not started, so it only reacts."""
 
     def __init__(self, address: str, port: int, sealed: bool, settings: Settings = LATENCY) -> None:
         self.address = address
@@ -61,10 +61,10 @@ class Side:
         position = settings.network.position_of(address)
         assert position is not None
         now = trio.current_time()
-        self.node = Asking(settings, position, 1000, Random(position), now)
+        self.node = MeasuringNode(settings, position, 1000, Random(position), now)
         sealer = Sealer(RING, (address, port), 1000, bytes([position]) * 32, now) if sealed else None
-        self.mail = Transport(self.socket, port, self.counters, sealer)
-        self.driver = Driver(self.node, self.mail, self.counters, lambda _: None)
+        self.transport = Transport(self.socket, port, self.counters, sealer)
+        self.driver = Driver(self.node, self.transport, self.counters, lambda _: None)
 
     def measure(self, target: int = 2, number: int = NUMBER) -> None:
         self.node.wanted = (Measure(target, number),)
@@ -88,7 +88,7 @@ class Pair:
         self._nursery.start_soon(side.driver.run)
 
     async def measured(self, number: int = NUMBER) -> Measured:
-        """One exchange."""
+        """The measurement of one exchange."""
         before = len(self.a.node.measured)
         self.a.measure(number=number)
         await until(lambda: len(self.a.node.measured) > before, "it is measured")
@@ -125,9 +125,7 @@ both = pytest.mark.parametrize("sealed", [False, True], ids=["clear", "sealed"])
         (ROUND_TRIP_NS_MAX + MS, 1000, 10.0),
     ],
 )
-def test_the_round_trip_is_the_whole_without_what_was_held(
-    whole_ns: int, held_us: int, seconds: float | None
-) -> None:
+def test_the_round_trip_excludes_the_time_at_the_peer(whole_ns: int, held_us: int, seconds: float | None) -> None:
     now_ns = time.time_ns()
     assert round_trip_s(now_ns, now_ns + whole_ns, held_us) == seconds
 
@@ -136,7 +134,7 @@ def test_the_round_trip_is_the_whole_without_what_was_held(
     ("wall_ns", "steady_ns", "set_"),
     [(MS, MS, False), (MS + 150_000, MS, False), (MS + 250_000, MS, True), (MS - 250_000, MS, True), (-MS, MS, True)],
 )
-def test_a_clock_that_was_set_is_noticed(wall_ns: int, steady_ns: int, set_: bool) -> None:
+def test_a_set_clock_is_noticed(wall_ns: int, steady_ns: int, set_: bool) -> None:
     assert was_set(wall_ns, steady_ns) is set_
 
 
@@ -149,7 +147,7 @@ def test_a_clock_that_was_set_is_noticed(wall_ns: int, steady_ns: int, set_: boo
         ([(socket.SOL_SOCKET, 1, TIMESPEC.pack(1, 2)), (0, SO_TIMESTAMPNS, TIMESPEC.pack(1, 2))], 0),
     ],
 )
-def test_the_postmark_is_read(ancillary: list[tuple[int, int, bytes]], stamp_ns: int) -> None:
+def test_the_kernel_timestamp_is_read(ancillary: list[tuple[int, int, bytes]], stamp_ns: int) -> None:
     assert stamp_of(ancillary) == stamp_ns
 
 
@@ -157,7 +155,7 @@ def test_the_postmark_is_read(ancillary: list[tuple[int, int, bytes]], stamp_ns:
 
 
 @pytest.mark.parametrize("stamped", [False, True])
-async def test_a_datagram_says_when_it_came(stamped: bool) -> None:
+async def test_a_datagram_has_its_arrival_time(stamped: bool) -> None:
     ours = UdpSocket(OURS, free_port(socket.SOCK_DGRAM, OURS), Counters())
     try:
         if stamped:
@@ -174,7 +172,7 @@ async def test_a_datagram_says_when_it_came(stamped: bool) -> None:
         ours.close()
 
 
-async def test_only_who_measures_pays_for_postmarks() -> None:
+async def test_only_the_latency_mapping_stamps_arrivals() -> None:
     port = free_port(socket.SOCK_DGRAM, OURS)
     for mapping in ("ip", "performance", "latency"):
         side = Side(OURS, port, False, msgspec.structs.replace(LATENCY, mapping=mapping))
@@ -186,7 +184,7 @@ async def test_only_who_measures_pays_for_postmarks() -> None:
 
 
 @both
-async def test_a_round_trip_is_measured_with_the_class_of_the_other(sealed: bool) -> None:
+async def test_a_measurement_includes_the_class_of_the_peer(sealed: bool) -> None:
     async with pair(sealed) as both_sides:
         a, b = both_sides.a, both_sides.b
         b.node.context.performance = PERFORMANCE
@@ -204,7 +202,7 @@ async def test_a_round_trip_is_measured_with_the_class_of_the_other(sealed: bool
 
 @both
 async def test_how_long_the_other_is_busy_does_not_count(sealed: bool) -> None:
-    """Not even the first time: sealed, the first word lies there, too, before it is not believed."""
+    """Also at the first contact: sealed, the first message waits there before it is rejected."""
     async with pair(sealed) as both_sides:
         a, b = both_sides.a, both_sides.b
         if not b.socket.is_stamped:
@@ -231,25 +229,27 @@ async def test_a_second_measurement_needs_one_probe(sealed: bool) -> None:
         assert [each.number for each in both_sides.a.node.measured] == [1, 2]
 
 
-async def test_who_was_restarted_is_measured_at_once() -> None:
+async def test_a_restarted_node_is_measured_at_once() -> None:
     async with pair(True) as both_sides:
         b = both_sides.b
         both_sides.start(b)
         await both_sides.measured(1)
-        assert b.mail.sealer is not None
-        b.mail.sealer = Sealer(RING, (THEIRS, b.socket._socket.getsockname()[1]), 1 << 30, bytes(32), 0.0)
+        assert b.transport.sealer is not None
+        b.transport.sealer = Sealer(RING, (THEIRS, b.socket._socket.getsockname()[1]), 1 << 30, bytes(32), 0.0)
         await both_sides.measured(2)
         assert b.dropped["first_contact"] == 2
 
 
-async def test_who_asks_again_for_ever_gets_two_probes_for_each_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_peer_that_always_asks_again_gets_two_probes_for_each_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with pair(True) as both_sides:
         a = both_sides.a
         a.measure()
         for _ in range(5):
-            a.mail.on_asked_again(THEIRS)
+            a.transport.on_asked_again(THEIRS)
         assert a.counters.messages_sent == {"probe": 2}
-        a.mail.on_asked_again(OUTSIDE)
+        a.transport.on_asked_again(OUTSIDE)
         assert len(a.driver._probing) == 1
 
 
@@ -281,7 +281,7 @@ def pong(probe: Probe, **changes: int) -> Message:
         ),
     ],
 )
-async def test_only_the_first_possible_answer_of_the_one_asked_counts(
+async def test_only_the_first_possible_answer_of_the_target_counts(
     forge: Forge, dropped: dict[str, int], heard: int
 ) -> None:
     async with pair(False) as both_sides:
@@ -306,7 +306,7 @@ async def probe_at(side: Side) -> Probe:
     return message
 
 
-async def test_an_exchange_during_which_our_clock_was_set_is_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_exchange_during_which_the_clock_was_set_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     async with pair(False) as both_sides:
         a = both_sides.a
         a.measure()
@@ -321,7 +321,7 @@ async def test_an_exchange_during_which_our_clock_was_set_is_thrown_away(monkeyp
 
 
 @pytest.mark.parametrize("address", [OUTSIDE, OURS])
-async def test_who_is_none_of_us_gets_no_answer(address: str) -> None:
+async def test_a_host_outside_the_network_gets_no_answer(address: str) -> None:
     async with pair(False) as both_sides:
         a = both_sides.a
         a.driver._receive(Datagram(encode(Probe(5, 1)), address, 1, time.time_ns()))
@@ -329,7 +329,7 @@ async def test_who_is_none_of_us_gets_no_answer(address: str) -> None:
         assert not a.counters.messages_sent
 
 
-async def test_nobody_uses_us_as_an_echo() -> None:
+async def test_answers_have_a_bounded_rate() -> None:
     async with pair(False) as both_sides:
         a, began = both_sides.a, trio.current_time()
         for number in range(2000):
@@ -342,13 +342,11 @@ async def test_nobody_uses_us_as_an_echo() -> None:
 @pytest.mark.parametrize(
     ("age_ns", "held_us"), [(7 * MS, 7000), (-7 * MS, 0), (1 << 62, (1 << 32) - 1)], ids=["now", "set back", "bound"]
 )
-async def test_what_was_held_is_said_within_bounds(
-    monkeypatch: pytest.MonkeyPatch, age_ns: int, held_us: int
-) -> None:
+async def test_the_held_time_is_bounded(monkeypatch: pytest.MonkeyPatch, age_ns: int, held_us: int) -> None:
     async with pair(False) as both_sides:
         a = both_sides.a
         said: list[Message] = []
-        monkeypatch.setattr(a.mail, "send", lambda message, *_: said.append(message))
+        monkeypatch.setattr(a.transport, "send", lambda message, *_: said.append(message))
         arrived_ns = time.time_ns() - age_ns
         a.driver._receive(Datagram(encode(Probe(5, 8)), THEIRS, 9, arrived_ns))
         (answer,) = said
@@ -360,10 +358,10 @@ async def test_what_was_held_is_said_within_bounds(
 # -- bounds ---------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_out_is_bounded_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pending_probes_are_bounded_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     async with pair(False) as both_sides:
         a = both_sides.a
-        mine = Probing(a.node.context, a.mail, a.counters)
+        mine = Probing(a.node.context, a.transport, a.counters)
         for number in range(OUT_MAX + 10):
             mine.measure(2, number)
         assert len(mine) == OUT_MAX

@@ -1,4 +1,4 @@
-"""The leaking bucket: how fast it forgets, what it says in the beginning, and what trembling jobs make of it."""
+"""The rate of jobs: decay, its beginning, idle time, and irregular jobs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subord.core.placement.quantize import class_of, steady_class
-from subord.runtime.jobs.rates import PER_HOUR_MAX, PER_HOUR_MIN, Followed, Kind, Rate, Reading
+from subord.runtime.jobs.rates import PER_HOUR_MAX, PER_HOUR_MIN, Kind, Rate, Reading, SampledRate
 
 HALF_LIFE_S = 3600.0
 LONG_S = 40 * HALF_LIFE_S
 
 
 def after_jobs(times: Iterable[float], until: float, half_life_s: float = HALF_LIFE_S) -> Rate:
-    """Counted from 0 on."""
+    """Counted from 0."""
     rate = Rate.begun(half_life_s, 0.0)
     for at in times:
         rate = rate.after_job(1.0, at)
@@ -29,10 +29,10 @@ def every(gap_s: float, until: float) -> list[float]:
     return [number * gap_s for number in range(1, int(until / gap_s) + 1)]
 
 
-def followed(kind: Kind, *readings: tuple[float, float], half_life_s: float = HALF_LIFE_S) -> Followed:
-    """By (seconds, value)."""
+def sampled(kind: Kind, *readings: tuple[float, float], half_life_s: float = HALF_LIFE_S) -> SampledRate:
+    """From (seconds, value)."""
     (began, first), *others = readings
-    state = Followed.begun(half_life_s, Reading(kind, first), began)
+    state = SampledRate.begun(half_life_s, Reading(kind, first), began)
     for at, value in others:
         state = state.after(Reading(kind, value), at)
     return state
@@ -41,8 +41,7 @@ def followed(kind: Kind, *readings: tuple[float, float], half_life_s: float = HA
 # -- jobs that are reported -----------------------------------------------------------------------------------------
 
 
-def test_without_jobs_it_loses_a_sixth_and_then_stands_still() -> None:
-    """Whoever has nothing to do is not slow."""
+def test_without_jobs_the_rate_falls_by_a_sixth_and_stays() -> None:
     rate = after_jobs(every(10.0, LONG_S), LONG_S)
     then = rate.per_hour
     assert then is not None
@@ -60,7 +59,7 @@ def test_idle_nodes_keep_their_class() -> None:
 
 
 def test_a_slow_node_is_slow_after_a_night_without_jobs() -> None:
-    """What was left out of the count does not come back with the first job of the morning."""
+    """Time that did not count stays out when the next job comes."""
     night_s = 10 * HALF_LIFE_S
     jobs = every(10.0, LONG_S)
     jobs += [LONG_S + night_s + each for each in every(40.0, LONG_S)]
@@ -71,7 +70,7 @@ def test_a_slow_node_is_slow_after_a_night_without_jobs() -> None:
     assert 90.0 < soon.per_hour < 360.0
 
 
-def test_how_often_one_looks_changes_nothing() -> None:
+def test_the_frequency_of_updates_changes_nothing() -> None:
     rate = often = after_jobs(every(10.0, LONG_S), LONG_S)
     for second in range(1, 3601):
         often = often.after_steady(0.0, LONG_S + second)
@@ -95,11 +94,11 @@ def test_a_steady_node_is_right_from_the_start(half_lives: float) -> None:
         ([359.0], 360.0, True),
     ],
 )
-def test_nothing_is_said_too_early_or_without_any_job(jobs: list[float], until_s: float, told: bool) -> None:
+def test_the_rate_is_unknown_early_and_without_jobs(jobs: list[float], until_s: float, told: bool) -> None:
     assert (after_jobs(jobs, until_s).per_hour is not None) is told
 
 
-def test_a_weight_counts_as_so_many_jobs() -> None:
+def test_a_weight_counts_as_that_many_jobs() -> None:
     rate = Rate.begun(HALF_LIFE_S, 0.0)
     one = rate
     for _ in range(16):
@@ -108,22 +107,20 @@ def test_a_weight_counts_as_so_many_jobs() -> None:
     assert heavy.level == pytest.approx(one.level) == pytest.approx(16 * log(2) / HALF_LIFE_S)
 
 
-def test_what_is_told_is_never_0_and_never_beyond_bounds() -> None:
+def test_the_rate_is_bounded() -> None:
     assert Rate.begun(1e12, 0.0).after_job(1e-9, 1e12).per_hour == PER_HOUR_MIN
     assert Rate.begun(1.0, 0.0).after_job(1e300, 5.0).per_hour == PER_HOUR_MAX
 
 
-def test_a_clock_that_stands_still_or_goes_back_does_no_harm() -> None:
+def test_a_clock_that_stops_or_goes_back_is_tolerated() -> None:
     rate = after_jobs([1000.0, 1000.0, 900.0], 950.0)
     assert rate.at == 1000.0
     assert rate.level == pytest.approx(3 * log(2) / HALF_LIFE_S)
 
 
 @pytest.mark.parametrize(("period_half_lives", "amplitude"), [(0.05, 0.02), (0.5, 0.14), (8.0, 0.30)])
-def test_jobs_that_tremble_by_30_percent_tremble_less_and_stay_in_their_class(
-    period_half_lives: float, amplitude: float
-) -> None:
-    """1000 jobs an hour on average; the slower they come and go, the more of it is seen, and never more than all."""
+def test_a_job_rate_varying_by_30_percent_stays_in_its_class(period_half_lives: float, amplitude: float) -> None:
+    """1000 jobs an hour on average; slower variations show more."""
     step_s, period_s = 10.0, period_half_lives * HALF_LIFE_S
     rate, present, told = Rate.begun(HALF_LIFE_S, 0.0), 0, []
     for number in range(1, int(30 * HALF_LIFE_S / step_s)):
@@ -142,7 +139,7 @@ def test_jobs_that_tremble_by_30_percent_tremble_less_and_stay_in_their_class(
 @pytest.mark.parametrize(
     ("jobs_per_half_life", "strays", "too_high"), [(10, 0.6 / 10**0.5, 0.08), (100, 0.6 / 10, 0.0)]
 )
-def test_chance_shows_as_much_as_the_manual_says(jobs_per_half_life: int, strays: float, too_high: float) -> None:
+def test_random_jobs_vary_as_documented(jobs_per_half_life: int, strays: float, too_high: float) -> None:
     chance = Random(7)
     rate, now, told = Rate.begun(HALF_LIFE_S, 0.0), 0.0, []
     for number in range(20_000):
@@ -163,7 +160,7 @@ def test_chance_shows_as_much_as_the_manual_says(jobs_per_half_life: int, strays
     st.floats(1, 2592000),
     st.floats(0, 1e9),
 )
-def test_what_is_told_is_above_0_and_finite(
+def test_the_sampled_rate_is_above_0_and_finite(
     jobs: list[tuple[float, float]], half_life_s: float, rest_s: float
 ) -> None:
     rate = Rate.begun(half_life_s, 0.0)
@@ -194,24 +191,24 @@ def test_what_is_told_is_above_0_and_finite(
         ("gauge", [(0, 70), (360000, 70), (363600, 140)], 105.0),  # half of the way in a half-life
     ],
 )
-def test_what_follows_from_readings(kind: Kind, readings: list[tuple[float, float]], per_hour: float | None) -> None:
-    told = followed(kind, *readings).rate.per_hour
+def test_rates_of_readings(kind: Kind, readings: list[tuple[float, float]], per_hour: float | None) -> None:
+    told = sampled(kind, *readings).rate.per_hour
     assert told is None if per_hour is None else told == pytest.approx(per_hour, rel=1e-3)
 
 
-def test_what_was_missed_comes_evenly_with_the_next_reading() -> None:
+def test_missed_readings_count_as_evenly_spread() -> None:
     steady = [(each * 100.0, each * 10.0) for each in range(101)]
     missed = [pair for pair in steady if not 3000 < pair[0] < 7000]
-    assert isclose(followed("counter", *steady).rate.level, followed("counter", *missed).rate.level)
+    assert isclose(sampled("counter", *steady).rate.level, sampled("counter", *missed).rate.level)
 
 
-def test_a_source_that_becomes_another_kind_begins_anew() -> None:
-    state = followed("counter", (0, 500), (3600, 600)).after(Reading("gauge", 70), 3610)
-    assert state == Followed.begun(HALF_LIFE_S, Reading("gauge", 70), 3610)
+def test_a_source_of_another_kind_starts_again() -> None:
+    state = sampled("counter", (0, 500), (3600, 600)).after(Reading("gauge", 70), 3610)
+    assert state == SampledRate.begun(HALF_LIFE_S, Reading("gauge", 70), 3610)
 
 
-def test_a_counter_that_stands_still_keeps_the_number() -> None:
-    state = followed("counter", *[(each * 360.0, each * 10.0) for each in range(400)])
+def test_a_constant_counter_keeps_the_rate() -> None:
+    state = sampled("counter", *[(each * 360.0, each * 10.0) for each in range(400)])
     then = state.rate.per_hour
     assert then is not None
     later = state.after(state.last, state.rate.at + HALF_LIFE_S).rate.per_hour

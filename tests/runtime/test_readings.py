@@ -1,4 +1,4 @@
-"""The meters of others: numbers, pages, and everything that is neither."""
+"""Counter files and Prometheus pages: values, kinds, and errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_anything_else_is_garbled(text: str) -> None:
         ("undeclared_total", Reading("counter", 8)),
     ],
 )
-def test_a_metric_is_found_and_its_kind_with_it(metric: str, reading: Reading) -> None:
+def test_a_metric_and_its_kind_are_found(metric: str, reading: Reading) -> None:
     assert metric_of(PAGE, selected(metric)) == reading
 
 
@@ -107,13 +107,13 @@ def test_a_metric_is_found_and_its_kind_with_it(metric: str, reading: Reading) -
         ("x 1e15\nx 1e15", "x", "garbled"),
     ],
 )
-def test_why_a_page_says_nothing(text: str, metric: str, reason: str) -> None:
+def test_errors_of_pages(text: str, metric: str, reason: str) -> None:
     with pytest.raises(ReadingError) as caught:
         metric_of(text, selected(metric))
     assert caught.value.reason == reason
 
 
-def test_what_is_not_about_the_metric_is_not_looked_at() -> None:
+def test_other_metrics_are_not_parsed() -> None:
     assert metric_of("rubbish{{{\n" * 5 + "x 1\n" + "y{" * 10_000, selected("x")) == Reading("gauge", 1)
 
 
@@ -129,7 +129,7 @@ def test_pages_of_the_usual_library_are_read() -> None:
 
 
 @given(st.text(alphabet='x_total{}="\\, \t#TYPEcounter0123e+-.\n', max_size=200))
-def test_no_page_does_more_than_fail(tail: str) -> None:
+def test_random_pages_fail_only_with_a_reading_error(tail: str) -> None:
     try:
         found = metric_of(f"# TYPE x {tail}\nx{{{tail}\nx {tail}\nx{tail}", selected("x"))
     except ReadingError:

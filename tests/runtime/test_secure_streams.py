@@ -1,4 +1,4 @@
-"""Tin cans with sentries at both ends: who has no papers hears nothing, and new keys go from hand to hand."""
+"""Streams with TLS: peers without the key are refused, and key rings travel along edges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from subord.runtime.net import streams as module
 from subord.runtime.net.frames import Frames, frame
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.net.streams import Opening, Streams
-from subord.runtime.security import tls as papers
+from subord.runtime.security import tls
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import Tls, certificates_of
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of, text_of
@@ -36,34 +36,34 @@ def ring(*keys: Key, revision: int = 0) -> Keyring:
 
 
 class Node:
-    """One node that attends to streams. `given` None: everything is in the clear."""
+    """One node with streams. `given` None: no key."""
 
-    def __init__(self, address: str, port: int, given: Keyring | None, top: Path, papers_for: str) -> None:
+    def __init__(self, address: str, port: int, given: Keyring | None, top: Path, certified: str) -> None:
         self.address = address
         self.port = port
         self.counters = Counters()
         self.closed: list[str] = []
-        self.keeping = self.tls = None
+        self.key_ring = self.tls = None
         if given is not None:
             file = top / address
             file.touch(mode=0o600)
             file.write_text(text_of(given))
-            self.keeping = keeping = RunningKeyRing(str(file), "")
-            self.tls = tls = Tls(lambda: certificates_of(keeping.ring, papers_for))
-            keeping.taken.append(lambda _: tls.renew())
+            self.key_ring = key_ring = RunningKeyRing(str(file), "")
+            self.tls = tls = Tls(lambda: certificates_of(key_ring.ring, certified))
+            key_ring.taken.append(lambda _: tls.renew())
         self.streams = Streams(
             address,
             port,
             user_timeout_s=4.0,
             counters=self.counters,
-            answer=self.says,
+            answer=self.answer,
             is_ours=lambda _: True,
             edge_closed=self.closed.append,
-            keeping=self.keeping,
+            key_ring=self.key_ring,
             tls=self.tls,
         )
 
-    async def says(self, question: Question) -> bytes:
+    async def answer(self, question: Question) -> bytes:
         await trio.lowlevel.checkpoint()
         return f"{question.topic} of {self.address}".encode()
 
@@ -73,19 +73,19 @@ class Node:
 
     @property
     def ring(self) -> Keyring:
-        assert self.keeping is not None
-        return self.keeping.ring
+        assert self.key_ring is not None
+        return self.key_ring.ring
 
     def take(self, fresh: Keyring) -> None:
-        assert self.keeping is not None
-        self.keeping.take(fresh)
+        assert self.key_ring is not None
+        self.key_ring.take(fresh)
 
     @property
     def dropped(self) -> dict[str, int]:
         return dict(+self.counters.dropped)
 
 
-class Town:
+class Cluster:
     """Nodes on one port."""
 
     def __init__(self, stack: AsyncExitStack, nursery: trio.Nursery, top: Path) -> None:
@@ -94,19 +94,19 @@ class Town:
         self._nursery = nursery
         self._top = top
 
-    def open(self, address: str, given: Keyring | None, *, papers_for: str = "") -> Node:
-        node = Node(address, self.port, given, self._top, papers_for or address)
+    def open(self, address: str, given: Keyring | None, *, certified: str = "") -> Node:
+        node = Node(address, self.port, given, self._top, certified or address)
         self._nursery.start_soon(node.streams.serve, self.listener(address))
         return node
 
     def listener(self, address: str) -> socket.socket:
-        """Of somebody who may accept connections, or not."""
+        """A listening socket that accepts only if the test does."""
         listening = self._stack.enter_context(socket.create_server((address, self.port)))
         listening.setblocking(False)
         return listening
 
     def hold(self, subordinate: Node, leader: Node) -> list[bool]:
-        """An edge; what it led to will be in the list."""
+        """An edge; its result is added to the list."""
         ended: list[bool] = []
 
         async def hold() -> None:
@@ -116,24 +116,27 @@ class Town:
         return ended
 
     async def edge(self, subordinate: Node, leader: Node) -> list[bool]:
-        """The same when it stands, and both have told their rings."""
+        """An open edge, after both have sent their rings."""
         ended = self.hold(subordinate, leader)
         await until(lambda: subordinate.address in leader.streams._edges, "the edge is held")
-        if leader.keeping is not None:
-            await until(lambda: leader.streams._told and subordinate.streams._told, "both have told their rings")
+        if leader.key_ring is not None:
+            await until(
+                lambda: leader.streams._ring_receivers and subordinate.streams._ring_receivers,
+                "both have sent their rings",
+            )
         return ended
 
 
 @pytest.fixture
-async def town(tmp_path: Path) -> AsyncIterator[Town]:
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
-        yield Town(stack, nursery, tmp_path)
+        yield Cluster(stack, nursery, tmp_path)
         nursery.cancel_scope.cancel()
 
 
 @contextmanager
-def calling(node: Node, sources: Iterable[str]) -> Iterator[list[socket.socket]]:
-    """Connections that say nothing."""
+def connected(node: Node, sources: Iterable[str]) -> Iterator[list[socket.socket]]:
+    """Connections that send nothing."""
     callers = [socket.create_connection((node.address, node.port), WAIT_S_MAX, (each, 0)) for each in sources]
     try:
         yield callers
@@ -143,9 +146,9 @@ def calling(node: Node, sources: Iterable[str]) -> Iterator[list[socket.socket]]
 
 
 @asynccontextmanager
-async def known(node: Node, source: str, given: Keyring) -> AsyncIterator[papers.Secure]:
-    """A stream to `node` by somebody who has a key, and may say anything."""
-    with calling(node, [source]) as (sock,):
+async def known(node: Node, source: str, given: Keyring) -> AsyncIterator[tls.Secure]:
+    """A stream to `node` from a peer with a key, for arbitrary data."""
+    with connected(node, [source]) as (sock,):
         sock.setblocking(False)
         raw = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         yield await Tls(lambda: certificates_of(given, source)).as_client(raw, node.address, given.primary.name)
@@ -154,20 +157,20 @@ async def known(node: Node, source: str, given: Keyring) -> AsyncIterator[papers
 # -- questions ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_question_and_its_answer(town: Town) -> None:
-    a, b = town.open(A, ring(ONE)), town.open(B, ring(ONE))
+async def test_a_question_and_its_answer(cluster: Cluster) -> None:
+    a, b = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE))
     for _ in range(3):
         assert await b.ask(a) == b"status of 127.0.0.1"
         assert await a.ask(b) == b"status of 127.0.0.2"
     assert (a.dropped, b.dropped) == ({}, {})
 
 
-async def test_nothing_is_said_before_the_other_has_shown_its_papers(town: Town) -> None:
-    listening = town.listener(A)
-    b = town.open(B, ring(ONE))
+async def test_nothing_is_sent_before_the_peer_is_authenticated(cluster: Cluster) -> None:
+    listening = cluster.listener(A)
+    b = cluster.open(B, ring(ONE))
     heard = b""
 
-    async def overhear() -> None:
+    async def record() -> None:
         nonlocal heard
         await trio.lowlevel.wait_readable(listening)
         sock, _ = listening.accept()
@@ -177,9 +180,9 @@ async def test_nothing_is_said_before_the_other_has_shown_its_papers(town: Town)
             heard = sock.recv(65536)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(overhear)
+        nursery.start_soon(record)
         assert await b.streams.ask(A, STATUS, WAIT_S_MAX) == NO_ANSWER
-    assert heard[:2] == b"\x16\x03", "the greeting of TLS"
+    assert heard[:2] == b"\x16\x03", "the TLS greeting"
     assert b"status" not in heard
     assert b.dropped.keys() <= {"tls_refused", "tls_broken"}
 
@@ -193,14 +196,14 @@ async def test_nothing_is_said_before_the_other_has_shown_its_papers(town: Town)
         (ring(ONE, THREE), ring(TWO, THREE)),
     ],
 )
-async def test_two_with_a_common_key_understand_each_other(town: Town, ours: Keyring, theirs: Keyring) -> None:
-    a, b = town.open(A, ours), town.open(B, theirs)
+async def test_a_common_key_is_enough_for_streams(cluster: Cluster, ours: Keyring, theirs: Keyring) -> None:
+    a, b = cluster.open(A, ours), cluster.open(B, theirs)
     assert await b.ask(a) == b"status of 127.0.0.1"
     assert await a.ask(b) == b"status of 127.0.0.2"
 
 
-async def test_who_has_another_key_is_refused_and_counted(town: Town) -> None:
-    a, b = town.open(A, ring(ONE)), town.open(B, ring(TWO, THREE))
+async def test_a_peer_with_another_key_is_refused_and_counted(cluster: Cluster) -> None:
+    a, b = cluster.open(A, ring(ONE)), cluster.open(B, ring(TWO, THREE))
     assert await b.ask(a) == NO_ANSWER
     assert not await b.streams.hold_edge(A)
     await until(lambda: a.dropped == b.dropped == {"tls_refused": 4}, "both have counted it")
@@ -209,10 +212,10 @@ async def test_who_has_another_key_is_refused_and_counted(town: Town) -> None:
     assert {(each.kind, each.text) for each in told} == {("stream", "tls_refused")}
 
 
-async def test_who_hangs_up_in_the_middle_is_counted_and_not_accused(town: Town) -> None:
-    """A node that was stopped for a while finds greetings of those who gave it up."""
-    a = town.open(A, ring(ONE))
-    town.open(B, ring(ONE))
+async def test_a_handshake_broken_off_is_counted_and_no_problem(cluster: Cluster) -> None:
+    """A node that was stopped for a while finds connections of peers that gave it up."""
+    a = cluster.open(A, ring(ONE))
+    cluster.open(B, ring(ONE))
     caller = socket.create_connection((A, a.port), WAIT_S_MAX, (B, 0))
     caller.sendall(b"\x16\x03")
     caller.close()
@@ -220,71 +223,71 @@ async def test_who_hangs_up_in_the_middle_is_counted_and_not_accused(town: Town)
     assert list(a.counters.lately.shown()) == []
 
 
-async def test_who_comes_without_papers_is_refused_and_counted(town: Town) -> None:
-    a, plain = town.open(A, ring(ONE)), town.open(B, None)
+async def test_a_plain_caller_is_refused_and_counted(cluster: Cluster) -> None:
+    a, plain = cluster.open(A, ring(ONE)), cluster.open(B, None)
     assert isinstance(await plain.ask(a), AskFailure)
     await until(lambda: a.dropped == {"tls_refused": 1}, "it is counted")
 
 
-async def test_who_is_called_and_has_no_papers_is_not_believed(town: Town) -> None:
-    plain, b = town.open(A, None), town.open(B, ring(ONE))
+async def test_a_plain_server_is_refused(cluster: Cluster) -> None:
+    plain, b = cluster.open(A, None), cluster.open(B, ring(ONE))
     assert await b.ask(plain) == NO_ANSWER
     assert not await b.streams.hold_edge(A)
     await until(lambda: plain.dropped == {"stream_malformed": 2}, "it is counted")
     assert b.counters.dropped.total() == 2
 
 
-async def test_who_comes_with_the_papers_of_another_address_is_refused(town: Town) -> None:
-    a, b = town.open(A, ring(ONE)), town.open(B, ring(ONE), papers_for=ELSEWHERE)
+async def test_a_peer_certified_for_another_address_is_refused(cluster: Cluster) -> None:
+    a, b = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE), certified=ELSEWHERE)
     assert isinstance(await b.ask(a), AskFailure)
     await until(lambda: a.dropped == {"tls_wrong_address": 1}, "it is counted")
     assert await a.ask(b) == NO_ANSWER
     await until(lambda: a.dropped == {"tls_wrong_address": 2}, "it is counted, too")
 
 
-# -- who keeps others waiting ---------------------------------------------------------------------------------------
+# -- silent connections ---------------------------------------------------------------------------------------------
 
 
-async def test_silent_callers_of_one_address_keep_nobody_else_from_asking(town: Town) -> None:
-    a, c = town.open(A, ring(ONE)), town.open(C, ring(ONE))
-    with calling(a, [B] * 2 * module.STRANGERS_OF_ONE_MAX):
-        await until(lambda: a.dropped == {"stream_strangers": module.STRANGERS_OF_ONE_MAX}, "the others are refused")
+async def test_silent_connections_of_one_address_do_not_block_others(cluster: Cluster) -> None:
+    a, c = cluster.open(A, ring(ONE)), cluster.open(C, ring(ONE))
+    with connected(a, [B] * 2 * module.PENDING_OF_ONE_MAX):
+        await until(lambda: a.dropped == {"stream_strangers": module.PENDING_OF_ONE_MAX}, "the others are refused")
         assert await c.ask(a) == b"status of 127.0.0.1"
     await until(lambda: a.streams._open == 0, "all went away")
-    assert not a.streams._strangers
+    assert not a.streams._pending
 
 
-async def test_silent_callers_of_many_addresses_are_bounded_and_sent_away(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+async def test_silent_connections_of_many_addresses_are_bounded_and_closed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "STRANGERS_MAX", 8)
+    monkeypatch.setattr(module, "PENDING_MAX", 8)
     monkeypatch.setattr(module, "OPENING_S_MAX", 0.5)
-    a, c = town.open(A, ring(ONE)), town.open(C, ring(ONE))
-    with calling(a, [f"127.0.1.{number}" for number in range(1, 11)]):
+    a, c = cluster.open(A, ring(ONE)), cluster.open(C, ring(ONE))
+    with connected(a, [f"127.0.1.{number}" for number in range(1, 11)]):
         await until(lambda: a.dropped.get("stream_strangers") == 2, "two are refused")
         await until(lambda: a.streams._open == 0, "the others are sent away")
         assert a.counters.dropped.total() == 10
         assert await c.ask(a) == b"status of 127.0.0.1"
 
 
-async def test_a_crowd_of_callers_keeps_nobody_out_who_has_shown_the_key(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+async def test_unknown_callers_do_not_block_a_peer_that_has_shown_the_key(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "STRANGERS_MAX", 8)
+    monkeypatch.setattr(module, "PENDING_MAX", 8)
     monkeypatch.setattr(module, "OPENING_S_MAX", 10 * WAIT_S_MAX)
-    a, b, c = town.open(A, ring(ONE)), town.open(B, ring(ONE)), town.open(C, ring(ONE))
+    a, b, c = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE)), cluster.open(C, ring(ONE))
     monkeypatch.setattr(a.streams, "_is_known", lambda address: address == C)
-    with calling(a, [f"127.0.1.{number}" for number in range(1, 9)]):
-        await until(lambda: a.streams._strangers.total() == 8, "all wait")
+    with connected(a, [f"127.0.1.{number}" for number in range(1, 9)]):
+        await until(lambda: a.streams._pending.total() == 8, "all wait")
         assert await b.ask(a) == NO_ANSWER
         assert await c.ask(a) == b"status of 127.0.0.1"
     assert a.dropped["stream_strangers"] == 1
 
 
-async def test_who_is_called_and_says_nothing_is_given_up(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(papers, "HANDSHAKE_S_MAX", 0.2)
-    town.listener(A)
-    b = town.open(B, ring(ONE))
+async def test_a_silent_server_is_given_up(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "HANDSHAKE_S_MAX", 0.2)
+    cluster.listener(A)
+    b = cluster.open(B, ring(ONE))
     with trio.fail_after(WAIT_S_MAX):
         assert not await b.streams.hold_edge(A)
     assert b.dropped == {"tls_too_slow": 1}
@@ -301,22 +304,22 @@ async def test_who_is_called_and_says_nothing_is_given_up(town: Town, monkeypatc
         (ring(ONE, revision=3), ring(TWO, ONE, revision=2)),
     ],
 )
-async def test_at_the_opening_the_older_ring_gives_way(town: Town, ours: Keyring, theirs: Keyring) -> None:
-    a, b = town.open(A, ours), town.open(B, theirs)
+async def test_the_newer_ring_wins_when_an_edge_opens(cluster: Cluster, ours: Keyring, theirs: Keyring) -> None:
+    a, b = cluster.open(A, ours), cluster.open(B, theirs)
     newest = max(ours, theirs, key=lambda each: each.revision)
-    town.hold(b, a)
+    cluster.hold(b, a)
     await until(lambda: a.ring == b.ring == newest, "both have the newer one")
 
 
-async def test_rings_of_two_halves_are_joined(town: Town) -> None:
-    a, b = town.open(A, ring(ONE, TWO, revision=1)), town.open(B, ring(ONE, THREE, revision=1))
-    town.hold(b, a)
+async def test_rings_of_one_revision_are_merged(cluster: Cluster) -> None:
+    a, b = cluster.open(A, ring(ONE, TWO, revision=1)), cluster.open(B, ring(ONE, THREE, revision=1))
+    cluster.hold(b, a)
     await until(lambda: a.ring == b.ring == ring(ONE, TWO, THREE, revision=2), "both have all keys")
 
 
-async def test_a_change_goes_up_and_down_standing_edges(town: Town) -> None:
-    a, b, c = (town.open(address, ring(ONE)) for address in (A, B, C))
-    ends = [*await town.edge(b, a), *await town.edge(c, b)]
+async def test_a_new_ring_goes_up_and_down_open_edges(cluster: Cluster) -> None:
+    a, b, c = (cluster.open(address, ring(ONE)) for address in (A, B, C))
+    ends = [*await cluster.edge(b, a), *await cluster.edge(c, b)]
     a.take(install(a.ring, TWO))
     await until(lambda: c.ring == a.ring, "it went down")
     c.take(use(c.ring, TWO.name))
@@ -326,19 +329,19 @@ async def test_a_change_goes_up_and_down_standing_edges(town: Town) -> None:
     assert await c.ask(a) == b"status of 127.0.0.1"
 
 
-async def test_who_came_in_by_a_key_that_is_gone_knocks_again(town: Town) -> None:
-    a, b = town.open(A, ring(TWO, ONE)), town.open(B, ring(TWO, ONE))
-    ended = await town.edge(b, a)
+async def test_a_peer_with_a_removed_key_connects_again(cluster: Cluster) -> None:
+    a, b = cluster.open(A, ring(TWO, ONE)), cluster.open(B, ring(TWO, ONE))
+    ended = await cluster.edge(b, a)
     a.take(remove(a.ring, ONE.name))
     await until(lambda: ended == [True], "the edge has ended")
     await until(lambda: a.closed == [B], "and that is reported")
     assert b.ring == ring(TWO, revision=1)
-    assert await town.edge(b, a) == []
+    assert await cluster.edge(b, a) == []
     assert (a.dropped, b.dropped) == ({}, {})
 
 
-async def test_an_edge_that_is_cut_is_reported(town: Town) -> None:
-    a = town.open(A, ring(ONE))
+async def test_the_end_of_an_edge_is_reported(cluster: Cluster) -> None:
+    a = cluster.open(A, ring(ONE))
     async with known(a, B, ring(ONE)) as stream:
         await stream.send_all(EDGE)
         await until(lambda: B in a.streams._edges, "the edge is held")
@@ -349,8 +352,8 @@ async def test_an_edge_that_is_cut_is_reported(town: Town) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"\xff", b"hello", text_of(ring(ONE)).encode()[:-20], b"primary x"])
-async def test_what_is_no_ring_ends_the_edge_and_is_counted(town: Town, said: bytes) -> None:
-    a = town.open(A, ring(ONE))
+async def test_a_malformed_ring_ends_the_edge_and_is_counted(cluster: Cluster, said: bytes) -> None:
+    a = cluster.open(A, ring(ONE))
     async with known(a, B, ring(ONE)) as stream:
         await stream.send_all(EDGE + frame(said))
         await until(lambda: a.closed == [B], "the edge has ended")
@@ -358,16 +361,16 @@ async def test_what_is_no_ring_ends_the_edge_and_is_counted(town: Town, said: by
     assert a.ring == ring(ONE)
 
 
-async def test_what_is_too_long_for_a_ring_ends_the_edge(town: Town) -> None:
-    a = town.open(A, ring(ONE))
+async def test_a_frame_too_long_for_a_ring_ends_the_edge(cluster: Cluster) -> None:
+    a = cluster.open(A, ring(ONE))
     async with known(a, B, ring(ONE)) as stream:
         await stream.send_all(EDGE + frame(bytes(module.RING_BYTES_MAX + 1)))
         await until(lambda: a.closed == [B], "the edge has ended")
     assert a.ring == ring(ONE)
 
 
-async def test_in_the_clear_no_ring_is_told(town: Town) -> None:
-    a, b = town.open(A, None), town.open(B, None)
-    ended = await town.edge(b, a)
+async def test_without_a_key_no_ring_is_sent(cluster: Cluster) -> None:
+    a, b = cluster.open(A, None), cluster.open(B, None)
+    ended = await cluster.edge(b, a)
     assert ended == []
-    assert not a.streams._told
+    assert not a.streams._ring_receivers

@@ -1,4 +1,4 @@
-"""Seeds: which positions the core is told, when names are looked up again, and what is said of those that fail."""
+"""Seeds: reported positions, repeated lookups, and logged failures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from subord.runtime.net.seeds import ADDRESSES_PER_NAME_MAX, LOOKUP_S_MAX, SeedL
 
 OWN = 9
 UNKNOWN = "name or service not known"
-SKIPPED = "; it is skipped: correct node.seeds, or what the name stands for"
+SKIPPED = "; it is skipped: correct node.seeds or the name"
 
 
-class Book:
-    """A resolver whose answers the test writes. None: it never answers."""
+class FakeResolver:
+    """A resolver with given answers. None: it never answers."""
 
     def __init__(self, **answers: Iterable[str] | str | None) -> None:
         self.answers = dict(answers)
@@ -36,16 +36,16 @@ class Book:
         return tuple(each for each in answer if (":" in each) == (version == 6))
 
 
-class RunningKeyRing:
-    """A list being kept for the node 10.0.0.9."""
+class RunningSeeds:
+    """A seed list of the node 10.0.0.9."""
 
-    def __init__(self, book: Book, network: str = "10.0.0.0/24") -> None:
-        self.book = book
+    def __init__(self, resolver: FakeResolver, network: str = "10.0.0.0/24") -> None:
+        self.resolver = resolver
         self.told: list[tuple[int, ...]] = []
         self.has_leader = False
         self.began = trio.current_time()
         self.seeds = SeedList(
-            Network.parse(network), OWN, self.told.append, lambda: self.has_leader, resolve=book.resolve
+            Network.parse(network), OWN, self.told.append, lambda: self.has_leader, resolve=resolver.resolve
         )
 
     def lead(self, has_leader: bool) -> None:
@@ -53,13 +53,13 @@ class RunningKeyRing:
         self.seeds.look_again()
 
     def asked_at(self) -> list[float]:
-        """When the resolver was asked, in seconds since the beginning."""
-        return [round(at - self.began, 3) for at, _ in self.book.asked]
+        """The times of lookups, in seconds since the start."""
+        return [round(at - self.began, 3) for at, _ in self.resolver.asked]
 
 
 @asynccontextmanager
-async def keeping(book: Book, *seeds: str, network: str = "10.0.0.0/24") -> AsyncIterator[RunningKeyRing]:
-    kept = RunningKeyRing(book, network)
+async def running(resolver: FakeResolver, *seeds: str, network: str = "10.0.0.0/24") -> AsyncIterator[RunningSeeds]:
+    kept = RunningSeeds(resolver, network)
     async with trio.open_nursery() as nursery:
         kept.seeds.replace(seeds)
         nursery.start_soon(kept.seeds.keep_forever)
@@ -73,7 +73,7 @@ async def keeping(book: Book, *seeds: str, network: str = "10.0.0.0/24") -> Asyn
     [
         ((), {}, None),
         (("10.0.0.7", "10.0.0.3"), {}, (7, 3)),
-        (("10.0.0.7", "10.0.0.9", "10.0.0.7"), {}, (7,)),  # our own, and one twice
+        (("10.0.0.7", "10.0.0.9", "10.0.0.7"), {}, (7,)),  # its own, and one twice
         (("10.0.0.9",), {}, None),
         (("10.0.0.7", "login1", "10.0.0.3"), {"login1": ["10.0.0.1"]}, (7, 1, 3)),
         (("a", "b"), {"a": ["10.0.0.2", "10.0.0.1"], "b": ["10.0.0.1", "10.0.0.4"]}, (2, 1, 4)),
@@ -86,7 +86,7 @@ async def keeping(book: Book, *seeds: str, network: str = "10.0.0.0/24") -> Asyn
 async def test_the_positions_in_the_order_of_the_list(
     autojump_clock: trio.testing.MockClock, seeds: tuple[str, ...], answers: dict[str, list[str]], told: object
 ) -> None:
-    async with keeping(Book(**answers), *seeds) as kept:
+    async with running(FakeResolver(**answers), *seeds) as kept:
         assert (kept.told[-1] if kept.told else None) == told
 
 
@@ -102,45 +102,45 @@ async def test_the_positions_in_the_order_of_the_list(
         ("127.0.1.1", {}, "the seed 127.0.1.1 lies outside the network"),
     ],
 )
-async def test_what_is_of_no_use_is_told_once(
+async def test_an_unusable_seed_is_logged_once(
     autojump_clock: trio.testing.MockClock,
     warnings: list[str],
     seed: str,
     answers: dict[str, list[str] | None],
     warning: str | None,
 ) -> None:
-    async with keeping(Book(**answers), seed, "10.0.0.2") as kept:
+    async with running(FakeResolver(**answers), seed, "10.0.0.2") as kept:
         await trio.sleep(300)
         assert kept.told == [(2,)]
     assert warnings == ([] if warning is None else [warning + SKIPPED])
 
 
-async def test_another_reason_is_told_again(autojump_clock: trio.testing.MockClock, warnings: list[str]) -> None:
-    async with keeping(Book(a="first"), "a") as kept:
-        kept.book.answers["a"] = "second"
+async def test_another_reason_is_logged_again(autojump_clock: trio.testing.MockClock, warnings: list[str]) -> None:
+    async with running(FakeResolver(a="first"), "a") as kept:
+        kept.resolver.answers["a"] = "second"
         await trio.sleep(6)
     assert [text.partition(";")[0] for text in warnings] == [
         "the seed a has no address: first", "the seed a has no address: second"
     ]  # fmt: skip
 
 
-async def test_without_a_leader_names_are_looked_up_at_a_slowing_pace(
+async def test_without_a_leader_names_are_looked_up_with_backoff(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with keeping(Book(a=["10.0.0.2"]), "a") as kept:
+    async with running(FakeResolver(a=["10.0.0.2"]), "a") as kept:
         await trio.sleep(200)
         assert kept.asked_at() == [0, 5, 15, 35, 75, 135, 195]
         assert kept.told == [(2,)]  # only what changed is told
-        kept.book.answers["a"] = ["10.0.0.3"]
+        kept.resolver.answers["a"] = ["10.0.0.3"]
         await trio.sleep(60)
         assert kept.told == [(2,), (3,)]
-        kept.book.answers["a"] = UNKNOWN
+        kept.resolver.answers["a"] = UNKNOWN
         await trio.sleep(60)
         assert kept.told == [(2,), (3,)]  # the last answer stands while there is no better one
 
 
 async def test_with_a_leader_nothing_is_looked_up(autojump_clock: trio.testing.MockClock) -> None:
-    async with keeping(Book(), "a") as kept:  # a name that did not resolve
+    async with running(FakeResolver(), "a") as kept:  # a name that did not resolve
         await trio.sleep(20)
         kept.lead(True)
         await trio.sleep(1000)
@@ -152,8 +152,8 @@ async def test_with_a_leader_nothing_is_looked_up(autojump_clock: trio.testing.M
         assert kept.asked_at()[3:] == [2025, 2035]
 
 
-async def test_news_without_a_leader_do_not_put_it_off(autojump_clock: trio.testing.MockClock) -> None:
-    async with keeping(Book(), "a") as kept:
+async def test_events_without_a_leader_do_not_delay_the_lookup(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(FakeResolver(), "a") as kept:
         for _ in range(10):
             await trio.sleep(1)
             kept.lead(False)
@@ -161,13 +161,13 @@ async def test_news_without_a_leader_do_not_put_it_off(autojump_clock: trio.test
 
 
 async def test_addresses_never_need_the_resolver(autojump_clock: trio.testing.MockClock) -> None:
-    async with keeping(Book(), "10.0.0.2", "fd00::1") as kept:
+    async with running(FakeResolver(), "10.0.0.2", "fd00::1") as kept:
         await trio.sleep(1000)
         assert kept.asked_at() == []
 
 
-async def test_a_new_list_is_taken_at_once(autojump_clock: trio.testing.MockClock) -> None:
-    async with keeping(Book(a=["10.0.0.2"], b=["10.0.0.4"]), "a", "10.0.0.3") as kept:
+async def test_a_new_list_takes_effect_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(FakeResolver(a=["10.0.0.2"], b=["10.0.0.4"]), "a", "10.0.0.3") as kept:
         kept.lead(True)
         await trio.sleep(100)
         kept.seeds.replace(["b", "10.0.0.5"])
@@ -177,20 +177,20 @@ async def test_a_new_list_is_taken_at_once(autojump_clock: trio.testing.MockCloc
         assert kept.told == [(3,), (2, 3), (5,), (4, 5), ()]
 
 
-async def test_a_name_that_hangs_does_not_keep_the_others_waiting(autojump_clock: trio.testing.MockClock) -> None:
-    async with keeping(Book(a=None, b=["10.0.0.4"]), "a", "b", "10.0.0.2") as kept:
+async def test_a_name_that_hangs_does_not_delay_the_others(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(FakeResolver(a=None, b=["10.0.0.4"]), "a", "b", "10.0.0.2") as kept:
         assert trio.current_time() - kept.began < LOOKUP_S_MAX
         assert kept.told == [(2,), (4, 2)]
 
 
 async def test_a_list_that_changes_while_names_are_looked_up(autojump_clock: trio.testing.MockClock) -> None:
-    async with keeping(Book(a=None, b=["10.0.0.4"]), "a") as kept:
+    async with running(FakeResolver(a=None, b=["10.0.0.4"]), "a") as kept:
         kept.seeds.replace(["b"])
         await trio.sleep(LOOKUP_S_MAX + 1)
         assert kept.told == [(4,)]
 
 
-async def test_the_resolver_of_this_machine_is_asked_in_a_thread(
+async def test_the_system_resolver_is_called_in_a_thread(
     monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
     def answers(name: str, *_: object) -> list[tuple[object, ...]]:
@@ -214,7 +214,7 @@ async def test_the_resolver_of_this_machine_is_asked_in_a_thread(
     assert (told, warnings) == ([(3, 4)], [])
 
 
-def test_a_numeric_name_needs_no_resolver_at_all() -> None:
+def test_a_numeric_name_needs_no_resolver() -> None:
     assert addresses_of("10.0.0.7", 4) == ("10.0.0.7",)
     with pytest.raises(ResolveError) as caught:
         addresses_of("10.0.0.7", 6)

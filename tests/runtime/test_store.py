@@ -1,4 +1,4 @@
-"""The bookmark: kept, ignored when it is from another book, and never worth more than one warning."""
+"""The saved neighbourhood: loaded, ignored when it does not fit, and failures that are logged once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path, warnings: list[str]) -> None:
 
 @pytest.mark.parametrize("left_behind", [FILE_NAME, "neighbourhood.new"])
 def test_only_the_owner_may_read_it(tmp_path: Path, left_behind: str) -> None:
-    """A file of an older release is narrowed by the next save."""
+    """The next save also narrows the mode of an existing file."""
     wide = tmp_path / left_behind
     wide.touch()
     wide.chmod(0o644)
@@ -43,12 +43,12 @@ def test_only_the_owner_may_read_it(tmp_path: Path, left_behind: str) -> None:
     assert store(tmp_path).load() == SAVED
 
 
-def test_a_first_start_is_no_trouble(tmp_path: Path, warnings: list[str]) -> None:
+def test_a_first_start_logs_nothing(tmp_path: Path, warnings: list[str]) -> None:
     assert store(tmp_path).load() is None
     assert warnings == []
 
 
-def test_no_directory_remembers_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_directory_nothing_is_saved_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store("").save(SAVED)
     assert store("").load() is None
@@ -63,7 +63,7 @@ def test_no_directory_remembers_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         (Terms("10.0.0.0/24", 4, 8, "ip", "complete", "lan"), 7),
     ],
 )
-def test_a_bookmark_of_another_book_is_ignored(
+def test_a_file_of_other_settings_is_ignored(
     tmp_path: Path, warnings: list[str], terms: Terms, position: int
 ) -> None:
     store(tmp_path).save(SAVED)
@@ -72,14 +72,14 @@ def test_a_bookmark_of_another_book_is_ignored(
 
 
 def corrupt(**changes: Any) -> bytes:
-    """A bookmark that fits but for `changes`."""
+    """A valid file except for `changes`."""
     inside = {"incarnation": 5, "leader": 1, "peers": [1], **changes}
     return json.dumps(
         {"format": 1, "terms": msgspec.to_builtins(TERMS), "position": 7, "neighbourhood": inside}
     ).encode()
 
 
-def test_the_helper_of_the_next_test_makes_a_good_bookmark(tmp_path: Path) -> None:
+def test_the_helper_of_the_next_test_makes_a_valid_file(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(corrupt())
     assert store(tmp_path).load() == Neighbourhood(5, 1, (1,))
 
@@ -102,7 +102,7 @@ def test_the_helper_of_the_next_test_makes_a_good_bookmark(tmp_path: Path) -> No
         corrupt(standing=256),
     ],
 )
-def test_a_corrupt_bookmark_is_ignored_with_a_warning(tmp_path: Path, warnings: list[str], data: bytes) -> None:
+def test_a_corrupt_file_is_ignored_with_a_warning(tmp_path: Path, warnings: list[str], data: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(data)
     assert store(tmp_path).load() is None
     assert len(warnings) == 1
@@ -111,15 +111,15 @@ def test_a_corrupt_bookmark_is_ignored_with_a_warning(tmp_path: Path, warnings: 
     assert store(tmp_path).load() == SAVED
 
 
-def test_a_missing_directory_costs_one_warning_which_says_what_to_do(tmp_path: Path, warnings: list[str]) -> None:
+def test_a_missing_state_directory_is_logged_with_the_remedy(tmp_path: Path, warnings: list[str]) -> None:
     late = tmp_path / "none"
     kept = store(late)
     assert kept.load() is None
     kept.save(SAVED)
     (warning,) = warnings
     assert warning == (
-        f"cannot remember the neighbourhood: the directory {late} does not exist; "
-        "create it or correct node.state_directory; going on without"
+        f"cannot save the neighbourhood: the directory {late} does not exist; "
+        "create it or correct node.state_directory; continuing without"
     )
     late.mkdir()
     kept.save(SAVED)
@@ -127,9 +127,7 @@ def test_a_missing_directory_costs_one_warning_which_says_what_to_do(tmp_path: P
 
 
 @pytest.mark.parametrize("number", [1, 5])
-def test_a_full_disk_costs_one_warning_and_the_old_bookmark_stays(
-    tmp_path: Path, warnings: list[str], number: int
-) -> None:
+def test_a_full_disk_is_logged_once_and_the_old_file_stays(tmp_path: Path, warnings: list[str], number: int) -> None:
     kept = store(tmp_path)
     kept.save(SAVED)
     fresh = (tmp_path / FILE_NAME).with_suffix(".new")
@@ -137,20 +135,20 @@ def test_a_full_disk_costs_one_warning_and_the_old_bookmark_stays(
     for each in range(number):
         kept.save(Neighbourhood(each, 2, ()))
     assert len(warnings) == 1
-    assert warnings[0].endswith("No space left on device; going on without")
+    assert warnings[0].endswith("No space left on device; continuing without")
     assert store(tmp_path).load() == SAVED
     fresh.unlink()
     kept.save(Neighbourhood(number - 1, 2, ()))
     assert store(tmp_path).load() == Neighbourhood(number - 1, 2, ())
 
 
-def test_a_read_only_directory_costs_one_warning(warnings: list[str]) -> None:
-    kept = store("/sys")  # where nobody may create files, not even root
+def test_a_read_only_directory_is_logged_once(warnings: list[str]) -> None:
+    kept = store("/sys")  # not writable, even for root
     assert kept.load() is None
     for each in range(3):
         kept.save(Neighbourhood(each, 1, ()))
     assert len(warnings) == 1
-    assert "going on without" in warnings[0]
+    assert "continuing without" in warnings[0]
 
 
 def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
@@ -161,7 +159,7 @@ def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_never_sees_half_a_file(tmp_path: Path, warnings: list[str]) -> None:
+def test_a_reader_never_sees_a_partial_file(tmp_path: Path, warnings: list[str]) -> None:
     peers = tuple(range(1, 2000))
     store(tmp_path).save(Neighbourhood(0, 1, peers))
     enough = threading.Event()

@@ -1,4 +1,4 @@
-"""Strings between tin cans: one that is let go is felt, and what strangers shout into a can is counted."""
+"""Streams: the end of an edge is noticed, invalid input is counted, and all numbers are bounded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SOURCE = str(Path(subord.__file__).parents[1])
 
 
 class Served:
-    """One node that attends to streams, and what it was told."""
+    """One node with streams, and its callbacks."""
 
     def __init__(self, listening: socket.socket, **options: Any) -> None:
         self.port: int = listening.getsockname()[1]
@@ -93,8 +93,8 @@ async def serving(**options: Any) -> AsyncIterator[Served]:
 
 
 @contextmanager
-def calling(port: int, source: str = SUBORDINATE) -> Iterator[socket.socket]:
-    """A raw connection from a chosen address."""
+def connected(port: int, source: str = SUBORDINATE) -> Iterator[socket.socket]:
+    """A raw connection from the given address."""
     with socket.create_connection((LEADER, port), WAIT_S_MAX, (source, 0)) as sock:
         yield sock
 
@@ -143,7 +143,7 @@ trio.run(hold)
 
 @asynccontextmanager
 async def process(*arguments: object) -> AsyncIterator[trio.Process]:
-    """A node of its own in a real process."""
+    """A node in a process of its own."""
     command = [sys.executable, "-c", HOLDER, *map(str, arguments)]
     started = await trio.lowlevel.open_process(
         command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCE}
@@ -158,7 +158,7 @@ async def process(*arguments: object) -> AsyncIterator[trio.Process]:
                 await started.stdout.aclose()
 
 
-async def said(started: trio.Process) -> bytes:
+async def printed(started: trio.Process) -> bytes:
     """The first line of its output."""
     assert started.stdout is not None
     line = b""
@@ -168,7 +168,7 @@ async def said(started: trio.Process) -> bytes:
     return line
 
 
-async def test_the_kernel_tells_when_a_subordinate_is_killed() -> None:
+async def test_the_end_of_a_subordinate_is_noticed() -> None:
     async with serving() as served, process("subordinate", SUBORDINATE, served.port) as subordinate:
         await until(lambda: served.streams._edges, "the edge is held")
         assert served.closed == []
@@ -177,9 +177,9 @@ async def test_the_kernel_tells_when_a_subordinate_is_killed() -> None:
         assert not served.counters.dropped
 
 
-async def test_the_kernel_tells_when_a_leader_is_killed() -> None:
+async def test_the_end_of_a_leader_is_noticed() -> None:
     async with process("leader", LEADER, 0) as leader:
-        port = int(await said(leader))
+        port = int(await printed(leader))
         subordinate = node(SUBORDINATE, port)
         held: list[bool] = []
         async with trio.open_nursery() as nursery:
@@ -195,20 +195,20 @@ async def test_the_kernel_tells_when_a_leader_is_killed() -> None:
             await until(lambda: held == [True], "the end of the edge is noticed")
 
 
-async def test_an_edge_to_nobody_is_not_held() -> None:
+async def test_an_edge_to_a_missing_node_is_not_held() -> None:
     with listener() as probe:
         port = probe.getsockname()[1]
     with trio.fail_after(WAIT_S_MAX):
         assert not await node(SUBORDINATE, port).hold_edge(LEADER)
 
 
-async def test_of_two_edges_of_one_address_only_the_newer_is_news() -> None:
+async def test_only_the_newer_of_two_edges_of_one_address_is_reported() -> None:
     async with serving() as served:
-        with calling(served.port) as older:
+        with connected(served.port) as older:
             older.sendall(EDGE)
             await until(lambda: served.streams._edges, "the first edge is held")
             first = served.streams._edges[SUBORDINATE]
-            with calling(served.port) as newer:
+            with connected(served.port) as newer:
                 newer.sendall(EDGE)
                 await until(lambda: served.streams._edges[SUBORDINATE] is not first, "the second edge is held")
                 assert await is_closed(older)
@@ -218,9 +218,9 @@ async def test_of_two_edges_of_one_address_only_the_newer_is_news() -> None:
         assert served.closed == [SUBORDINATE]
 
 
-async def test_what_is_said_on_an_edge_is_thrown_away() -> None:
+async def test_data_on_an_edge_is_dropped() -> None:
     async with serving() as served:
-        with calling(served.port) as sock:
+        with connected(served.port) as sock:
             sock.sendall(EDGE + bytes(100))
             await until(lambda: served.streams._edges, "the edge is held")
             sock.sendall(bytes(1_000_000))
@@ -228,11 +228,11 @@ async def test_what_is_said_on_an_edge_is_thrown_away() -> None:
         await until(lambda: served.closed == [SUBORDINATE], "the end is reported")
 
 
-async def test_a_thousand_edges_leave_nothing_behind() -> None:
+async def test_a_thousand_edges_leave_no_state() -> None:
     async with serving() as served:
         before = len(os.listdir("/proc/self/fd"))
         for number in range(1000):
-            with calling(served.port, f"127.0.1.{number % 250 + 1}") as sock:
+            with connected(served.port, f"127.0.1.{number % 250 + 1}") as sock:
                 sock.sendall(EDGE)
                 if number % 3 == 0:  # some end by a reset, at whatever moment
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -287,8 +287,8 @@ print(json.dumps(sorted(ended)))
 """
 
 
-def test_a_host_that_vanished_is_noticed_at_both_ends_though_nothing_is_sent() -> None:
-    """Else each of them would cost its leader a file descriptor for ever."""
+def test_a_vanished_host_is_noticed_at_both_ends_without_data() -> None:
+    """Else each would cost its leader a file descriptor for ever."""
     if shutil.which("unshare") is None:
         pytest.skip("no `unshare` on this machine")
     enter = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
@@ -307,7 +307,7 @@ def test_a_host_that_vanished_is_noticed_at_both_ends_though_nothing_is_sent() -
     assert json.loads(done.stdout) == [SUBORDINATE, "leader"]
 
 
-# -- openings that nobody should send -------------------------------------------------------------------------------
+# -- invalid openings ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ async def test_a_malformed_or_oversized_opening_is_counted_and_dropped(
 ) -> None:
     monkeypatch.setattr(module, "OPENING_S_MAX", 10 * WAIT_S_MAX)  # it must not take its time
     async with serving() as served:
-        with calling(served.port) as sock:
+        with connected(served.port) as sock:
             sock.sendall(data)
             await until(lambda: served.counters.dropped["stream_malformed"] == 1, "it is counted")
             assert await is_closed(sock)
@@ -338,25 +338,25 @@ async def test_a_malformed_or_oversized_opening_is_counted_and_dropped(
         assert await node(SUBORDINATE, served.port).ask(LEADER, STATUS, WAIT_S_MAX) == b"{}"
 
 
-async def test_no_opening_at_all_ends_the_node() -> None:
-    """Random changes of a real one, and random words of the same format."""
+async def test_no_opening_crashes_the_node() -> None:
+    """Random changes of a valid one, and random values of the same format."""
     chance = Random(1)
     real = msgspec.msgpack.encode({"purpose": "ask", "topic": "status"})
     async with serving() as served:
         for number in range(500):
-            said = bytearray(real if chance.random() < 0.7 else chance.randbytes(chance.randrange(1, 64)))
+            printed = bytearray(real if chance.random() < 0.7 else chance.randbytes(chance.randrange(1, 64)))
             for _ in range(chance.randrange(4)):
-                said[chance.randrange(len(said))] = chance.randrange(256)
-            with calling(served.port) as sock:
-                sock.sendall(frame(bytes(said)))
+                printed[chance.randrange(len(printed))] = chance.randrange(256)
+            with connected(served.port) as sock:
+                sock.sendall(frame(bytes(printed)))
             if number % 20 == 0:
                 assert await node(SUBORDINATE, served.port).ask(LEADER, STATUS, WAIT_S_MAX) == b"{}"
 
 
 @pytest.mark.parametrize("data", [b"", EDGE[:2], EDGE[:-1]])
-async def test_an_opening_cut_short_is_counted(data: bytes) -> None:
+async def test_a_partial_opening_is_counted(data: bytes) -> None:
     async with serving() as served:
-        with calling(served.port) as sock:
+        with connected(served.port) as sock:
             sock.sendall(data)
             sock.shutdown(socket.SHUT_WR)
             assert await is_closed(sock)
@@ -366,17 +366,17 @@ async def test_an_opening_cut_short_is_counted(data: bytes) -> None:
 async def test_a_slow_opening_is_counted_and_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OPENING_S_MAX", 0.2)
     async with serving() as served:
-        with calling(served.port) as sock:
+        with connected(served.port) as sock:
             sock.sendall(EDGE[:-1])
             assert await is_closed(sock)
         assert served.counters.dropped == {"stream_malformed": 1}
 
 
-async def test_a_connection_reset_before_we_came_to_it_harms_nobody() -> None:
+async def test_a_connection_reset_before_it_is_accepted_is_counted() -> None:
     with listener() as listening:
         served = Served(listening)
         for _ in range(20):
-            with calling(served.port) as sock:
+            with connected(served.port) as sock:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(served.streams.serve, listening)
@@ -387,7 +387,7 @@ async def test_a_connection_reset_before_we_came_to_it_harms_nobody() -> None:
 
 async def test_an_address_outside_the_network_is_not_served() -> None:
     async with serving() as served:
-        with calling(served.port, STRANGER) as sock:
+        with connected(served.port, STRANGER) as sock:
             sock.sendall(EDGE)
             assert await is_closed(sock)
         assert served.counters.dropped == {"stream_outside_network": 1}
@@ -396,16 +396,16 @@ async def test_an_address_outside_the_network_is_not_served() -> None:
 
 async def test_the_number_of_streams_is_bounded() -> None:
     async with serving(streams_max=3) as served:
-        with calling(served.port, "127.0.0.3") as a, calling(served.port, "127.0.0.4") as b:
-            with calling(served.port, "127.0.0.5") as c:
+        with connected(served.port, "127.0.0.3") as a, connected(served.port, "127.0.0.4") as b:
+            with connected(served.port, "127.0.0.5") as c:
                 for each in (a, b, c):
                     each.sendall(EDGE)
                 await until(lambda: len(served.streams._edges) == 3, "three edges are held")
-                with calling(served.port, "127.0.0.6") as refused:
+                with connected(served.port, "127.0.0.6") as refused:
                     assert await is_closed(refused)
                 assert served.counters.dropped == {"streams_full": 1}
             await until(lambda: served.closed == ["127.0.0.5"], "one has made room")
-            with calling(served.port, "127.0.0.6") as late:
+            with connected(served.port, "127.0.0.6") as late:
                 late.sendall(EDGE)
                 await until(lambda: "127.0.0.6" in served.streams._edges, "the next is held")
 
@@ -436,7 +436,7 @@ async def test_many_questions_at_once_are_all_answered() -> None:
         assert answers == [bytes(100_000)] * (5 * PLACES_MAX)
 
 
-async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answers_that_are_not_read_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OPENING_S_MAX", 1.5)
     made: list[int] = []
 
@@ -462,7 +462,7 @@ async def test_answers_to_those_who_do_not_read_are_few_and_short_lived(monkeypa
 
 
 def asking(port: int, topic: str, budget_s: float, source: str) -> socket.socket:
-    """A raw connection that has asked."""
+    """A raw connection that has sent a question."""
     sock = socket.create_connection((LEADER, port), WAIT_S_MAX, (source, 0))
     sock.sendall(frame(msgspec.msgpack.encode(Opening("ask", topic, (), budget_s))))
     return sock
@@ -470,7 +470,7 @@ def asking(port: int, topic: str, budget_s: float, source: str) -> socket.socket
 
 @asynccontextmanager
 async def holding(topics: set[str], **options: Any) -> AsyncIterator[tuple[Served, list[str]]]:
-    """A node that never finishes its answers about these topics, and the topics of the answers that it began."""
+    """A node that never finishes its answers about these topics; the topics of the answers that it began."""
     began: list[str] = []
 
     async def answer(question: Question) -> bytes:
@@ -487,7 +487,6 @@ async def holding(topics: set[str], **options: Any) -> AsyncIterator[tuple[Serve
 
 @pytest.mark.parametrize("topic", ["problems", "keys", "roster"])
 async def test_a_peer_that_asks_for_much_holds_one_place(topic: str) -> None:
-    """On the old code it holds all eight, for as long as it says: the roster is unknown to all others."""
     async with holding(set()) as (served, began):
         ingress = trio.Event()
 
@@ -499,7 +498,7 @@ async def test_a_peer_that_asks_for_much_holds_one_place(topic: str) -> None:
         served.streams._answer = answer
         held = [asking(served.port, topic, 60.0, SUBORDINATE) for _ in range(2 * PLACES_MAX)]
         await until(lambda: served.streams._open == len(held), "all have come")
-        await until(lambda: len(began) > 0 and served.streams._strangers.total() == 0, "all have asked")
+        await until(lambda: len(began) > 0 and served.streams._pending.total() == 0, "all have asked")
         with asking(served.port, topic, 0.0, "127.0.0.3"):
             await until(lambda: len(began) == 2, "that of another peer is begun")
             assert began == [topic] * 2
@@ -509,7 +508,7 @@ async def test_a_peer_that_asks_for_much_holds_one_place(topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", ["problems", "keys"])
-async def test_what_passes_down_the_tree_never_keeps_the_roster_waiting(topic: str) -> None:
+async def test_questions_down_the_tree_do_not_delay_the_roster(topic: str) -> None:
     async with holding({topic}) as (served, began):
         held = [asking(served.port, topic, 60.0, f"127.0.1.{number}") for number in range(1, 2 * PLACES_MAX)]
         await until(lambda: began == [topic] * PLACES_MAX, "all places of this kind are held")
@@ -520,7 +519,7 @@ async def test_what_passes_down_the_tree_never_keeps_the_roster_waiting(topic: s
             each.close()
 
 
-async def test_the_leader_may_ask_for_several_others_at_once() -> None:
+async def test_the_leader_may_have_several_questions_at_once() -> None:
     async with holding({"problems"}, leader_address=lambda: "127.0.0.9") as (served, began):
         held = [asking(served.port, "problems", 5.0, "127.0.0.9") for _ in range(3)]
         await until(lambda: began == ["problems"] * 3, "each has a place")
@@ -547,7 +546,7 @@ async def test_an_answer_lasts_no_longer_than_eight_seconds(monkeypatch: pytest.
         assert given == [min(budget_s, 0.4 - 0.1)]
 
 
-async def test_a_silent_peer_costs_the_given_time_and_no_more() -> None:
+async def test_a_silent_peer_times_out() -> None:
     with listener() as silent:
         asker = node(SUBORDINATE, silent.getsockname()[1])
         began = trio.current_time()
@@ -557,13 +556,15 @@ async def test_a_silent_peer_costs_the_given_time_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("address", [STRANGER, "example.org", "a\0b", ""])
-async def test_nobody_outside_the_network_is_asked(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+async def test_no_address_outside_the_network_is_asked(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     tried: list[object] = []
     network = Network.parse("127.0.0.0/24")
     asker = node(SUBORDINATE, 7117, is_ours=lambda each: network.position_of(each) is not None)
     with monkeypatch.context() as patched:
         patched.setattr(trio.socket, "socket", lambda *given: tried.append(given))
-        assert await asker.ask(address, Question("roster"), WAIT_S_MAX) == AskFailure("is no address of our network")
+        assert await asker.ask(address, Question("roster"), WAIT_S_MAX) == AskFailure(
+            "is not an address of the network"
+        )
     assert tried == []
 
 
@@ -577,7 +578,7 @@ async def test_a_refused_connection() -> None:
     "data",
     [b"", b"\x00\x00", frame(b"hello")[:-1], (module.ANSWER_BYTES_MAX + 1).to_bytes(4, "big"), b"HTTP/1.1 400"],
 )
-async def test_a_broken_off_or_impossible_answer(data: bytes) -> None:
+async def test_a_partial_or_invalid_answer(data: bytes) -> None:
     with listener() as listening:
         async with trio.open_nursery() as nursery:
 
@@ -602,7 +603,7 @@ async def test_a_broken_off_or_impossible_answer(data: bytes) -> None:
 async def test_a_newer_daemon_may_add_fields_to_an_opening() -> None:
     later = {"purpose": "ask", "topic": "status", "words": ["x"], "budget_s": 0.5, "colour": {"of": ["the", 1]}}
     async with serving() as served:
-        with calling(served.port) as sock:
+        with connected(served.port) as sock:
             sock.sendall(frame(msgspec.msgpack.encode(later)))
             sock.setblocking(False)
             await trio.lowlevel.wait_readable(sock)
@@ -610,7 +611,7 @@ async def test_a_newer_daemon_may_add_fields_to_an_opening() -> None:
     assert not served.counters.dropped
 
 
-async def test_who_asks_for_what_we_do_not_know_is_told_what_we_run() -> None:
+async def test_an_unknown_topic_is_answered_with_the_version() -> None:
     later = Question("horoscope")  # type: ignore[arg-type]
     async with serving() as served:
         answer = await node(SUBORDINATE, served.port).ask(LEADER, later, WAIT_S_MAX)
@@ -632,15 +633,15 @@ async def test_who_asks_for_what_we_do_not_know_is_told_what_we_run() -> None:
         ("members", b'{"unknown_topic":', "broke off its answer"),
     ],
 )
-def test_what_an_older_daemon_answers_is_said(topic: Topic, answer: bytes | None, reason: str) -> None:
+def test_the_reason_of_an_older_daemon(topic: Topic, answer: bytes | None, reason: str) -> None:
     assert understood(Question(topic), answer) == AskFailure(reason)
 
 
-def test_the_first_release_is_asked_for_what_it_knows() -> None:
+def test_the_topics_of_the_first_release() -> None:
     assert TOPICS_OF_0_1 < TOPICS
 
 
-async def test_asking_without_a_file_descriptor_left() -> None:
+async def test_a_question_without_a_free_file_descriptor() -> None:
     async with serving() as served:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         first_free = os.dup(0)

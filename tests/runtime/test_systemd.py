@@ -1,4 +1,4 @@
-"""What a supervisor hears, on a real notify socket."""
+"""Notifications on a real notify socket."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def environment(folder: Path, supervisor: socket.socket) -> dict[str, str]:
     return {"NOTIFY_SOCKET": str(folder / "notify")}
 
 
-def heard(supervisor: socket.socket) -> list[str]:
-    """Everything told so far; telling is done when `tell` returns."""
+def received(supervisor: socket.socket) -> list[str]:
+    """All notifications so far; `tell` has sent its own when it returns."""
     datagrams = []
     while True:
         try:
@@ -53,7 +53,7 @@ def test_ready_status_stopping(supervisor: socket.socket, environment: dict[str,
     systemd.status("subordinate of 10.0.0.1, level 2, 14 below")
     systemd.status("root, 15 below")
     systemd.tell("STOPPING=1", "STATUS=saying goodbye")
-    assert heard(supervisor) == [
+    assert received(supervisor) == [
         "READY=1",
         "STATUS=subordinate of 10.0.0.1, level 2, 14 below",
         "STATUS=root, 15 below",
@@ -68,23 +68,23 @@ def test_an_abstract_socket_and_one_with_an_at_in_its_path(folder: Path) -> None
             sock.bind(bound)
             sock.setblocking(False)
             Systemd({"NOTIFY_SOCKET": told}).tell("READY=1")
-            assert heard(sock) == ["READY=1"]
+            assert received(sock) == ["READY=1"]
 
 
-def test_nobody_listens(folder: Path, supervisor: socket.socket) -> None:
+def test_a_missing_supervisor_is_ignored(folder: Path, supervisor: socket.socket) -> None:
     Systemd({}).tell("READY=1")
     for path in (str(folder / "none"), "x" * 200):
         Systemd({"NOTIFY_SOCKET": path}).tell("READY=1")
-    assert heard(supervisor) == []
+    assert received(supervisor) == []
 
 
-def test_a_supervisor_that_does_not_read_does_not_stop_us(
+def test_a_supervisor_that_does_not_read_does_not_block(
     supervisor: socket.socket, environment: dict[str, str]
 ) -> None:
     systemd = Systemd(environment)
     for _ in range(5000):
         systemd.tell("WATCHDOG=1")
-    assert 0 < len(heard(supervisor)) < 5000
+    assert 0 < len(received(supervisor)) < 5000
 
 
 def test_without_a_file_descriptor_left(supervisor: socket.socket, environment: dict[str, str]) -> None:
@@ -97,25 +97,25 @@ def test_without_a_file_descriptor_left(supervisor: socket.socket, environment: 
         systemd.tell("READY=1")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert heard(supervisor) == []
+    assert received(supervisor) == []
 
 
-async def test_two_pats_a_watchdog_period(
+async def test_two_watchdog_notifications_a_period(
     supervisor: socket.socket, environment: dict[str, str], autojump_clock: trio.testing.MockClock
 ) -> None:
     systemd = Systemd({**environment, "WATCHDOG_USEC": "2000000", "WATCHDOG_PID": str(os.getpid())})
     with trio.move_on_after(3.5):
-        await systemd.pat_watchdog()
-    assert heard(supervisor) == ["WATCHDOG=1"] * 4
+        await systemd.notify_watchdog()
+    assert received(supervisor) == ["WATCHDOG=1"] * 4
 
 
 @pytest.mark.parametrize(
     "watchdog",
     [{}, {"WATCHDOG_USEC": "soon"}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"}],
 )
-async def test_no_watchdog_no_pats(
+async def test_without_a_watchdog_no_notifications(
     supervisor: socket.socket, environment: dict[str, str], watchdog: dict[str, str]
 ) -> None:
     with trio.fail_after(10):
-        await Systemd({**environment, **watchdog}).pat_watchdog()
-    assert heard(supervisor) == []
+        await Systemd({**environment, **watchdog}).notify_watchdog()
+    assert received(supervisor) == []

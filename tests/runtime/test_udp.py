@@ -1,4 +1,4 @@
-"""The letterbox and its returns tray, on real sockets of this machine's loopback."""
+"""The UDP socket on real loopback addresses: datagrams, errors of the kernel, ICMP errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def peer(address: str) -> Iterator[socket.socket]:
         yield sock
 
 
-async def woken(sock: UdpSocket) -> None:
+async def readable(sock: UdpSocket) -> None:
     with trio.fail_after(WAIT_S_MAX):
         await sock.wait()
 
@@ -76,7 +76,7 @@ async def woken(sock: UdpSocket) -> None:
 # -- binding ----------------------------------------------------------------------------------------------------
 
 
-def test_a_taken_port_is_one_sentence(ours: UdpSocket, address: str, port: int, counters: Counters) -> None:
+def test_a_port_in_use_is_one_sentence(ours: UdpSocket, address: str, port: int, counters: Counters) -> None:
     with pytest.raises(BindError) as caught:
         UdpSocket(address, port, counters)
     assert str(caught.value) == (
@@ -86,7 +86,7 @@ def test_a_taken_port_is_one_sentence(ours: UdpSocket, address: str, port: int, 
 
 def test_an_address_of_another_host_is_one_sentence(counters: Counters) -> None:
     with pytest.raises(BindError, match=r"^this machine cannot use the address 192\.0\.2\.1 now"):
-        UdpSocket("192.0.2.1", 7117, counters, patience_s=0)
+        UdpSocket("192.0.2.1", 7117, counters, timeout_s=0)
 
 
 DUPLICATE_ADDRESS_CHECK = """
@@ -105,7 +105,7 @@ while ip.get_links(index["v0"])[0].get("operstate") != "UP" and time.monotonic()
     pass
 ip.addr("add", index=index["v0"], address="fd00:9::1", prefixlen=64)
 try:
-    UdpSocket("fd00:9::1", 7117, Counters(), patience_s=0)
+    UdpSocket("fd00:9::1", 7117, Counters(), timeout_s=0)
     at_once = "usable"
 except BindError as error:
     at_once = str(error)
@@ -115,7 +115,7 @@ print(json.dumps(at_once))
 
 
 def in_namespace(script: str) -> str:
-    """Output of a Python script in a fresh network namespace, in which it may do everything."""
+    """Output of a Python script in a new network namespace."""
     if shutil.which("unshare") is None:
         pytest.skip("no `unshare` on this machine")
     enter = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
@@ -146,21 +146,19 @@ def test_an_address_still_checked_for_duplicates_is_waited_for() -> None:
 # -- what comes in ----------------------------------------------------------------------------------------------
 
 
-async def test_a_datagram_comes_with_its_sender(
-    ours: UdpSocket, peer: socket.socket, address: str, port: int
-) -> None:
+async def test_a_datagram_has_its_sender(ours: UdpSocket, peer: socket.socket, address: str, port: int) -> None:
     peer.sendto(b"hello", (address, port))
-    await woken(ours)
+    await readable(ours)
     (datagram,) = ours.received()
     assert (datagram.data, datagram.address, datagram.port) == (b"hello", address, peer.getsockname()[1])
 
 
-async def test_an_oversized_datagram_is_known_as_such(
+async def test_an_oversized_datagram_is_recognised(
     ours: UdpSocket, peer: socket.socket, address: str, port: int
 ) -> None:
     for size in (DATAGRAM_BYTES_MAX, SEALED_BYTES_MAX, 60_000):
         peer.sendto(bytes(size), (address, port))
-    await woken(ours)
+    await readable(ours)
     plain, sealed, oversized = ours.received()
     assert [len(each.data) for each in (sealed, oversized)] == [SEALED_BYTES_MAX, SEALED_BYTES_MAX + 1]
     assert [decode(each.data) for each in (plain, oversized)] == [Fault.FOREIGN, Fault.OVERSIZED]
@@ -169,19 +167,19 @@ async def test_an_oversized_datagram_is_known_as_such(
     assert opened == [Broken.FOREIGN, Broken.OVERSIZED]
 
 
-async def test_a_flood_is_taken_in_portions(ours: UdpSocket, peer: socket.socket, address: str, port: int) -> None:
+async def test_a_burst_is_received_in_portions(ours: UdpSocket, peer: socket.socket, address: str, port: int) -> None:
     for _ in range(RECEIVED_AT_ONCE_MAX + 10):
         peer.sendto(b"x", (address, port))
-    await woken(ours)
+    await readable(ours)
     assert len(list(ours.received())) == RECEIVED_AT_ONCE_MAX
-    await woken(ours)
+    await readable(ours)
     assert len(list(ours.received())) == 10
 
 
-async def test_nobody_at_the_port_comes_back(ours: UdpSocket, address: str, counters: Counters) -> None:
+async def test_port_unreachable_is_reported(ours: UdpSocket, address: str, counters: Counters) -> None:
     nobody = free_port(address)
     ours.send(b"anybody there?", address, nobody)
-    await woken(ours)
+    await readable(ours)
     assert list(ours.received()) == []
     assert ours.has_returns
     assert list(ours.returned()) == [address]
@@ -190,11 +188,11 @@ async def test_nobody_at_the_port_comes_back(ours: UdpSocket, address: str, coun
     assert not counters.send_errors
 
 
-async def test_a_return_does_not_swallow_the_next_datagram(
+async def test_an_icmp_error_does_not_lose_the_next_datagram(
     ours: UdpSocket, peer: socket.socket, address: str, counters: Counters
 ) -> None:
     ours.send(b"anybody there?", address, free_port(address))
-    await woken(ours)  # the return has arrived, and the next call on the socket will report it
+    await readable(ours)  # the return has arrived, and the next call on the socket will report it
     ours.send(b"hello", address, peer.getsockname()[1])
     assert peer.recv(16) == b"hello"
     assert not counters.send_errors
@@ -246,7 +244,7 @@ def test_failed_sends_are_tried_twice_and_counted(
     assert dict(counters.send_errors) == counted
 
 
-def test_what_the_kernel_refuses_is_counted(ours: UdpSocket, address: str, counters: Counters) -> None:
+def test_a_datagram_rejected_by_the_kernel_is_counted(ours: UdpSocket, address: str, counters: Counters) -> None:
     ours.send(bytes(70_000), address, 7117)
     ours.send(b"to port 0", address, 0)
     assert counters.send_errors["EMSGSIZE"] == 1

@@ -136,7 +136,8 @@ class Zygote:
         """Read every node's configuration, as `subord run` would: that costs each copy 2 MiB otherwise (measured)."""
         if self._options.daemon is not None or self._options.execute:
             return
-        from subord.config.schema import ConfigError, load
+        from subord.config.load import load
+        from subord.config.source import ConfigError
 
         for position in positions:
             file = self._directory.node(position) / "config.toml"

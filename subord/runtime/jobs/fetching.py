@@ -1,10 +1,7 @@
-"""The text of a small file, or of a page on this machine: bounded in bytes, and never more than one at a time.
+"""Reads a small file or a page on this machine, at most BYTES_MAX.
 
-Intuition: an errand boy with a short list and a small bag. The house does not wait for him; if he does not come back
-in time the old figure stands, and no second one is sent after him.
-
-It blocks, so it runs in a thread: a disk may not answer, and making numbers of a large page takes its time, too. In
-the thread there is the standard library's HTTP; a client for trio would be a dependency more for one GET.
+Blocks, so it runs in a thread: a disk may not answer, and parsing a large page takes time. It uses the HTTP client of
+the standard library, because a client for trio would be one more dependency for one GET.
 """
 
 from __future__ import annotations
@@ -26,12 +23,12 @@ ACCEPT = "text/plain; version=0.0.4"
 
 
 def file_text(path: str) -> str:
-    """Of a regular file. Raises ReadingError."""
+    """The text of a regular file. Raises ReadingError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not block
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ReadingError("unreadable", "is no regular file")
+                raise ReadingError("unreadable", "is not a regular file")
             return _text(file.read(BYTES_MAX + 1))
     except FileNotFoundError:
         raise ReadingError("missing", "does not exist") from None
@@ -40,7 +37,7 @@ def file_text(path: str) -> str:
 
 
 def page_text(place: Place) -> str:
-    """Of an address on this machine; redirections are not followed. Raises ReadingError."""
+    """The text of a page on this machine; redirections are not followed. Raises ReadingError."""
     from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - most nodes read no page
 
     connection = HTTPConnection(place.host, place.port, timeout=FETCH_S_MAX)
@@ -54,7 +51,7 @@ def page_text(place: Place) -> str:
     except TimeoutError:
         raise ReadingError("slow", f"is not read within {FETCH_S_MAX:g} s") from None
     except ConnectionRefusedError:
-        raise ReadingError("missing", "is not there: nobody listens") from None
+        raise ReadingError("missing", "refuses the connection: no process listens") from None
     except (OSError, HTTPException, ValueError) as error:
         raise ReadingError("unreadable", f"cannot be read: {str(error)[:80] or type(error).__name__}") from None
     finally:
@@ -62,13 +59,13 @@ def page_text(place: Place) -> str:
 
 
 def _body(response: HTTPResponse, until: float) -> bytes:
-    """At most one byte too many."""
+    """The body, up to BYTES_MAX + 1. Raises TimeoutError, ReadingError."""
     body = b""
     while len(body) <= BYTES_MAX and (part := response.read1(BYTES_MAX + 1 - len(body))):
         body += part
         if time.monotonic() > until:
             raise TimeoutError
-    if len(body) <= BYTES_MAX and response.length:  # announced, and did not come
+    if len(body) <= BYTES_MAX and response.length:  # Content-Length announced more
         raise ReadingError("unreadable", "breaks off in the middle")
     return body
 

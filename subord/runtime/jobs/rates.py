@@ -1,11 +1,8 @@
-"""How many jobs an hour, lately? A rate that forgets by halves. Pure: time comes in.
+"""The rate of completed jobs as an exponentially weighted average. Pure.
 
-Intuition: a leaking bucket under the conveyor belt. Each job adds some water and in each half-life half of it leaks
-away, so how full it stands says how many jobs came lately. A bucket that was only just put there is still filling:
-how full it would stand by now under a steady belt is known, and is divided out.
-
-Whoever has nothing to do is not slow: when no job has come for a quarter of a half-life, the bucket is closed until
-the next one comes. Otherwise a cluster would change its ranks every night, by who happened to get the last job.
+A job counts half after each half-life. The average of a short history is corrected by the weight of the time before
+its beginning. An idle node is not slow: after IDLE_HALF_LIVES without a job, time does not count until the next job.
+Else the ranks of a cluster would change every night at random, by the order of the last jobs.
 """
 
 from __future__ import annotations
@@ -14,29 +11,29 @@ from math import log
 from typing import Literal, NamedTuple
 
 S_PER_HOUR = 3600.0
-IDLE_HALF_LIVES = 0.25  # so long after a job time counts; 16 % are lost by then, less than two neighbouring classes
-SILENT_HALF_LIVES = 0.1  # so long after the beginning the rate is mere chance, and not told
-PER_HOUR_MIN, PER_HOUR_MAX = 1e-6, 1e12  # what is told: above 0 also after a long rest, and finite
+IDLE_HALF_LIVES = 0.25  # time counts this long after a job; the rate falls by 16 %, less than two classes
+SILENT_HALF_LIVES = 0.1  # the rate is not known this long after the beginning
+PER_HOUR_MIN, PER_HOUR_MAX = 1e-6, 1e12  # bounds of the result: above 0 and finite
 
 Kind = Literal["counter", "gauge"]
 
 
 class Rate(NamedTuple):
-    """As it stood at `at`; seconds are those of one monotonic clock."""
+    """The state at time `at`. All times are seconds of one monotonic clock."""
 
     half_life_s: float
     began: float
     at: float
-    busy_until: float  # time that counts ends here, unless a job comes
+    busy_until: float  # time counts until here, unless a job is completed
     level: float = 0.0
-    """Jobs a second, weighted by age; too low by what the time before `began` would have added."""
+    """Jobs a second, weighted by age, without the correction for the time before `began`."""
 
     @classmethod
     def begun(cls, half_life_s: float, now: float) -> Rate:
         return cls(half_life_s, now, now, now + IDLE_HALF_LIVES * half_life_s)
 
     def after_job(self, weight: float, now: float) -> Rate:
-        """A job was completed now."""
+        """The state after a job that was completed now."""
         passed = self._passed(min(now, self.busy_until), now)
         return passed._replace(
             level=passed.level + weight * log(2) / self.half_life_s,
@@ -44,7 +41,7 @@ class Rate(NamedTuple):
         )
 
     def after_steady(self, per_s: float, now: float) -> Rate:
-        """Since `at` so many jobs were completed each second."""
+        """The state after a steady `per_s` jobs a second since `at`."""
         if per_s <= 0:
             return self._passed(min(now, self.busy_until), now)
         passed = self._passed(now, now)
@@ -55,7 +52,7 @@ class Rate(NamedTuple):
 
     @property
     def per_hour(self) -> float | None:
-        """At `at`. None: it is too early to tell, or no job was ever completed."""
+        """Jobs an hour at `at`. None: it is too early, or no job was completed yet."""
         half_lives = (self.at - self.began) / self.half_life_s
         if half_lives < SILENT_HALF_LIVES or self.level <= 0:
             return None
@@ -63,7 +60,7 @@ class Rate(NamedTuple):
         return float(min(max(jobs, PER_HOUR_MIN), PER_HOUR_MAX))
 
     def _passed(self, counted_until: float, now: float) -> Rate:
-        """Time goes by: what lies behind `counted_until` is left out, as if we had begun so much later."""
+        """The state at `now` without new jobs. Time after `counted_until` does not count: `began` moves by it."""
         now = max(self.at, now)
         counted_s = min(max(counted_until - self.at, 0.0), now - self.at)
         skipped_s = now - self.at - counted_s
@@ -71,36 +68,38 @@ class Rate(NamedTuple):
         return self._replace(level=level, at=now, began=self.began + skipped_s)
 
     def _left(self, now: float) -> float:
-        """What is left now of what there was at `at`."""
+        """The factor by which the weights of `at` have decayed."""
         return float(0.5 ** (max(now - self.at, 0.0) / self.half_life_s))
 
 
 class Reading(NamedTuple):
-    """A source was looked at: jobs completed so far (a counter), or jobs an hour (a gauge)."""
+    """The value of a source: jobs completed so far (a counter), or jobs an hour (a gauge)."""
 
     kind: Kind
     value: float
 
 
-class Followed(NamedTuple):
-    """A source that is read again and again."""
+class SampledRate(NamedTuple):
+    """The rate of a source that is read repeatedly."""
 
     rate: Rate
     last: Reading
 
     @classmethod
-    def begun(cls, half_life_s: float, first: Reading, now: float) -> Followed:
+    def begun(cls, half_life_s: float, first: Reading, now: float) -> SampledRate:
         return cls(Rate.begun(half_life_s, now), first)
 
-    def after(self, reading: Reading, now: float) -> Followed:
-        """A counter that went back began anew at 0. The time since the last reading counts as one steady stretch."""
-        if reading.kind != self.last.kind:  # somebody exchanged the source: what was measured before is of no use
-            return Followed.begun(self.rate.half_life_s, reading, now)
+    def after(self, reading: Reading, now: float) -> SampledRate:
+        """The state after a new reading. Jobs since the last reading count as evenly spread. A counter that decreased
+        restarted at 0.
+        """
+        if reading.kind != self.last.kind:  # the source was replaced: earlier values do not apply
+            return SampledRate.begun(self.rate.half_life_s, reading, now)
         passed_s = now - self.rate.at
         if passed_s <= 0:
             return self
         per_s = reading.value / S_PER_HOUR
         if reading.kind == "counter":
-            began_anew = reading.value < self.last.value
-            per_s = (reading.value - (0 if began_anew else self.last.value)) / passed_s
-        return Followed(self.rate.after_steady(per_s, now), reading)
+            restarted = reading.value < self.last.value
+            per_s = (reading.value - (0 if restarted else self.last.value)) / passed_s
+        return SampledRate(self.rate.after_steady(per_s, now), reading)

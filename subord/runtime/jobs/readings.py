@@ -1,7 +1,6 @@
-"""What a counter file or a Prometheus page says: one number, and whether it counts jobs or already is a rate. Pure.
+"""Parses a counter file or a Prometheus page into a `Reading`: a number of jobs, or a rate. Pure.
 
-Intuition: reading a meter in somebody else's cellar. The dial may be dusty, the wrong one, or missing; then one goes
-back and says which it was, and yesterday's figure stays in the book.
+In: text of any content. Out: a finite, non-negative number, or a ReadingError with a reason for the metrics.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from subord.config.performance import Selector
 from subord.runtime.jobs.rates import Kind, Reading
 
 NUMBER = re.compile(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-VALUE_MAX = 1e15  # above it the doubles of Prometheus count no single jobs any more
+VALUE_MAX = 1e15  # above, the doubles of Prometheus no longer resolve single jobs
 LINE_CHARACTERS_MAX = 4096
 SAMPLES_MAX = 1000
 _COUNTS = ("_total", "_count")  # of a counter; of a histogram or a summary
-_ENDS = ("", *_COUNTS, "_sum", "_bucket")  # what the name of a sample may have that its declaration has not
+_ENDS = ("", *_COUNTS, "_sum", "_bucket")  # suffixes of sample names that their declaration lacks
 
 
 class ReadingError(Exception):
-    """Nothing can be read there; `reason` is for counting, the message for people."""
+    """The source has no usable number. `reason` is a metric label; the message follows the name of the source."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +29,7 @@ class ReadingError(Exception):
 
 
 def counter_of(text: str) -> Reading:
-    """Of a counter file: one number. Raises ReadingError."""
+    """The number in a counter file. Raises ReadingError."""
     number = text.strip()
     if len(number) > 64 or NUMBER.fullmatch(number) is None:
         raise ReadingError("garbled", "does not hold one number, the jobs completed so far")
@@ -38,7 +37,7 @@ def counter_of(text: str) -> Reading:
 
 
 def metric_of(text: str, wanted: Selector) -> Reading:
-    """Of a page: all samples that fit, added up. Raises ReadingError."""
+    """The sum of all matching samples of a page. Raises ReadingError."""
     # The library costs 2 MiB, and most nodes read no page.
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415
 
@@ -47,7 +46,7 @@ def metric_of(text: str, wanted: Selector) -> Reading:
     try:
         for family in text_string_to_metric_families("\n".join(_lines_about(text, wanted.name))):
             for sample in family.samples:
-                # The parser lets the names of all counters end in _total.
+                # The parser appends _total to the names of all counters.
                 if sample.name in (wanted.name, f"{wanted.name}_total") and _fits(sample.labels, wanted):
                     kinds.add(_kind(family.type, wanted.name))
                     total += _checked(sample.value)
@@ -58,12 +57,12 @@ def metric_of(text: str, wanted: Selector) -> Reading:
         raise ReadingError("no_metric", f"has no metric {wanted.name}{labels}")
     kind = kinds.pop()
     if kind is None or kinds:
-        raise ReadingError("no_metric", f"has {wanted.name}, which is neither plainly a counter nor plainly a gauge")
+        raise ReadingError("no_metric", f"has {wanted.name}, which is neither clearly a counter nor clearly a gauge")
     return Reading(kind, _checked(total))
 
 
 def _lines_about(text: str, name: str) -> Iterator[str]:
-    """What the parser needs, and no more: it is slow, and a page may have many thousand lines about other things."""
+    """The lines about one metric. The parser is slow, and a page may have many thousand other lines."""
     declarations = tuple(f"# TYPE {name.removesuffix(end)} " for end in _ENDS)
     samples = 0
     for line in text.split("\n"):
@@ -72,7 +71,7 @@ def _lines_about(text: str, name: str) -> Iterator[str]:
         elif line.startswith(name) and line[len(name) : len(name) + 1] in ("{", " ", "\t"):
             samples += 1
             if samples > SAMPLES_MAX or len(line) > LINE_CHARACTERS_MAX:
-                raise ReadingError("too_large", f"has more than {SAMPLES_MAX} samples of {name}, or endless ones")
+                raise ReadingError("too_large", f"has more than {SAMPLES_MAX} samples of {name}, or longer ones")
             yield line
 
 
@@ -81,7 +80,7 @@ def _fits(labels: dict[str, str], wanted: Selector) -> bool:
 
 
 def _kind(declared: str, name: str) -> Kind | None:
-    """By the declaration, and where it says nothing by the name."""
+    """By the declaration, else by the name."""
     match declared:
         case "counter" | "gauge":
             return declared
@@ -92,5 +91,5 @@ def _kind(declared: str, name: str) -> Kind | None:
 
 def _checked(value: float) -> float:
     if not (isfinite(value) and 0 <= value <= VALUE_MAX):
-        raise ReadingError("garbled", f"says {value:g}, which is no number of jobs")
+        raise ReadingError("garbled", f"has {value:g}, which is not a number of jobs")
     return float(value)

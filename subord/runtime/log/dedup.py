@@ -1,7 +1,7 @@
-"""Whoever says the same again is heard now and then: repeats of a log line become one line that counts them. Pure.
+"""Folds repeated log lines into one line that counts them.
 
-Intuition: a doorman. He announces a guest at once; who comes in the same coat soon after is announced later, as
-"and four more like him".
+In: records and times of one monotonic clock in seconds. A new line passes at once; repeats within REPEAT_S are held
+and come out as one record with their number. Memory is bounded by SUBJECTS_MAX. Pure.
 """
 
 from __future__ import annotations
@@ -12,34 +12,36 @@ from collections.abc import Hashable, Iterator
 from math import inf
 
 REPEAT_S = 30.0
-"""A line that was said is said again after so long at the earliest, with the number of its repeats."""
+"""Window in which repeats of a line are held."""
 ALIKE_MAX = 20
-"""In that time, of lines that differ only in whom or what they are about."""
+"""Lines per window that differ only in their subject."""
 DEBUG_MAX = 3000
-"""The same for debug lines, which are not folded otherwise: whoever switched them on wants to see each."""
+"""The same for debug lines, which are not folded otherwise."""
 SUBJECTS_MAX = 256
 
 
 class Dedup:
-    """One per log. Times are of one clock that never goes back, in seconds."""
+    """The windows of one log."""
 
     def __init__(self) -> None:
         self._same = _Windows("repeated {} times in {:.0f} s", "repeated once in {:.0f} s")
         self._alike = _Windows("and {} more like this in {:.0f} s", "and one more like this in {:.0f} s")
 
     def hold(self, record: logging.LogRecord, now: float) -> bool:
-        """Whether to keep it back: it was said already, and `due` will tell how often."""
+        """Whether to hold `record` back. `due` reports the number of held records."""
         if record.levelno <= logging.DEBUG:
             return self._alike.hold(record.msg, DEBUG_MAX, record, now)
         key = record.msg, str(getattr(record, "subject", record.args))
-        # A crowd that is kept back takes no room from those who were said.
+        # Held lines of many subjects must not evict the windows of lines that passed.
         if key not in self._same and self._alike.hold(record.msg, ALIKE_MAX, record, now):
             return True
         return self._same.hold(key, 1, record, now)
 
     def due(self, now: float = inf) -> Iterator[logging.LogRecord]:
-        """What was kept back long enough, or had to make room, or (without `now`) all of it: each the last of its
-        kind, with the attributes `repeated` (how many were kept back) and `remark` (the same in words)."""
+        """The sums of windows that have ended or were evicted; without `now`, of all windows.
+
+        Each is a copy of the last held record with the attributes `repeated` (number held) and `remark` (in words).
+        """
         yield from self._same.due(now)
         yield from self._alike.due(now)
 
@@ -48,19 +50,19 @@ class Dedup:
 
 
 class _Window:
-    """What is remembered of a line since it was said."""
+    """The state of one line since it passed."""
 
-    __slots__ = ("began", "held", "last", "said")
+    __slots__ = ("began", "held", "last", "passed")
 
-    def __init__(self, now: float, said: int) -> None:
+    def __init__(self, now: float, passed: int) -> None:
         self.began = now
-        self.said = said
+        self.passed = passed
         self.held = 0
         self.last: logging.LogRecord | None = None
 
 
 class _Windows:
-    """By key, the oldest first, which is the first to end: all are open equally long."""
+    """Open windows by key, oldest first. All have the same length, so the oldest ends first."""
 
     def __init__(self, many: str, one: str) -> None:
         self._many = many
@@ -82,8 +84,8 @@ class _Windows:
                 if oldest.held:
                     self._evicted.append(oldest)
             window = self._open[key] = _Window(now, 0)
-        if window.said < most:
-            window.said += 1
+        if window.passed < most:
+            window.passed += 1
             return False
         window.held += 1
         window.last = record
@@ -100,7 +102,7 @@ class _Windows:
             del self._open[key]
             if window.held:
                 if now != inf:
-                    self._open[key] = _Window(now, 1)  # the sum counts as said
+                    self._open[key] = _Window(now, 1)  # the sum counts as a line that passed
                 yield self._summed_up(window, now)
 
     def _summed_up(self, window: _Window, now: float) -> logging.LogRecord:

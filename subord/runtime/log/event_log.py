@@ -1,10 +1,8 @@
-"""The event log: one line of JSON for everything that changes a node's place.
+"""Writes the event log: one line of JSON for each event of a node.
 
-Intuition: a ship's log. It is written for whoever reconstructs the voyage later: lab, evaluation, a
-colleague at night. Several daemons may append to one file, because each line is one write.
-
-Keys: `mono` (seconds of CLOCK_MONOTONIC, the same for all processes and namespaces of a host), `wall`
-(seconds since 1970), `node` (address), `event`, and the fields of that event.
+Keys: `mono` (seconds of CLOCK_MONOTONIC, the same for all processes and namespaces of a host), `wall` (seconds since
+1970), `node` (address), `event`, and the fields of the event. Each line is one write, so several daemons may append
+to one file. A failed write loses the line and is logged once.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ class EventLog:
     """Appends to a file, to standard error ("-"), or nowhere ("")."""
 
     def __init__(self, path: str, node: str, put_line: Callable[[bytes], None] = to_stderr) -> None:
-        """`put_line` writes to standard error. Raises OSError when the file cannot be opened."""
+        """`put_line` writes to standard error. Raises OSError if the file cannot be opened."""
         self._node = node
         self._warned = False
         self._encode = msgspec.json.Encoder().encode
@@ -34,19 +32,19 @@ class EventLog:
         if path == "-":
             self._put = put_line
         elif path:
-            # O_NONBLOCK is for a pipe whose reader is slow or gone: the daemon waits for nobody.
+            # O_NONBLOCK: a pipe whose reader is slow or absent must not block the daemon.
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
             self._file = os.open(path, flags, 0o644)
             self._put = self._append
 
     def close(self) -> None:
-        """Nothing is written from now on. Standard error stays open."""
+        """Close the file; later writes are ignored. Standard error stays open."""
         if self._file is not None:
             os.close(self._file)
         self._file = self._put = None
 
     def write(self, event: str, **fields: object) -> None:
-        """One line. A full disk costs one warning and the lines, never the daemon."""
+        """Append one line."""
         if self._put is None:
             return
         line = {"mono": time.monotonic(), "wall": time.time(), "node": self._node, "event": event, **fields}

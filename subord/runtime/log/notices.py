@@ -1,10 +1,8 @@
-"""What happens in the core, told to people and programs: log, event log, systemd.
+"""Turns the notices of the core into log lines, event log lines and systemd states.
 
-The event log has each event by itself. The log has one line for each change of place, which says what led to it:
-who was lost, for how long there was no leader, and why it is this place.
-
-Intuition: the ship's officer who writes the log, calls out to the crew, and hoists the flags for the harbour. The
-core only reports; who needs to hear what, and in which words, is decided here.
+The event log has one line for each event. The log has one line for each change of place, which includes its cause:
+the lost leader, the time without a leader, and the reason for the new place. Lines that any host can cause are
+limited in rate.
 """
 
 from __future__ import annotations
@@ -42,19 +40,17 @@ from subord.runtime.systemd import Systemd
 
 logger = logging.getLogger("subord")
 
-REFUSALS_TOLD_PER_S = 5.0  # a stranger can make us refuse as often as it likes, but not fill our disk
-
-
-LOST_BY = {"closed": "its process ended", "refused": "nobody listens there any more", "silence": "it was silent"}
+REFUSALS_LOGGED_PER_S = 5.0  # any host can cause refusals; they must not fill the disk
+LOST_BY = {"closed": "its process ended", "refused": "no process listens", "silence": "it was silent"}
 
 
 def of_loss(leader: str | None, cause: LostCause) -> str:
-    """The words for people who ask for troubles."""
+    """The text of the problem."""
     return f"lost its leader {leader}: {LOST_BY.get(cause, cause)}"
 
 
 class Notices:
-    """One per daemon. `tell` takes every notice that is not merely counted."""
+    """Reports the notices of one node."""
 
     def __init__(self, node: Node, events: EventLog, systemd: Systemd, counters: Counters) -> None:
         self._node = node
@@ -62,14 +58,14 @@ class Notices:
         self._events = events
         self._systemd = systemd
         self._counters = counters
-        self._refusals_told = TokenBucket(REFUSALS_TOLD_PER_S, trio.current_time())
+        self._refusals = TokenBucket(REFUSALS_LOGGED_PER_S, trio.current_time())
         self._ready = False
-        self._lost: LeaderLost | None = None  # and no line has said so yet
+        self._lost: LeaderLost | None = None  # not in the log yet
         self._lost_at = 0.0
-        self._said = 0
+        self._place_lines = 0
 
     def tell(self, notice: Notice) -> None:
-        """To everybody whom it concerns."""
+        """Report one notice to the log, the event log and systemd, as it requires."""
         match notice:
             case PlaceChanged():
                 self._place_changed(notice)
@@ -94,8 +90,8 @@ class Notices:
                 assert_never(notice)
         self._tell_systemd()
 
-    def _say(self, level: int, event: str, words: str, **fields: object) -> None:
-        """To the event log, and with these words to the log."""
+    def _report(self, level: int, event: str, words: str, **fields: object) -> None:
+        """Write to the event log, and with these words to the log."""
         self._events.write(event, **fields)
         logger.log(level, words, fields, extra={"event": event})
 
@@ -105,19 +101,19 @@ class Notices:
         self._events.write("place", place=notice.place.value, **fields)
         before = "" if old in (None, leader) else ", no longer below %(old)s"
         words = "now root" if leader is None else "now %(place)s of %(leader)s"
-        self._say_place("place", f"{words}{before}: %(reason)s", {"place": notice.place.value, **fields})
+        self._log_place("place", f"{words}{before}: %(reason)s", {"place": notice.place.value, **fields})
         if notice.place is Place.ROOT:
             roster = self._node.roster
             self._events.write("roster", nodes=roster.live, not_home=roster.not_home)
 
     def _healed(self, notice: Healed) -> None:
         self._events.write("healed", after_s=notice.after_s)
-        if self._lost is not None:  # and found again: the place is the same
+        if self._lost is not None:  # the same leader was found again: no change of place follows
             fields = {"leader": self._text(self._lost.leader), "reason": "it answers again"}
-            self._say_place("healed", "still below %(leader)s: %(reason)s", fields)
+            self._log_place("healed", "still below %(leader)s: %(reason)s", fields)
 
-    def _say_place(self, event: str, words: str, fields: Mapping[str, object]) -> None:
-        """The one line about it, with the loss that led to it. Each is news: only a crowd of them is folded."""
+    def _log_place(self, event: str, words: str, fields: Mapping[str, object]) -> None:
+        """Log a place with the loss that caused it. Each line is its own subject, so `Dedup` does not fold them."""
         level, lost = logging.INFO, self._lost
         if lost is not None:
             level = logging.WARNING if lost.cause in FAILURES else logging.INFO
@@ -128,14 +124,14 @@ class Notices:
                 " (lost %(lost)s: %(cause)s, silent for %(silence_s).2f s; %(without_leader_s).2f s without a leader)"
             )
             self._lost = None
-        self._said += 1
-        logger.log(level, words, fields, extra={"event": event, "subject": self._said})
+        self._place_lines += 1
+        logger.log(level, words, fields, extra={"event": event, "subject": self._place_lines})
 
     def _leader_lost(self, notice: LeaderLost) -> None:
         if notice.cause in FAILURES:
             self._counters.lately.note("lost", of_loss(self._text(notice.leader), notice.cause))
         self._lost, self._lost_at = notice, trio.current_time()
-        self._say(
+        self._report(
             logging.DEBUG,
             "lost",
             "lost the leader %(leader)s (%(cause)s), last heard %(silence_s).2f s ago",
@@ -145,7 +141,7 @@ class Notices:
         )
 
     def _subordinate_lost(self, notice: SubordinateLost) -> None:
-        self._say(
+        self._report(
             logging.WARNING,
             "subordinate_lost",
             "lost the subordinate %(subordinate)s (%(cause)s), last heard %(silence_s).2f s ago",
@@ -155,20 +151,20 @@ class Notices:
         )
 
     def _refused(self, notice: Refused) -> None:
-        if not self._refusals_told.admit(trio.current_time()):
+        if not self._refusals.admit(trio.current_time()):
             self._counters.dropped["refusals_not_told"] += 1
             return
-        # The reason may be a stranger's text: it must not write lines of its own, nor steer a terminal.
+        # The reason may come from any host: it must not contain line feeds or control a terminal.
         reason = "".join(each if each.isprintable() else "?" for each in notice.reason)
-        words = "%(address)s and we do not fit (told by %(by)s): %(reason)s"
-        self._say(logging.WARNING, "refused", words, address=notice.address, by=notice.by, reason=reason)
+        words = "%(address)s refused (told by %(by)s): %(reason)s"
+        self._report(logging.WARNING, "refused", words, address=notice.address, by=notice.by, reason=reason)
 
     def _slow_answers(self, notice: SlowAnswers) -> None:
         words = "answers take %(seconds).2f s, but the timing preset waits %(answer_s).1f s for one: "
         words += 'set cluster.timing to "%(preset)s" on all nodes'
         if notice.answer_s >= PRESETS[notice.preset].answer_s:
             words = "answers take %(seconds).2f s, longer than the %(answer_s).1f s of the slowest timing preset"
-        self._say(
+        self._report(
             logging.WARNING,
             "slow_answers",
             words,

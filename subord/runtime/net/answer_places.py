@@ -1,8 +1,8 @@
-"""Places for answers: how many questions of other nodes are answered at once, for which peer and about what.
+"""Bounds the number of questions that a node answers at once.
 
-An answer may hold some MiB and last seconds, so the number of answers at a time is bounded. The topics form groups,
-each with places of its own: what waits for nodes below us never keeps the roster waiting. A peer has one place in
-each group. Only our leader may have more of what passes down the tree: it asks for several others.
+An answer may take some MiB and several seconds. Topics form groups with PLACES_MAX places each, so that answers that
+wait for nodes below never delay the roster. A peer has one place in each group. The leader may have several in the
+groups that pass down the tree, because it asks on behalf of others.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import trio
 from subord.runtime.net.peer_query import Topic
 
 PLACES_MAX: Final = 8
-"""In each group. Only answers of the first group may be as long as an answer can be."""
+"""In each group. Only answers of the group `here` may reach the largest size."""
 PLACE_S_MAX: Final = 8.0
-"""Waiting and answering together."""
+"""Waiting for a place and answering together."""
 HERE: Final = "here"
 GROUPS: Final[dict[str, str]] = {"keys": "keys", "rotate": "keys", "problems": "problems"}
-"""Topics that pass down the tree. All others are answered by this node itself."""
+"""Topics that pass down the tree. The node answers all others by itself."""
 
 
 class Places:
-    """One per node."""
+    """The places of one node."""
 
     def __init__(self, leader_address: Callable[[], str | None]) -> None:
         self._leader_address = leader_address
@@ -33,16 +33,16 @@ class Places:
         self._peers: dict[tuple[str, str], tuple[trio.Lock, list[None]]] = {}
 
     def waiting(self, topic: Topic) -> int:
-        """Questions of different peers about such topics that wait for a place."""
+        """Number of questions that wait for a place in the group of `topic`, at most one of each peer."""
         return self._groups[_group_of(topic)].statistics().tasks_waiting
 
     def __len__(self) -> int:
-        """Peers that have a place or wait for it, once for each group."""
+        """Number of (peer, group) that have a place or wait for one."""
         return len(self._peers)
 
     @asynccontextmanager
     async def taken(self, peer: str, topic: Topic) -> AsyncIterator[None]:
-        """A place for one answer. The questions of one peer wait for each other first, in the order they came."""
+        """Hold a place for one answer. Questions of one peer wait for each other first, in order of arrival."""
         group = _group_of(topic)
         if group != HERE and peer == self._leader_address():
             async with self._groups[group]:

@@ -1,8 +1,7 @@
-"""Two daemons on one address: when datagrams of an older life go on, that life is not over.
+"""Detects two daemons with one address from datagrams of an older incarnation.
 
-A restart leaves a few datagrams of the former life on the way, and a node whose clock was set back is told a higher
-number at once; both are over within seconds. Two machines with one address both go on. Recorded datagrams of a former
-life that are repeated for seconds look the same. Pure: time comes in.
+After a restart, datagrams of the former incarnation arrive for a few seconds at most, also if the clock was set back.
+Two daemons with one address both continue. A replay of recorded datagrams for several seconds looks the same. Pure.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from subord.core.tables import BoundedMap
 
 STALE_MIN: Final = 3
 STALE_S_MIN: Final = 5.0
-"""An older life is heard so often and for so long before it counts as another daemon."""
+"""Datagrams of an older incarnation, and their time span, before they count as another daemon."""
 APART_S_MAX: Final = 60.0
-"""After such a pause it begins anew."""
+"""A longer gap between two of them starts the count again."""
 ADDRESSES_MAX: Final = 64
 
 
@@ -30,7 +29,7 @@ class _Case(msgspec.Struct):
 
 
 class Duplicates:
-    """One per node."""
+    """The observations of one node by address."""
 
     def __init__(self) -> None:
         self._cases: BoundedMap[str, _Case] = BoundedMap(ADDRESSES_MAX)
@@ -39,9 +38,9 @@ class Duplicates:
         return len(self._cases)
 
     def heard(self, address: str, lives: tuple[int, int], now: float) -> tuple[str, bool]:
-        """An older life spoke after a newer one: what is wrong ("": nothing yet), and whether that is new.
+        """Count a datagram of an older incarnation; (the problem or "", whether it is new).
 
-        `lives` are their numbers, in milliseconds since 1970 by the clock of each when it began.
+        `lives`: both incarnations, in milliseconds since 1970 by the clock of each daemon when it started.
         """
         case = self._cases.get(address)
         if case is None or now - case.last_at > APART_S_MAX:
@@ -51,10 +50,10 @@ class Duplicates:
         is_new = not case.text and case.times >= STALE_MIN and now - case.first_at >= STALE_S_MIN
         if is_new:
             one, other = sorted(lives)
-            case.text = f"duplicate address: two daemons use it, started {_text_of(one)} and {_text_of(other)}"
+            case.text = f"duplicate address: two daemons use it, started {_utc_text(one)} and {_utc_text(other)}"
         return case.text, is_new
 
 
-def _text_of(life: int) -> str:
-    """By the clock of that daemon; a few seconds or minutes later when both took higher numbers in turn."""
-    return f"{datetime.fromtimestamp(life / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+def _utc_text(incarnation: int) -> str:
+    """The start time by the clock of that daemon; later than true if both daemons took higher numbers in turn."""
+    return f"{datetime.fromtimestamp(incarnation / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,7 +1,7 @@
-"""The stream along the edge to our leader: opened when the edge has settled, and its end is news for the core.
+"""Keeps a TCP stream to the leader, whose end tells the core that the leader's process ended.
 
-Intuition: after moving house one puts the telephone in last, when it is clear that one stays. While a whole
-cluster starts there are better things to do than 500 TLS handshakes, so the first one waits longer.
+The stream opens a random delay after a change of place, when the edge is likely to stay. The first delay is longer,
+because hundreds of TLS handshakes would slow down the start of a cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RETRY_S_MAX = 30.0
 
 
 class Edge:
-    """Keeps one stream to whoever leads us. `leader` names its address, None while there is none."""
+    """One stream to the leader. `leader` returns its address or None; `closed` receives the address at its end."""
 
     def __init__(
         self, streams: Streams, chance: Random, leader: Callable[[], str | None], closed: Callable[[str], None]
@@ -33,16 +33,16 @@ class Edge:
         self._moved = trio.Event()
 
     def move(self) -> None:
-        """Our place changed: let go of the old stream."""
+        """The place changed: close the stream."""
         self._scope.cancel()
         self._moved.set()
 
     def look_again(self) -> None:
-        """We have a leader again, perhaps the same as before: a stream that holds is left alone."""
+        """There is a leader again, perhaps the same one: open a stream unless one is open."""
         self._moved.set()
 
     async def hold_forever(self) -> NoReturn:
-        """Open it, hold it, open it again."""
+        """Open the stream and open it again after each end, with backoff."""
         delay_s, retry_s = FIRST_DELAY_S, DELAY_S[1]
         while True:
             if self._leader() is None:
@@ -58,7 +58,7 @@ class Edge:
                 delay_s = DELAY_S
                 began = trio.current_time()
                 held = await self._streams.hold_edge(leader)
-                # A leader without room for streams takes each one and closes it: no reason to ask it every second.
+                # A leader at its limit of streams accepts each one and closes it: the backoff must grow.
                 lasted = held and trio.current_time() - began > RETRY_S_MAX
                 retry_s = DELAY_S[1] if lasted else min(2 * retry_s, RETRY_S_MAX)
                 if held:

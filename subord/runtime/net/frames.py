@@ -1,7 +1,4 @@
-"""Words on a stream: 4 bytes length, big endian, then MessagePack. Nobody may send more than is asked for.
-
-Intuition: parcels with their weight on the label: who announces a lorry is stopped at the gate.
-"""
+"""Frames on a stream: 4 bytes length, big endian, then the content. The reader sets the largest length it accepts."""
 
 from __future__ import annotations
 
@@ -14,19 +11,22 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 def frame(data: bytes) -> bytes:
-    """As it goes over the stream."""
+    """`data` with its length in front."""
     return len(data).to_bytes(LENGTH_BYTES, "big") + data
 
 
 class Frames:
-    """The frames that come out of one stream."""
+    """Reads the frames of one stream."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._buffer = bytearray()
 
     async def next(self, bytes_max: int) -> bytes | None:
-        """None: the stream ended, or it is too long; then no other can be read. Raises BrokenResourceError."""
+        """The next frame; None: the stream ended, or the frame is too long, and no further frame can be read.
+
+        Raises trio.BrokenResourceError.
+        """
         buffer = self._buffer
         while len(buffer) < LENGTH_BYTES or len(buffer) < LENGTH_BYTES + self._length():
             if len(buffer) >= LENGTH_BYTES and self._length() > bytes_max:
@@ -44,7 +44,7 @@ class Frames:
 
     @property
     def rest(self) -> bool:
-        """Whether something has come already that belongs to the next frame."""
+        """Whether bytes of the next frame have already arrived."""
         return bool(self._buffer)
 
     def _length(self) -> int:

@@ -1,16 +1,16 @@
-"""Which of this machine's addresses is this node's.
+"""Chooses the address of this node among the addresses of this machine.
 
-Intuition: a guest looks for their seat with the invitation in hand. The network says which seats exist, the
-machine says which names the guest goes by; if exactly one fits there is nothing to ask.
+In: the network, the interfaces of the machine, and [node] interface and address. Out: the single address that fits,
+or an InterfaceError that names the key to set.
 
-Pitfalls of `netifaces` (netifaces2 0.0.22, tried in fresh network namespaces), some evened out below:
+Properties of `netifaces` (netifaces2 0.0.22, tested in fresh network namespaces):
 
-- it asks the kernel (getifaddrs), not the `ip` tool; only its gateways() runs that, and we do not call it;
+- it asks the kernel (getifaddrs), not the `ip` tool; only gateways(), which is not used here, runs the tool;
 - interfaces and their addresses come in an arbitrary order, different at each call;
-- a secondary address with a label is listed as an interface of its own, `eth0:1`, and not under `eth0`;
+- a secondary address with a label is listed as a separate interface, `eth0:1`, and not under `eth0`;
 - an interface that does not exist yields an empty answer instead of an error;
-- interfaces that are down are listed with their addresses, and so are IPv6 addresses which are still
-  being checked for duplicates, to which the kernel does not yet let us bind (EADDRNOTAVAIL);
+- interfaces that are down are listed with their addresses, and so are IPv6 addresses that the kernel still checks for
+  duplicates and to which a process cannot bind yet (EADDRNOTAVAIL);
 - without a broadcast address, the "broadcast" is the address itself or the far end: it is not used here.
 """
 
@@ -25,17 +25,17 @@ import netifaces
 from subord.core.address.network import Network
 
 LISTED_MAX = 8
-"""Addresses named in one error; a machine with containers has hundreds."""
+"""Addresses listed in one error; a machine with containers has hundreds."""
 NETWORK_CHARACTERS_MAX = 60
 
 _INET, _INET6 = netifaces.InterfaceType.AF_INET, netifaces.InterfaceType.AF_INET6
 
 Interfaces = Mapping[str, Sequence[str]]
-"""Names of interfaces, and the addresses of each as text."""
+"""The addresses of each interface by its name, as text."""
 
 
 class InterfaceError(ValueError):
-    """This machine has no address, or no single one, to take part with. One plain line for the operator."""
+    """No address of this machine fits, or several do. One line for the operator."""
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ def listed_addresses() -> dict[str, list[str]]:
     for name in netifaces.interfaces():
         families = netifaces.ifaddresses(name)
         entries = [*families.get(_INET, []), *families.get(_INET6, [])]
-        # The kernel allows no colon in the name of an interface: what follows it is a label.
+        # The kernel allows no colon in the name of an interface: a label follows it.
         addresses = listed.setdefault(name.partition(":")[0], [])
         addresses += [entry["addr"] for entry in entries if "addr" in entry]
     return listed
@@ -66,29 +66,29 @@ def choose(
     address: str | None,
     interfaces: Callable[[], Interfaces] = listed_addresses,
 ) -> Chosen:
-    """The one address of this machine inside the network; `interface` and `address`, if not empty, narrow it.
+    """The one address of this machine inside the network; `interface` and `address`, if not empty, narrow the choice.
 
-    Raises InterfaceError if none is left, or more than one; it says which key of [node] to set.
+    Raises InterfaceError if none or several fit.
     """
     known = interfaces()
     if interface and interface not in known:
         names = _listed(sorted(known))
         raise InterfaceError(f"this machine has no interface {interface}: set node.interface to one of {names}")
-    everything = _flattened(known)
-    inside = [each for each in everything if network.position_of(each.address) is not None]
+    listed = _flattened(known)
+    inside = [each for each in listed if network.position_of(each.address) is not None]
     fitting = [each for each in inside if not interface or each.interface == interface]
     if address:
         wanted = _canonical(address, network)
         fitting = [each for each in fitting if each.address == wanted]
     if not fitting:
-        raise InterfaceError(_nothing_fits(network, interface, address, everything))
+        raise InterfaceError(_none_fits(network, interface, address, listed))
     if len(fitting) > 1:
-        raise InterfaceError(_too_much_fits(network, fitting))
+        raise InterfaceError(_several_fit(network, fitting))
     return fitting[0]
 
 
 def _flattened(known: Interfaces) -> list[Chosen]:
-    """Every address once per interface, in an order that repeats."""
+    """Every address once per interface, sorted."""
     pairs = {(ipaddress.ip_address(text.partition("%")[0]), name) for name, texts in known.items() for text in texts}
     ordered = sorted(pairs, key=lambda pair: (pair[0].version, int(pair[0]), pair[1]))
     return [Chosen(interface=name, address=str(address)) for address, name in ordered]
@@ -98,7 +98,7 @@ def _canonical(address: str, network: Network) -> str:
     try:
         canonical = str(ipaddress.ip_address(address.partition("%")[0]))
     except ValueError:
-        raise InterfaceError(f"node.address {address} is no IP address: correct it") from None
+        raise InterfaceError(f"node.address {address} is not an IP address: correct it") from None
     if network.position_of(canonical) is None:
         raise InterfaceError(
             f"node.address {address} lies outside the network {_cut(network)}: "
@@ -107,26 +107,26 @@ def _canonical(address: str, network: Network) -> str:
     return canonical
 
 
-def _nothing_fits(network: Network, interface: str | None, address: str | None, everything: Sequence[Chosen]) -> str:
-    whose = f"interface {interface}" if interface else "this machine"
+def _none_fits(network: Network, interface: str | None, address: str | None, listed: Sequence[Chosen]) -> str:
+    owner = f"interface {interface}" if interface else "this machine"
     if address:
-        complaint = f"{whose} does not have the address {address}"
+        complaint = f"{owner} does not have the address {address}"
         keys = "node.address or node.interface" if interface else "node.address"
     else:
-        complaint = f"{whose} has no address inside the network {_cut(network)}"
+        complaint = f"{owner} has no address inside the network {_cut(network)}"
         keys = "node.interface or cluster.network" if interface else "cluster.network"
-    # Everybody has loopback and link-local addresses; to name them would only hide the interesting ones.
-    telling = [str(each) for each in everything if not _is_local(each.address)]
-    has = _listed(telling) if telling else "no address but its own loopback or link-local ones"
+    # Every machine has loopback and link-local addresses; listing them would hide the others.
+    useful = [str(each) for each in listed if not _is_local(each.address)]
+    has = _listed(useful) if useful else "only loopback or link-local addresses"
     return f"{complaint}: correct {keys}, or give the machine such an address; this machine has {has}"
 
 
-def _too_much_fits(network: Network, fitting: Sequence[Chosen]) -> str:
-    """The choices, and the key that tells them apart: one that no two of them share."""
-    interface_tells = len({each.interface for each in fitting}) == len(fitting)
-    address_tells = len({each.address for each in fitting}) == len(fitting)
-    keys = ["node.address"] * address_tells + ["node.interface"] * interface_tells
-    # Some addresses shared, some interfaces with several: only the pair tells them apart.
+def _several_fit(network: Network, fitting: Sequence[Chosen]) -> str:
+    """The choices, and the keys whose values distinguish them."""
+    interface_differs = len({each.interface for each in fitting}) == len(fitting)
+    address_differs = len({each.address for each in fitting}) == len(fitting)
+    keys = ["node.address"] * address_differs + ["node.interface"] * interface_differs
+    # Some share an address and some an interface: only the pair distinguishes them.
     advice = " or ".join(keys) or "node.address and node.interface"
     choices = _listed([str(each) for each in fitting])
     return f"this machine has several addresses inside the network {_cut(network)}: {choices}; set {advice}"

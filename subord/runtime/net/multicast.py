@@ -1,11 +1,9 @@
-"""Multicast: one call that everybody on the wire hears who wants to, and an ear for such calls.
+"""Receives announcements from the multicast group of the link.
 
-Intuition: the loudspeaker of a station. Who is new on the platform need not know anybody's number; and since anybody
-may shout into it, what is heard there is only ever "here am I", never an order.
-
-The group is joined by a second socket, bound to the group's address, so that it hears nothing else; calls are
-sent by the node's own socket, so that they come from the node's own address. Several daemons on one machine and
-several clusters on one wire share the group: the kernel gives each of them each datagram (SO_REUSEADDR).
+A second socket, bound to the address of the group, joins it and so receives nothing else. The node sends
+announcements from its own socket, so that they come from its own address. Several daemons on one machine and several
+clusters on one link share the group: the kernel gives each of them each datagram (SO_REUSEADDR). Any host can send to
+the group, so only announcements are accepted from it.
 """
 
 from __future__ import annotations
@@ -26,16 +24,16 @@ logger = logging.getLogger("subord")
 
 GROUP_V4 = "239.255.71.17"  # administratively scoped, for this site at most (RFC 2365)
 GROUP_V6 = "ff12::7117"  # transient, for this link (RFC 4291, section 2.7)
-# linux/in.h and linux/in6.h; not named by the socket module. 0: hear only what this socket itself has joined.
+# linux/in.h and linux/in6.h; not in the socket module. 0: receive only from the groups that this socket has joined.
 IP_MULTICAST_ALL = 49
 IPV6_MULTICAST_ALL = 29
 
 
 class Group:
-    """A joined, non-blocking socket; `address` is where to send to."""
+    """A joined, non-blocking socket. `address` is that of the group."""
 
     def __init__(self, address: str, port: int, interface_index: int) -> None:
-        """`address` is the node's own: it tells the IP version. Raises OSError."""
+        """`address` is the node's own, which determines the IP version. Raises OSError."""
         is_v6 = ":" in address
         self.address = GROUP_V6 if is_v6 else GROUP_V4
         self._socket = socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_DGRAM)
@@ -66,28 +64,28 @@ class Group:
         self._socket.close()
 
     async def wait(self) -> None:
-        """Until there is something to receive."""
+        """Wait until a datagram can be received."""
         await trio.lowlevel.wait_readable(self._socket)
 
     def received(self) -> Iterator[Datagram]:
-        """What has arrived, at most RECEIVED_AT_ONCE_MAX."""
+        """The datagrams that have arrived, at most RECEIVED_AT_ONCE_MAX."""
         for _ in range(RECEIVED_AT_ONCE_MAX):
             try:
                 data, sender = self._socket.recvfrom(SEALED_BYTES_MAX + 1)
             except BlockingIOError:
                 return
             except OSError:
-                continue  # news of the interface; the next call reads on
+                continue  # an error of the interface; the next call reads on
             yield Datagram(data, sender[0], sender[1])
 
 
 def join(sock: UdpSocket, chosen: Chosen, port: int) -> Group | None:
-    """Hear and be heard on the interface of the node's address. None: it cannot be, which costs one warning."""
+    """Join the group on the interface of the node's address. None: it is not possible, which is logged."""
     try:
         index = socket.if_nametoindex(chosen.interface)
         sock.publish_through(index)
         return Group(chosen.address, port, index)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        logger.warning("no multicast on %s: %s; going on as with node.announce = false", chosen.interface, reason)
+        logger.warning("no multicast on %s: %s; continuing as with node.announce = false", chosen.interface, reason)
         return None

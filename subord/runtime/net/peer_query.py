@@ -1,7 +1,6 @@
-"""What one node may ask of another over a stream, and what comes of it when that fails.
+"""Questions that a node may ask another over a stream, and the reasons why one fails.
 
-Intuition: a counter in an office that grows. Who asks for something new at an old branch is told what that branch is,
-not merely sent away.
+A daemon that does not know a topic answers with its version, so that the caller can report it.
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from subord.wire.codec import UNREADABLE
 Topic = Literal["roster", "why", "status", "keys", "rotate", "members", "changes", "problems"]
 TOPICS: Final[frozenset[str]] = frozenset(get_args(Topic))
 TOPICS_OF_0_1: Final = frozenset(("roster", "why", "status", "keys", "rotate"))
-"""Of the release 0.1, which hangs up when it is asked for anything else."""
+"""Topics of release 0.1, which closes the stream on any other."""
 BROKE_OFF: Final = "broke off its answer"
 RUNS: Final = "runs subord "
-"""How the reasons begin of one that died, or was asked for what it does not know; of one that said the latter."""
+"""Prefixes of reasons: the stream ended before the answer; the peer answered that it does not know the topic."""
 Words = Annotated[tuple[Annotated[str, msgspec.Meta(max_length=32)], ...], msgspec.Meta(max_length=4)]
-Budget = Annotated[float, msgspec.Meta(ge=0, le=60)]
+TimeBudget = Annotated[float, msgspec.Meta(ge=0, le=60)]
 
 
 class Question(msgspec.Struct, frozen=True):
-    """`words` belong to the topic; who passes it on has `budget_s` for that. 0: it is answered at once."""
+    """`words` are the arguments of the topic. A node may take `budget_s` to ask further nodes; 0: it asks none."""
 
     topic: Topic
     words: Words = ()
-    budget_s: Budget = 0.0
+    budget_s: TimeBudget = 0.0
 
 
 class AskFailure(msgspec.Struct, frozen=True):
-    """Another node gave no usable answer. `reason` goes after its address: "does not answer"."""
+    """Another node gave no usable answer. `reason` follows its address in a message: "does not answer"."""
 
     reason: str
 
 
 class UnknownTopic(msgspec.Struct, frozen=True):
-    """The answer of a daemon that does not know what it is asked for, in the place of the document."""
+    """The answer of a daemon that does not know the topic, in place of the document."""
 
     unknown_topic: Annotated[str, msgspec.Meta(max_length=32)]
     version: Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[0-9A-Za-z.+-]+\Z")]
@@ -49,17 +48,17 @@ _UNKNOWN_BEGINS: Final = b'{"unknown_topic":'
 
 
 def is_topic(text: str) -> TypeGuard[Topic]:
-    """Whether we know it; a newer daemon may ask for more."""
+    """Whether this release knows the topic."""
     return text in TOPICS
 
 
 def unknown_topic(topic: str) -> bytes:
-    """What we answer then."""
+    """The encoded answer to an unknown topic."""
     return msgspec.json.encode(UnknownTopic(topic, __version__))
 
 
 def understood(question: Question, answer: bytes | None) -> bytes | AskFailure:
-    """The document, or why there is none. `answer` None: it was broken off."""
+    """The document, or the reason why there is none. `answer` None: the stream ended before it."""
     if answer is None:
         older = question.topic not in TOPICS_OF_0_1
         return AskFailure(f"{BROKE_OFF}{f': subord 0.1 does not know {question.topic}' if older else ''}")

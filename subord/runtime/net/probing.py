@@ -1,20 +1,16 @@
-"""How far away are they? One short question, one short answer, and two postmarks.
+"""Measures round trips by probes and their answers (pongs).
 
-Intuition: a shout into a valley, and a stopwatch. What counts is when the echo comes back, not when we find the time
-to listen, so the kernel's postmarks stop the watch; and whoever answers says how long the question lay on its desk,
-which is taken off.
+    this node    sent ->                                   -> arrived      whole = arrived - sent
+    the peer             arrived -> ... held ... -> answer                 round trip = whole - held
 
-    ours    sent ->                                   -> arrived      whole = arrived - sent
-    theirs          arrived -> ... held ... -> answer                 round trip = whole - held
+Each difference is taken by one clock, so the clocks of the nodes need not agree; an exchange during which the clock
+of this node was set is dropped. Arrivals have the kernel's timestamp. The figure includes handing a probe to the
+kernel here and sealing the answer there, some tens of microseconds, and at the first datagram to a neighbour the ARP
+exchange.
 
-Both differences are taken by one clock each, so the clocks need not agree; an exchange during which ours was set is
-thrown away. What is left of our own doings in the figure is giving a probe to the kernel here and sealing the answer
-there, some tens of microseconds; and for the first word to a neighbour the ARP exchange of the two kernels. Whoever
-wants better figures takes the least of some.
-
-Every probe has a number by chance of its own, which only its receiver learns. If that one does not know us yet, it
-asks us to say all again with its ticket (sealing/): then a fresh probe goes out with another number and its own time,
-once, and the time of the first contact is not part of any figure.
+Every probe has a random number, which only its receiver learns. A receiver that does not know this node yet asks it
+to repeat its messages with a ticket (sealing/): then a new probe with its own number and time is sent, once, so the
+first contact is not part of any figure.
 """
 
 from __future__ import annotations
@@ -36,56 +32,56 @@ from subord.runtime.counters import Counters
 from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import Datagram
 
-ANSWERS_PER_S = 500.0  # nobody may use us as an echo
+ANSWERS_PER_S = 500.0  # against use of this node as a reflector
 OUT_MAX = 256
 ROUND_TRIP_NS_MAX = 10_000_000_000
 NUMBER_BITS = 62
 HELD_US_MAX = (1 << 32) - 1
-CLOCK_STEP_NS = 200_000  # by which two clocks of this machine may differ about one exchange
+CLOCK_STEP_NS = 200_000  # by which the two clocks of this machine may differ over one exchange
 
 
 class _Out(NamedTuple):
-    """A probe without answer, sent at one moment by two clocks: postmarks are of the wall's."""
+    """A probe without an answer yet. Both clocks are noted, because arrivals are stamped by the wall clock."""
 
     target: Position
-    number: int  # by which the core knows it
+    number: int  # of the core, not that on the wire
     sent_wall_ns: int
     sent_steady_ns: int
     is_second: bool
 
 
 class Probing:
-    """Asks and answers for one node. Probes that are out are forgotten after ROUND_TRIP_NS_MAX."""
+    """Sends and answers probes of one node. A probe without an answer is forgotten after ROUND_TRIP_NS_MAX."""
 
-    def __init__(self, context: Context, mail: Transport, counters: Counters) -> None:
+    def __init__(self, context: Context, transport: Transport, counters: Counters) -> None:
         self._context = context
         self._network = context.settings.network
-        self._mail = mail
+        self._transport = transport
         self._counters = counters
         self._answers = TokenBucket(ANSWERS_PER_S, trio.current_time())
         self._chance = SystemRandom()
         self._out: OrderedDict[int, _Out] = OrderedDict()  # by the number on the wire, oldest first
-        mail.on_asked_again = self._say_again
+        transport.on_asked_again = self._repeat
 
     def __len__(self) -> int:
-        """How many probes are out."""
+        """Number of probes without an answer."""
         return len(self._out)
 
-    # -- asking -------------------------------------------------------------------------------------------
+    # -- sending ------------------------------------------------------------------------------------------
 
     def measure(self, target: Position, number: int) -> None:
-        """Send a probe; perhaps it is answered."""
+        """Send a probe to `target`; `number` comes back with the measurement."""
         self._send(target, number, is_second=False)
 
     def _send(self, target: Position, number: int, *, is_second: bool) -> None:
         self._forget(time.monotonic_ns())
         wire_number = self._chance.getrandbits(NUMBER_BITS)
         probe = Probe(self._context.incarnation, wire_number)
-        wall_ns, steady_ns = self._mail.send_timed(probe, self._network.address_text_of(target))
+        wall_ns, steady_ns = self._transport.send_timed(probe, self._network.address_text_of(target))
         self._out[wire_number] = _Out(target, number, wall_ns, steady_ns, is_second)
 
     def _forget(self, now_ns: int) -> None:
-        """What will not be answered any more, and what there is no room for."""
+        """Remove expired probes, and the oldest ones beyond OUT_MAX."""
         while self._out:
             oldest = next(iter(self._out.values()))
             is_over = now_ns - oldest.sent_steady_ns > ROUND_TRIP_NS_MAX
@@ -94,18 +90,18 @@ class Probing:
             self._out.popitem(last=False)
             self._counters.dropped["probe_crowded_out"] += not is_over
 
-    def _say_again(self, address: str) -> None:
-        """Our first words there were not believed: once more, timed anew."""
+    def _repeat(self, address: str) -> None:
+        """The peer did not accept the first messages and asked for them again: send each probe again, once."""
         target = self._network.position_of(address)
         for wire_number, out in list(self._out.items()):
             if out.target == target and not out.is_second and wire_number in self._out:
                 del self._out[wire_number]
                 self._send(out.target, out.number, is_second=True)
 
-    # -- what arrives -------------------------------------------------------------------------------------
+    # -- receiving ----------------------------------------------------------------------------------------
 
     def receive(self, event: Received, datagram: Datagram) -> Measured | None:
-        """Answers a probe; None, or what a pong says."""
+        """Answer a probe, or return the measurement of a pong."""
         reason = reason_to_drop(self._context, event)
         if reason is None:
             match event.message:
@@ -126,7 +122,7 @@ class Probing:
             min(max(held_us, 0), HELD_US_MAX),
             self._context.performance,
         )
-        self._mail.send(pong, datagram.address, datagram.port)
+        self._transport.send(pong, datagram.address, datagram.port)
 
     def _measured(self, source: Position | None, pong: Pong, datagram: Datagram) -> Measured | None:
         out = self._out.get(pong.number)
@@ -145,11 +141,11 @@ class Probing:
 
 
 def round_trip_s(sent_ns: int, arrived_ns: int, held_us: int) -> float | None:
-    """None: that cannot be, or is too long to be of use."""
+    """Round trip in seconds; None: not positive, or above ROUND_TRIP_NS_MAX."""
     away_ns = arrived_ns - sent_ns - 1000 * held_us
     return away_ns / 1e9 if 0 < away_ns <= ROUND_TRIP_NS_MAX else None
 
 
 def was_set(wall_ns: int, steady_ns: int) -> bool:
-    """Did the wall clock jump? Both say how long ago one moment was."""
+    """Whether the wall clock was set: the arguments are the age of one moment by the wall and the monotonic clock."""
     return abs(wall_ns - steady_ns) > CLOCK_STEP_NS

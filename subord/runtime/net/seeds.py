@@ -1,9 +1,8 @@
-"""Seeds: the nodes that the operator names, looked up and told to the core while we have no leader.
+"""Looks up the seeds, the nodes that the operator names, and gives their positions to the core.
 
-Intuition: a note on the door, "if nobody is here, try these". Numbers on it can be dialled at once; names have to be
-looked up, and the book may be away for a while. Whoever has found somebody does not look at the note again.
-
-Looking up is for threads: the daemon neither waits for it at its start nor stops because of it.
+In: the list of the configuration. Out: positions in the order of the list, whenever they change. Addresses are used
+at once; names are looked up in threads, at the start and again with backoff while the node has no leader. A resolver
+that does not answer delays neither the start nor the end of the daemon.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from subord.core.state.view import Position
 
 logger = logging.getLogger("subord")
 
-LOOKUP_S_MAX = 10.0  # for all names together; what comes later is thrown away
-LOOKUPS_AT_ONCE_MAX = 4  # threads; one that hangs in the resolver keeps its place until it comes back
+LOOKUP_S_MAX = 10.0  # for all names together; later answers are dropped
+LOOKUPS_AT_ONCE_MAX = 4  # threads; one that hangs in the resolver counts until it returns
 AGAIN_S_MIN = 5.0
 AGAIN_S_MAX = 60.0
 ADDRESSES_PER_NAME_MAX = 16
 
 
-ResolveAside = Callable[[str, Version], Awaitable[tuple[str, ...]]]
+AsyncResolve = Callable[[str, Version], Awaitable[tuple[str, ...]]]
 """As `addresses_of`, but without blocking. Raises ResolveError."""
 
 
 class SeedList:
-    """One per daemon. `tell` takes the positions in the order of the list whenever they changed."""
+    """The seeds of one daemon. `tell` receives the positions in the order of the list whenever they change."""
 
     def __init__(
         self,
@@ -43,23 +42,23 @@ class SeedList:
         own: Position,
         tell: Callable[[tuple[Position, ...]], None],
         has_leader: Callable[[], bool],
-        resolve: ResolveAside | None = None,
+        resolve: AsyncResolve | None = None,
     ) -> None:
-        """`resolve` is for tests; else the resolver of this machine is asked, in threads."""
+        """`resolve` defaults to the resolver of this machine, called in threads."""
         self._network = network
         self._own = own
         self._tell = tell
         self._has_leader = has_leader
         self._resolve = resolve or _in_threads()
         self._seeds: tuple[str, ...] = ()
-        self._found: dict[str, tuple[Position, ...]] = {}  # of each seed, as last found
-        self._complaints: dict[str, str] = {}  # of each seed, as last told
+        self._found: dict[str, tuple[Position, ...]] = {}  # by seed, from its last lookup
+        self._complaints: dict[str, str] = {}  # by seed, as last logged
         self._told: tuple[Position, ...] = ()
         self._is_new = False
-        self._stirred = trio.Event()
+        self._changed = trio.Event()
 
     def replace(self, seeds: Sequence[str]) -> None:
-        """Take this list from now on: its addresses at once, its names as soon as they are found."""
+        """Replace the list: addresses take effect at once, names when their lookup ends."""
         self._seeds = tuple(dict.fromkeys(seeds))
         self._found = {seed: found for seed, found in self._found.items() if seed in self._seeds}
         self._complaints = {seed: text for seed, text in self._complaints.items() if seed in self._seeds}
@@ -68,42 +67,42 @@ class SeedList:
                 self._take(seed, (seed,))
         self._tell_if_changed()
         self._is_new = True
-        self._stirred.set()
+        self._changed.set()
 
     def look_again(self) -> None:
-        """We got a leader, or lost it."""
-        self._stirred.set()
+        """The node got a leader or lost it."""
+        self._changed.set()
 
     async def keep_forever(self) -> NoReturn:
-        """Look the names up, again and again while we have no leader; not at all while we have one."""
+        """Look the names up once for each new list, and again while the node has no leader."""
         while True:
             self._is_new = False
             await self._look_up()
-            await self._look_up_while_alone()
+            await self._look_up_without_leader()
 
-    async def _look_up_while_alone(self) -> None:
-        """Until there is a new list."""
-        pause_s = AGAIN_S_MIN
-        due = trio.current_time() + pause_s
+    async def _look_up_without_leader(self) -> None:
+        """Look the names up with backoff while there is no leader, until there is a new list."""
+        backoff_s = AGAIN_S_MIN
+        due = trio.current_time() + backoff_s
         while not self._is_new:
-            self._stirred = trio.Event()
+            self._changed = trio.Event()
             if self._has_leader() or not self._names():
-                await self._stirred.wait()
-                pause_s = AGAIN_S_MIN
-                due = trio.current_time() + pause_s
+                await self._changed.wait()
+                backoff_s = AGAIN_S_MIN
+                due = trio.current_time() + backoff_s
                 continue
             with trio.move_on_at(due) as rest:
-                await self._stirred.wait()
+                await self._changed.wait()
             if rest.cancelled_caught:
                 await self._look_up()
-                pause_s = min(2 * pause_s, AGAIN_S_MAX)
-                due = trio.current_time() + pause_s
+                backoff_s = min(2 * backoff_s, AGAIN_S_MAX)
+                due = trio.current_time() + backoff_s
 
     def _names(self) -> list[str]:
         return [seed for seed in self._seeds if not is_address(seed)]
 
     async def _look_up(self) -> None:
-        """All names once, each answer told as it comes."""
+        """Look all names up once. Each answer takes effect as it arrives."""
         unanswered = set(self._names())
         with trio.move_on_after(LOOKUP_S_MAX):
             async with trio.open_nursery() as nursery:
@@ -125,10 +124,10 @@ class SeedList:
 
     def _take(self, seed: str, addresses: Sequence[str]) -> None:
         if seed not in self._seeds:
-            return  # the list changed while we looked
+            return  # the list changed during the lookup
         positions = {address: self._network.position_of(address) for address in addresses}
         self._found[seed] = tuple(each for each in positions.values() if each is not None and each != self._own)
-        # A machine often calls itself 127.0.1.1; that is no mistake of this list.
+        # A machine often resolves its own name to 127.0.1.1; the list is correct then.
         outside = [
             each for each, position in positions.items() if position is None and not _is_its_own_name(seed, each)
         ]
@@ -146,15 +145,13 @@ class SeedList:
             self._tell(positions)
 
     def _complain(self, seed: str, reason: str) -> None:
-        """Once per reason, not per try."""
+        """Log each reason once, not at each lookup."""
         if seed in self._seeds and self._complaints.get(seed) != reason:
             self._complaints[seed] = reason
-            logger.warning(
-                "the seed %s %s; it is skipped: correct node.seeds, or what the name stands for", seed, reason
-            )
+            logger.warning("the seed %s %s; it is skipped: correct node.seeds or the name", seed, reason)
 
 
-def _in_threads() -> ResolveAside:
+def _in_threads() -> AsyncResolve:
     limiter = trio.CapacityLimiter(LOOKUPS_AT_ONCE_MAX)
 
     async def resolve(name: str, version: Version) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Papers that a site's own authority has stamped: files that somebody renews, and that are read again then.
+"""Certificates of the site's own authority, from files that are read again when they change.
 
-Intuition: whoever has a passport office in town need not stamp its own. The porter looks into the tray once a minute;
-new papers are shown from then on, and papers that cannot be read are left in the tray while the old ones still do.
+In: PEM files. Out: `Certificates` for new TLS contexts. Changed files are checked once in LOOK_S; files that cannot
+be used are logged once, and the old certificates stay in use.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from subord.sealing.keys import KeyringError
 
 logger = logging.getLogger("subord")
 
-SITE = "site"  # what both sides go by in the greeting
+SITE = "site"  # the name in the TLS greeting (SNI), in place of the name of a key
 LOOK_S = 60.0
 PEM_BYTES_MAX = 1 << 20
-CERTIFICATE = "node.certificate"  # the keys of the configuration, for complaints
+CERTIFICATE = "node.certificate"  # the keys of the configuration, for errors
 METRICS_CERTIFICATE = "node.metrics_certificate"
 AUTHORITIES = "node.authorities"
 PEM = "PEM file"
@@ -33,18 +33,19 @@ WANTED = "it must hold a private key and then its certificate, in PEM"
 
 
 class CertificatesError(Exception):
-    """Papers that cannot be used. One sentence for the operator."""
+    """The files cannot be used. One sentence for the operator."""
 
 
 class SiteCertificates:
-    """`certificate`: PEM file with our private key and our certificate, then those between it and the authority;
-    `authorities`: PEM file of whose stamps we trust, "" for none."""
+    """The certificate of this node and the trusted authorities."""
 
     def __init__(
         self, certificate: str, authorities: str = "", address: str = "", *, setting: str = CERTIFICATE
     ) -> None:
-        """`address`: what they must be for; "" for anything. `setting`: the key of the configuration that named
-        `certificate`. Raises PapersError when they are unusable now."""
+        """`certificate`: PEM file with the private key, its certificate and any intermediate ones. `authorities`: PEM
+        file of the trusted authorities, or "". `address`: must be in the certificate, unless "". `setting`: the key
+        of the configuration that names `certificate`. Raises CertificatesError.
+        """
         self._setting = setting
         self._address = address
         self._certificate = certificate
@@ -55,8 +56,8 @@ class SiteCertificates:
         self.issue()
 
     def issue(self) -> dict[str, Certificates]:
-        """As the files are now. Raises PapersError."""
-        seen = self._stamps()
+        """Read and check the files. Raises CertificatesError."""
+        seen = self._mtimes()
         try:
             ours = keyfile.secret(self._certificate, PEM, WANTED)
             trusted = _public(self._authorities) if self._authorities else ""
@@ -74,8 +75,8 @@ class SiteCertificates:
     def _refused(self, complaint: str) -> CertificatesError:
         return CertificatesError(f"{self._setting}: {self._certificate}: {complaint}")
 
-    def _stamps(self) -> tuple[int, ...]:
-        """When the files were changed; 0: not there just now."""
+    def _mtimes(self) -> tuple[int, ...]:
+        """The modification times of the files in ns; 0: missing."""
         found = []
         for path in filter(None, (self._certificate, self._authorities)):
             try:
@@ -85,28 +86,28 @@ class SiteCertificates:
         return tuple(found)
 
     async def renew_forever(self, renew: Callable[[], None]) -> NoReturn:
-        """`renew` calls `issue`; the files may lie on a slow disk, but they are small and local as a rule."""
+        """Call `renew`, which calls `issue`, when the files have changed. Reads in the event loop: they are small."""
         while True:
             await trio.sleep(LOOK_S)
-            stamps = self._stamps()  # before reading: who writes meanwhile is read again
-            if stamps == self._seen:
+            mtimes = self._mtimes()  # before reading, so that a later write is noticed
+            if mtimes == self._seen:
                 continue
-            shown = self.expires_at
+            expires_at = self.expires_at
             try:
                 renew()
             except (CertificatesError, OSError) as error:  # ssl.SSLError is one
-                self.expires_at = shown
-                logger.error("new papers were not taken, the old ones go on: %s", error)
-                self._seen = stamps  # said once
+                self.expires_at = expires_at
+                logger.error("the new certificate files were rejected, the old ones stay in use: %s", error)
+                self._seen = mtimes  # log each change once
             else:
                 until = datetime.fromtimestamp(self.expires_at, UTC).isoformat()
-                logger.info("%s was read again: good until %s", self._certificate, until)
+                logger.info("%s was read again: valid until %s", self._certificate, until)
 
 
 def _complaint(certificate: x509.Certificate, address: str) -> str:
-    """What is wrong with it now; "": nothing."""
+    """Why the certificate cannot be used now; "": it can."""
     if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
-        return f"good from {certificate.not_valid_before_utc} to {certificate.not_valid_after_utc} only"
+        return f"valid from {certificate.not_valid_before_utc} to {certificate.not_valid_after_utc} only"
     if not address:
         return ""
     try:
@@ -118,7 +119,7 @@ def _complaint(certificate: x509.Certificate, address: str) -> str:
 
 
 def _public(path: str) -> str:
-    """Raises PapersError."""
+    """The certificates of the trusted authorities. Raises CertificatesError."""
     try:
         with open(path, encoding="ascii") as file:
             text = file.read(PEM_BYTES_MAX)
@@ -126,6 +127,6 @@ def _public(path: str) -> str:
     except OSError as error:
         raise CertificatesError(f"{AUTHORITIES}: {path}: {error.strerror}") from None
     except ValueError:
-        wanted = "it must hold the certificates of those whom we trust, in PEM"
+        wanted = "it must hold the certificates of the trusted authorities, in PEM"
         raise CertificatesError(f"{AUTHORITIES}: {path}: there is no certificate in it; {wanted}") from None
     return text

@@ -1,6 +1,7 @@
-"""Everything of one daemon that goes by keys and papers: made together, renewed together.
+"""The key ring, certificates and TLS contexts of one daemon, created and renewed together.
 
-Intuition: the guard room. Here hang the keys and the stamps; whoever opens a door of the house asks here what with.
+In: the checked configuration. Out: the sealer, TLS of the streams, the context of the metrics. A node without a key
+starts only with `insecure` or on a loopback address.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from math import inf
 
 import trio
 
-from subord.config.schema import NO_KEY, Config
+from subord.config.load import NO_KEY
+from subord.config.schema import Config
 from subord.runtime.security import proof
 from subord.runtime.security.certificates import METRICS_CERTIFICATE, CertificatesError, SiteCertificates
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -34,27 +36,27 @@ UNRAISABLE_S = 60.0
 
 
 class CredentialsError(Exception):
-    """The daemon must not run like this. One sentence for the operator."""
+    """The daemon must not start with this configuration. One sentence for the operator."""
 
 
 class Credentials:
-    """One per life of a daemon. `keeping` is None where nothing is sealed."""
+    """The credentials of one incarnation. `key_ring` is None if nothing is sealed."""
 
-    def __init__(self, given: Config, address: str) -> None:
-        """Raises GuardError."""
+    def __init__(self, config: Config, address: str) -> None:
+        """Raises CredentialsError."""
         self._address = address
         self._site: SiteCertificates | None = None
         self._metrics: SiteCertificates | None = None
-        node = given.node
-        if not given.key_file and not given.insecure and not ipaddress.ip_address(address).is_loopback:
+        node = config.node
+        if not config.key_file and not config.insecure and not ipaddress.ip_address(address).is_loopback:
             raise CredentialsError(NO_KEY)
         try:
-            self.keeping = RunningKeyRing(given.key_file, node.state_directory) if given.key_file else None
+            self.key_ring = RunningKeyRing(config.key_file, node.state_directory) if config.key_file else None
             if node.certificate:
                 self._site = SiteCertificates(node.certificate, node.authorities, address)
             if node.metrics_certificate:
                 self._metrics = SiteCertificates(node.metrics_certificate, setting=METRICS_CERTIFICATE)
-            self.tls = self._tls(self.keeping)
+            self.tls = self._tls(self.key_ring)
             self.metrics_context = self._metrics_context()
         except (KeyringError, CertificatesError) as error:
             raise CredentialsError(str(error)) from None
@@ -62,20 +64,20 @@ class Credentials:
             reason = getattr(error, "reason", None) or error.strerror or error
             raise CredentialsError(f"the certificates of this node cannot be used: {reason}") from None
 
-    def _tls(self, keeping: RunningKeyRing | None) -> Tls | None:
-        if keeping is None:
+    def _tls(self, key_ring: RunningKeyRing | None) -> Tls | None:
+        if key_ring is None:
             return None
         if self._site is not None:
-            tls = Tls(self._site.issue, partial(self._prove, keeping))
-            tls.renew()  # what is wrong with the files shall be said now
+            tls = Tls(self._site.issue, partial(self._prove, key_ring))
+            tls.renew()  # an error of the files must prevent the start
             return tls
-        tls = Tls(lambda: certificates_of(keeping.ring, self._address))
-        keeping.taken.append(lambda _: tls.forget())
+        tls = Tls(lambda: certificates_of(key_ring.ring, self._address))
+        key_ring.taken.append(lambda _: tls.forget())
         return tls
 
-    async def _prove(self, keeping: RunningKeyRing, stream: Secure, peer: str, calling: bool) -> bool:
+    async def _prove(self, key_ring: RunningKeyRing, stream: Secure, peer: str, calling: bool) -> bool:
         caller, called = (self._address, peer) if calling else (peer, self._address)
-        return await proof.shown(stream, keeping.ring, caller, called, calling=calling)
+        return await proof.shown(stream, key_ring.ring, caller, called, calling=calling)
 
     def _metrics_context(self) -> ssl.SSLContext | None:
         return None if self._metrics is None else server_context(*self._metrics.issue().values())
@@ -83,20 +85,20 @@ class Credentials:
     def _renew_metrics(self) -> None:
         self.metrics_context = self._metrics_context()
 
-    def sealer(self, port: int, life: int) -> Sealer | None:
-        """What the datagrams of this life (its number in milliseconds) go by; it follows the key ring."""
-        if self.keeping is None:
+    def sealer(self, port: int, incarnation: int) -> Sealer | None:
+        """The sealer of this incarnation (in milliseconds since 1970), which follows the key ring; None: no key."""
+        if self.key_ring is None:
             return None
         own = self._address, port
         secret = os.urandom(SECRET_BYTES)
-        sealer = Sealer(self.keeping.ring, own, boot_of(life, secret), secret, trio.current_time())
-        self.keeping.taken.append(sealer.take)
+        sealer = Sealer(self.key_ring.ring, own, boot_of(incarnation, secret), secret, trio.current_time())
+        self.key_ring.taken.append(sealer.take)
         return sealer
 
     def start(self, nursery: trio.Nursery) -> None:
-        """What is renewed is watched, what is new is saved."""
-        if self.keeping is not None:
-            nursery.start_soon(self.keeping.save_forever)
+        """Start the tasks that save the key ring and renew certificates."""
+        if self.key_ring is not None:
+            nursery.start_soon(self.key_ring.save_forever)
         if self._site is not None and self.tls is not None:
             nursery.start_soon(self._site.renew_forever, self.tls.renew)
         if self._metrics is not None:
@@ -104,31 +106,36 @@ class Credentials:
 
     @property
     def expires_at(self) -> float | None:
-        """Of this node's own certificate by the site's authority, seconds since the epoch; None: it has none."""
+        """Expiry of the node's certificate by the site's authority, seconds since 1970; None: it has none."""
         return None if self._site is None else self._site.expires_at
 
 
-def dump_no_core() -> None:
-    """Our memory holds keys. 1, not 0: then a program that takes dumps gets none either (Linux, fs/coredump.c).
+def protect_memory() -> None:
+    """Disable core dumps, because the memory holds keys, and reading by other processes of the user, except root's.
 
-    And no other process of our user may read it, as a debugger would (prctl(2), PR_SET_DUMPABLE); root may.
+    The limit is 1 and not 0: then a program that collects dumps gets none either (Linux, fs/coredump.c). See
+    prctl(2), PR_SET_DUMPABLE.
     """
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     limit = 1 if hard == resource.RLIM_INFINITY or hard >= 1 else 0
     resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
     if ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
-        logger.warning("other processes of this user can read our memory: the kernel did not take PR_SET_DUMPABLE")
+        logger.warning(
+            "other processes of this user can read the daemon's memory: the kernel rejects PR_SET_DUMPABLE"
+        )
 
 
-def log_unraisable_seldom() -> None:
-    """Strangers can cause errors of which Python can only write to standard error, such as a TLS greeting to a name
-    that is none: one short line in UNRAISABLE_S."""
-    said_at = -inf
+def limit_unraisable_log() -> None:
+    """Log unraisable exceptions as one short line per UNRAISABLE_S.
 
-    def say(error: sys.UnraisableHookArgs) -> None:
-        nonlocal said_at
-        if time.monotonic() - said_at >= UNRAISABLE_S:
-            said_at = time.monotonic()
+    Any host can cause them, for example by a TLS greeting with an invalid name.
+    """
+    logged_at = -inf
+
+    def log(error: sys.UnraisableHookArgs) -> None:
+        nonlocal logged_at
+        if time.monotonic() - logged_at >= UNRAISABLE_S:
+            logged_at = time.monotonic()
             logger.warning("ignored in %.60s: %.100s", repr(error.object), repr(error.exc_value))
 
-    sys.unraisablehook = say
+    sys.unraisablehook = log

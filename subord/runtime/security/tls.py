@@ -1,11 +1,9 @@
-"""TLS 1.3 on the streams between nodes, both sides with papers for their address.
+"""TLS 1.3 on the streams between nodes. Both sides have certificates for their addresses.
 
-Intuition: two sentries who show each other their papers before a word is said. The paper names an address; who comes
-from another one is sent away, however good the stamp.
-
-The papers are stamped by ourselves with the key (sealing/authority.py), or by a site's own authority. While keys are
-rotated a node has papers of several authorities. The caller says in the greeting (SNI) which key it goes by,
-`KEY.subord`, and is answered with that one; when the other side does not have it, it tries its next.
+A peer whose certificate does not name the address that it connects from is refused. The node issues its certificates
+with the key (sealing/authority.py), or the site's own authority does. During a rotation of keys a node has
+certificates of several keys. The caller names its key in the greeting (SNI), `KEY.subord`, and the other side uses
+the same one; if it does not have that key, the caller tries its next.
 """
 
 from __future__ import annotations
@@ -25,61 +23,65 @@ from subord.sealing.keys import Keyring
 SUFFIX = ".subord"
 HANDSHAKE_S_MAX = 2.5
 HUNG_UP = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
-"""It went away in the middle: refused us, or had no patience."""
+"""The other side closed the stream during the handshake."""
 TOO_SLOW = "tls_too_slow"
 
 Secure = trio.SSLStream[trio.SocketStream]
 Prove = Callable[[Secure, str, bool], Awaitable[bool]]
-"""(stream, address of the other side, whether we called) -> whether it has a key of ours."""
+"""(stream, address of the other side, whether this side opened it) -> whether the other side has a common key."""
 
 
 class TlsError(Exception):
-    """The other side is not who it should be. A word for the counter."""
+    """The handshake or the authentication failed. The text is the reason as a metric label."""
 
     has_hung_up = False
-    """The other side went away without a word, so it may not be its papers."""
+    """The other side closed the stream without an alert, so its certificate may be valid."""
 
 
 class Certificates(NamedTuple):
-    """PEM: our private key and certificates; certificates of whose stamps we trust."""
+    """PEM: the private key and certificates of this node; the certificates of the trusted authorities."""
 
     ours: bytes
     trusted: str
 
     def __repr__(self) -> str:
-        return f"Papers({len(self.ours)} bytes)"
+        return f"Certificates({len(self.ours)} bytes)"
 
 
 class _Contexts(NamedTuple):
-    """By name, the first one that we go by ourselves in front."""
+    """By name of the key; the node's first choice is first."""
 
     servers: dict[str, ssl.SSLContext]
     clients: dict[str, ssl.SSLContext]
 
 
 def certificates_of(ring: Keyring, address: str) -> dict[str, Certificates]:
-    """Fresh ones for each key, the primary first."""
+    """New certificates for each key, the primary first."""
     authorities = {key.name: authority_of(key) for key in (ring.primary, *ring.keys.values())}
     trusted = "".join(authority.pem for authority in authorities.values())
     return {name: Certificates(passport(authority, address), trusted) for name, authority in authorities.items()}
 
 
 class Tls:
-    """The papers of one node. `issue` makes them anew; it is called at the first connection, and after `renew`."""
+    """The TLS contexts of one node."""
 
     def __init__(self, issue: Callable[[], dict[str, Certificates]], prove: Prove | None = None) -> None:
-        """`prove` is asked when papers alone do not say that their bearer has the cluster's key."""
+        """`issue` returns certificates by name, the first choice first. `prove` is called after each handshake if
+        the certificates alone do not prove the cluster's key.
+        """
         self._issue = issue
         self._prove = prove
         self._made: _Contexts | None = None
 
     def forget(self) -> None:
-        """The next connection makes new papers."""
+        """Issue new certificates at the next connection."""
         self._made = None
 
     def renew(self) -> None:
-        """Connections from now on go by new papers; those that stand go on. Raises what `issue` raises, and OSError
-        (ssl.SSLError) for papers that are none; then the old ones go on."""
+        """Issue new certificates for later connections.
+
+        Raises what `issue` raises, and OSError (ssl.SSLError) for unusable ones; then the old ones stay in use.
+        """
         self._made = self._make()
 
     def contexts(self) -> _Contexts:
@@ -88,9 +90,9 @@ class Tls:
         return self._made
 
     def _make(self) -> _Contexts:
-        papers = self._issue()
-        servers = {name: _context(ssl.PROTOCOL_TLS_SERVER, each) for name, each in papers.items()}
-        clients = {name: _context(ssl.PROTOCOL_TLS_CLIENT, each) for name, each in papers.items()}
+        issued = self._issue()
+        servers = {name: _context(ssl.PROTOCOL_TLS_SERVER, each) for name, each in issued.items()}
+        clients = {name: _context(ssl.PROTOCOL_TLS_CLIENT, each) for name, each in issued.items()}
         for context in servers.values():
             context.sni_callback = self._choose
         return _Contexts(servers, clients)
@@ -104,19 +106,19 @@ class Tls:
 
     @property
     def names(self) -> list[str]:
-        """What we may go by, best first."""
+        """The names that a caller can use, first choice first."""
         return list(self.contexts().clients)
 
     async def as_server(self, stream: trio.SocketStream, peer: str) -> Secure:
-        """Raises TlsError."""
+        """Secure an incoming stream. Raises TlsError."""
         context = next(iter(self._usable().servers.values()))
         secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
         return await self._shake_hands(secured, peer, calling=False)
 
     async def as_client(self, stream: trio.SocketStream, peer: str, name: str) -> Secure:
-        """By one of `names`. Raises TlsError."""
+        """Secure an outgoing stream with one of `names`. Raises TlsError."""
         context = self._usable().clients.get(name)
-        if context is None:  # it was taken from us since
+        if context is None:  # removed since `names` was read
             raise TlsError("tls_refused")
         secured = trio.SSLStream(stream, context, server_hostname=name + SUFFIX, https_compatible=True)
         return await self._shake_hands(secured, peer, calling=True)
@@ -146,7 +148,7 @@ class Tls:
 
 
 def _addresses(stream: Secure) -> list[str]:
-    """For which its papers are. Raises TlsError: whoever stamped them may have written anything."""
+    """The addresses in the peer's certificate. Raises TlsError if they are malformed."""
     try:
         names = stream.getpeercert().get("subjectAltName", ())
         return [str(ipaddress.ip_address(value)) for kind, value in names if kind == "IP Address"]
@@ -154,27 +156,27 @@ def _addresses(stream: Secure) -> list[str]:
         raise TlsError("tls_malformed") from None
 
 
-def server_context(papers: Certificates) -> ssl.SSLContext:
-    """For callers who need no papers of their own, such as Prometheus. Raises ssl.SSLError."""
+def server_context(certificates: Certificates) -> ssl.SSLContext:
+    """A context for clients without certificates, such as Prometheus. Raises ssl.SSLError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with _as_file(papers.ours) as path:
+    with _as_file(certificates.ours) as path:
         context.load_cert_chain(path, password=_no_password)
     return context
 
 
 def _no_password() -> str:
-    """Without it OpenSSL would ask the terminal."""
+    """Without a callback OpenSSL asks on the terminal."""
     return ""
 
 
-def _context(side: int, papers: Certificates) -> ssl.SSLContext:
+def _context(side: int, certificates: Certificates) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the address is checked instead, on both sides
     context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(cadata=papers.trusted)
-    with _as_file(papers.ours) as path:
+    context.load_verify_locations(cadata=certificates.trusted)
+    with _as_file(certificates.ours) as path:
         context.load_cert_chain(path, password=_no_password)
     if side == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # connections are few and long
@@ -183,8 +185,8 @@ def _context(side: int, papers: Certificates) -> ssl.SSLContext:
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """The ssl module reads private keys from files only; this one never reaches a disk."""
-    descriptor = os.memfd_create("papers", os.MFD_CLOEXEC)
+    """A path to `data` in memory: the ssl module reads private keys from files, and they must not reach a disk."""
+    descriptor = os.memfd_create("certificates", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(data)

@@ -1,10 +1,8 @@
-"""Who was here, who came, who went, and who is missed: the memory behind the roster.
+"""The history of a node's subtree: changes of the roster, and nodes that are missing.
 
-Intuition: the register of a school. The roster is a look into the classroom; the register says besides who sat there
-yesterday. Who said goodbye is crossed out, who vanished stays in it for an hour, and whoever only changed rooms is
-waited for a few seconds before anybody is alarmed.
-
-Pure: rosters and times come in. `now` and instants are seconds of one monotonic clock, `wall` seconds since 1970.
+In: successive rosters and the losses above this node. Out: numbered changes, and the nodes that vanished without a
+goodbye within REMEMBER_S. A node that leaves the roster has SETTLE_S to return elsewhere before it counts as missing
+or left. All tables are bounded. Pure: `now` and `at` are seconds of one monotonic clock, `wall` seconds since 1970.
 """
 
 from __future__ import annotations
@@ -19,23 +17,23 @@ from subord.core.state.view import Incarnation, Place, Position, RosterRow, Rost
 from subord.core.tables import BoundedMap
 
 SETTLE_S: Final = 5.0
-"""Who vanishes with its branch is somewhere else again by then, as a rule: healing takes about a second."""
+"""Grace for nodes that vanish with their branch; healing takes about a second."""
 REMEMBER_S: Final = 3600.0
-"""How long we remember who vanished without goodbye."""
+"""How long a node that vanished without a goodbye is remembered."""
 MISSED_MAX: Final = 10_000
 LOST_ABOVE_MAX: Final = 64
 HAPPENINGS_MAX: Final = 1024
 CHAIN_MAX: Final = 64
-"""Leaders above one who vanished that are looked at: deeper trees have other worries."""
+"""Leaders above a vanished node that are examined."""
 
 FRESH_S: Final = 5.0
-"""Who stood in its place for longer before we saw it did not join: it was found, with its branch or its tree."""
+"""A new node that has held its place for longer did not join now: it came with its branch or its tree."""
 
 Kind = Literal["joined", "found", "returned", "restarted", "moved", "missing", "left", "root"]
 
 
 class Happening(msgspec.Struct, frozen=True):
-    """One change of the tree below us. `old` is the leader before."""
+    """One change of the subtree. `old`: the former leader."""
 
     number: int
     wall: float
@@ -47,7 +45,7 @@ class Happening(msgspec.Struct, frozen=True):
 
 
 class Missed(msgspec.Struct, frozen=True):
-    """Somebody who vanished without goodbye: where it stood (None: not known), and since when it is away."""
+    """A node that vanished without a goodbye: its last leader and place (None: not known), and when it vanished."""
 
     position: Position
     leader: Position | None
@@ -56,7 +54,7 @@ class Missed(msgspec.Struct, frozen=True):
 
 
 class _Present(msgspec.Struct):
-    """Somebody of the last roster. `vanished_at`: no longer in it, and perhaps only on its way."""
+    """A node of the last roster. `vanished_at`: when it left the roster; it may return within SETTLE_S."""
 
     leader: Position | None
     place: Place
@@ -66,39 +64,39 @@ class _Present(msgspec.Struct):
 
 
 class History:
-    """Of one node about its own subtree. Its size is bounded by the subtree and the limits above."""
+    """The history of one node. Its size is bounded by the subtree and the limits above."""
 
     def __init__(self) -> None:
         self.happenings: deque[Happening] = deque(maxlen=HAPPENINGS_MAX)
         self.number = 0
-        """Of the last happening."""
+        """Number of the last change."""
         self._present: dict[Position, _Present] = {}
         self._missed: BoundedMap[Position, Missed] = BoundedMap(MISSED_MAX)
         self._lost_above: BoundedMap[Position, float] = BoundedMap(LOST_ABOVE_MAX)
         self._parted_above: dict[Position, float] = {}
-        self._parting: Position | None = None  # of those the one whose goodbye is not told yet
+        self._parting: Position | None = None  # the one of `_parted_above` whose goodbye is not reported yet
 
     @property
     def is_waiting(self) -> bool:
-        """Somebody vanished, and what became of it is told by a look `SETTLE_S` later."""
+        """Whether a node vanished whose fate a `look` after `SETTLE_S` decides."""
         return self._parting is not None or any(each.vanished_at is not None for each in self._present.values())
 
     def sizes(self) -> dict[str, int]:
-        """How full the tables are."""
+        """Number of entries by table."""
         return {"register_present": len(self._present), "register_missed": len(self._missed)}
 
     def missed(self, now: float) -> list[Missed]:
-        """Who vanished within `REMEMBER_S`, by position."""
+        """The nodes that vanished within `REMEMBER_S`, by position."""
         found = (self._missed[position] for position in sorted(self._missed))
         return [each for each in found if now - each.at < REMEMBER_S]
 
     @property
     def forgotten(self) -> int:
-        """How many missing nodes were forgotten early, because there were too many."""
+        """Number of missing nodes that were forgotten early for lack of room."""
         return self._missed.dropped
 
     def on_their_way(self) -> list[Missed]:
-        """Whose leader vanished, and who will be somewhere else in a moment, or missing; by position."""
+        """Nodes whose leader vanished and that are not in the roster yet, by position."""
         return [
             Missed(position, each.leader, each.place, each.vanished_at)
             for position, each in sorted(self._present.items())
@@ -106,21 +104,21 @@ class History:
         ]
 
     def lost_above(self, position: Position, now: float) -> None:
-        """Our leader vanished. If we become root, nobody above can tell of it but we."""
+        """The leader vanished. If this node becomes root, no other node can report it."""
         self._lost_above[position] = now
 
     def parted_above(self, position: Position, now: float) -> None:
-        """The root before us said goodbye, and nobody else can tell."""
+        """The former root said goodbye, and no other node can report it."""
         if position not in self._lost_above:
             self._parted_above = {position: now}
             self._parting = position
 
     def parted(self, now: float) -> list[Position]:
-        """Whose goodbye only we remember."""
+        """The nodes whose goodbye only this node remembers."""
         return [position for position, at in self._parted_above.items() if now - at < REMEMBER_S]
 
     def look(self, view: RosterView, path: Iterable[Position], now: float, wall: float) -> None:
-        """Compare our roster with what we remember. `path`: who is above us."""
+        """Compare a roster with the last one. `path`: the nodes above this one."""
         rows = {row.position: row for row in view.rows}
         for row in view.rows:
             if row.standing is Standing.MISSING:
@@ -128,7 +126,7 @@ class History:
             else:
                 self._meet(row, wall)
         self._seek_vanished(rows, now, wall)
-        for position in path:  # what becomes of it the next time is another story
+        for position in path:  # a node above this one is not missing; a later loss counts anew
             self._missed.pop(position, None)
         for position in (*path, *rows):
             self._lost_above.pop(position, None)
@@ -138,7 +136,7 @@ class History:
         if view.is_root:
             self._miss_lost_above(now, wall)
             self._tell_parted_above(now, wall)
-        else:  # it is for the root that we have found to tell of those
+        else:  # the root above reports those
             for lost in [p for p, at in self._lost_above.items() if now - at >= SETTLE_S]:
                 del self._lost_above[lost]
         self._forget(now)
@@ -146,7 +144,7 @@ class History:
     # -- one row ----------------------------------------------------------------------------------------------
 
     def _meet(self, row: RosterRow, wall: float) -> None:
-        """Somebody is there."""
+        """The node of `row` is present."""
         missed = self._missed.pop(row.position, None)
         before = self._present.get(row.position)
         self._present[row.position] = _Present(row.leader, row.place, row.incarnation)
@@ -165,7 +163,7 @@ class History:
             self._tell("moved", row, since, before.leader)
 
     def _miss(self, row: RosterRow, now: float, wall: float) -> None:
-        """Its leader says that it vanished."""
+        """The leader of the node reports that it vanished."""
         self._present.pop(row.position, None)
         if row.position not in self._missed:
             self._remember(Missed(row.position, row.leader, row.place, now - row.since_s))
@@ -174,14 +172,14 @@ class History:
     def _tell(self, kind: Kind, row: RosterRow, wall: float, old: Position | None) -> None:
         self._happen(kind, wall, row.position, leader=row.leader, old=old, place=row.place)
 
-    # -- who is in no row -------------------------------------------------------------------------------------
+    # -- nodes without a row ----------------------------------------------------------------------------------
 
     def _seek_vanished(self, rows: dict[Position, RosterRow], now: float, wall: float) -> None:
         for position in [position for position in self._present if position not in rows]:
             each = self._present[position]
             if each.vanished_at is None:
                 each.vanished_at = now
-            # Its leader may be reported as missing only after it.
+            # The loss of its leader may be reported later than its own.
             each.orphaned = each.orphaned or self._is_orphaned(each, rows)
             if now - each.vanished_at >= SETTLE_S:
                 del self._present[position]
@@ -192,7 +190,7 @@ class History:
                 self._happen(kind, vanished_wall, position, old=each.leader, place=each.place)
 
     def _is_orphaned(self, each: _Present, rows: dict[Position, RosterRow]) -> bool:
-        """Whether it vanished because somebody above it did, so that nobody could hear its goodbye."""
+        """Whether a node above it vanished, so that no node could receive its goodbye."""
         leader = each.leader
         for _ in range(CHAIN_MAX):
             if leader is None:
@@ -206,7 +204,7 @@ class History:
         return False
 
     def _miss_lost_above(self, now: float, wall: float) -> None:
-        """Those whom our branch lost, and who did not come to us now that we are root."""
+        """As the new root, report the lost nodes above that have not joined the tree."""
         for position, at in self._lost_above.items():
             if position not in self._missed and now - at < REMEMBER_S:
                 self._remember(Missed(position, None, None, at))
@@ -214,7 +212,7 @@ class History:
         self._lost_above.clear()
 
     def _tell_parted_above(self, now: float, wall: float) -> None:
-        """Like every goodbye after a while: who was only started anew is back by then, and root again."""
+        """Report the goodbye of the former root after SETTLE_S: a restarted root is back by then."""
         position = self._parting
         if position is not None and now - self._parted_above[position] >= SETTLE_S:
             self._parting = None

@@ -1,7 +1,7 @@
-"""The last neighbourhood on disk, so that a restarted daemon tries its old place first.
+"""Saves the last neighbourhood, so that a restarted daemon tries its old place first.
 
-Intuition: a bookmark. It is convenience, not truth: a bookmark from another book (other settings, other
-address) is ignored, one that cannot be written costs one warning.
+In: the neighbourhood after each change. Out: the saved one, if it belongs to the same settings and address. The file
+is replaced atomically. It is only a hint: an unusable file is ignored, a failed write is logged once.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from subord.wire.codec import UNREADABLE
 
 logger = logging.getLogger("subord")
 
-WRITING = threading.Lock()  # of this process: two lives of one daemon must not write one file at once
-SAVE_S_MAX = 1.0  # a disk that does not answer must not keep us from starting, or from leaving
+WRITING = threading.Lock()  # of this process: a write of the former incarnation may still be running
+SAVE_S_MAX = 1.0  # bound on the delay of a start or an end by a disk that does not answer
 FORMAT = 1
 FILE_NAME = "neighbourhood.json"
 FILE_BYTES_MAX = 65536
-INCARNATION_MAX = 1 << 63  # a larger one was never ours, and would not fit a datagram for long
+INCARNATION_MAX = 1 << 63  # no daemon writes a larger one
 
 
-class _Bookmark(msgspec.Struct, frozen=True):
+class _Saved(msgspec.Struct, frozen=True):
     format: int
     terms: Terms
     position: Position
@@ -39,7 +39,7 @@ class _Bookmark(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """One small file in `directory`; "" remembers nothing."""
+    """One small file in `directory`; "": nothing is saved."""
 
     def __init__(self, directory: str, terms: Terms, position: Position) -> None:
         self._path = Path(directory) / FILE_NAME if directory else None
@@ -49,17 +49,17 @@ class Store:
         self._warned = False
 
     def load(self) -> Neighbourhood | None:
-        """What was saved under the same settings and address; None otherwise."""
-        bookmark = self._read(self._path) if self._path is not None else None
-        if bookmark is None:
+        """The neighbourhood saved with the same settings and address; None: there is none."""
+        saved = self._read(self._path) if self._path is not None else None
+        if saved is None:
             return None
-        fits = (bookmark.format, bookmark.terms, bookmark.position) == (FORMAT, self._terms, self._position)
-        return bookmark.neighbourhood if fits else None
+        fits = (saved.format, saved.terms, saved.position) == (FORMAT, self._terms, self._position)
+        return saved.neighbourhood if fits else None
 
-    def _read(self, path: Path) -> _Bookmark | None:
+    def _read(self, path: Path) -> _Saved | None:
         try:
             with path.open("rb") as file:
-                bookmark = msgspec.json.decode(file.read(FILE_BYTES_MAX), type=_Bookmark)
+                saved = msgspec.json.decode(file.read(FILE_BYTES_MAX), type=_Saved)
         except FileNotFoundError:
             if not os.path.isdir(path.parent):
                 self._warn(f"the directory {path.parent} does not exist; create it or correct node.state_directory")
@@ -68,25 +68,22 @@ class Store:
             reason = error.strerror if isinstance(error, OSError) else error
             logger.warning("%s is not usable and is ignored: %s", path, reason)
             return None
-        if not 0 <= bookmark.neighbourhood.incarnation < INCARNATION_MAX:
-            logger.warning("%s is not usable and is ignored: no daemon has written its incarnation", path)
+        if not 0 <= saved.neighbourhood.incarnation < INCARNATION_MAX:
+            logger.warning("%s is not usable and is ignored: its incarnation is out of range", path)
             return None
-        if not 0 <= bookmark.neighbourhood.standing <= CLASS_MAX:
-            logger.warning("%s is not usable and is ignored: no daemon has written its standing", path)
+        if not 0 <= saved.neighbourhood.standing <= CLASS_MAX:
+            logger.warning("%s is not usable and is ignored: its standing is out of range", path)
             return None
-        return bookmark
+        return saved
 
-    async def begin_life(self, remembered: Neighbourhood, incarnation: Incarnation) -> None:
-        """Write down a number that the clock has not made: the next start must read it, however soon it comes.
-
-        A disk that does not answer for SAVE_S_MAX is not waited for.
-        """
+    async def save_incarnation(self, remembered: Neighbourhood, incarnation: Incarnation) -> None:
+        """Save an incarnation ahead of the clock, so that the next start exceeds it. Waits up to SAVE_S_MAX."""
         with trio.move_on_after(SAVE_S_MAX):
-            life = msgspec.structs.replace(remembered, incarnation=incarnation)
-            await trio.to_thread.run_sync(self.save, life, abandon_on_cancel=True)
+            neighbourhood = msgspec.structs.replace(remembered, incarnation=incarnation)
+            await trio.to_thread.run_sync(self.save, neighbourhood, abandon_on_cancel=True)
 
     def save(self, neighbourhood: Neighbourhood) -> None:
-        """Replace the file in one step. Blocks for a disk write: call it from a worker thread."""
+        """Replace the file atomically. Blocks: call it in a thread."""
         if self._path is None:
             return
         with WRITING:
@@ -94,11 +91,11 @@ class Store:
                 self._replace(self._path, neighbourhood)
 
     def _replace(self, path: Path, neighbourhood: Neighbourhood) -> None:
-        bookmark = _Bookmark(FORMAT, self._terms, self._position, neighbourhood)
+        saved = _Saved(FORMAT, self._terms, self._position, neighbourhood)
         fresh = path.with_suffix(".new")
         try:
             with open(fresh, "wb", opener=_for_the_owner) as file:
-                file.write(msgspec.json.encode(bookmark))
+                file.write(msgspec.json.encode(saved))
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(path)
@@ -109,12 +106,12 @@ class Store:
 
     def _warn(self, reason: str) -> None:
         if not self._warned:
-            logger.warning("cannot remember the neighbourhood: %s; going on without", reason)
+            logger.warning("cannot save the neighbourhood: %s; continuing without", reason)
             self._warned = True
 
 
 def _for_the_owner(path: str, flags: int) -> int:
-    """Mode 0600, also where a wider file was left behind; what is no regular file keeps its mode."""
+    """An opener that sets mode 0600, also on an existing regular file."""
     descriptor = os.open(path, flags, 0o600)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.fchmod(descriptor, 0o600)

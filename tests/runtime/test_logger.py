@@ -1,4 +1,4 @@
-"""The log: three forms of one record, one level and who chose it, and a standard error that nobody reads."""
+"""The log: formats of a record, the level and its source, and a standard error without a reader."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 from full_pipe import full_pipe
 
-from subord.config import schema
-from subord.runtime.log import formats, journal, writer
+from subord.config.load import load
+from subord.config.schema import Config, LogFormat
+from subord.runtime.log import formats, journal
 from subord.runtime.log.logger import ASKED, Log
-from subord.runtime.log.writer import TRAY_BYTES_MAX, LogWriter
+from subord.runtime.log.writer import QUEUE_BYTES_MAX, LogWriter, fill_standard_streams, to_stderr
 
 logger = logging.getLogger("subord")
 HEAD = ["time", "level", "node", "event", "message"]
@@ -64,12 +65,12 @@ def test_json_has_the_same_keys_first_in_every_line_and_then_the_fields() -> Non
     assert (plain["level"], plain["node"], plain["event"], plain["message"]) == ("error", None, None, "stopped 1")
 
 
-def test_a_field_does_not_take_the_place_of_what_every_line_has() -> None:
+def test_a_field_does_not_replace_a_common_key() -> None:
     line = json.loads(formats.as_json(made("%(message)s", {"message": "a", "time": 0}, event="e"), "n"))
     assert (line["message"], line["time"][:4]) == ("a", "2026")
 
 
-def test_text_has_the_time_the_level_and_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_has_time_level_and_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC-2")
     time.tzset()
     line = formats.text(made("lost %s", "x", level=logging.WARNING), "10.0.0.4")
@@ -79,14 +80,14 @@ def test_text_has_the_time_the_level_and_the_words(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("render", [formats.text, formats.as_json, formats.bare, formats.prioritised(formats.bare)])
-def test_no_words_of_others_make_a_line_or_steer_a_terminal(render: formats.Render) -> None:
+def test_a_field_cannot_add_lines_or_control_a_terminal(render: formats.Render) -> None:
     line = render(made("said: %(words)s", {"words": FORGED}), "10.0.0.4").decode()
     assert line.count("\n") == 1
     assert line[:-1].isprintable()
     assert re.search(r"said: x\\+n<0>now root\\+x1b\[2J\\+u202e\\+udcff", line)
 
 
-def test_the_journal_gets_words_priority_and_fields() -> None:
+def test_a_journal_entry_has_message_priority_and_fields() -> None:
     entry = formats.for_journal(
         made("bad %(reason)s", {"reason": FORGED, "old": None}, level=30, event="e"), "10.0.0.4"
     )
@@ -123,18 +124,18 @@ def stream_of(descriptor: int) -> str:
     return f"{found.st_dev}:{found.st_ino}"
 
 
-def shown(asked: schema.LogFormat, descriptor: int, environment: dict[str, str]) -> None:
-    """One line and one complaint, with this descriptor as standard error."""
+def log_two_lines(wanted: LogFormat, descriptor: int, environment: dict[str, str]) -> None:
+    """One line and one error, with this descriptor as standard error."""
     with stderr_is(descriptor), Log() as log:
-        log.open(asked, environment)
+        log.open(wanted, environment)
         log.node = "10.0.0.4"
         logger.setLevel("INFO")
         logger.warning("hear", extra=ASKED)
-        log.put_complaint("subord: no port")
+        log.put_error("subord: no port")
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_journal", "expected"),
+    ("wanted", "is_journal", "expected"),
     [
         ("auto", False, r'\{"time": .*, "message": "hear"\}\nsubord: no port\n'),
         ("json", False, r'\{"time": .*, "message": "hear"\}\nsubord: no port\n'),
@@ -145,11 +146,11 @@ def shown(asked: schema.LogFormat, descriptor: int, environment: dict[str, str])
     ],
 )
 def test_into_a_pipe(
-    asked: schema.LogFormat, is_journal: bool, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    wanted: LogFormat, is_journal: bool, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(journal.Journal.__init__, "__defaults__", (str(tmp_path / "none"),))
     reader, writer = os.pipe()
-    shown(asked, writer, {"JOURNAL_STREAM": stream_of(writer)} if is_journal else {"JOURNAL_STREAM": "1:2"})
+    log_two_lines(wanted, writer, {"JOURNAL_STREAM": stream_of(writer)} if is_journal else {"JOURNAL_STREAM": "1:2"})
     os.close(writer)
     assert re.fullmatch(expected, os.read(reader, 65536).decode())
     os.close(reader)
@@ -157,37 +158,37 @@ def test_into_a_pipe(
 
 def test_on_a_terminal() -> None:
     ours, theirs = os.openpty()
-    shown("auto", theirs, {})
+    log_two_lines("auto", theirs, {})
     assert re.fullmatch(r"[-\d]{10} [:.\d]{12} WARNING hear\r\nsubord: no port\r\n", os.read(ours, 65536).decode())
     os.close(ours)
     os.close(theirs)
 
 
-def test_where_the_journal_reads_it_gets_entries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_journal_behind_standard_error_gets_entries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(journal.Journal.__init__, "__defaults__", (str(tmp_path / "socket"),))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "socket"))
         listening.settimeout(20)
         reader, writer = os.pipe()
-        shown("auto", writer, {"JOURNAL_STREAM": stream_of(writer)})
+        log_two_lines("auto", writer, {"JOURNAL_STREAM": stream_of(writer)})
         os.close(writer)
         assert listening.recv(65536).startswith(b"MESSAGE=hear\nPRIORITY=4\n")
         assert os.read(reader, 65536) == b"<3>subord: no port\n"
         os.close(reader)
 
 
-def test_a_journal_that_was_started_anew_is_found_again(tmp_path: Path) -> None:
+def test_a_restarted_journal_is_found_again(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     first, second = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
     first.bind(str(path))
     ours = journal.Journal(str(path))
-    ours.carry(b"MESSAGE=one\n")
+    ours.send(b"MESSAGE=one\n")
     first.close()
     path.unlink()
     with pytest.raises(FileNotFoundError):
-        ours.carry(b"MESSAGE=two\n")
+        ours.send(b"MESSAGE=two\n")
     second.bind(str(path))
-    ours.carry(b"MESSAGE=three\n")
+    ours.send(b"MESSAGE=three\n")
     assert second.recv(100) == b"MESSAGE=three\n"
     second.close()
     ours.close()
@@ -207,22 +208,22 @@ def test_a_journal_that_was_started_anew_is_found_again(tmp_path: Path) -> None:
         ("debug", ("node.log_level=info",), "info", "node.log_level"),
     ],
 )
-def test_what_chooses_the_level_at_the_start(
+def test_the_source_of_the_first_level(
     variable: str | None, assignments: tuple[str, ...], level: str, source: str, tmp_path: Path
 ) -> None:
     log = Log()
-    log.choose(given(tmp_path, assignments), {} if variable is None else {"LOG_LEVEL": variable})
+    log.choose(configured(tmp_path, assignments), {} if variable is None else {"LOG_LEVEL": variable})
     assert (log.log_level, log.source, logging.getLevelName(logger.level).lower()) == (level, source, level)
 
 
-def given(tmp_path: Path, assignments: tuple[str, ...] = ()) -> schema.Config:
+def configured(tmp_path: Path, assignments: tuple[str, ...] = ()) -> Config:
     file = tmp_path / "subord.toml"
     file.write_text('[cluster]\nnetwork = "10.0.0.0/24"\n[node]\nlog_level = "warning"\n')
-    return schema.load(str(file), assignments)
+    return load(str(file), assignments)
 
 
-def test_a_variable_that_was_meant_for_others_is_named_and_ignored(tmp_path: Path, warnings: list[str]) -> None:
-    Log().choose(given(tmp_path), {"LOG_LEVEL": "loud"})
+def test_an_unknown_level_in_the_variable_is_logged_and_ignored(tmp_path: Path, warnings: list[str]) -> None:
+    Log().choose(configured(tmp_path), {"LOG_LEVEL": "loud"})
     assert warnings == ["LOG_LEVEL=loud is not used: it must be one of debug, info, warning, error"]
 
 
@@ -258,7 +259,7 @@ def written(tmp_path: Path, say: Callable[[Log], None]) -> list[dict[str, object
     return [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
 
 
-def test_a_line_with_a_mistake_is_no_reason_to_die(tmp_path: Path) -> None:
+def test_a_wrong_format_string_is_logged(tmp_path: Path) -> None:
     def say(_: Log) -> None:
         logger.info("%d jobs", "two")
         logger.info("%(a)s", {"b": 1})
@@ -267,7 +268,7 @@ def test_a_line_with_a_mistake_is_no_reason_to_die(tmp_path: Path) -> None:
     assert found == ["a line of the log has a mistake: '%d jobs'", "a line of the log has a mistake: '%(a)s'"]
 
 
-def test_what_was_kept_back_is_said_at_the_end_and_all_is_counted(tmp_path: Path) -> None:
+def test_held_lines_are_written_at_the_end_and_counted(tmp_path: Path) -> None:
     counts: list[dict[str, int]] = []
 
     def say(log: Log) -> None:
@@ -285,17 +286,17 @@ def test_what_was_kept_back_is_said_at_the_end_and_all_is_counted(tmp_path: Path
     assert counts == [{"written": 3, "repeated": 8, "lost": 0}]
 
 
-# -- nobody reads ---------------------------------------------------------------------------------------------------
+# -- no reader ------------------------------------------------------------------------------------------------------
 
 
-def emptied(reader: int, until: bytes) -> bytes:
+def read_until(reader: int, until: bytes) -> bytes:
     found = b""
     while until not in found:
         found += os.read(reader, 65536)
     return found
 
 
-def test_a_full_pipe_keeps_nobody_waiting_and_what_is_lost_is_counted_and_said() -> None:
+def test_a_full_pipe_does_not_block_and_lost_lines_are_reported() -> None:
     reader, writer = full_pipe()
     with stderr_is(writer), Log() as log:
         log.open("json", {})
@@ -305,31 +306,31 @@ def test_a_full_pipe_keeps_nobody_waiting_and_what_is_lost_is_counted_and_said()
             logger.info("%(number)d " + "x" * 1000, {"number": number}, extra=ASKED)
         assert time.monotonic() - began < 10
         lost = log.counts["lost"]
-        assert 3000 - lost < TRAY_BYTES_MAX / 1000
-        found = emptied(reader, f'"number": {3000 - lost - 1}}}\n'.encode())  # those that had room, in order
+        assert 3000 - lost < QUEUE_BYTES_MAX / 1000
+        found = read_until(reader, f'"number": {3000 - lost - 1}}}\n'.encode())  # those that had room, in order
         assert found.count(b'"number"') == 3000 - lost
-        log._tell_lost()
-        emptied(reader, b"%d lines of the log were lost" % lost)
-        log._tell_lost()  # once
+        log._report_lost()
+        read_until(reader, b"%d lines of the log were lost" % lost)
+        log._report_lost()  # once
         waited(lambda: log.counts["written"] == 3000 - lost + 1)
     os.close(reader)
     os.close(writer)
 
 
-def test_who_ends_before_a_full_pipe_ends() -> None:
+def test_the_process_can_end_with_a_full_pipe() -> None:
     reader, writer = full_pipe()
     with stderr_is(writer):
         began = time.monotonic()
         with Log() as log:
             log.open("json", {})
-            log.put_complaint("subord: nobody hears this")
+            log.put_error("subord: this is lost")
         assert time.monotonic() - began < 10
-        os.write(2, bytes(100_000))  # nor waits whoever speaks after it
+        os.write(2, bytes(100_000))  # later output does not block either
     os.close(reader)
     os.close(writer)
 
 
-def test_a_reader_that_went_away_and_a_full_disk_are_counted() -> None:
+def test_failed_writes_are_counted_as_lost() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     full = os.open("/dev/full", os.O_WRONLY)
@@ -341,28 +342,28 @@ def test_a_reader_that_went_away_and_a_full_disk_are_counted() -> None:
         os.close(descriptor)
 
 
-def test_a_pipe_that_somebody_else_made_non_blocking_loses_nothing() -> None:
-    reader, end = os.pipe()
-    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
-    os.set_blocking(end, False)
-    told = b"".join(b"%d\n" % number for number in range(5000))
-    with stderr_is(end):
-        thread = threading.Thread(target=writer.to_stderr, args=(told,))
+def test_a_non_blocking_pipe_loses_nothing() -> None:
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writer, False)
+    data = b"".join(b"%d\n" % number for number in range(5000))
+    with stderr_is(writer):
+        thread = threading.Thread(target=to_stderr, args=(data,))
         thread.start()
         found = b""
-        while len(found) < len(told):
+        while len(found) < len(data):
             found += os.read(reader, 1000)
         thread.join()
-    assert found == told
+    assert found == data
     os.close(reader)
-    os.close(end)
+    os.close(writer)
 
 
-def test_a_closed_standard_error_is_not_the_next_file_that_is_opened(tmp_path: Path) -> None:
+def test_a_closed_standard_error_is_not_reused_by_the_next_file(tmp_path: Path) -> None:
     kept = os.dup(2)
     os.close(2)
     try:
-        writer.fill_standard_streams()
+        fill_standard_streams()
         assert stat.S_ISCHR(os.fstat(2).st_mode)
         fresh = os.open(tmp_path / "precious", os.O_CREAT | os.O_WRONLY)
         assert fresh > 2
@@ -372,7 +373,7 @@ def test_a_closed_standard_error_is_not_the_next_file_that_is_opened(tmp_path: P
         os.close(kept)
 
 
-def test_the_scribe_has_nothing_left_when_he_is_sent_home() -> None:
+def test_the_writer_writes_its_queue_before_it_closes() -> None:
     found: list[bytes] = []
     writer = LogWriter()
     for number in range(100):

@@ -1,4 +1,4 @@
-"""The ship's log: one line, one write; and no log is worth the ship."""
+"""The event log: one write per line, and failed writes that lose only lines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def test_one_write_per_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     writes: list[bytes] = []
     real = os.write
 
-    def noted(file: int, data: bytes) -> int:
+    def recorded(file: int, data: bytes) -> int:
         writes.append(data)
         return real(file, data)
 
-    monkeypatch.setattr(os, "write", noted)
+    monkeypatch.setattr(os, "write", recorded)
     log.write("place", place="home", leader="10.0.0.1", old=None)
     log.write("odd", reason='two\nlines, "quotes" and \x1b[31mcolours')
     assert len(writes) == 2
@@ -41,16 +41,14 @@ def test_daemons_may_share_a_file(tmp_path: Path) -> None:
     assert [line["node"] for line in lines[:2]] == ["10.0.0.1", "10.0.0.2"]
 
 
-def test_a_full_disk_costs_one_warning(warnings: list[str]) -> None:
+def test_a_full_disk_is_logged_once(warnings: list[str]) -> None:
     log = EventLog("/dev/full", "10.0.0.2")
     for _ in range(3):
         log.write("tick")
     assert warnings == ["cannot write the event log: No space left on device; events are lost until there is room"]
 
 
-def test_a_line_cut_short_costs_one_warning(
-    tmp_path: Path, warnings: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partial_write_is_logged_once(tmp_path: Path, warnings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     log = EventLog(str(tmp_path / "events"), "10.0.0.2")
     monkeypatch.setattr(os, "write", lambda _file, _data: 1)
     log.write("tick")
@@ -60,7 +58,7 @@ def test_a_line_cut_short_costs_one_warning(
     ]
 
 
-def test_a_pipe_that_nobody_empties_does_not_stop_us(tmp_path: Path, warnings: list[str]) -> None:
+def test_a_full_pipe_does_not_block(tmp_path: Path, warnings: list[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     log = EventLog(str(tmp_path / "pipe"), "10.0.0.2")

@@ -1,4 +1,4 @@
-"""The configuration: what is refused, in which words and at which line; what follows from what is accepted."""
+"""Configurations: errors with their line, the values of accepted keys, reload and changes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,9 @@ from msgspec.structs import replace
 
 from subord.cli import position
 from subord.client import control_socket
-from subord.config.schema import (
-    RELOADABLE,
-    TABLES,
-    Config,
-    ConfigError,
-    NodeConfig,
-    changes,
-    dotted,
-    load,
-    reload,
-    taken_over,
-)
-from subord.config.source import FILE_BYTES_MAX
+from subord.config.load import RELOADABLE, changes, dotted, load, reload, taken_over
+from subord.config.schema import TABLES, Config, NodeConfig
+from subord.config.source import FILE_BYTES_MAX, ConfigError
 from subord.config.validate import keys_of
 from subord.core.address.network import Network
 
@@ -144,7 +134,7 @@ def test_a_key_file_lies_beside_the_configuration() -> None:
     assert load("etc/subord.toml", ["cluster.key_file=/x/cluster.key"]).key_file == "/x/cluster.key"
 
 
-def test_who_wants_no_key_says_so() -> None:
+def test_a_node_without_a_key_sets_insecure() -> None:
     assert load(written(SHORTEST + "insecure = true")).insecure
 
 
@@ -181,7 +171,7 @@ def test_guest_slots_follow_the_fanout() -> None:
         (SHORTEST + 'key_file = "a\\u0000b"', ":3: key_file must not contain control characters"),
         (
             SHORTEST + 'key_file = "x"\n[node]\ncertificate = "x"',
-            ":5: certificate goes with node.authorities: papers of our own, and whose papers we trust",
+            ":5: certificate needs node.authorities, the certificates of the trusted authorities",
         ),
         (
             SHORTEST + '[node]\ncertificate = "x"\nauthorities = "x"',
@@ -189,7 +179,7 @@ def test_guest_slots_follow_the_fanout() -> None:
         ),
         (
             SHORTEST + '[node]\nmetrics_certificate = "x"',
-            ":4: metrics_certificate needs node.metrics, which says where they are served",
+            ":4: metrics_certificate needs node.metrics, the address to serve",
         ),
         (SHORTEST + "fanout = 1", f"subord.toml:3: fanout must be {WHOLE}, not 1"),
         (SHORTEST + "fanout = 1025", f":3: fanout must be {WHOLE}, not 1025"),
@@ -242,7 +232,7 @@ def test_guest_slots_follow_the_fanout() -> None:
         (SHORTEST + "[node]\nannounce = 1", ":4: announce must be true or false, not 1"),
         (
             '[cluster]\nnetwork = "10.0.0.0/19"\n[node]\nfull_scan = true',
-            ":4: full_scan asks every address of the network, which has 8190, not at most 4096",
+            ":4: full_scan needs a network of at most 4096 addresses, not 8190",
         ),
         (SHORTEST + "fanout = = 2\n", "subord.toml:3: not valid TOML: Invalid value (column 10)"),
         (SHORTEST + "fanout = [\n", "subord.toml: not valid TOML: Invalid value (at end of document)"),
@@ -250,13 +240,13 @@ def test_guest_slots_follow_the_fanout() -> None:
             SHORTEST + "fanout = 1\nfanout = 2\n",
             "subord.toml:4: not valid TOML: Cannot overwrite a value (column 11)",
         ),
-        ("a = " + "[" * 5000, "subord.toml: not valid TOML: a number too long, or brackets nested too deep"),
-        ("a = " + "9" * 5000, "subord.toml: not valid TOML: a number too long, or brackets nested too deep"),
+        ("a = " + "[" * 5000, "subord.toml: not valid TOML: a number is too long, or brackets are nested too deep"),
+        ("a = " + "9" * 5000, "subord.toml: not valid TOML: a number is too long, or brackets are nested too deep"),
         (b"[cluster]\nnetwork = '\xff'", "subord.toml:2: not UTF-8 text; save the file in UTF-8"),
         (b"#" * (FILE_BYTES_MAX + 1), "subord.toml: longer than 1000000 bytes; this is not a subord configuration"),
     ],
 )
-def test_a_mistake_is_named_with_its_line(text: str | bytes, expected: str) -> None:
+def test_an_error_names_the_line(text: str | bytes, expected: str) -> None:
     assert expected in complaint(written(text))
 
 
@@ -277,7 +267,6 @@ def test_what_cannot_be_read_is_a_plain_error(path: str, expected: str) -> None:
 
 
 def test_metrics_and_nodes_do_not_share_a_port() -> None:
-    """The daemon would find it taken, by itself."""
     assert "which is cluster.port: choose another" in complaint(written(SHORTEST + '[node]\nmetrics = ":7117"'))
     assert load(written(SHORTEST + '[node]\nmetrics = "127.0.0.1:7117"')).node.metrics_listener
 
@@ -347,13 +336,13 @@ def test_the_last_assignment_of_a_key_wins() -> None:
         ("cluster.fanout=2\nx=3", "must be a whole number"),
     ],
 )
-def test_a_wrong_assignment_is_named_itself(assignment: str, expected: str) -> None:
+def test_an_error_names_the_wrong_assignment(assignment: str, expected: str) -> None:
     assert expected in complaint(written(SHORTEST), assignment)
 
 
 def test_no_file_at_all() -> None:
     assert load(None, ["cluster.network=10.0.0.0/24"]).source == ""
-    assert "cluster.network is missing; say which addresses" in complaint(None)
+    assert "cluster.network is missing; set the addresses" in complaint(None)
 
 
 def test_changes_are_sorted_by_what_they_need() -> None:
@@ -368,7 +357,7 @@ def test_changes_are_sorted_by_what_they_need() -> None:
 
 
 def test_every_setting_takes_part_in_changes() -> None:
-    """A setting that is forgotten in `dotted` could change behind the operator's back."""
+    """A setting that `dotted` lacks would change without a notice to the operator."""
     old = load(written(SHORTEST))
     for name in msgspec.structs.asdict(old.cluster):
         other: object = Network.parse("10.0.0.0/16") if name == "network" else "other"

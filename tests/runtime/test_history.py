@@ -1,4 +1,4 @@
-"""The register: who was here, told as stories of rosters. Time is what the test says it is."""
+"""The history of a subtree, as sequences of rosters with given times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def look(
     lives: Mapping[int, int] | None = None,
     since_s: float = 0.0,
 ) -> list[tuple[str, int, int | None, int | None]]:
-    """One look; what happened, as (kind, position, leader, leader before)."""
+    """One look; the changes as (kind, position, leader, former leader)."""
     rows = []
     for position, leader in {**leaders, **(missing or {})}.items():
         home = Place.GUEST if position in guests else Place.HOME
@@ -68,13 +68,13 @@ def missed(register: History, now: float) -> list[int]:
     return [each.position for each in register.missed(now)]
 
 
-def test_everybody_joins_once() -> None:
+def test_every_node_joins_once() -> None:
     register = History()
     assert look(register, 0.0, TREE) == [("joined", position, leader, None) for position, leader in TREE.items()]
     assert look(register, 1.0, TREE) == []
 
 
-def test_who_was_there_before_us_is_found() -> None:
+def test_an_older_node_is_found() -> None:
     register = History()
     assert look(register, 0.0, {1: None, 2: 1}, since_s=FRESH_S + 1) == [
         ("found", 1, None, None),
@@ -83,7 +83,7 @@ def test_who_was_there_before_us_is_found() -> None:
     assert [each.wall for each in register.happenings] == [WALL, WALL]
 
 
-def test_a_goodbye_is_told_after_a_while_and_not_remembered() -> None:
+def test_a_goodbye_is_reported_after_a_delay_and_not_remembered() -> None:
     register = started()
     assert look(register, 1.0, without(5)) == []
     assert register.is_waiting
@@ -93,7 +93,7 @@ def test_a_goodbye_is_told_after_a_while_and_not_remembered() -> None:
     assert register.happenings[-1].wall == WALL + 1.0, "it is told of when it went"
 
 
-def test_who_vanished_is_missing_at_once_and_remembered_when_nobody_lists_it_any_more() -> None:
+def test_a_vanished_node_is_missing_at_once_and_remembered() -> None:
     register = started()
     assert look(register, 1.0, without(5), missing={5: 2}) == [("missing", 5, 2, 2)]
     assert look(register, 70.0, without(5)) == []
@@ -101,14 +101,14 @@ def test_who_vanished_is_missing_at_once_and_remembered_when_nobody_lists_it_any
     assert missed(register, 1.0 + REMEMBER_S) == []
 
 
-def test_who_returns_has_returned() -> None:
+def test_a_missing_node_returns() -> None:
     register = started()
     look(register, 1.0, without(5), missing={5: 2})
     assert look(register, 2.0, TREE) == [("returned", 5, 2, 2)]
     assert missed(register, 2.0) == []
 
 
-def test_a_branch_that_loses_its_leader_moves_and_nobody_is_alarmed() -> None:
+def test_a_branch_that_loses_its_leader_only_moves() -> None:
     register = started()
     assert look(register, 1.0, without(2, 4, 5), missing={2: 1}) == [("missing", 2, 1, 1)]
     moved = {**without(2), 4: 3, 5: 3}
@@ -132,7 +132,7 @@ def test_a_leader_may_be_reported_missing_after_its_branch_is_gone() -> None:
     assert told == [("missing", 4, None, 2), ("missing", 5, None, 2)]
 
 
-def test_a_leader_lost_long_ago_is_no_news_of_a_new_root() -> None:
+def test_a_leader_lost_long_ago_is_not_reported_by_a_new_root() -> None:
     register = History()
     register.lost_above(2, 0.0)
     look(register, 1.0, {5: 3}, path=(1, 3))
@@ -141,7 +141,7 @@ def test_a_leader_lost_long_ago_is_no_news_of_a_new_root() -> None:
     assert missed(register, 60.0) == []
 
 
-def test_a_root_that_said_goodbye_is_not_missed() -> None:
+def test_a_root_that_said_goodbye_is_not_missing() -> None:
     register = History()
     look(register, 0.0, {2: 1}, path=(1,))
     register.parted_above(1, 1.0)
@@ -192,13 +192,13 @@ def test_a_whole_branch_that_says_goodbye_has_left() -> None:
     assert told == [("left", 2, None, 1), ("left", 4, None, 2), ("left", 5, None, 2)]
 
 
-def test_who_changes_from_guest_to_home_under_one_leader_has_moved() -> None:
+def test_a_change_from_guest_to_home_under_one_leader_is_a_move() -> None:
     register = History()
     look(register, 0.0, TREE, guests=(5,))
     assert look(register, 1.0, TREE) == [("moved", 5, 2, 2)]
 
 
-def test_a_restart_that_nobody_noticed_is_told() -> None:
+def test_an_unnoticed_restart_is_reported() -> None:
     register = started()
     assert look(register, 1.0, TREE, lives={5: 2}) == [("restarted", 5, 2, 2)]
 
@@ -215,7 +215,7 @@ def test_the_new_root_remembers_the_old_one() -> None:
 
 
 @pytest.mark.parametrize(("path", "rows"), [((1,), {3: 1, 5: 3}), ((), {1: None, 3: 1})], ids=["above", "below"])
-def test_a_lost_leader_that_is_there_again_is_not_missed(path: tuple[int, ...], rows: dict[int, int | None]) -> None:
+def test_a_lost_leader_that_returns_is_not_missing(path: tuple[int, ...], rows: dict[int, int | None]) -> None:
     register = History()
     register.lost_above(1, 0.0)
     look(register, 1.0, rows, path=path)
@@ -223,7 +223,7 @@ def test_a_lost_leader_that_is_there_again_is_not_missed(path: tuple[int, ...], 
     assert missed(register, 2.0) == []
 
 
-def test_who_is_not_root_does_not_miss_those_above() -> None:
+def test_only_a_root_reports_lost_nodes_above() -> None:
     register = History()
     look(register, 0.0, {5: 2}, path=(1, 2))
     register.lost_above(2, 1.0)
@@ -246,7 +246,7 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(missed(register, 2.0)) == 3
 
 
-def test_a_circle_in_what_is_remembered_ends() -> None:
+def test_a_cycle_of_remembered_leaders_ends() -> None:
     register = History()
     look(register, 0.0, {1: None, 2: 3, 3: 2})
     look(register, 1.0, {1: None})

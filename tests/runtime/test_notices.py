@@ -1,4 +1,4 @@
-"""What happens in the core, in words: one line for each change of place, and every event in the event log."""
+"""Notices: one log line for each change of place, and each event in the event log."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ GUEST = PlaceChanged(Place.GUEST, 3, 2, 1, "the nearest with a free guest slot")
 ROOT = PlaceChanged(Place.ROOT, None, 2, 1, "no lower position answers")
 
 
-class Told:
-    """A teller, what it said at `info` and above, and its event log."""
+class Output:
+    """The lines that `Notices` logs at `info` and above, and its event log."""
 
     def __init__(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO, "subord")
         self._caplog = caplog
         self._path = folder / "events"
 
-    async def hears(self, *notices: Notice) -> None:
-        """A tenth of a second between each."""
+    async def tell(self, *notices: Notice) -> None:
+        """Give notices, one each 0.1 s."""
         roster = SimpleNamespace(live=1, not_home=0)
         node: Any = SimpleNamespace(context=SimpleNamespace(settings=SETTINGS), phase=Phase.GONE, roster=roster)
         events = EventLog(str(self._path), "10.0.0.4")
-        teller = Notices(node, events, Systemd({}), Counters())
+        reporter = Notices(node, events, Systemd({}), Counters())
         for notice in notices:
-            teller.tell(notice)
+            reporter.tell(notice)
             await trio.sleep(0.1)
         events.close()
 
@@ -62,11 +62,11 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Told:
-    return Told(tmp_path, caplog)
+def output(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Output:
+    return Output(tmp_path, caplog)
 
 
-SLOW_TOLD = 'answers take 0.90 s, but the timing preset waits 0.4 s for one: set cluster.timing to "wan" on all nodes'
+SLOW = 'answers take 0.90 s, but the timing preset waits 0.4 s for one: set cluster.timing to "wan" on all nodes'
 LOSS = "(lost 10.0.0.2: {}, silent for 0.61 s; 0.10 s without a leader)"
 
 
@@ -100,12 +100,12 @@ LOSS = "(lost 10.0.0.2: {}, silent for 0.61 s; 0.10 s without a leader)"
     ],
 )
 async def test_one_line_for_each_change_of_place(
-    told: Told, autojump_clock: MockClock, notices: list[Notice], line: tuple[str, str]
+    output: Output, autojump_clock: MockClock, notices: list[Notice], line: tuple[str, str]
 ) -> None:
-    await told.hears(*notices)
-    assert told.lines == [line]
+    await output.tell(*notices)
+    assert output.lines == [line]
     names = {PlaceChanged: "place", LeaderLost: "lost", Healed: "healed"}
-    assert [each for each in told.events if each != "roster"] == [names[type(each)] for each in notices]  # type: ignore[index]
+    assert [each for each in output.events if each != "roster"] == [names[type(each)] for each in notices]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ async def test_one_line_for_each_change_of_place(
     [
         (
             SlowAnswers(0.9, 0.4, "wan"),
-            SLOW_TOLD,
+            SLOW,
         ),
         (
             SlowAnswers(2.0, 1.5, "wan"),
@@ -121,17 +121,17 @@ async def test_one_line_for_each_change_of_place(
         ),
     ],
 )
-async def test_slow_answers_are_told_with_the_preset_that_fits(
-    told: Told, autojump_clock: MockClock, notice: SlowAnswers, words: str
+async def test_slow_answers_name_the_preset_to_use(
+    output: Output, autojump_clock: MockClock, notice: SlowAnswers, words: str
 ) -> None:
-    await told.hears(notice)
-    assert (told.lines, told.events) == ([("WARNING", words)], ["slow_answers"])
+    await output.tell(notice)
+    assert (output.lines, output.events) == ([("WARNING", words)], ["slow_answers"])
 
 
-async def test_a_loss_is_told_with_one_change_only(told: Told, autojump_clock: MockClock) -> None:
-    await told.hears(LeaderLost(2, "closed", 0.61), GUEST, Healed(0.1), HOME)
-    assert [level for level, _ in told.lines] == ["WARNING", "INFO"]
-    assert told.records[0].args == {
+async def test_a_loss_is_logged_with_one_change_only(output: Output, autojump_clock: MockClock) -> None:
+    await output.tell(LeaderLost(2, "closed", 0.61), GUEST, Healed(0.1), HOME)
+    assert [level for level, _ in output.lines] == ["WARNING", "INFO"]
+    assert output.records[0].args == {
         "place": "guest",
         "leader": "10.0.0.3",
         "old": "10.0.0.2",
@@ -144,17 +144,17 @@ async def test_a_loss_is_told_with_one_change_only(told: Told, autojump_clock: M
     }
 
 
-async def test_to_and_fro_is_news_each_time(told: Told, autojump_clock: MockClock) -> None:
-    await told.hears(*[HOME, GUEST] * 5)
-    repeats = Dedup()
-    assert [repeats.hold(each, 0.0) for each in told.records] == [False] * 10
+async def test_repeated_changes_of_place_are_not_folded(output: Output, autojump_clock: MockClock) -> None:
+    await output.tell(*[HOME, GUEST] * 5)
+    dedup = Dedup()
+    assert [dedup.hold(each, 0.0) for each in output.records] == [False] * 10
 
 
-async def test_others_are_told_with_their_fields(told: Told, autojump_clock: MockClock) -> None:
-    await told.hears(SubordinateLost(8, "silence", 1.5), Refused("10.0.0.9", "us", "fan-out 2\nINFO \x1b[2J"))
-    assert told.lines == [
+async def test_other_notices_have_their_fields(output: Output, autojump_clock: MockClock) -> None:
+    await output.tell(SubordinateLost(8, "silence", 1.5), Refused("10.0.0.9", "us", "fan-out 2\nINFO \x1b[2J"))
+    assert output.lines == [
         ("WARNING", "lost the subordinate 10.0.0.8 (silence), last heard 1.50 s ago"),
-        ("WARNING", "10.0.0.9 and we do not fit (told by us): fan-out 2?INFO ?[2J"),
+        ("WARNING", "10.0.0.9 refused (told by us): fan-out 2?INFO ?[2J"),
     ]
-    assert told.records[0].args == {"subordinate": "10.0.0.8", "cause": "silence", "silence_s": 1.5}
-    assert told.events == ["subordinate_lost", "refused"]
+    assert output.records[0].args == {"subordinate": "10.0.0.8", "cause": "silence", "silence_s": 1.5}
+    assert output.events == ["subordinate_lost", "refused"]

@@ -1,4 +1,4 @@
-"""What a daemon that holds keys forbids: core dumps, and being read by other processes of its user."""
+"""The process of a daemon with keys: no core dumps, and no reading by other processes of its user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK = """
 import ctypes, json, os, resource, sys
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
-from subord.runtime.security.credentials import dump_no_core
+from subord.runtime.security.credentials import protect_memory
 
 if os.geteuid() == 0:  # root may read every process
     os.setgroups([])
@@ -40,14 +40,14 @@ def figures():
     return sorted(each.name for each in ProcessCollector(registry=None).collect())
 
 before = read_by_another(), figures()
-dump_no_core()
+protect_memory()
 after = read_by_another(), figures()
 limits = resource.getrlimit(resource.RLIMIT_CORE)
 print(json.dumps({"before": before, "after": after, "dumpable": ctypes.CDLL(None).prctl(3), "limits": limits}))
 """
 
 
-def test_no_other_process_of_our_user_reads_the_memory_and_metrics_go_on() -> None:
+def test_other_processes_cannot_read_the_memory_and_metrics_continue() -> None:
     ran = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, timeout=60, check=True)
     found = json.loads(ran.stdout)
     assert ran.stderr == ""

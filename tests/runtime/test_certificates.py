@@ -1,4 +1,4 @@
-"""A passport office in town: papers come from files, are looked at again, and bad ones leave the good ones in use."""
+"""Certificates of a site's authority: from files, read again on changes; unusable ones leave the old ones in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from subord.config.schema import NO_KEY, load
+from subord.config.load import NO_KEY, load
 from subord.runtime.security import certificates as module
 from subord.runtime.security import proof
 from subord.runtime.security.certificates import CertificatesError, SiteCertificates
@@ -29,8 +29,8 @@ HERE = "127.0.0.1"
 NOW = datetime.now(UTC)
 
 
-class Office:
-    """A site's own authority."""
+class Authority:
+    """The site's own authority."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,8 +46,8 @@ class Office:
         builder = builder.serial_number(x509.random_serial_number())
         return builder.not_valid_before(NOW - timedelta(days=1)).not_valid_after(until)
 
-    def stamp(self, name: str, address: str = HERE, days: int = 5) -> str:
-        """Path of papers for that address."""
+    def issue(self, name: str, address: str = HERE, days: int = 5) -> str:
+        """Path of a file with a certificate for that address."""
         key = Ed25519PrivateKey.generate()
         who = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
@@ -62,87 +62,89 @@ class Office:
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
-    return Office(tmp_path)
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
 
 
-async def shake(server: Tls, client: Tls) -> list[str]:
-    """What went wrong on each side; "": nothing."""
+async def handshake(server: Tls, client: Tls) -> list[str]:
+    """The error on each side; "": none."""
     pair = socket.socketpair()
     streams = [trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in pair]
-    said = ["", ""]
+    errors = ["", ""]
 
     async def serve() -> None:
         try:
             await (await server.as_server(streams[0], HERE)).send_all(b"x")
         except TlsError as error:
-            said[0] = str(error)
+            errors[0] = str(error)
         except trio.BrokenResourceError:
-            said[0] = "closed"
+            errors[0] = "closed"
         await trio.aclose_forcefully(streams[0])
 
     async def call() -> None:
         try:
             stream = await client.as_client(streams[1], HERE, client.names[0])
-            said[1] = "" if await stream.receive_some(1) == b"x" else "closed"
+            errors[1] = "" if await stream.receive_some(1) == b"x" else "closed"
         except TlsError as error:
-            said[1] = str(error)
+            errors[1] = str(error)
         except trio.BrokenResourceError:
-            said[1] = "closed"
+            errors[1] = "closed"
         await trio.aclose_forcefully(streams[1])
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         nursery.start_soon(call)
-    return said
+    return errors
 
 
-async def test_two_with_papers_of_one_authority_understand_each_other(office: Office) -> None:
-    one, two = (Tls(SiteCertificates(office.stamp(name), office.trusted).issue) for name in ("one", "two"))
-    assert await shake(one, two) == ["", ""]
+async def test_certificates_of_one_authority_are_accepted(authority: Authority) -> None:
+    one, two = (Tls(SiteCertificates(authority.issue(name), authority.trusted).issue) for name in ("one", "two"))
+    assert await handshake(one, two) == ["", ""]
 
 
-async def test_papers_for_another_address_are_refused_by_both_sides(office: Office) -> None:
-    good = Tls(SiteCertificates(office.stamp("good"), office.trusted).issue)
-    bad = Tls(SiteCertificates(office.stamp("bad", "127.0.0.9"), office.trusted).issue)
-    assert (await shake(good, bad))[0] == "tls_wrong_address"
-    assert (await shake(bad, good))[1] == "tls_wrong_address"
+async def test_a_certificate_for_another_address_is_refused_by_both_sides(authority: Authority) -> None:
+    good = Tls(SiteCertificates(authority.issue("good"), authority.trusted).issue)
+    bad = Tls(SiteCertificates(authority.issue("bad", "127.0.0.9"), authority.trusted).issue)
+    assert (await handshake(good, bad))[0] == "tls_wrong_address"
+    assert (await handshake(bad, good))[1] == "tls_wrong_address"
 
 
 def read(ours: str, trusted: str) -> Certificates:
-    """Whatever they are worth."""
     return Certificates(Path(ours).read_bytes(), Path(trusted).read_text())
 
 
-async def test_papers_that_have_expired_are_refused(office: Office) -> None:
-    good = Tls(SiteCertificates(office.stamp("good"), office.trusted).issue)
-    late = office.stamp("late", days=-1)
-    papers = read(late, office.trusted)
-    assert (await shake(good, Tls(lambda: {module.SITE: papers})))[0]
-    assert (await shake(Tls(lambda: {module.SITE: papers}), good))[1]
-    with pytest.raises(CertificatesError, match=r"good from .* only"):
-        SiteCertificates(late, office.trusted)
+async def test_expired_certificates_are_refused(authority: Authority) -> None:
+    good = Tls(SiteCertificates(authority.issue("good"), authority.trusted).issue)
+    late = authority.issue("late", days=-1)
+    files = read(late, authority.trusted)
+    assert (await handshake(good, Tls(lambda: {module.SITE: files})))[0]
+    assert (await handshake(Tls(lambda: {module.SITE: files}), good))[1]
+    with pytest.raises(CertificatesError, match=r"valid from .* only"):
+        SiteCertificates(late, authority.trusted)
 
 
-def test_papers_for_somebody_else_are_not_taken(office: Office) -> None:
+def test_a_certificate_for_another_node_is_rejected(authority: Authority) -> None:
     with pytest.raises(CertificatesError, match=r"does not name the address 10\.0\.0\.1"):
-        SiteCertificates(office.stamp("papers"), office.trusted, "10.0.0.1")
+        SiteCertificates(authority.issue("files"), authority.trusted, "10.0.0.1")
 
 
-async def test_papers_alone_open_no_door_where_the_key_is_asked_for(office: Office) -> None:
-    """The office stamps for the whole town."""
+async def test_a_certificate_without_the_key_is_refused(authority: Authority) -> None:
+    """The authority also certifies hosts outside the cluster."""
     rings = {"one": keyring_of(new_key()), "other": keyring_of(new_key())}
 
     def node(name: str, ring: Keyring) -> Tls:
         async def prove(stream: Secure, peer: str, calling: bool) -> bool:
             return await proof.shown(stream, ring, HERE, HERE, calling=calling)
 
-        return Tls(SiteCertificates(office.stamp(name), office.trusted).issue, prove)
+        return Tls(SiteCertificates(authority.issue(name), authority.trusted).issue, prove)
 
-    assert await shake(node("a", rings["one"]), node("b", rings["one"])) == ["", ""]
-    assert await shake(node("a", rings["one"]), node("b", rings["other"])) == ["tls_without_key", "tls_without_key"]
-    without = Tls(SiteCertificates(office.stamp("c"), office.trusted).issue)
-    assert (await shake(node("a", rings["one"]), without))[0] in ("tls_without_key", "tls_broken", "tls_too_slow")
+    assert await handshake(node("a", rings["one"]), node("b", rings["one"])) == ["", ""]
+    assert await handshake(node("a", rings["one"]), node("b", rings["other"])) == [
+        "tls_without_key",
+        "tls_without_key",
+    ]
+    without = Tls(SiteCertificates(authority.issue("c"), authority.trusted).issue)
+    assert (await handshake(node("a", rings["one"]), without))[0] in ("tls_without_key", "tls_broken", "tls_too_slow")
 
 
 @pytest.mark.parametrize(
@@ -160,93 +162,97 @@ async def test_papers_alone_open_no_door_where_the_key_is_asked_for(office: Offi
         ("\xff", 0o600, "so this is no PEM file"),
     ],
 )
-def test_papers_that_cannot_be_used_say_why(office: Office, text: str | None, mode: int, complaint: str) -> None:
-    path = Path(office.stamp("papers"))
+def test_the_error_of_an_unusable_file(authority: Authority, text: str | None, mode: int, complaint: str) -> None:
+    path = Path(authority.issue("files"))
     if text == "gone":
         path.unlink()
     else:
         path.write_text(path.read_text() if text is None else text)
         path.chmod(mode)
     with pytest.raises(CertificatesError, match=complaint) as raised:
-        SiteCertificates(str(path), office.trusted)
+        SiteCertificates(str(path), authority.trusted)
     assert str(raised.value).startswith(f"node.certificate: {path}: ")
     assert "key generate" not in str(raised.value), "that is about the key ring"
     assert "PRIVATE" not in str(raised.value)
 
 
-def spoil(path: str) -> None:
+def corrupt(path: str) -> None:
     Path(path).write_text("spoilt")
     os.utime(path, ns=(2, 2))
 
 
-async def test_new_papers_are_shown_without_a_restart_and_bad_ones_are_left(
-    office: Office, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+async def test_new_certificates_take_effect_without_a_restart_and_bad_ones_are_ignored(
+    authority: Authority, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = office.stamp("papers")
-    papers = SiteCertificates(path, office.trusted)
-    tls = Tls(papers.issue)
+    path = authority.issue("files")
+    files = SiteCertificates(path, authority.trusted)
+    tls = Tls(files.issue)
     tls.renew()
     caplog.set_level(logging.INFO, "subord")
     logging.getLogger("subord").propagate = True
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(papers.renew_forever, tls.renew)
-        first = papers.expires_at
-        office.stamp("papers", days=7)
+        nursery.start_soon(files.renew_forever, tls.renew)
+        first = files.expires_at
+        authority.issue("files", days=7)
         os.utime(path, ns=(1, 1))
         await trio.sleep(module.LOOK_S * 1.5)
-        assert papers.expires_at - first == pytest.approx(2 * 86400, abs=2)
+        assert files.expires_at - first == pytest.approx(2 * 86400, abs=2)
         kept = tls.contexts()
-        spoil(path)
+        corrupt(path)
         await trio.sleep(module.LOOK_S * 3)
         assert tls.contexts() is kept
         nursery.cancel_scope.cancel()
     errors = [record.message for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(errors) == 1, "said once"
-    assert "the old ones go on" in errors[0]
+    assert len(errors) == 1, "logged once"
+    assert "the old ones stay in use" in errors[0]
 
 
-# -- the guard room -------------------------------------------------------------------------------------------------
+# -- credentials ----------------------------------------------------------------------------------------------------
 
 
-def guard(tmp_path: Path, address: str, *assignments: str) -> Credentials:
+def credentials(tmp_path: Path, address: str, *assignments: str) -> Credentials:
     return Credentials(load(None, ["cluster.network=10.0.0.0/8", *assignments]), address)
 
 
-async def test_nobody_runs_in_the_open_unless_told_to(tmp_path: Path) -> None:
+async def test_a_node_without_a_key_needs_insecure(tmp_path: Path) -> None:
     with pytest.raises(CredentialsError) as raised:
-        guard(tmp_path, "10.0.0.1")
+        credentials(tmp_path, "10.0.0.1")
     assert str(raised.value) == NO_KEY
-    assert guard(tmp_path, "10.0.0.1", "cluster.insecure=true").keeping is None
-    assert guard(tmp_path, HERE).keeping is None
-    assert guard(tmp_path, "::1").keeping is None
+    assert credentials(tmp_path, "10.0.0.1", "cluster.insecure=true").key_ring is None
+    assert credentials(tmp_path, HERE).key_ring is None
+    assert credentials(tmp_path, "::1").key_ring is None
 
 
-async def test_what_is_wrong_with_keys_or_papers_is_said_at_once(tmp_path: Path, office: Office) -> None:
+async def test_errors_of_keys_or_certificates_prevent_the_start(tmp_path: Path, authority: Authority) -> None:
     ring = tmp_path / "cluster.key"
     ring.touch(mode=0o600)
     ring.write_text(text_of(keyring_of(new_key())))
     key = f"cluster.key_file={ring}"
-    assert guard(tmp_path, "10.0.0.1", key).tls is not None
-    papers = f"node.certificate={office.stamp('papers', '10.0.0.1')}"
-    assert guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={office.trusted}").expires_at is not None
+    assert credentials(tmp_path, "10.0.0.1", key).tls is not None
+    files = f"node.certificate={authority.issue('files', '10.0.0.1')}"
+    assert (
+        credentials(tmp_path, "10.0.0.1", key, files, f"node.authorities={authority.trusted}").expires_at is not None
+    )
     with pytest.raises(CredentialsError, match=f"^node.authorities: {ring}: there is no certificate in it"):
-        guard(tmp_path, "10.0.0.1", key, papers, f"node.authorities={ring}")
+        credentials(tmp_path, "10.0.0.1", key, files, f"node.authorities={ring}")
     metrics = "node.metrics=127.0.0.1:9717", f"node.metrics_certificate={tmp_path}/none"
     with pytest.raises(CredentialsError, match=f"^node.metrics_certificate: {tmp_path}/none: there is no such file"):
-        guard(tmp_path, "10.0.0.1", key, *metrics)
+        credentials(tmp_path, "10.0.0.1", key, *metrics)
     ring.write_text("nonsense")
     with pytest.raises(CredentialsError, match="line 1"):
-        guard(tmp_path, "10.0.0.1", key)
+        credentials(tmp_path, "10.0.0.1", key)
 
 
-async def test_metrics_papers_make_a_context_for_callers_without_papers(tmp_path: Path, office: Office) -> None:
-    papers = office.stamp("metrics")
-    room = guard(
+async def test_the_metrics_certificate_serves_clients_without_certificates(
+    tmp_path: Path, authority: Authority
+) -> None:
+    files = authority.issue("metrics")
+    created = credentials(
         tmp_path,
         "10.0.0.1",
         "cluster.insecure=true",
         "node.metrics=127.0.0.1:9717",
-        f"node.metrics_certificate={papers}",
+        f"node.metrics_certificate={files}",
     )
-    assert isinstance(room.metrics_context, ssl.SSLContext)
-    assert room.metrics_context.verify_mode == ssl.CERT_NONE
+    assert isinstance(created.metrics_context, ssl.SSLContext)
+    assert created.metrics_context.verify_mode == ssl.CERT_NONE
