@@ -19,7 +19,7 @@ from subord.core.placement.quantize import CLASS_MAX
 from subord.core.state.settings import LAN
 from subord.core.state.view import Position
 from subord.core.uplink.leader import ROUND_TRIPS
-from subord.sim.checkers.fingerprints import Print
+from subord.sim.checkers.fingerprints import Fingerprint
 from subord.sim.checkers.safety import Checkers
 
 pytestmark = pytest.mark.slow
@@ -158,11 +158,11 @@ def test_an_unrequested_answer_changes_nothing(seconds: float) -> None:
     world = dwelling(interleaved(8))
     world.run(4 * REST_S)
     node = world.nodes[8]
-    before = Print.of(node), dict(node.optimizer.latencies.known), world.leaders()
+    before = Fingerprint.of(node), dict(node.optimizer.latencies.known), world.leaders()
     for number in (0, 1, 2**63):
         for position in (1, 3, 5, 8, 200):
             world.feed(8, Measured(position, number, seconds, CLASS_MAX))
-    assert (Print.of(node), dict(node.optimizer.latencies.known), world.leaders()) == before
+    assert (Fingerprint.of(node), dict(node.optimizer.latencies.known), world.leaders()) == before
 
 
 def test_without_any_answer_no_node_moves_or_waits() -> None:

@@ -14,7 +14,7 @@ from netlab.experiments import evaluate
 from netlab.lab import READ_INTERVAL_S, Lab, facts
 from netlab.processes.launch import Progress
 from netlab.processes.performance import SPREAD
-from subord.core.placement.optimizer import RARER
+from subord.core.placement.optimizer import REST_FACTOR
 from subord.core.state.settings import PRESETS, TimingName
 
 SETTLED_S_MAX = 600.0
@@ -61,12 +61,12 @@ class MappingRun:
     @property
     def long_quiet_s(self) -> float:
         """The same with the mapping `latency`, where guests pause longer."""
-        return self.quiet_s * RARER
+        return self.quiet_s * REST_FACTOR
 
     @property
     def round_s(self) -> float:
         """In so long every node looks once, with `latency` and at rest: a shorter measurement depends on chance."""
-        return PRESETS[self.timing].home_interval_s_max * RARER
+        return PRESETS[self.timing].home_interval_s_max * REST_FACTOR
 
     def begin(self, lab: Lab) -> None:
         """Start all nodes; from now on `lab.events` has all events."""
