@@ -144,8 +144,8 @@ def soak() -> str:
 
 def campaign() -> str:
     """The campaign of each mapping, and how close it came to the bounds."""
-    runs = {"ip": _read("campaign.json")}
-    runs |= {name: _read(f"campaign-{name}.json") for name in ("latency", "performance")}
+    files = {"ip": "campaign.json", "latency": "campaign-latency.json", "performance": "campaign-performance.json"}
+    runs = {name: _read(file) for name, file in files.items() if (FIGURES / file).exists()}
     header = ["mapping", "seeds", "failed", "nodes", "events checked", "minutes of one core"]
     rows = [
         [

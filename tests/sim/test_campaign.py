@@ -62,6 +62,7 @@ def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
     [
         (2820, "L8: newcomers wait for a computed leader whose host is up"),
         (8137, "L8: roots in a large network did not ask their neighbours again, and met after 17 s"),
+        (9286, "L8: the same"),
         (4119, "L9: an edge that only the subordinate believes in was taken for a whole one"),
         (4548, "L7: the former life of an address was listed, though it never had a place by its own word"),
         (5549, "S2: a proposal that is put off again and again stays open"),
