@@ -13,9 +13,9 @@ import trio.testing
 
 from subord.core.address.network import Network
 from subord.core.events import LeaderLost, PlaceChanged
+from subord.core.settings import Settings
 from subord.core.state.phases import Phase
-from subord.core.state.settings import Settings
-from subord.core.state.view import Place
+from subord.core.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.log import formats
 from subord.runtime.log.event_log import EventLog

@@ -23,8 +23,8 @@ from subord.client import drawing
 from subord.core import snapshots
 from subord.core.address.network import Network
 from subord.core.messages import Beat, Message, Versions
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position, Ranking, RosterView, Snapshot, Why
+from subord.core.settings import Settings
+from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words

@@ -17,8 +17,8 @@ from subord.api.handlers.metrics import node_registry
 from subord.client import exit_codes as codes
 from subord.config.docs import docstrings_of
 from subord.core import messages as message_types
+from subord.core.settings import PRESETS, Timing
 from subord.core.state.phases import NEXT, Trigger, mermaid
-from subord.core.state.settings import PRESETS, Timing
 
 COMMENT = re.compile(r"^    (\w+)\b.*?  # (.*)$", re.MULTILINE)
 

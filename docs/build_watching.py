@@ -20,19 +20,18 @@ import trio
 from build_stories import SETTINGS, NodeApi, World, _screen
 from trio.testing import MockClock
 
-from subord.api.handlers import changes, members, problems
+from subord.api.handlers import changes, members, peer_answers, problems
 from subord.api.node_api import AskFailure, Question
-from subord.api.query import peer_answers
 from subord.client import drawing, missing_nodes, problem_lines
 from subord.client.change_line import change_line
 from subord.client.folding import folded
 from subord.core import snapshots
 from subord.core.events import FAILURES, LeaderLost
 from subord.core.messages import Propose, Terms, Wish
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.log.notices import of_loss
-from subord.runtime.log.problems import RecentProblems
+from subord.runtime.problems import RecentProblems
 from subord.runtime.state.history import History
 
 BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins

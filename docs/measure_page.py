@@ -25,7 +25,7 @@ from chromium import Browser, chromium  # noqa: E402
 from netlab.common import measure, results  # noqa: E402
 
 import subord  # noqa: E402 - found by the line above
-from subord.core.state.view import Standing  # noqa: E402
+from subord.core.view import Standing  # noqa: E402
 from tests.browser.page_reader import events, figures  # noqa: E402
 from tests.browser.served_page import large, served  # noqa: E402
 

@@ -23,9 +23,9 @@ import measure_growth
 from subord.core.address.network import Network
 from subord.core.events import LeaderLost, Notice
 from subord.core.messages import Message
+from subord.core.settings import MappingName, Settings
 from subord.core.state.phases import Phase
-from subord.core.state.settings import MappingName, Settings
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.checkers.liveness import complaint
 from subord.sim.world.world import World
 

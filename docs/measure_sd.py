@@ -28,11 +28,10 @@ from netlab.common import measure, results  # noqa: E402
 from small_world import SmallWorld  # noqa: E402
 
 import subord  # noqa: E402
-from subord.api.handlers import control  # noqa: E402
-from subord.api.http import scrape  # noqa: E402
+from subord.api.handlers import control, scrape  # noqa: E402
 from subord.api.http.server import Response  # noqa: E402
 from subord.core.address.network import Network  # noqa: E402
-from subord.core.state.settings import Settings  # noqa: E402
+from subord.core.settings import Settings  # noqa: E402
 from subord.runtime.state.tracker import Tracker  # noqa: E402
 
 ROOT = 1

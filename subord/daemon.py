@@ -23,14 +23,14 @@ import msgspec
 import trio
 
 from subord import __version__
+from subord.api.handlers import peer_answers
 from subord.api.handlers.control import control_app, control_changes
+from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
 from subord.api.http.sockets import BindError, bind_tcp, bind_unix
-from subord.api.http.web import web_app
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, Question
-from subord.api.query import peer_answers
 from subord.config import load
 from subord.config.schema import Config
 from subord.config.source import ConfigError
@@ -50,8 +50,8 @@ from subord.core.events import (
 )
 from subord.core.messages import Terms
 from subord.core.node import Node
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position, RosterView, Snapshot, Why
+from subord.core.settings import Settings
+from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.jobs.meter import PerformanceMeter

@@ -202,11 +202,11 @@ def test_a_fault_is_caught_and_the_module_is_as_before(
 
 @pytest.mark.slow
 def test_a_campaign_catches_a_mutant(trier: Trier) -> None:
-    path = TOP / "subord" / "core" / "downlink" / "slots.py"
+    path = TOP / "subord" / "core" / "edges" / "slots.py"
     whole = path.read_text(encoding="utf-8")
     code = whole.replace("if len(guests) < self._guest_places:", "if True:")
     assert code != whole
-    request = {"file": "core/downlink/slots.py", "stages": [stage([], [(seed, "ip") for seed in range(50)])]}
+    request = {"file": "core/edges/slots.py", "stages": [stage([], [(seed, "ip") for seed in range(50)])]}
     answer = trier.ask({**request, "code": code})
     assert answer["caught"] == "campaign"
     assert answer["by"].startswith("S3 at seed ")

@@ -64,9 +64,9 @@ def test_a_fault_is_caught(name: str) -> None:
 
 
 def test_a_missing_text_is_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    stale = Mutation("stale", "Nothing.", "core/placement/mapping.py", "no such text", "")
+    stale = Mutation("stale", "Nothing.", "core/mapping/mapping.py", "no such text", "")
     with pytest.raises(
-        OutOfDateError, match=r"stale is out of date: subord/core/placement/mapping\.py holds .* 0 times"
+        OutOfDateError, match=r"stale is out of date: subord/core/mapping/mapping\.py holds .* 0 times"
     ):
         mutated(stale)
     monkeypatch.setattr(mutations, "MUTATIONS", (stale,))
@@ -78,7 +78,7 @@ def test_an_uncaught_fault_is_an_error(capsys: pytest.CaptureFixture[str], monke
     harmless = Mutation(
         "harmless",
         "Nothing.",
-        "core/placement/mapping.py",
+        "core/mapping/mapping.py",
         "return candidate > 0 and self.rank(candidate) < self.rank(node)",
         "return node > candidate > 0",
     )

@@ -18,7 +18,7 @@ from subord.config.load import load
 from subord.core.address.network import Network
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from subord.runtime.state.store import FILE_NAME, Store
 from subord.sealing.keyfile import Kept, read_kept, write_kept
 from subord.sealing.keys import key_of, keyring_of

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 TOP = Path(__file__).parent.parent
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 450
+FOLDER_MODULES_MAX = 18
 FOLDERS = ("subord", "netns-lab", "deploy")
 CODE = sorted(
     [*(path for each in FOLDERS for path in TOP.glob(f"{each}/**/*.py")), TOP / "netns-lab/lab", TOP / "dev"]
@@ -67,6 +69,11 @@ def test_functions_are_short() -> None:
 
 def test_files_are_short() -> None:
     assert offenders(CODE, lambda source: max(0, len(source.splitlines()) - FILE_LINES_MAX)) == {}
+
+
+def test_folders_are_small() -> None:
+    modules = Counter(name(path.parent) for path in PYTHON)
+    assert {folder: count for folder, count in modules.items() if count > FOLDER_MODULES_MAX} == {}
 
 
 def test_every_module_has_a_docstring() -> None:

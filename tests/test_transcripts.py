@@ -32,7 +32,7 @@ from subord.core import events
 from subord.core.address.network import Network
 from subord.core.messages import Ask, Change, Guidance, Message, No, Why, Wish
 from subord.core.node import Node
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 DIGESTS = ("digest", "guidance_digest")  # not readable

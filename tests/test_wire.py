@@ -48,8 +48,8 @@ from subord.core.messages import (
     Why,
     Wish,
 )
-from subord.core.placement.quantize import CLASS_MAX
-from subord.core.state.settings import Settings
+from subord.core.quantize import CLASS_MAX
+from subord.core.settings import Settings
 from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, VERSION, VERSIONS_DATAGRAM, Fault, decode, encode
 
 TYPES: tuple[type[msgspec.Struct], ...] = typing.get_args(Message)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from subord.core.state.settings import Settings
-from subord.core.state.view import RosterView, Snapshot, Why
+from subord.core.settings import Settings
+from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log

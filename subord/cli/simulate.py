@@ -14,7 +14,7 @@ from subord.client import exit_codes
 from subord.client.errors import CommandError, to_stderr
 
 if TYPE_CHECKING:
-    from subord.core.state.settings import MappingName
+    from subord.core.settings import MappingName
     from subord.sim.campaign import Verdict
     from subord.sim.draw.aim import Aim
     from subord.sim.player import Played
@@ -173,9 +173,9 @@ def _script(arguments: argparse.Namespace) -> Scenario:
 
 
 def _play(script: Scenario, arguments: argparse.Namespace) -> int:
-    from subord.sim.checkers.checker import Violation
     from subord.sim.player import Play
     from subord.sim.trace import Trace
+    from subord.sim.violation import Violation
 
     play = Play(script)
     if arguments.trace:

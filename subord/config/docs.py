@@ -19,7 +19,7 @@ import msgspec
 from subord.config.load import RELOADABLE
 from subord.config.schema import TABLES
 from subord.config.validate import in_words, keys_of
-from subord.core.state.settings import PRESETS, Timing
+from subord.core.settings import PRESETS, Timing
 
 INTRODUCTION = """\
 # Configuration

@@ -22,7 +22,7 @@ from subord.config.source import ConfigError, RawConfig, cut, quoted, read
 from subord.config.validate import check, refuse
 from subord.core.address.network import Network, NetworkError
 from subord.core.discovery.scan import SCAN_MAX
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 
 POSITION_BITS = 64  # of a position on the wire
 UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero

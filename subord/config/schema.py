@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from subord.core.state.settings import MappingName, NumberingName, Settings, TimingName
+from subord.core.settings import MappingName, NumberingName, Settings, TimingName
 
 SEEDS_MAX = 64
 WEB_NAMES_MAX = 16

@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from subord.core.messages import Message
-from subord.core.state.settings import TimingName
-from subord.core.state.view import Incarnation, Place, Position
+from subord.core.settings import TimingName
+from subord.core.view import Incarnation, Place, Position
 
 LostCause = Literal["silence", "refused", "closed", "displaced", "unwelcome"]
 FAILURES: tuple[LostCause, ...] = (

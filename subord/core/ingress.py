@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from subord.core.events import Dropped, FirstContact, Received
+from subord.core.mapping.rank_classes import learn
 from subord.core.messages import (
     Announce,
     Ask,
@@ -20,10 +21,9 @@ from subord.core.messages import (
     difference,
     positions_named,
 )
-from subord.core.placement.rank_classes import learn
 from subord.core.state.context import Context
 from subord.core.state.refusals import Refusals
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 
 class Ingress:

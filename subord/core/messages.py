@@ -25,8 +25,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from subord.core.placement.quantize import CLASS_MAX, UNKNOWN
-from subord.core.state.settings import Settings
+from subord.core.quantize import CLASS_MAX, UNKNOWN
+from subord.core.settings import Settings
 
 PATH_POSITIONS_MAX = 64
 ALTERNATES_MAX = 16

@@ -12,9 +12,11 @@ from typing import assert_never
 
 from subord.core.discovery.announcer import Announcer
 from subord.core.discovery.scan import Scan
-from subord.core.downlink.listing import Listing
-from subord.core.downlink.own_row import own_row
-from subord.core.downlink.subordinates import Downlink
+from subord.core.edges.leader import Uplink
+from subord.core.edges.leaving import Leaving
+from subord.core.edges.listing import Listing
+from subord.core.edges.own_row import own_row
+from subord.core.edges.subordinates import Downlink
 from subord.core.events import (
     FAILURES,
     Action,
@@ -63,19 +65,17 @@ from subord.core.messages import (
     Why,
 )
 from subord.core.placement.optimizer import Optimizer
-from subord.core.placement.remeasuring import Remeasuring
+from subord.core.remeasuring import Remeasuring
+from subord.core.search.joining import Joining
+from subord.core.search.requests import Aim
+from subord.core.search.search import Ends
+from subord.core.settings import Settings
 from subord.core.state.context import Context
 from subord.core.state.phases import SETTLED, Phase, Trigger, follow
 from subord.core.state.refusals import Refusals
 from subord.core.state.roster import OWN, Roster
-from subord.core.state.settings import Settings
-from subord.core.state.view import Incarnation, Place, Position
 from subord.core.timers import Timer
-from subord.core.uplink.joining import Joining
-from subord.core.uplink.leader import Uplink
-from subord.core.uplink.leaving import Leaving
-from subord.core.uplink.requests import Aim
-from subord.core.uplink.search import Ends
+from subord.core.view import Incarnation, Place, Position
 
 SHARED_POSITION_BITS = 64  # the bound of a position on the wire
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import islice
 
-from subord.core.downlink.slots import Subordinate
-from subord.core.downlink.subordinates import LED_MAX
+from subord.core.claims import Claim
+from subord.core.edges.slots import Subordinate
+from subord.core.edges.subordinates import LED_MAX
 from subord.core.events import Neighbourhood, Notice, PlaceChanged, RosterChanged
 from subord.core.messages import Change
 from subord.core.node import Node
 from subord.core.placement.latency import Reading
-from subord.core.placement.quantize import UNKNOWN, quantity_of
+from subord.core.quantize import UNKNOWN, quantity_of
 from subord.core.state.phases import Phase
-from subord.core.state.roster import Claim
-from subord.core.state.view import (
+from subord.core.view import (
     Edge,
     Near,
     Place,

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from subord.runtime.log.problems import RecentProblems
+from subord.runtime.problems import RecentProblems
 
 
 class Histogram:

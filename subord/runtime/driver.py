@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import trio
 
-from subord.core.downlink.reports import FALSE_REPORTS
+from subord.core.edges.reports import FALSE_REPORTS
 from subord.core.events import (
     FAILURES,
     Action,

@@ -21,14 +21,14 @@ from itertools import islice
 
 import msgspec
 
-from subord.core.state.settings import MappingName
-from subord.sim.checkers.checker import Violation
+from subord.core.settings import MappingName
 from subord.sim.checkers.metrics import percentile
 from subord.sim.checkers.tight import BOUNDS
 from subord.sim.draw.aim import ANY, Aim
 from subord.sim.draw.seed import draw
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
+from subord.sim.violation import Violation
 
 SEEDS_AT_ONCE = 8  # of one piece, the unit of work of a process
 PIECES_AHEAD = 4  # queued per process

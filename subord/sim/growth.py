@@ -14,11 +14,11 @@ import msgspec
 
 from subord.core.address.network import Network
 from subord.core.messages import Message
-from subord.core.state.settings import Settings, TimingName
-from subord.core.state.view import Position
-from subord.sim.checkers.checker import Violation
+from subord.core.settings import Settings, TimingName
+from subord.core.view import Position
 from subord.sim.checkers.liveness import complaint
 from subord.sim.rootload import Steps
+from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
 Order = Literal["random", "ascending"]

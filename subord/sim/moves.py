@@ -15,9 +15,9 @@ import msgspec
 
 from subord.core.address.network import Network
 from subord.core.events import Notice, PlaceChanged
-from subord.core.state.settings import Settings, TimingName
-from subord.core.state.view import Position
-from subord.sim.checkers.checker import Violation
+from subord.core.settings import Settings, TimingName
+from subord.core.view import Position
+from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
 Order = Literal["ascending", "reverse", "random"]

@@ -15,17 +15,17 @@ import msgspec
 
 from subord.core.events import Performance
 from subord.core.messages import Propose, Terms, Wish
+from subord.core.settings import Settings
 from subord.core.state.phases import Phase
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.checkers import oracle, tight
-from subord.sim.checkers.checker import Violation
 from subord.sim.checkers.liveness import Healed, complaint, demand_healing, demand_wholeness
 from subord.sim.checkers.metrics import MoveMetrics, Seen
 from subord.sim.checkers.safety import Checkers
 from subord.sim.scenario import definition, lasting
 from subord.sim.scenario.definition import Scenario, Step
 from subord.sim.scenario.lasting import Lasting
+from subord.sim.violation import Violation
 from subord.sim.world.bad_input import datagram
 from subord.sim.world.later_release import BOTH
 from subord.sim.world.lies import wire_of

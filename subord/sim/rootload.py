@@ -15,8 +15,8 @@ from subord.core.address.network import Network
 from subord.core.events import Action, Event, Received, Start, Wakeup
 from subord.core.messages import CHANGES_MAX, Ask, Beat, Change, Message, Propose, Terms, Wish
 from subord.core.node import Node
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position
+from subord.core.settings import Settings
+from subord.core.view import Position
 
 ROOT = 1
 QUESTIONS = 300

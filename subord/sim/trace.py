@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from subord.core.events import Notice
 from subord.core.messages import Message
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim import words
 from subord.sim.world.world import World
 

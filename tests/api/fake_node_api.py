@@ -8,12 +8,12 @@ from pathlib import Path
 
 import trio
 
+from subord.api.handlers import peer_answers
 from subord.api.node_api import AskFailure, Question
-from subord.api.query import peer_answers
 from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
-from subord.core.state.settings import Settings
-from subord.core.state.view import (
+from subord.core.settings import Settings
+from subord.core.view import (
     Asked,
     Edge,
     Near,

@@ -15,11 +15,11 @@ from trio.testing import MockClock
 from subord.api.handlers import changes, members
 from subord.api.handlers.control import control_app
 from subord.api.handlers.members import Cluster
+from subord.api.handlers.web import PUBLIC, web_app
 from subord.api.http.server import EventStream, Response
-from subord.api.http.web import PUBLIC, web_app
 from subord.core.address.network import Network
-from subord.core.state.settings import Settings
-from subord.core.state.view import Standing
+from subord.core.settings import Settings
+from subord.core.view import Standing
 from subord.runtime.state.history import REMEMBER_S
 from tests.api.fake_node_api import FakeNode, World
 

@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from subord import __version__
-from subord.api.http.scrape import metrics_app
+from subord.api.handlers.scrape import metrics_app
 from subord.config.schema import NodeConfig
-from subord.core.state.view import Refusal
+from subord.core.view import Refusal
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import MEASURED, FakeNode, World, key_ring_of
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from subord.api.handlers import peer_answers
 from subord.api.models import fields, nodes
 from subord.api.models.ranking import NEAR_SHOWN, ranking
 from subord.api.node_api import NodeApi, Question
-from subord.api.query import peer_answers
 from subord.core.address.network import Network
-from subord.core.state.settings import Settings
-from subord.core.state.view import Asked, Near, Place, Ranking, Refusal, Why
+from subord.core.settings import Settings
+from subord.core.view import Asked, Near, Place, Ranking, Refusal, Why
 from subord.runtime.net.peer_query import Topic
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import MEASURED, SETTINGS, World, key_ring_of

@@ -9,9 +9,9 @@ import pytest
 
 import subord
 from subord.api.handlers.control import control_app
+from subord.api.handlers.web import PUBLIC, web_app
 from subord.api.http.page import FILES, FRONT, TYPES, page_app
 from subord.api.http.server import Response
-from subord.api.http.web import PUBLIC, web_app
 from tests.api.fake_node_api import World
 
 FOLDER = Path(subord.__file__).with_name("page")

@@ -13,9 +13,9 @@ from subord.api.handlers import problems
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
 from subord.api.node_api import AskFailure, Question
-from subord.core.state.view import Refusal, Standing
-from subord.runtime.log.problems import LATELY_S, LINES_MAX, RecentProblems
+from subord.core.view import Refusal, Standing
 from subord.runtime.net.peer_query import understood
+from subord.runtime.problems import LATELY_S, LINES_MAX, RecentProblems
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import FakeNode, World, key_ring_of
 

@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock
 
 from subord.api.query.root_query import HOPS_MAX, SEARCH_S_MAX, Found, find_roster
-from subord.core.state.settings import Settings
-from subord.core.state.view import RosterView
+from subord.core.settings import Settings
+from subord.core.view import RosterView
 from tests.api.fake_node_api import SETTINGS, FakeNode, World
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from subord.api.models import nodes, trees
 from subord.api.models.fields import RosterDocument, RowDocument, TreeDocument
-from subord.core.state.view import Standing
+from subord.core.view import Standing
 from tests.api.fake_node_api import World
 
 

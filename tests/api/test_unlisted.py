@@ -6,7 +6,7 @@ import msgspec
 
 from subord.api.handlers import problems
 from subord.api.query.root_query import find_roster
-from subord.core.state.view import RosterView, Snapshot
+from subord.core.view import RosterView, Snapshot
 from tests.api.fake_node_api import FakeNode, World
 
 HIDDEN = (4, 5, 8, 9, 10, 11)

@@ -10,12 +10,12 @@ from functools import partial
 import trio
 
 from subord.api.handlers.control import control_app
+from subord.api.handlers.web import web_app
 from subord.api.http.server import EventStream, Handler, Query, Send, serve
 from subord.api.http.sockets import bind_tcp
-from subord.api.http.web import web_app
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from tests.api.fake_node_api import FakeNode, World
 
 FANOUT = 8

@@ -9,7 +9,7 @@ from chromium import Browser, Keys
 
 from subord.api.handlers.changes import CHANGES_MAX
 from subord.api.http.server import READERS_MAX
-from subord.core.state.view import Standing
+from subord.core.view import Standing
 from tests.api.fake_node_api import World
 from tests.api.served_node import fixed_answer, hanging
 from tests.browser.conftest import PageOf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from chromium import Browser, Keys
 
-from subord.core.state.view import Standing
+from subord.core.view import Standing
 from tests.api.fake_node_api import World
 from tests.browser.conftest import PageOf
 from tests.browser.page_reader import ROWS, addresses, box, figures, focused, found, open_to, row, shape

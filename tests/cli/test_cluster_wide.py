@@ -13,8 +13,8 @@ from subord.cli import main
 from subord.client import exit_codes
 from subord.client.missing_nodes import down, never_came, with_gone
 from subord.core.address.network import Network
-from subord.core.state.settings import Settings
-from subord.core.state.view import Refusal, Standing
+from subord.core.settings import Settings
+from subord.core.view import Refusal, Standing
 from tests.api.fake_node_api import PAPER, World
 from tests.api.served_node import fake_daemon, fixed_answer
 

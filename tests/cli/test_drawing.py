@@ -10,7 +10,7 @@ import pytest
 
 from subord.api.handlers.control import control_app
 from subord.client import drawing
-from subord.core.state.view import Standing
+from subord.core.view import Standing
 from tests.api.fake_node_api import World
 
 PICTURE = """\

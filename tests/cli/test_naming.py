@@ -12,7 +12,7 @@ from subord.client import exit_codes
 from subord.client.daemon import NOTHING_HERE
 from subord.client.naming import renamed
 from subord.config.load import load, taken_over
-from subord.core.state.view import Refusal
+from subord.core.view import Refusal
 from tests.api.fake_node_api import PAPER, World
 from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.test_events import answer, change

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from subord.client.ranking import performance, ranking_lines, round_trip
-from subord.core.placement.quantize import CLASS_MAX, quantity_of
+from subord.core.quantize import CLASS_MAX, quantity_of
 
 
 @pytest.mark.parametrize(

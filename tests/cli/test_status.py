@@ -12,7 +12,7 @@ from subord import __version__
 from subord.cli import main
 from subord.cli.status import place, refusal
 from subord.client import exit_codes
-from subord.core.state.view import Ranking, Refusal
+from subord.core.view import Ranking, Refusal
 from tests.api.fake_node_api import MEASURED, World
 from tests.api.served_node import fake_daemon
 

@@ -24,7 +24,7 @@ from subord.cli import main
 from subord.client import exit_codes
 from subord.client.drawing import colourless
 from subord.client.top_view import BARS_ASCII, Answers, page, spark
-from subord.core.state.view import Standing
+from subord.core.view import Standing
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon, fixed_answer, hanging
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD

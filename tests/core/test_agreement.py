@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from small_world import SmallWorld
 
+from subord.core.edges.leader import NO_GUIDANCE
 from subord.core.events import Dropped
 from subord.core.messages import Beat, Change, Echo, Guide, Message, Propose
 from subord.core.state.roster import OWN, Roster
-from subord.core.state.view import Position
-from subord.core.uplink.leader import NO_GUIDANCE
+from subord.core.view import Position
 from subord.wire.codec import encode
 
 REST_S = 30.0

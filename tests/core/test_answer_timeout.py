@@ -9,8 +9,8 @@ from small_world import SmallWorld
 
 from subord.core.events import Dropped, SlowAnswers
 from subord.core.messages import Propose, Wish
-from subord.core.state.settings import LAN, TimingName, preset_for
-from subord.core.uplink.answer_timeout import ANSWERS_MAX, ASKED_MAX, LATE_MIN, AnswerTimeout
+from subord.core.pacing.answer_timeout import ANSWERS_MAX, ASKED_MAX, LATE_MIN, AnswerTimeout
+from subord.core.settings import LAN, TimingName, preset_for
 
 WITHIN_S = 60.0
 

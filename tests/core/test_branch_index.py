@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from subord.core.address.network import Network
-from subord.core.downlink.branch_index import STEPS_MAX, BranchIndex
-from subord.core.downlink.vacancies import PLAN_S, Vacancies
 from subord.core.messages import Change
+from subord.core.settings import Settings
 from subord.core.state.context import Context
 from subord.core.state.roster import GUEST, OWN, Roster
-from subord.core.state.settings import Settings
+from subord.core.vacancies.branch_index import STEPS_MAX, BranchIndex
+from subord.core.vacancies.vacancies import PLAN_S, Vacancies
 
 OWNER, SLOTS = 1, 2
 

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from subord.core.address.network import Network
-from subord.core.pacing.coalescer import Coalescer
+from subord.core.settings import LAN, Settings
+from subord.core.state.coalescer import Coalescer
 from subord.core.state.context import Context
-from subord.core.state.settings import LAN, Settings
 
 
 def new() -> tuple[Context, Coalescer]:

@@ -10,9 +10,9 @@ import pytest
 from subord.core.address.network import Network
 from subord.core.discovery.peer_cache import PeerCache
 from subord.core.events import Known
+from subord.core.search.deadlines import Deadlines
+from subord.core.settings import LAN, Settings
 from subord.core.state.context import Context
-from subord.core.state.settings import LAN, Settings
-from subord.core.uplink.deadlines import Deadlines
 
 T0 = 100.0
 NOTHING = Known(())

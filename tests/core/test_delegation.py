@@ -1,4 +1,4 @@
-"""A root that looks for other trees delegates probes (core/discovery/delegation.py)."""
+"""A root that looks for other trees delegates probes (core/search/delegation.py)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from math import inf
 import pytest
 from small_world import SmallWorld
 
-from subord.core.discovery.delegation import DELEGATES_MAX, INDIRECT_MAX
 from subord.core.discovery.probe_order import common_targets
 from subord.core.discovery.prober import EARLY, ROW
 from subord.core.events import Dropped
 from subord.core.messages import Advice, Ask, Errand, Message
-from subord.core.state.settings import LAN
+from subord.core.search.delegation import DELEGATES_MAX, INDIRECT_MAX
+from subord.core.settings import LAN
 from subord.wire.codec import decode, encode
 
 BLOCK = tuple(range(48_000, 48_020))

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from small_world import SmallWorld
 
-from subord.core.state.view import Place
+from subord.core.view import Place
 
 FIGURE_1 = {1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 ORDERS = ("forward", "reverse", "random")

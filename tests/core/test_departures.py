@@ -8,8 +8,8 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.messages import Message, No, Propose, Refuse, Wish
-from subord.core.state.settings import LAN
-from subord.core.uplink.requests import PROPOSALS_MAX
+from subord.core.search.requests import PROPOSALS_MAX
+from subord.core.settings import LAN
 from subord.sim.checkers.liveness import complaint
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from subord.core.mapping.depth_rule import better_place, is_light, is_too_deep
 from subord.core.messages import Advice, Wish
-from subord.core.placement.depth_rule import better_place, is_light, is_too_deep
 
 SWAP = {"swap": 8, "swap_level": 1}
 

@@ -7,8 +7,8 @@ from small_world import SmallWorld
 
 from subord.core.events import Dropped, SubordinateLost
 from subord.core.messages import Accept, Beat, Goodbye, Propose, Why, Wish
-from subord.core.state.settings import LAN
-from subord.core.uplink.damping import Damping
+from subord.core.search.damping import Damping
+from subord.core.settings import LAN
 
 ARP_S = 1.0  # the pause of Linux between two ARP requests
 

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from subord.core.address.network import Network
+from subord.core.edges.leader import Uplink
 from subord.core.events import Measure
 from subord.core.messages import Advice, Guidance, Wish
 from subord.core.placement.latency import (
@@ -26,13 +27,12 @@ from subord.core.placement.latency import (
     cost,
     is_nearer,
 )
-from subord.core.placement.quantize import CLASS_MAX, MIDDLE, UNKNOWN
+from subord.core.quantize import CLASS_MAX, MIDDLE, UNKNOWN
+from subord.core.settings import Settings
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position
 from subord.core.timers import Timer
-from subord.core.uplink.leader import Uplink
+from subord.core.view import Position
 
 OWN, LEADER, ABOVE, ROOT = 50, 40, 20, 1
 MS = 0.001

@@ -12,10 +12,10 @@ from small_world import SmallWorld
 
 from subord.core.events import Dropped
 from subord.core.messages import AGE_S_MAX, Accept, Beat, Change, Echo, Guidance, Message, Propose, Stranger, Terms
-from subord.core.placement.quantize import CLASS_MAX
+from subord.core.quantize import CLASS_MAX
+from subord.core.search.requests import PROPOSALS_MAX
 from subord.core.state.roster import Roster
-from subord.core.state.view import Position
-from subord.core.uplink.requests import PROPOSALS_MAX
+from subord.core.view import Position
 from subord.wire.codec import Fault, decode, encode
 
 LIAR = 7

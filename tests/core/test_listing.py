@@ -7,7 +7,7 @@ import pytest
 from liars import lies
 from small_world import SmallWorld
 
-from subord.core.downlink.listing import AGAIN_S, ANSWERS_PER_S, HIDDEN_MAX, INTERVAL_S, TIMES
+from subord.core.edges.listing import AGAIN_S, ANSWERS_PER_S, HIDDEN_MAX, INTERVAL_S, TIMES
 from subord.core.messages import Advice, Ask, Beat, Message
 from subord.core.snapshots import snapshot
 

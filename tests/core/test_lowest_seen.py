@@ -8,8 +8,8 @@ import pytest
 
 from subord.core.address.network import Network
 from subord.core.discovery.lowest_seen import LowestSeen
+from subord.core.settings import LAN, Settings
 from subord.core.state.context import Context
-from subord.core.state.settings import LAN, Settings
 
 OWN = 50
 SILENCE_S = LAN.leader_silence_s

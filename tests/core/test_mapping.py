@@ -1,4 +1,4 @@
-"""Rank and preference of each mapping (core/placement/mapping.py), and their effect on the slots of a leader."""
+"""Rank and preference of each mapping (core/mapping/mapping.py), and their effect on the slots of a leader."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 from guests import listed
 
 from subord.core.address.network import Network
-from subord.core.downlink.slots import Granted, Slots, Verdict
+from subord.core.edges.slots import Granted, Slots, Verdict
+from subord.core.mapping.mapping import Mapping
 from subord.core.messages import No, Wish
-from subord.core.placement.mapping import Mapping
-from subord.core.placement.quantize import UNKNOWN
-from subord.core.state.settings import MappingName, NumberingName, Settings
-from subord.core.state.view import Place
+from subord.core.quantize import UNKNOWN
+from subord.core.settings import MappingName, NumberingName, Settings
+from subord.core.view import Place
 
 OWNER = 20
 CLASSES = {10: 120, 30: 140, 40: 130}  # the classes that were heard

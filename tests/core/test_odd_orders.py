@@ -7,8 +7,8 @@ from small_world import SmallWorld
 from subord.core.events import Received, Wakeup
 from subord.core.messages import Accept, Beat, Change, Goodbye, No, Propose, Refuse, Terms, Why, Wish
 from subord.core.state.phases import Phase
-from subord.core.state.view import Place
 from subord.core.timers import Timer
+from subord.core.view import Place
 
 
 def at_rest(size: int) -> SmallWorld:

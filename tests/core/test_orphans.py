@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from small_world import SmallWorld
 
+from subord.core.edges.leader import SIBLINGS_MAX
 from subord.core.messages import Ask, Beat, Message
+from subord.core.settings import LAN
 from subord.core.state.phases import Phase
-from subord.core.state.settings import LAN
-from subord.core.state.view import Position
-from subord.core.uplink.leader import SIBLINGS_MAX
+from subord.core.view import Position
 
 SEEDS = range(3)
 

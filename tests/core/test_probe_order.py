@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from subord.core.address.network import Network
 from subord.core.discovery.probe_order import NEAR_MAX, all_targets, common_targets, likely_targets, near_targets
-from subord.core.placement.mapping import Mapping
-from subord.core.state.settings import Settings
+from subord.core.mapping.mapping import Mapping
+from subord.core.settings import Settings
 
 SIZES = [*range(1, 35), 63, 64, 65, 100, 254, 255, 256, 257, 1000, 65534]
 

@@ -11,8 +11,8 @@ import pytest
 from subord.core.address.network import Network
 from subord.core.discovery.probe_order import all_targets, common_targets, near_targets
 from subord.core.discovery.prober import FAST_AGAIN_MAX, ROW, ROWS, TARGETS_MAX, Prober
+from subord.core.settings import LAN, PRESETS, Settings, TimingName
 from subord.core.state.context import Context
-from subord.core.state.settings import LAN, PRESETS, Settings, TimingName
 
 NODE = 40_000
 Steps = list[tuple[float, int | None]]

@@ -1,10 +1,10 @@
-"""Measured quantities in classes with hysteresis (core/placement/quantize.py)."""
+"""Measured quantities in classes with hysteresis (core/quantize.py)."""
 
 from math import inf, nan
 
 import pytest
 
-from subord.core.placement.quantize import CLASS_MAX, MIDDLE, UNKNOWN, class_of, quantity_of, steady_class
+from subord.core.quantize import CLASS_MAX, MIDDLE, UNKNOWN, class_of, quantity_of, steady_class
 
 TABLE = [
     (1.0, MIDDLE),

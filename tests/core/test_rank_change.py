@@ -13,13 +13,13 @@ import pytest
 from guests import listed
 
 from subord.core.address.network import Network
-from subord.core.downlink.slots import Slots
+from subord.core.edges.slots import Slots
 from subord.core.events import Send
 from subord.core.messages import Advice, Goodbye, Why, Wish
-from subord.core.placement.quantize import CLASS_MAX, UNKNOWN, class_of
 from subord.core.placement.rank_change import FAST_LOOKS_MAX, SURE_LOOKS, Move, RankChange
+from subord.core.quantize import CLASS_MAX, UNKNOWN, class_of
+from subord.core.settings import Settings
 from subord.core.state.context import Context
-from subord.core.state.settings import Settings
 from subord.core.timers import Timer
 
 OWN = 20

@@ -1,10 +1,11 @@
-"""The classes by which nodes stand, and the messages that state them (core/placement/rank_classes.py)."""
+"""The classes by which nodes stand, and the messages that state them (core/mapping/rank_classes.py)."""
 
 from __future__ import annotations
 
 import pytest
 
 from subord.core.address.network import Network
+from subord.core.mapping.rank_classes import HEARD_MAX, RankClasses, learn
 from subord.core.messages import (
     Accept,
     Advice,
@@ -24,10 +25,9 @@ from subord.core.messages import (
     Terms,
     Wish,
 )
-from subord.core.placement.quantize import CLASS_MAX, UNKNOWN
-from subord.core.placement.rank_classes import HEARD_MAX, RankClasses, learn
+from subord.core.quantize import CLASS_MAX, UNKNOWN
+from subord.core.settings import Settings
 from subord.core.state.roster import OWN, Roster
-from subord.core.state.settings import Settings
 
 OWNER, SOURCE, OTHER = 5, 7, 9
 TERMS = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), mapping="performance"))

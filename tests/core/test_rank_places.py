@@ -1,4 +1,4 @@
-"""The places that a root advises by performance, from rosters built by hand (core/placement/rank_places.py)."""
+"""The places that a root advises by performance, from rosters built by hand (core/vacancies/rank_places.py)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
-from subord.core.downlink.vacancies import Places, Vacancies
 from subord.core.messages import Change
-from subord.core.placement import rank_places
+from subord.core.settings import NumberingName, Settings
 from subord.core.state.context import Context
 from subord.core.state.roster import OWN, Roster
-from subord.core.state.settings import NumberingName, Settings
+from subord.core.vacancies import rank_places
+from subord.core.vacancies.vacancies import Places, Vacancies
 
 ROOT, ROOT_CLASS = 10, 150
 Tree = dict[int, tuple[int, int]]  # node -> (leader, class by which it stands and which it measures)

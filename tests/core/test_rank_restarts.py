@@ -21,7 +21,7 @@ from subord.core.messages import (
     Terms,
     Wish,
 )
-from subord.core.placement.quantize import class_of
+from subord.core.quantize import class_of
 from subord.core.snapshots import neighbourhood
 
 JOBS = falling(15)

@@ -21,9 +21,9 @@ from subord.core.messages import (
     Wish,
 )
 from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX
-from subord.core.placement.quantize import class_of
-from subord.core.state.settings import LAN
-from subord.core.state.view import Place
+from subord.core.quantize import class_of
+from subord.core.settings import LAN
+from subord.core.view import Place
 
 JOBS = falling(15)  # fan-out 2: 1 leads 2 and 3, and so on
 SOON_S = 5.0

@@ -7,7 +7,7 @@ import pytest
 from liars import lies
 from small_world import SmallWorld
 
-from subord.core.downlink import reports
+from subord.core.edges import reports
 from subord.core.events import Dropped
 from subord.core.messages import Beat, Change, Message
 from subord.core.snapshots import snapshot

@@ -1,4 +1,4 @@
-"""The pace of proposals (core/uplink/requests.py)."""
+"""The pace of proposals (core/search/requests.py)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from subord.core.address.network import Network
 from subord.core.discovery.prober import ARP_S, Prober
 from subord.core.messages import Propose, Wish
+from subord.core.search.requests import ARP_PROPOSALS_MAX, PROPOSALS_MAX, Requests
+from subord.core.settings import Settings
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
-from subord.core.state.settings import Settings
-from subord.core.uplink.requests import ARP_PROPOSALS_MAX, PROPOSALS_MAX, Requests
 from subord.sim.world.world import World
 
 NODE = 40_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from small_world import SmallWorld
 
-from subord.core.discovery.root_referral import REFERRALS_PER_S
 from subord.core.events import Dropped
 from subord.core.messages import Advice, Ask, Guidance, Guide, Meet, Propose
-from subord.core.state.settings import LAN
+from subord.core.search.root_referral import REFERRALS_PER_S
+from subord.core.settings import LAN
 
 LEFT, RIGHT, BETWEEN = 30_000, 30_002, 30_001
 

@@ -1,14 +1,14 @@
-"""One round of a search (core/uplink/rounds.py)."""
+"""One round of a search (core/search/rounds.py)."""
 
 from __future__ import annotations
 
 from random import Random
 
 from subord.core.address.network import Network
+from subord.core.search.rounds import ADVISERS_MAX, CONTACTED_MAX, Round
+from subord.core.settings import Settings
 from subord.core.state.context import Context
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position
-from subord.core.uplink.rounds import ADVISERS_MAX, CONTACTED_MAX, Round
+from subord.core.view import Position
 
 NODE = 900
 

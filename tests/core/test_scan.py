@@ -7,8 +7,8 @@ from small_world import SmallWorld
 
 from subord.core.events import Start
 from subord.core.messages import Ask, Propose
-from subord.core.state.settings import LAN
-from subord.core.state.view import Place
+from subord.core.settings import LAN
+from subord.core.view import Place
 
 NETWORK = "10.0.0.1-10.0.0.20"
 

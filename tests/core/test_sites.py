@@ -10,15 +10,15 @@ import pytest
 from measured_world import REST_S, dwelling, losses, moved, wide_edges
 from small_world import SmallWorld
 
+from subord.core.edges.leader import ROUND_TRIPS
 from subord.core.events import Measured
 from subord.core.messages import Message, Probe
 from subord.core.placement.latency import CANDIDATES_MAX, SAMPLES
 from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX
 from subord.core.placement.optimizer import REST_FACTOR
-from subord.core.placement.quantize import CLASS_MAX
-from subord.core.state.settings import LAN
-from subord.core.state.view import Position
-from subord.core.uplink.leader import ROUND_TRIPS
+from subord.core.quantize import CLASS_MAX
+from subord.core.settings import LAN
+from subord.core.view import Position
 from subord.sim.checkers.fingerprints import Fingerprint
 from subord.sim.checkers.safety import Checkers
 

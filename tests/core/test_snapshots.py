@@ -5,8 +5,8 @@ from __future__ import annotations
 from small_world import SmallWorld
 
 from subord.core.placement.latency import Reading
-from subord.core.placement.quantize import UNKNOWN, class_of, quantity_of
-from subord.core.state.view import Near
+from subord.core.quantize import UNKNOWN, class_of, quantity_of
+from subord.core.view import Near
 
 
 def measuring(mapping: str = "latency") -> SmallWorld:

@@ -16,8 +16,8 @@ from small_world import SmallWorld
 
 from subord.core.events import Action, Dropped, Event, Publish, Received
 from subord.core.messages import Advice, Announce, Ask, Message, Propose, Terms, Wish
-from subord.core.state.settings import LAN
-from subord.core.state.view import Place
+from subord.core.settings import LAN
+from subord.core.view import Place
 from subord.sim.world.world import World
 
 SMALL_TREE = (1_000, 9_000, 17_000, 30_000, 52_000)  # a tree of nodes far from each other and from their homes

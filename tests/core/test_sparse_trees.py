@@ -14,7 +14,7 @@ import pytest
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
 from subord.core.messages import Announce, Message
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from subord.sim.world.world import World
 
 pytestmark = pytest.mark.slow

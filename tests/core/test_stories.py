@@ -39,9 +39,9 @@ from subord.core.messages import (
     Wish,
 )
 from subord.core.pacing.token_bucket import TokenBucket
+from subord.core.settings import LAN
 from subord.core.snapshots import roster
-from subord.core.state.settings import LAN
-from subord.core.state.view import Place, RosterRow, Standing
+from subord.core.view import Place, RosterRow, Standing
 from subord.wire.codec import HEADER, Fault, encode
 
 SILENCE_S = LAN.leader_silence_s

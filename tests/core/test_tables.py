@@ -8,17 +8,17 @@ from random import Random
 import pytest
 
 from subord.core.address.network import Network
-from subord.core.downlink.slots import Granted, Slots, Subordinate, Verdict
+from subord.core.edges.slots import Granted, Slots, Subordinate, Verdict
 from subord.core.events import Refused
+from subord.core.mapping.mapping import Mapping
 from subord.core.messages import No, Wish
 from subord.core.pacing.token_bucket import TokenBucket
-from subord.core.placement.mapping import Mapping
+from subord.core.settings import Settings
 from subord.core.state.context import Context
 from subord.core.state.phases import NEXT, Phase, Trigger, follow, mermaid
 from subord.core.state.refusals import REFUSALS_MAX, Refusals
-from subord.core.state.settings import Settings
-from subord.core.state.view import Place
 from subord.core.timers import Timer, Timers
+from subord.core.view import Place
 
 # -- timers ------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Advice on free places, from rosters built by hand: fan-out 2 and two guest slots (core/downlink/vacancies.py)."""
+"""Advice on free places, from rosters built by hand: fan-out 2 and two guest slots (core/vacancies/vacancies.py)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.address.network import Network
-from subord.core.downlink.vacancies import PLAN_S, RESERVED_ANSWERS, Places, Vacancies
 from subord.core.messages import Change
+from subord.core.settings import LAN, Settings
 from subord.core.state.context import Context
 from subord.core.state.roster import OWN, Roster
-from subord.core.state.settings import LAN, Settings
+from subord.core.vacancies.vacancies import PLAN_S, RESERVED_ANSWERS, Places, Vacancies
 
 HOME, GUEST = 1, 2
 RESERVED_S = RESERVED_ANSWERS * LAN.answer_s

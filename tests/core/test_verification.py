@@ -7,11 +7,11 @@ import pytest
 from liars import claimed, lies, phantoms, says_rows
 from small_world import SmallWorld
 
-from subord.core.downlink import verification
-from subord.core.downlink.verification import KEPT_MAX, MISSING_MAX, ROWS_ABSENT, ROWS_UNTRIED, UNTRIED_MAX
+from subord.core.edges import verification
+from subord.core.edges.verification import KEPT_MAX, MISSING_MAX, ROWS_ABSENT, ROWS_UNTRIED, UNTRIED_MAX
 from subord.core.events import Dropped
 from subord.core.messages import Beat, Message
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 LIAR, LEADER, LEVEL = 12, 6, 2  # of its leader
 UNTRIED, MISSING = UNTRIED_MAX >> LEVEL, (MISSING_MAX >> LEVEL) + 2 * (UNTRIED_MAX >> LEVEL)

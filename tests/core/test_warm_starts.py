@@ -8,9 +8,9 @@ import pytest
 
 from subord.core.address.network import Network
 from subord.core.events import Neighbourhood, PlaceChanged
+from subord.core.settings import LAN, Settings
 from subord.core.snapshots import neighbourhood
 from subord.core.state.phases import Phase
-from subord.core.state.settings import LAN, Settings
 from subord.sim.world.world import World
 
 pytestmark = pytest.mark.slow

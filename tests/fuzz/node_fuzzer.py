@@ -20,15 +20,15 @@ from subord.core.address.network import Network
 from subord.core.discovery.peer_cache import OTHERS_MAX, PEERS_MAX
 from subord.core.discovery.probe_order import NEAR_MAX
 from subord.core.discovery.prober import CALLS_MAX, ROW, TARGETS_MAX
-from subord.core.downlink.listing import HIDDEN_MAX
-from subord.core.downlink.vacancies import RESERVATIONS_MAX
+from subord.core.edges.listing import HIDDEN_MAX
 from subord.core.events import Action, Event, Received, Reply, Unreadable, Wakeup
 from subord.core.messages import Message
 from subord.core.node import Node
+from subord.core.search.answers import ASKED_MAX
+from subord.core.search.rounds import ADVISERS_MAX
+from subord.core.settings import Settings
 from subord.core.state.refusals import REFUSALS_MAX
-from subord.core.state.settings import Settings
-from subord.core.uplink.answers import ASKED_MAX
-from subord.core.uplink.rounds import ADVISERS_MAX
+from subord.core.vacancies.vacancies import RESERVATIONS_MAX
 from subord.wire.codec import Fault, decode, encode
 from tests.fuzz import corpus
 

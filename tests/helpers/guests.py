@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from subord.core.downlink.slots import Subordinate
-from subord.core.state.view import Place, Position
+from subord.core.edges.slots import Subordinate
+from subord.core.view import Place, Position
 
 
 def listed(position: Position, standing: int) -> Subordinate:

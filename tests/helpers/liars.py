@@ -13,7 +13,7 @@ from small_world import SmallWorld
 
 from subord.core.messages import CHANGES_MAX, Beat, Change, Message
 from subord.core.state.roster import GUEST
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.wire.codec import CODECS, VERSION, Codec, Fault, Wire
 
 Lie = Callable[[Message], Message]

@@ -25,8 +25,8 @@ import msgspec
 import trio
 
 from subord import cli, daemon
-from subord.api.query import peer_answers
-from subord.core.downlink import listing
+from subord.api.handlers import peer_answers
+from subord.core.edges import listing
 from subord.core.messages import CHANGES_MAX, Beat, Change, Message
 from subord.runtime.driver import Driver
 from subord.runtime.net.peer_query import Question

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from small_world import SmallWorld
 
 from subord.core.events import LeaderLost, LostCause, Performance
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.checkers.safety import Checkers
 
 REST_S = 100.0  # longer than every search interval

@@ -13,9 +13,9 @@ from typing import Any
 from subord.core.address.network import Network
 from subord.core.events import Event, Notice
 from subord.core.messages import Message
+from subord.core.settings import Settings
 from subord.core.snapshots import snapshot
-from subord.core.state.settings import Settings
-from subord.core.state.view import Place, Position, Snapshot
+from subord.core.view import Place, Position, Snapshot
 from subord.sim.world.world import World
 from subord.wire.codec import encode
 

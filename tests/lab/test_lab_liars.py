@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from subord.core.downlink.verification import UNTRIED_MAX
+from subord.core.edges.verification import UNTRIED_MAX
 
 from .lab_helpers import REPOSITORY, wait_until
 

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from subord.core.placement.quantize import class_of
+from subord.core.quantize import class_of
 
 from .lab_helpers import FAKE, WAIT_S, need_relay, netlab, run_lab
 

@@ -8,7 +8,7 @@ import pytest
 
 from subord.core.address.network import Network
 from subord.core.messages import Propose, Terms
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from subord.sim.scenario import definition
 from subord.wire import codec
 

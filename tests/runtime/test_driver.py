@@ -18,7 +18,7 @@ from subord.core.address.network import Network
 from subord.core.events import Notice, Refused, Start
 from subord.core.messages import Accept, No, Propose, Refuse, Terms, Wish
 from subord.core.node import Node
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import VERSION_ANSWERS_PER_S, Driver
 from subord.runtime.net.transport import Transport

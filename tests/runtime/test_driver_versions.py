@@ -19,7 +19,7 @@ from subord.core.address.network import Network
 from subord.core.events import Start
 from subord.core.messages import Announce, Ask, Refuse, Terms
 from subord.core.node import Node
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import UNREADABLE_PER_S, VERSION_ANSWERS_PER_S, Driver
 from subord.runtime.net.transport import Transport

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from subord.core.state.view import Place, RosterRow, RosterView, Standing
+from subord.core.view import Place, RosterRow, RosterView, Standing
 from subord.runtime.state import history as module
 from subord.runtime.state.history import FRESH_S, HAPPENINGS_MAX, LOST_ABOVE_MAX, REMEMBER_S, SETTLE_S, History
 

@@ -24,7 +24,7 @@ from subord.core.address.network import Network
 from subord.core.events import Notice, Publish, Refused, Start
 from subord.core.messages import Announce, Ask, Propose, Terms, Versions, Wish
 from subord.core.node import Node
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.net import multicast

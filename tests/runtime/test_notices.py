@@ -14,9 +14,9 @@ from trio.testing import MockClock
 
 from subord.core.address.network import Network
 from subord.core.events import Healed, LeaderLost, Notice, PlaceChanged, Refused, SlowAnswers, SubordinateLost
+from subord.core.settings import Settings
 from subord.core.state.phases import Phase
-from subord.core.state.settings import Settings
-from subord.core.state.view import Place
+from subord.core.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.log.dedup import Dedup
 from subord.runtime.log.event_log import EventLog

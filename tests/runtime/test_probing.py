@@ -18,7 +18,7 @@ from subord.core.address.network import Network
 from subord.core.events import Action, Event, Measure, Measured, Wakeup
 from subord.core.messages import Message, Pong, Probe
 from subord.core.node import Node
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.net import probing as module

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subord.core.placement.quantize import class_of, steady_class
+from subord.core.quantize import class_of, steady_class
 from subord.runtime.jobs.rates import PER_HOUR_MAX, PER_HOUR_MIN, Kind, Rate, Reading, SampledRate
 
 HALF_LIFE_S = 3600.0

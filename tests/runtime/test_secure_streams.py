@@ -14,8 +14,8 @@ from conditions import WAIT_S_MAX, until
 from ports import free_port
 
 from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames, frame
 from subord.runtime.net import streams as module
-from subord.runtime.net.frames import Frames, frame
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.net.streams import Opening, Streams
 from subord.runtime.security import tls

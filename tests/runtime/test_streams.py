@@ -25,9 +25,9 @@ from conditions import WAIT_S_MAX, until
 import subord
 from subord.core.address.network import Network
 from subord.runtime.counters import Counters
+from subord.runtime.frames import frame
 from subord.runtime.net import streams as module
 from subord.runtime.net.answer_places import PLACES_MAX
-from subord.runtime.net.frames import frame
 from subord.runtime.net.peer_query import TOPICS, TOPICS_OF_0_1, AskFailure, Question, Topic, understood
 from subord.runtime.net.streams import Opening, Streams, streams_allowed
 
@@ -121,7 +121,7 @@ async def is_closed(sock: socket.socket) -> bool:
 HOLDER = """
 import socket, sys, trio
 from subord.runtime.counters import Counters
-from subord.runtime.net.frames import frame
+from subord.runtime.frames import frame
 from subord.runtime.net.answer_places import PLACES_MAX
 from subord.runtime.net.streams import Streams
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])

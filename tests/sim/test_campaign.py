@@ -12,18 +12,18 @@ import pytest
 
 from subord.cli import main
 from subord.core.address.network import Network
-from subord.core.downlink.slots import Granted, Slots
-from subord.core.placement.mapping import Mapping
-from subord.core.state.settings import MappingName, Settings
-from subord.core.state.view import Place
+from subord.core.edges.slots import Granted, Slots
+from subord.core.mapping.mapping import Mapping
+from subord.core.settings import MappingName, Settings
+from subord.core.view import Place
 from subord.sim import campaign
-from subord.sim.checkers.checker import Violation
 from subord.sim.checkers.liveness import demand_healing
 from subord.sim.draw.aim import Aim
 from subord.sim.draw.kinds import USUAL
 from subord.sim.draw.seed import draw
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import read, write
+from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
 SEEDS = range(200)

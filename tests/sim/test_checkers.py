@@ -10,17 +10,15 @@ import msgspec
 import pytest
 
 from subord.core.address.network import Network
-from subord.core.downlink.reports import Reports
-from subord.core.downlink.slots import Subordinate
-from subord.core.downlink.subordinates import Downlink
+from subord.core.edges.reports import Reports
+from subord.core.edges.slots import Subordinate
+from subord.core.edges.subordinates import Downlink
 from subord.core.events import Wakeup
 from subord.core.messages import AGE_S_MAX, Beat, Change, Guidance
 from subord.core.placement.rank_change import RankChange
-from subord.core.state.settings import LAN, Settings
-from subord.core.uplink.joining import Joining
-from subord.sim import campaign, checkers
-from subord.sim.checkers import limits
-from subord.sim.checkers.checker import Violation
+from subord.core.search.joining import Joining
+from subord.core.settings import LAN, Settings
+from subord.sim import campaign, checkers, limits
 from subord.sim.checkers.fingerprints import Fingerprint
 from subord.sim.checkers.liveness import demand_healing
 from subord.sim.checkers.order import LowerRanksLead
@@ -28,6 +26,7 @@ from subord.sim.checkers.passing_on import is_readable
 from subord.sim.checkers.safety import Checkers
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Scenario, read
+from subord.sim.violation import Violation
 from subord.sim.world.world import World
 from subord.wire.codec import encode
 
@@ -75,13 +74,13 @@ def test_s11_a_branch_that_vanishes_from_the_roster_for_a_moment_is_found(monkey
     def begins_anew(known: Subordinate, *_: object) -> bool:
         return known.position == 2 and next(beats) % 5 == 4
 
-    monkeypatch.setattr("subord.core.downlink.agreement.rows_differ", begins_anew)
+    monkeypatch.setattr("subord.core.edges.agreement.rows_differ", begins_anew)
     steps = (definition.Start(), definition.Pass(s=60))
     large = Scenario(title="a large branch", cluster=Cluster(nodes=100, fanout=2, timing="lab"), steps=steps)
     assert campaign.try_script(large, 1).broken == ""
     # Rows that are not in the first beat are swept.
     take = Reports.take
-    monkeypatch.setattr("subord.core.downlink.agreement.counts_differ", lambda *_: False)
+    monkeypatch.setattr("subord.core.edges.agreement.counts_differ", lambda *_: False)
     monkeypatch.setattr(Subordinate, "is_settled", lambda *_: True)
     monkeypatch.setattr(
         Reports,

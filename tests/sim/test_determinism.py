@@ -37,8 +37,7 @@ def test_a_seed_gives_one_trace_in_every_process(seed: int) -> None:
 def test_hashes_do_differ_between_these_processes() -> None:
     """Else the test above would prove nothing."""
     program = (
-        "from subord.core.state.view import Place;"
-        " print(hash('subord'), hash(Place.ROOT), list({'a', 'b', 'c', 'd'}))"
+        "from subord.core.view import Place; print(hash('subord'), hash(Place.ROOT), list({'a', 'b', 'c', 'd'}))"
     )
     outputs = {
         subprocess.run(

@@ -10,8 +10,8 @@ import pytest
 
 from subord.core.address.network import NetworkError
 from subord.sim import growth
-from subord.sim.checkers.checker import Violation
 from subord.sim.growth import Start, depth_min, measure
+from subord.sim.violation import Violation
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ import pytest
 
 from subord.core.events import Performance, Received
 from subord.core.messages import Echo, Stranger
-from subord.sim.checkers.checker import Violation
 from subord.sim.player import Play
 from subord.sim.scenario.definition import read
 from subord.sim.scenario.lasting import Flip, Link, Replay
+from subord.sim.violation import Violation
 from subord.sim.world.transit import Transit, flipped
 from subord.sim.world.world import WAITING_MAX
 from subord.wire.codec import Fault, decode, encode

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from subord.sim import moves
-from subord.sim.checkers.checker import Violation
 from subord.sim.growth import depth_min
 from subord.sim.moves import LAYOUTS, ORDERS, SIZE, Case, Layout, MovesRun, Order, churn, happen, positions_of
+from subord.sim.violation import Violation
 
 pytestmark = pytest.mark.slow
 

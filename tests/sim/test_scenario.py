@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from subord.cli import main, simulate
-from subord.sim.checkers.checker import Violation
 from subord.sim.player import Play
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, ScenarioError, folded, read, select, write
+from subord.sim.violation import Violation
 
 SHIPPED = sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml"))
 assert SHIPPED, "no scenarios of the lab"

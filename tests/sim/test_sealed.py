@@ -10,10 +10,10 @@ import pytest
 from subord.core.messages import Announce, Ask, Terms
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Broken, Sealer
-from subord.sim.checkers.checker import Violation
 from subord.sim.checkers.liveness import complaint
 from subord.sim.player import Play
 from subord.sim.scenario.definition import ScenarioError, read
+from subord.sim.violation import Violation
 from subord.sim.world import sealed
 from subord.sim.world.rings import Rings
 from subord.sim.world.sealed import PORT, Seals

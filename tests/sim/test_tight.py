@@ -7,14 +7,14 @@ import pytest
 
 from subord.core.address.network import Network
 from subord.core.placement import optimizer
-from subord.core.state.settings import MappingName, Settings
+from subord.core.settings import MappingName, Settings
 from subord.sim import campaign
 from subord.sim.checkers import tight
-from subord.sim.checkers.checker import Violation
 from subord.sim.checkers.liveness import Healed
 from subord.sim.checkers.tight import BOUNDS, Bounds, Start, Used
 from subord.sim.player import Play
 from subord.sim.scenario.definition import Perform, read
+from subord.sim.violation import Violation
 
 FROM_BEHIND = """
 title = "Guests come, the highest ranks first"

@@ -8,7 +8,7 @@ import pytest
 from small_world import SmallWorld
 
 from subord.core.messages import Message, Versions
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.draw.seed import draw
 from subord.sim.player import Play
 from subord.sim.world.later_release import BOTH, LATER, ONLY_LATER

@@ -83,7 +83,7 @@ class ConnectionFlood:
 
 def _roster_request() -> bytes:
     """What an unsealed daemon would answer with the whole cluster."""
-    from subord.runtime.net.frames import frame
+    from subord.runtime.frames import frame
 
     return frame(b"\x82\xa7purpose\xa3ask\xa5topic\xa6roster")
 

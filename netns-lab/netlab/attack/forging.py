@@ -117,7 +117,7 @@ def _unsealed_messages(options: Options, own: str, boot: int, chance: random.Ran
     """Proposals, and everything that a root may say: an unsealed tree would follow them."""
     from subord.core import messages as say
     from subord.core.address.network import Network
-    from subord.core.state.settings import Settings
+    from subord.core.settings import Settings
     from subord.wire.codec import encode
 
     settings = Settings(

@@ -15,7 +15,7 @@ from netlab.lab import READ_INTERVAL_S, Lab, facts
 from netlab.processes.launch import Progress
 from netlab.processes.performance import SPREAD
 from subord.core.placement.optimizer import REST_FACTOR
-from subord.core.state.settings import PRESETS, TimingName
+from subord.core.settings import PRESETS, TimingName
 
 SETTLED_S_MAX = 600.0
 ANSWER_S_MAX = 15.0  # of a daemon on a busy machine

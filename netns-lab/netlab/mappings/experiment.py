@@ -20,7 +20,7 @@ from netlab.mappings import jitter, multisite, rank_change
 from netlab.mappings.base import MappingRun
 from netlab.processes.launch import Progress
 from netlab.topology import sites_file
-from subord.core.state.settings import TimingName
+from subord.core.settings import TimingName
 
 SITES = Path(__file__).parents[2] / "sites" / "four.toml"
 NODES_MIN = 8

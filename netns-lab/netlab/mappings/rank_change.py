@@ -17,7 +17,7 @@ from netlab.experiments import figures
 from netlab.lab import Lab
 from netlab.mappings import ranking
 from netlab.mappings.base import MappingRun, await_quiet, performances, statuses
-from subord.core.placement.quantize import class_of
+from subord.core.quantize import class_of
 
 TIMES = 8.0  # slower, and faster
 NAMED_MAX = 40

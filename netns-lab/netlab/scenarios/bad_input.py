@@ -56,7 +56,7 @@ def _proposals(order: Order, chance: random.Random) -> Callable[[], bytes]:
     """Proposals of a node that is set to another fan-out, and right in everything else."""
     from subord.core.address.network import Network
     from subord.core.messages import Propose, Terms, Wish
-    from subord.core.state.settings import Settings
+    from subord.core.settings import Settings
     from subord.wire.codec import encode
 
     other = Settings(

@@ -16,7 +16,7 @@ import trio
 from subord.api.http.server import EventStream, Query, Response, Send, failure
 from subord.api.models.fields import ChangeDocument, ChangesDocument
 from subord.api.node_api import AskFailure, NodeApi, Question
-from subord.core.state.view import Place, Position
+from subord.core.view import Place, Position
 from subord.runtime.state.history import Happening
 from subord.wire.codec import UNREADABLE
 

@@ -12,14 +12,13 @@ from functools import partial
 import msgspec
 import trio
 
-from subord.api.handlers import changes, keys, problems
+from subord.api.handlers import changes, keys, peer_answers, problems
 from subord.api.handlers.members import Cluster
 from subord.api.handlers.targets import targets
 from subord.api.http.server import App, EventStream, Query, Response, failure
 from subord.api.models import nodes, trees
 from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, RotatedDocument, WhyDocument
 from subord.api.node_api import AskFailure, NodeApi, Question
-from subord.api.query import peer_answers
 from subord.api.query.root_query import find_roster
 from subord.runtime.log.logger import LEVELS
 from subord.wire.codec import UNREADABLE

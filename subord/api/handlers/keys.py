@@ -16,7 +16,7 @@ from subord.api.models import nodes
 from subord.api.models.fields import AllKeysDocument, CountedRing, KeysDocument, RotatedDocument, SealDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
-from subord.core.state.view import Place, Standing
+from subord.core.view import Place, Standing
 from subord.sealing import rotation
 from subord.sealing.keys import Keyring, KeyringError, new_key
 

@@ -14,7 +14,7 @@ import trio
 
 from subord.api.models.fields import MemberDocument, MembersDocument
 from subord.api.node_api import AskFailure, NodeApi, Question
-from subord.core.state.view import Position, RosterRow
+from subord.core.view import Position, RosterRow
 from subord.runtime.state.history import REMEMBER_S, SETTLE_S, Missed
 from subord.wire.codec import UNREADABLE
 

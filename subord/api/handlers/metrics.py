@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 from subord import __version__
 from subord.api.models.ranking import leader_round_trip_s, measures
 from subord.api.node_api import NodeApi
-from subord.core.state.view import Place, Snapshot
+from subord.core.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
 
 REFUSAL_S_MAX = 300.0

@@ -20,8 +20,8 @@ from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
-from subord.core.state.view import Snapshot
-from subord.runtime.log.problems import LATELY_S
+from subord.core.view import Snapshot
+from subord.runtime.problems import LATELY_S
 
 PROBLEMS_MAX: Final = 64
 OF_A_KIND_MIN: Final = 4  # of each known kind: one kind leaves room for the others

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from subord.config.schema import LogLevel
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.runtime.log.logger import Source
 
 PlaceName = Literal["root", "home", "guest"]

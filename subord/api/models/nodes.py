@@ -24,8 +24,8 @@ from subord.api.models.fields import (
 )
 from subord.api.models.ranking import ranking
 from subord.api.node_api import NodeApi
-from subord.core.state.settings import Settings
-from subord.core.state.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
+from subord.core.settings import Settings
+from subord.core.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 
 

@@ -6,9 +6,9 @@ With the mapping `ip` nothing is measured, and there is no such document.
 from __future__ import annotations
 
 from subord.api.models.fields import NearDocument, RankingDocument
-from subord.core.placement.quantize import quantity_of
-from subord.core.state.settings import Settings
-from subord.core.state.view import Near, Position, Ranking
+from subord.core.quantize import quantity_of
+from subord.core.settings import Settings
+from subord.core.view import Near, Position, Ranking
 
 NEAR_SHOWN = 10  # and the leader
 

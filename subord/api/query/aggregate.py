@@ -14,7 +14,7 @@ import trio
 
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, NodeApi, Question
-from subord.core.state.view import Edge
+from subord.core.view import Edge
 from subord.runtime.net.peer_query import BROKE_OFF, RUNS, Topic
 from subord.wire.codec import UNREADABLE
 

@@ -11,8 +11,8 @@ from math import inf
 from subord.core.messages import Announce
 from subord.core.pacing.backoff import Backoff
 from subord.core.state.context import Context
-from subord.core.state.view import Position
 from subord.core.timers import Timer
+from subord.core.view import Position
 
 FIRST_S = 2.0  # in answers: the home has time to answer
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import inf
 
 from subord.core.state.context import Context
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 
 class LowestSeen:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from subord.core.events import Known
 from subord.core.state.context import Context
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 PEERS_MAX = 16
 OTHERS_MAX = 8

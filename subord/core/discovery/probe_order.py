@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain, islice, zip_longest
 
-from subord.core.placement.mapping import Mapping
-from subord.core.state.view import Position
+from subord.core.mapping.mapping import Mapping
+from subord.core.view import Position
 
 NEIGHBOURS = 4
 CANDIDATES = 4

@@ -14,7 +14,7 @@ from math import inf
 from subord.core.discovery.probe_order import all_targets, common_targets, likely_targets, near_targets
 from subord.core.pacing.sliding_window import SlidingWindow
 from subord.core.state.context import Context
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 TARGETS_MAX = 128
 CALLS_MAX = 64  # of a new root to nodes that belong below it

@@ -13,8 +13,8 @@ from math import inf
 from subord.core.messages import Advice, Ask
 from subord.core.pacing.backoff import Backoff
 from subord.core.state.context import Context
-from subord.core.state.view import Position
 from subord.core.timers import Timer
+from subord.core.view import Position
 
 SCAN_MAX = 4096  # positions of a network that can be scanned
 REPEAT_S_MAX = 0.5

@@ -13,13 +13,13 @@ from math import inf
 
 import msgspec
 
+from subord.core.edges.leader import Leader, Uplink
+from subord.core.mapping.depth_rule import GAIN_MIN, better_place, is_too_deep
 from subord.core.messages import Advice, Wish
-from subord.core.placement.depth_rule import GAIN_MIN, better_place, is_too_deep
-from subord.core.placement.quantize import quantity_of
+from subord.core.quantize import quantity_of
 from subord.core.state.context import Context
-from subord.core.state.view import Position
 from subord.core.timers import Timer
-from subord.core.uplink.leader import Leader, Uplink
+from subord.core.view import Position
 
 CANDIDATES_MAX = 16  # of one look, the leader among them
 SAMPLES = 4

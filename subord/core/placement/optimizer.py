@@ -6,15 +6,15 @@ place (depth_rule.py), the level of the rank (rank_change.py), or a nearer leade
 
 from __future__ import annotations
 
-from subord.core.downlink.slots import Slots
+from subord.core.edges.leader import Uplink
+from subord.core.edges.slots import Slots
+from subord.core.mapping.depth_rule import VAIN_LOOKS_MAX, better_place, is_too_deep
 from subord.core.messages import Advice, Wish
-from subord.core.placement.depth_rule import VAIN_LOOKS_MAX, better_place, is_too_deep
 from subord.core.placement.latency import Latencies
 from subord.core.placement.move_budget import MoveBudget
 from subord.core.placement.rank_change import FAST_LOOKS_MAX, Move, RankChange
 from subord.core.state.context import Context
-from subord.core.state.view import Position
-from subord.core.uplink.leader import Uplink
+from subord.core.view import Position
 
 REST_FACTOR = 8  # longer rests where every look costs a dozen probes
 

@@ -13,13 +13,13 @@ from math import inf
 
 import msgspec
 
-from subord.core.downlink.slots import Slots
+from subord.core.edges.slots import Slots
+from subord.core.mapping.rank_classes import NO_CLASS
 from subord.core.messages import Advice, Goodbye, Why, Wish
-from subord.core.placement.quantize import CLASS_MAX, UNKNOWN, steady_class
-from subord.core.placement.rank_classes import NO_CLASS
+from subord.core.quantize import CLASS_MAX, UNKNOWN, steady_class
 from subord.core.state.context import Context
-from subord.core.state.view import Position
 from subord.core.timers import Timer
+from subord.core.view import Position
 
 SURE_LOOKS = 3  # looks on the right level, while others still move
 FAST_LOOKS_MAX = 16  # looks in a row for a place that is not free yet; then they become rarer

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from subord.core.events import Action, Measure, Notice, Publish, Reply, Send
+from subord.core.mapping.mapping import Mapping
 from subord.core.messages import Message, Terms
-from subord.core.placement.mapping import Mapping
-from subord.core.placement.quantize import UNKNOWN
-from subord.core.state.settings import Settings
-from subord.core.state.view import Incarnation, Position
+from subord.core.pacing.answer_timeout import AnswerTimeout
+from subord.core.quantize import UNKNOWN
+from subord.core.settings import Settings
 from subord.core.timers import Timers
-from subord.core.uplink.answer_timeout import AnswerTimeout
+from subord.core.view import Incarnation, Position
 
 
 class Context:

@@ -12,8 +12,8 @@ import msgspec
 
 from subord.core.events import Refused
 from subord.core.state.context import Context
-from subord.core.state.view import Refusal
 from subord.core.tables import BoundedMap
+from subord.core.view import Refusal
 
 REFUSALS_MAX = 64
 

@@ -13,40 +13,13 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from subord.core.downlink import digests
+from subord.core.claims import Claim
 from subord.core.messages import AGE_S_MAX, CHANGES_MAX, Change
-from subord.core.state.view import Position
+from subord.core.state import digests
+from subord.core.view import Position
 
 OWN = 0  # the node's own claims: its own row, and missing subordinates
 GUEST = 2
-
-
-class Claim(msgspec.Struct):
-    """One node as one subordinate reports it. `since` is a time of the owner's clock."""
-
-    change: Change
-    since: float
-    digest: int = 0
-
-    def is_same_as(self, other: Claim | None) -> bool:
-        if other is None:
-            return False
-        mine, its = self.change, other.change
-        classes = mine.performance, mine.standing, mine.round_trip
-        if classes != (its.performance, its.standing, its.round_trip):
-            return False
-        return (mine.leader, mine.place, mine.incarnation, mine.moves, mine.missing) == (
-            its.leader,
-            its.place,
-            its.incarnation,
-            its.moves,
-            its.missing,
-        )
-
-    @property
-    def weight(self) -> tuple[int, bool, int]:
-        """The order of claims: the later incarnation, then the living before the missing, then the later move."""
-        return self.change.incarnation, not self.change.missing, self.change.moves
 
 
 class Roster:

@@ -31,9 +31,9 @@ from subord.core.events import (
 )
 from subord.core.node import Node
 from subord.core.pacing.token_bucket import TokenBucket
+from subord.core.settings import PRESETS
 from subord.core.state.phases import Phase
-from subord.core.state.settings import PRESETS
-from subord.core.state.view import Place
+from subord.core.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.systemd import Systemd

@@ -27,7 +27,7 @@ from subord.core.ingress import reason_to_drop
 from subord.core.messages import Pong, Probe
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.state.context import Context
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import Datagram

@@ -18,7 +18,7 @@ import trio
 from subord.config.hostlist import is_address
 from subord.config.resolve import ResolveError, Version, addresses_of
 from subord.core.address.network import Network
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 logger = logging.getLogger("subord")
 

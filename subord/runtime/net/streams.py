@@ -24,8 +24,8 @@ import trio
 
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
+from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
-from subord.runtime.net.frames import READ_BYTES, Frames, Stream, frame
 from subord.runtime.net.peer_query import AskFailure, Question, TimeBudget, Words, is_topic, understood, unknown_topic
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import os
 
-from subord.runtime.net.frames import Frames, Stream, frame
+from subord.runtime.frames import Frames, Stream, frame
 from subord.sealing.header import endpoint
 from subord.sealing.keys import ID_BYTES, INFO_PROOF, Keyring, derive
 

@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from subord.core.state.view import Incarnation, Place, Position, RosterRow, RosterView, Standing
 from subord.core.tables import BoundedMap
+from subord.core.view import Incarnation, Place, Position, RosterRow, RosterView, Standing
 
 SETTLE_S: Final = 5.0
 """Grace for nodes that vanish with their branch; healing takes about a second."""

@@ -17,8 +17,8 @@ import trio
 
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
-from subord.core.placement.quantize import CLASS_MAX
-from subord.core.state.view import Incarnation, Position
+from subord.core.quantize import CLASS_MAX
+from subord.core.view import Incarnation, Position
 from subord.wire.codec import UNREADABLE
 
 logger = logging.getLogger("subord")

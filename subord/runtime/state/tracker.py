@@ -16,7 +16,7 @@ import trio
 from subord.core import snapshots
 from subord.core.events import FAILURES, LeaderLost, Notice, PlaceChanged, RosterChanged
 from subord.core.node import Node
-from subord.core.state.view import Place
+from subord.core.view import Place
 from subord.runtime.state.history import SETTLE_S, History
 
 LOOKS_S_MIN: Final = 1.0

@@ -1,4 +1,4 @@
-"""The base of all checkers: one invariant each, and the exception that reports a violation."""
+"""The base of all checkers: one invariant each."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from subord.core.events import Action, Event
-from subord.core.state.view import Position
+from subord.core.view import Position
+from subord.sim.violation import Violation
 from subord.sim.world.world import World
-
-
-class Violation(Exception):  # noqa: N818 - `name` has the number
-    """An invariant does not hold; `name` is its number in docs/protocol.md."""
-
-    def __init__(self, name: str, at: float, text: str) -> None:
-        super().__init__(f"{name} at {at:.3f} s: {text}")
-        self.name, self.at, self.text = name, at, text
 
 
 class Checker(ABC):

@@ -6,7 +6,7 @@ import msgspec
 
 from subord.core.messages import Change, Guidance
 from subord.core.node import Node
-from subord.core.state.view import Incarnation, Place, Position
+from subord.core.view import Incarnation, Place, Position
 
 OWN = 0  # the claims of a node itself
 

@@ -9,9 +9,10 @@ from math import ceil
 from subord.core.events import Action, Event, Received, Send
 from subord.core.messages import Advice, Ask
 from subord.core.node import Node
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position
-from subord.sim.checkers import limits, oracle
+from subord.core.settings import Settings
+from subord.core.view import Position
+from subord.sim import limits
+from subord.sim.checkers import oracle
 from subord.sim.checkers.checker import Checker
 from subord.sim.world.world import World
 

@@ -10,11 +10,12 @@ from math import ceil
 
 import msgspec
 
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position
-from subord.sim.checkers import limits, oracle
-from subord.sim.checkers.checker import Violation
-from subord.sim.checkers.limits import JITTER
+from subord.core.settings import Settings
+from subord.core.view import Position
+from subord.sim import limits
+from subord.sim.checkers import oracle
+from subord.sim.limits import JITTER
+from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
 LOOK_EVERY_S = 0.25

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from subord.core.events import Notice, PlaceChanged
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.scenario.definition import Expect, folded
 from subord.sim.world.world import World
 

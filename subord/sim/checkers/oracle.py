@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 
-from subord.core.state.settings import Settings
+from subord.core.settings import Settings
 
 
 def address_of(settings: Settings, number: int) -> str:

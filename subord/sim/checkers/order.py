@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from subord.core.events import Event, Performance
 from subord.core.node import Node
-from subord.core.state.settings import Settings
-from subord.core.state.view import Position
-from subord.sim.checkers import limits
+from subord.core.settings import Settings
+from subord.core.view import Position
+from subord.sim import limits
 from subord.sim.checkers.checker import Checker
-from subord.sim.checkers.limits import STAY, exact_class
+from subord.sim.limits import STAY, exact_class
 from subord.sim.world.world import World
 
 

@@ -8,7 +8,7 @@ from copy import copy
 from subord.core.events import Action, Event, Received
 from subord.core.messages import Beat, Message
 from subord.core.node import Node
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.checkers.checker import Checker
 from subord.sim.world.world import World
 from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, WIRE

@@ -25,19 +25,20 @@ from subord.core.messages import (
     Versions,
 )
 from subord.core.node import Node
+from subord.core.settings import Settings
 from subord.core.snapshots import table_sizes
 from subord.core.state.phases import Phase
-from subord.core.state.settings import Settings
-from subord.core.state.view import Incarnation, Position
-from subord.sim.checkers import limits, oracle
+from subord.core.view import Incarnation, Position
+from subord.sim import limits
+from subord.sim.checkers import oracle
 from subord.sim.checkers.checker import Checker
 from subord.sim.checkers.fingerprints import Fingerprint, is_changed
-from subord.sim.checkers.limits import home_slots
 from subord.sim.checkers.listing import AdviceByRank, ListedContinuously
 from subord.sim.checkers.order import LowerRanksLead
 from subord.sim.checkers.passing_on import AcceptedRowsCanBePassedOn
 from subord.sim.checkers.sessions import AcceptedPlacesAreUsedOrReturned, OvertakenMessagesChangeNothing
 from subord.sim.checkers.suspicion import SuspicionNeedsTime
+from subord.sim.limits import home_slots
 from subord.sim.world.world import World
 
 ROWS_COUNTED_MAX = 64  # rosters up to this size are counted at every change, larger ones every COUNT_EVERY

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from subord.core.events import Action, Event, Received, Send
 from subord.core.messages import Accept, Beat, Echo, Goodbye, No, Propose, Refuse, Stranger
 from subord.core.state.phases import Phase
-from subord.core.state.view import Incarnation, Position
-from subord.sim.checkers import limits
+from subord.core.view import Incarnation, Position
+from subord.sim import limits
 from subord.sim.checkers.checker import Checker
 from subord.sim.checkers.fingerprints import Fingerprint, claims_of, is_changed
 from subord.sim.world.world import World

@@ -19,7 +19,7 @@ from subord.core.events import (
 )
 from subord.core.messages import Accept, Echo
 from subord.core.node import Node
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.checkers.checker import Checker
 from subord.sim.world.world import World
 

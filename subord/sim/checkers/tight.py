@@ -14,11 +14,12 @@ from math import ceil, inf, log
 import msgspec
 
 from subord.core.events import LeaderLost, Notice, PlaceChanged
-from subord.core.state.settings import Settings
-from subord.core.state.view import Incarnation, Position
-from subord.sim.checkers import limits, oracle
-from subord.sim.checkers.checker import Violation
+from subord.core.settings import Settings
+from subord.core.view import Incarnation, Position
+from subord.sim import limits
+from subord.sim.checkers import oracle
 from subord.sim.checkers.liveness import Healed, lowest_of
+from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
 DENSE_HOLES_MAX = limits.NEAR_TARGETS  # empty positions below the highest: as many are probed at once

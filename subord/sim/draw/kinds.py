@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import Literal
 
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.draw import masses, members, persisting, rotating
 from subord.sim.draw.aim import NODES_MAX
 from subord.sim.scenario import definition

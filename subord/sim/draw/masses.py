@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Literal
 
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Step, folded
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from random import Random
 from typing import get_args
 
-from subord.core.state.settings import TimingName
-from subord.core.state.view import Position
+from subord.core.settings import TimingName
+from subord.core.view import Position
 from subord.sim.draw.aim import FANOUT_MAX
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Step, folded

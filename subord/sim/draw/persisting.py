@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from subord.core.state.settings import PRESETS
-from subord.core.state.view import Position
+from subord.core.settings import PRESETS
+from subord.core.view import Position
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Step, folded
 from subord.sim.scenario.lasting import Flap, Flip, Image, Link, Replay, Restore, SetBack, Settle

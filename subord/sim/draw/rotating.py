@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Step, folded
 from subord.sim.scenario.lasting import Rotate

@@ -10,8 +10,8 @@ from random import Random
 
 import msgspec
 
-from subord.core.state.settings import MappingName, NumberingName, TimingName
-from subord.core.state.view import Position
+from subord.core.settings import MappingName, NumberingName, TimingName
+from subord.core.view import Position
 from subord.sim.draw.aim import ANY, FANOUT_MAX, Aim
 from subord.sim.draw.clusters import shaped, sparse_positions
 from subord.sim.draw.kinds import CLUSTERS, LARGE, USUAL, KindDraw, kinds_of

@@ -27,8 +27,8 @@ import msgspec
 from subord.config.source import cut
 from subord.core.address.network import Network, NetworkError
 from subord.core.address.numbering import numbering
-from subord.core.state.settings import MappingName, NumberingName, TimingName
-from subord.core.state.view import Position
+from subord.core.settings import MappingName, NumberingName, TimingName
+from subord.core.view import Position
 from subord.sim.scenario import validate
 from subord.sim.scenario.lasting import (
     Flap,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from subord.config.source import cut
 from subord.core.address.numbering import Numbering
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 NODES_MAX = 1_000_000
 RANGE = re.compile(r"\s*([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\s*")

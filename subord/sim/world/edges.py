@@ -16,7 +16,7 @@ from subord.sim.world.links import DELAY_S
 
 if TYPE_CHECKING:
     from subord.core.node import Node
-    from subord.core.state.view import Position
+    from subord.core.view import Position
     from subord.sim.world.world import World
 
 # As in runtime/net/edge.py: to the first leader, to a new one, and after a break.

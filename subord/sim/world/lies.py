@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from subord.core.messages import AGE_S_MAX, Beat, Change, Message
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.scenario.lasting import LieName
 from subord.wire.codec import CODECS, VERSION, Codec, Wire
 

@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from subord.core.state.view import Position
+from subord.core.view import Position
 
 DELAY_S = (0.0001, 0.0003)  # of a quiet local network
 SITE_DELAY_S = 0.01  # more per step between two sites, which stand in a row

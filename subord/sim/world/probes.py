@@ -11,7 +11,7 @@ from subord.core.events import Measure, Measured
 from subord.core.messages import Probe
 
 if TYPE_CHECKING:
-    from subord.core.state.view import Position
+    from subord.core.view import Position
     from subord.sim.world.world import World
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sealing import rotation
 from subord.sealing.keyfile import Kept
 from subord.sealing.keys import SECRET_BYTES, Keyring, KeyringError, key_of

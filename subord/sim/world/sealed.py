@@ -16,11 +16,11 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from subord.core.messages import Message
-from subord.core.state.view import Incarnation, Position
+from subord.core.view import Incarnation, Position
 from subord.sealing.keys import SECRET_BYTES, Keyring, key_of, keyring_of
 from subord.sealing.policy import seal_message
 from subord.sealing.sealer import Broken, End, Opened, Sealer, boot_of
-from subord.sim.checkers.checker import Violation
+from subord.sim.violation import Violation
 from subord.sim.world.rings import Rings
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from subord.core.snapshots import neighbourhood
 
 if TYPE_CHECKING:
     from subord.core.events import Neighbourhood
-    from subord.core.state.view import Incarnation, Position
+    from subord.core.view import Incarnation, Position
     from subord.sealing.keyfile import Kept
     from subord.sim.world.world import World
 

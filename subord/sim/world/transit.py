@@ -10,7 +10,7 @@ from random import Random
 
 import msgspec
 
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sealing.header import SEALED_VERSION
 from subord.sim.scenario.lasting import Flip, Link, Replay
 from subord.wire.codec import MAGIC, Fault, decode

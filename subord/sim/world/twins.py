@@ -13,7 +13,7 @@ from random import Random
 from subord.core.events import Event, Received, Send, Start, Wakeup
 from subord.core.messages import Versions
 from subord.core.node import Node
-from subord.core.state.view import Position
+from subord.core.view import Position
 from subord.sim.world.world import BOOT_INCARNATION, World
 from subord.wire.codec import Fault
 

@@ -38,10 +38,10 @@ from subord.core.events import (
 )
 from subord.core.messages import Message, Versions
 from subord.core.node import Node
+from subord.core.settings import Settings
 from subord.core.snapshots import is_memorable
-from subord.core.state.settings import Settings
-from subord.core.state.view import Incarnation, Position
-from subord.sim.checkers import limits
+from subord.core.view import Incarnation, Position
+from subord.sim import limits
 from subord.sim.world.edges import KERNEL_S, Edges
 from subord.sim.world.links import Weather
 from subord.sim.world.probes import send_probe

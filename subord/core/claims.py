@@ -1,0 +1,38 @@
+"""A claim: what one subordinate reports of one node, and which of several claims on a node is its row.
+
+Input are the rows of beats; output is the order of claims, which all nodes share (docs/protocol.md, section 5).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from subord.core.messages import Change
+
+
+class Claim(msgspec.Struct):
+    """One node as one subordinate reports it. `since` is a time of the owner's clock."""
+
+    change: Change
+    since: float
+    digest: int = 0
+
+    def is_same_as(self, other: Claim | None) -> bool:
+        if other is None:
+            return False
+        mine, its = self.change, other.change
+        classes = mine.performance, mine.standing, mine.round_trip
+        if classes != (its.performance, its.standing, its.round_trip):
+            return False
+        return (mine.leader, mine.place, mine.incarnation, mine.moves, mine.missing) == (
+            its.leader,
+            its.place,
+            its.incarnation,
+            its.moves,
+            its.missing,
+        )
+
+    @property
+    def weight(self) -> tuple[int, bool, int]:
+        """The order of claims: the later incarnation, then the living before the missing, then the later move."""
+        return self.change.incarnation, not self.change.missing, self.change.moves
