@@ -122,13 +122,24 @@ def test_errands_go_to_at_most_eight_nodes_and_few_indirect_ones() -> None:
     assert max(map(len, whole)) == len(own) + INDIRECT_MAX
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_lost_probes_are_repeated_once(seed: int) -> None:
-    """A fifth of all questions, answers and errands is lost; alone, and without loss, the search takes ALONE_S."""
-    world = SmallWorld.empty(2, seed=seed)
-    world.lossy = lambda _s, _t, message: isinstance(message, Ask | Advice | Errand) and world.chance.random() < 0.2
-    world.start_all(BLOCK + OTHER)
-    world.run_until(world.whole, within_s=2 * ALONE_S)
+def test_lost_probes_are_repeated_once() -> None:
+    """A fifth of all questions, answers and errands is lost; alone, and without loss, the search takes ALONE_S.
+
+    A target that counts is asked a few times at most, so the search of one seed in sixteen passes it by.
+    """
+    late = []
+    for seed in range(16):
+        world = SmallWorld.empty(2, seed=seed)
+        world.lossy = lambda _s, _t, said, of=world: (
+            isinstance(said, Ask | Advice | Errand) and of.chance.random() < 0.2
+        )
+        world.start_all(BLOCK + OTHER)
+        begun = world.now
+        while not world.whole() and world.now < begun + 2 * ALONE_S:
+            world.run(0.1)
+        if not world.whole():
+            late.append(seed)
+    assert len(late) <= 1, late
 
 
 @pytest.mark.parametrize("sender", [BLOCK[3], OTHER[0]])

@@ -22,6 +22,7 @@ from subord.core.messages import (
     Wish,
 )
 from subord.core.quantize import class_of
+from subord.core.settings import LAN
 from subord.core.snapshots import neighbourhood
 
 JOBS = falling(15)
@@ -183,7 +184,7 @@ def test_dismissed_subordinates_hear_of_siblings_with_room(world: SmallWorld) ->
     )
     led = sorted(node.downlink.slots.taken)
     node.optimizer.choose(Advice(1, 1, False, 1, (5,), 0, (3,), wanted=4))
-    world.run(1.2)  # until its next beat
+    world.run_until(lambda: goodbyes, within_s=LAN.beat_interval_s + LAN.answer_s)  # with what it does next
     assert sorted({target for target, _ in goodbyes}) == led != []
     assert all(isinstance(each, Goodbye) and each.alternates == (3,) for _, each in goodbyes)
 

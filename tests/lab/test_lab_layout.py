@@ -11,7 +11,7 @@ def test_dense_begins_at_position_one_and_crosses_octets():
     layout = netlab("topology.layout")
     found = layout.layout("dense", 600, "10.0.0.0/16").addresses
     assert found[0] == "10.0.0.1"
-    assert found[254:257] == ["10.0.0.255", "10.0.1.0", "10.0.1.1"]
+    assert found[254:257] == ("10.0.0.255", "10.0.1.0", "10.0.1.1")
     assert [netlab("topology.addresses").position_of(address, "10.0.0.0/16") for address in found] == list(
         range(1, 601)
     )

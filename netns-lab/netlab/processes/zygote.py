@@ -100,7 +100,8 @@ class Zygote:
         """Let the daemon read a configuration once: what it compiles and caches for that, no copy has to (20 ms)."""
         if self._options.daemon is not None:
             return
-        warm_up.seal()
+        with contextlib.suppress(ModuleNotFoundError):  # the previous release has TLS elsewhere
+            warm_up.seal()
         file = self._directory.path / f"warm-up-{os.getpid()}.toml"
         file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
@@ -227,7 +228,8 @@ def _load(daemon: str | None) -> Main:
     _run_trio_once()
     if daemon is None:
         for name in PRELOADED:
-            importlib.import_module(name)
+            with contextlib.suppress(ModuleNotFoundError):  # the previous release has some elsewhere: late imports
+                importlib.import_module(name)
         main: Main = importlib.import_module("subord.cli").main
         return main
     spec = importlib.util.spec_from_file_location("lab_daemon", daemon)
