@@ -137,6 +137,8 @@ class Zygote:
         """Read every node's configuration, as `subord run` would: that costs each copy 2 MiB otherwise (measured)."""
         if self._options.daemon is not None or self._options.execute:
             return
+        if self._tree is not None:
+            return  # the previous release has its configuration elsewhere: its copies read it themselves
         from subord.config.load import load
         from subord.config.source import ConfigError
 
