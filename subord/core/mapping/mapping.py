@@ -3,7 +3,7 @@
 `ip` and `latency` rank by position, `performance` by the class of performance, then by position. Nodes state their
 classes, others believe the latest statement (rank_classes.py), and a node without one ranks last. A leader accepts
 only a node that ranks above it by the statements of both. Only `ip` has homes, because only there computed leaders
-never change. No other module of the core compares positions.
+never change. Where the rank is the position, address/order.py and downlink/vacancies.py also compare positions.
 """
 
 from __future__ import annotations
