@@ -1,4 +1,4 @@
-"""The tables of docs/evaluation.md, from the figures that the lab wrote into docs/figures/.
+"""The tables of docs/evaluation.md and docs/evaluation/, from the figures that the lab wrote into docs/figures/.
 
 Every table names the command, the file and the machine of its numbers.
 """
