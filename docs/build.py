@@ -56,6 +56,13 @@ PAGES = (
     "docs/mappings.md",
     "docs/scenarios.md",
     "docs/evaluation.md",
+    "docs/evaluation/start.md",
+    "docs/evaluation/healing.md",
+    "docs/evaluation/rest.md",
+    "docs/evaluation/peers.md",
+    "docs/evaluation/simulator.md",
+    "docs/evaluation/attacks.md",
+    "docs/evaluation/paper.md",
     "docs/paper.md",
 )
 PICTURES: dict[str, Callable[[], str]] = {

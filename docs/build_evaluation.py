@@ -1,4 +1,4 @@
-"""The tables of docs/evaluation.md, from the figures that the lab wrote into docs/figures/.
+"""The tables of docs/evaluation.md and docs/evaluation/, from the figures that the lab wrote into docs/figures/.
 
 Every table names the command, the file and the machine of its numbers.
 """
@@ -22,6 +22,8 @@ START_COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("datagrams", "datagrams_per_node", 1),
     ("CPU, ms", "cpu_ms", 0),
 )
+BRIEF_START_KEYS = ("stable_s", "stable_after_last_start_s", "leader_changes_per_node", "datagrams_per_node")
+BRIEF_START_NODES = (100, 500, 1000)
 REST_COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("packets/s", "rest_packets_per_s", 2),
     ("bytes/s", "rest_bytes_per_s", 0),
@@ -78,6 +80,18 @@ def sizes() -> str:
     return _start_table("start-100-400.json", "growth-daemons.json")
 
 
+def start_brief() -> str:
+    """Starts in ascending order, of three sizes and two fan-outs."""
+    runs = _runs("start-100-400.json", "start-together.json", "growth-daemons.json")
+    columns = [column for column in START_COLUMNS if column[1] in BRIEF_START_KEYS]
+    rows = [
+        [f"{nodes:,}", str(fanout), *_whole(some), *_cells(some, columns)]
+        for (nodes, fanout, _), some in sorted(_grouped(runs).items())
+        if nodes in BRIEF_START_NODES
+    ]
+    return markdown(["nodes", "p", "one root, all at home", *(title for title, _, _ in columns)], rows)
+
+
 def _start_table(*names: str) -> str:
     rows = [
         [str(nodes), str(fanout), order, *_whole(runs), *_cells(runs, START_COLUMNS)]
@@ -107,6 +121,24 @@ def healing() -> str:
     return f"{found['nodes']} daemons, fan-out {found['fanout']}.\n\n" + markdown(
         ["what", "node", "times", *(title for title, _ in columns)], rows
     )
+
+
+def healing_brief() -> str:
+    """Killed and cut nodes, and killed ones that return: the times only."""
+    columns = (
+        ("orphans", "orphans"),
+        ("attached", "attached"),
+        ("attached again, p50 s", "attached_p50_s"),
+        ("p99 s", "attached_p99_s"),
+        ("roster right, max s", "roster_s_max"),
+        ("others moved", "others"),
+    )
+    rows = [
+        [row["what"], row["role"], str(row["times"]), *(_number(row[key]) for _, key in columns)]
+        for row in _read("healing.json")["rows"]
+        if row["role"] != "leaf"
+    ]
+    return markdown(["what", "node", "times", *(title for title, _ in columns)], rows)
 
 
 def scenarios() -> str:
@@ -281,7 +313,7 @@ def _whole(runs: list[Run]) -> list[str]:
     return [f"{whole} of {len(runs)}"]
 
 
-def _cells(runs: list[Run], columns: tuple[tuple[str, str, int], ...]) -> list[str]:
+def _cells(runs: list[Run], columns: Iterable[tuple[str, str, int]]) -> list[str]:
     return [spread([run[key] for run in runs], digits) for _, key, digits in columns]
 
 
@@ -294,8 +326,10 @@ def _number(value: object) -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "evaluation-machine": machine,
     "evaluation-start": start,
+    "evaluation-start-brief": start_brief,
     "evaluation-sizes": sizes,
     "evaluation-healing": healing,
+    "evaluation-healing-brief": healing_brief,
     "evaluation-scenarios": scenarios,
     "evaluation-soak": soak,
     "evaluation-campaign": campaign,

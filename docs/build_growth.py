@@ -1,4 +1,4 @@
-"""The part of docs/evaluation.md on growth: its tables and both plots, from docs/figures/growth.json.
+"""The part of docs/evaluation/simulator.md on growth: its tables and both plots, from docs/figures/growth.json.
 
 A cost is called level if its line of least squares over the logarithm of the size rises by less than a twentieth of
 the mean per decade.

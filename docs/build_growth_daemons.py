@@ -1,4 +1,4 @@
-"""The part of docs/evaluation.md on growth with real daemons: the cost of a node and of the root in larger clusters.
+"""The part of docs/evaluation/rest.md on larger clusters of real daemons: the cost of a node and of the root.
 
 As build_growth.py, but with frames and CPU time of real processes.
 """

@@ -1,4 +1,4 @@
-"""The part of docs/evaluation.md on moves and depth in sparse networks, from docs/figures/moves.json.
+"""The part of docs/evaluation/simulator.md on moves and depth in sparse networks, from docs/figures/moves.json.
 
 Each figure of the program is compared with that of the specification's model of the rules; a sentence below the table
 names the differences.

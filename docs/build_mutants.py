@@ -1,4 +1,4 @@
-"""The parts of docs/evaluation.md on mechanically made mutants.
+"""The parts of docs/evaluation/simulator.md on mechanically made mutants.
 
 Input: docs/figures/mutants.json, which `./dev mutants --write` writes, and tests/mutants.toml, which says for each
 survivor why it is equivalent or which test is missing. An entry is found by file, function and text, not by line; a

@@ -1,4 +1,4 @@
-"""The parts of docs/evaluation.md on sealing: its cost, and the effects of an intruder without the key."""
+"""The parts of docs/evaluation/ on sealing: its cost, and the effects of an intruder without the key."""
 
 from __future__ import annotations
 

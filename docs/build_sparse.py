@@ -1,4 +1,4 @@
-"""The table of sparse, wide and routed networks in docs/evaluation.md, from the figures of the lab in docs/figures/.
+"""The table of sparse, wide and routed networks in docs/evaluation/start.md, from docs/figures/.
 
 Each row has its command.
 """

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import records
 from build_evaluation import markdown
 from build_paper import TIME, is_built, is_whole
-from build_peers import is_converged
+from build_peers import KINDS, is_converged
 from build_sealing import cpu_ratios, is_held, sieges
 from records import Run, groups, kept, one, ratios, values
 
@@ -229,9 +229,19 @@ def simulated() -> Iterator[Row]:
 GROUPS = (starts, sparse, paper, mappings, healing, rest, sealing, commands, simulated)
 
 
+def _all() -> list[Row]:
+    return [row for group in GROUPS for row in group()]
+
+
+def targets_count() -> str:
+    """How many aims were met, for the middle of a sentence."""
+    rows = _all()
+    return f"{sum(row.holds for row in rows)} of {len(rows)} aims are met"
+
+
 def targets() -> str:
     """All aims, the missed ones marked."""
-    rows = [row for group in GROUPS for row in group()]
+    rows = _all()
     return markdown(
         ["measure", "aim", "worst run", "runs", "holds"],
         [[row.what, row.aim, row.found, str(row.runs), "yes" if row.holds else "**no**"] for row in rows],
@@ -260,6 +270,30 @@ def headline() -> str:
     return table + f"\nMeasured without a key; with one, a node of subord sends {costs} ({nodes} nodes).\n"
 
 
+BRIEF_COLUMNS = (
+    ("packets/s", "packets_per_s", 2),
+    ("bytes/s", "bytes_per_s", 0),
+    ("CPU, % of a core", "cpu_percent", 3),
+    ("resident, MiB", "resident_mib", 1),
+)
+BRIEF_EVENTS = (("killed node known, s", "known_kill_all_s"), ("cut node known, s", "known_cut_all_s"))
+
+
+def peers_brief() -> str:
+    """Each program at the largest size at which all have converged: medians."""
+    nodes, _ = _race()
+    rows = []
+    for (system,), runs in groups(one(records.read("peers"), nodes=nodes), "system").items():
+        sound, of = kept(runs, is_converged)
+        known = [f"{_median(sound, key):.1f}" for _, key in BRIEF_EVENTS]
+        for kind, title in KINDS.items():
+            if values(sound, f"{kind}_packets_per_s"):
+                cells = [f"{_median(sound, f'{kind}_{key}'):,.{digits}f}" for _, key, digits in BRIEF_COLUMNS]
+                rows.append([system, of, title, *cells, *known])
+    titles = [column[0] for column in (*BRIEF_COLUMNS, *BRIEF_EVENTS)]
+    return f"{nodes} nodes, medians.\n\n" + markdown(["system", "runs", "figures of", *titles], rows)
+
+
 def _race() -> tuple[int, dict[str, list[Run]]]:
     """The largest size at which each program has converged, and those runs."""
     runs = [run for run in records.read("peers") if is_converged(run)]
@@ -277,4 +311,9 @@ def _median(runs: list[Run], key: str) -> float:
     return statistics.median(values(runs, key))
 
 
-PARTS: dict[str, Callable[[], str]] = {"headline": headline, "targets": targets}
+PARTS: dict[str, Callable[[], str]] = {
+    "headline": headline,
+    "peers-brief": peers_brief,
+    "targets": targets,
+    "targets-count": targets_count,
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what a node costs as the cluster grows, in the simulator, for docs/evaluation.md.
+"""Measures what a node costs as the cluster grows, in the simulator, for docs/evaluation/simulator.md.
 
     .venv/bin/python docs/measure_growth.py --json docs/figures/growth.json
     .venv/bin/python docs/measure_growth.py --nodes 1000 --fanout 2,8 --order ascending

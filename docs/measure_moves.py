@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Measures moves per death and return, depth by order of start, and churn, in the simulator, for docs/evaluation.md.
+"""Measures moves per death and return, depth by order of start, and churn, in the simulator.
+
+For docs/evaluation/simulator.md:
 
     .venv/bin/python docs/measure_moves.py --json docs/figures/moves.json
     .venv/bin/python docs/measure_moves.py --layouts end --fanout 2 --seeds 1 --events 5

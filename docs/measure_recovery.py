@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures departures, orphans, loss, and starts on several sites, in the simulator, for docs/evaluation.md.
+"""Measures departures, orphans, loss, and starts on several sites in the simulator (docs/evaluation/simulator.md).
 
     .venv/bin/python docs/measure_recovery.py --json docs/figures/recovery.json
     .venv/bin/python docs/measure_recovery.py --only orphans --seeds 3

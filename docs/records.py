@@ -1,6 +1,6 @@
 """Records of the lab: read from docs/figures/, grouped, and put into words. A run that failed is a record, too.
 
-Intuition: the clerk who copies the laboratory book fair. What is missing is written as missing.
+A missing value is written as missing.
 """
 
 from __future__ import annotations

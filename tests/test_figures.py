@@ -1,4 +1,4 @@
-"""The tables of docs/evaluation.md include failures: missed targets, failed runs, unnoticed deaths."""
+"""The tables of the evaluation include failures: missed targets, failed runs, unnoticed deaths."""
 
 from __future__ import annotations
 

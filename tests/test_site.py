@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
 ELSEWHERE = {"lab": "netns-lab/README.md", "changelog": "CHANGELOG.md"}
 PAGES = {
-    **{path.stem: path for path in DOCS.glob("*.md")},
+    **{path.relative_to(DOCS).with_suffix("").as_posix(): path for path in DOCS.rglob("*.md")},
     **{page: REPOSITORY / at for page, at in ELSEWHERE.items()},
 }
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "video": "src"}
@@ -59,14 +59,16 @@ def test_the_command_is_that_of_the_dev_script() -> None:
 
 
 def test_every_document_is_a_page(site: Path) -> None:
-    assert {path.stem for path in site.glob("*.html")} == {*PAGES, "404"}
+    assert {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html")} == {*PAGES, "404"}
 
 
 def test_every_page_can_be_reached_from_every_page(site: Path) -> None:
     for page in PAGES:
         text = (site / f"{page}.html").read_text(encoding="utf-8")
         navigation = text.partition("md-sidebar--primary")[2].partition("md-sidebar--secondary")[0]
-        assert {*re.findall(r'href="([\w-]+)\.html"', navigation)} | {page} >= PAGES.keys(), page
+        targets = re.findall(r'href="([\w./-]+)\.html"', navigation)
+        found = {os.path.normpath(os.path.join(os.path.dirname(page), target)) for target in targets}
+        assert found | {page} >= PAGES.keys(), page
 
 
 def test_nothing_but_documents_is_there(site: Path) -> None:

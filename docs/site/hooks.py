@@ -1,6 +1,5 @@
 """What the site has to know besides MkDocs: pages that live outside docs/, and links that lead to them.
 
-Intuition: the librarian who fetches three books from other rooms and corrects the shelf marks in the catalogue.
 The documents themselves stay as they are, so that a forge shows them with the same links.
 """
 
@@ -29,14 +28,13 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links between the repository's folders become links between pages."""
     source = ELSEWHERE.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    return LINK.sub(lambda found: found[1] + shelf_mark(found[2], source), markdown)
+    folder = posixpath.dirname(page.file.src_uri)
+    return LINK.sub(lambda found: found[1] + site_link(found[2], source, folder), markdown)
 
 
-def shelf_mark(target: str, source: str) -> str:
-    """Where `target`, written in the file `source` (both as in the repository), is on the site."""
+def site_link(target: str, source: str, folder: str) -> str:
+    """The link from a page in `folder` of the site to `target`, which the file `source` of the repository names."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-    for page, origin in ELSEWHERE.items():
-        if path == origin:
-            return page
-    path = HERE.get(path, path)
-    return path.removeprefix("docs/") if path.startswith("docs/") else target
+    pages = {origin: f"docs/{page}" for page, origin in ELSEWHERE.items()}
+    path = pages.get(path) or HERE.get(path, path)
+    return posixpath.relpath(path, posixpath.join("docs", folder)) if path.startswith("docs/") else target

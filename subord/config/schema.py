@@ -110,7 +110,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     of the node's address, never through a router. Where multicast fails, the daemon continues without it."""
     full_scan: bool = False
     """Whether the node first asks every address of the network, which the mapping avoids. For comparison only
-    (docs/evaluation.md), in networks of at most 4096 addresses."""
+    (docs/evaluation/paper.md), in networks of at most 4096 addresses."""
     performance: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
     """A fixed performance of this node in jobs an hour; only ratios between nodes matter. 0: measured from `subord
     job-done` or the source in the next keys (docs/mappings.md)."""

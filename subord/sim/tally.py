@@ -1,4 +1,4 @@
-"""The JSON document of a campaign, from which docs/evaluation.md is built."""
+"""The JSON document of a campaign, from which docs/evaluation/simulator.md is built."""
 
 from __future__ import annotations
 
