@@ -30,7 +30,7 @@ from subord.sim.violation import Violation
 from subord.sim.world.world import World
 from subord.wire.codec import encode
 
-CHECKERS = sorted(Path(checkers.__path__[0]).glob("[!_]*.py"))
+CHECKERS = sorted([*Path(checkers.__path__[0]).glob("[!_]*.py"), Path(limits.__file__)])
 SILENT_LEAF = """
 title = "A leaf vanishes, and comes back without its leader's knowledge"
 cluster = { nodes = 7, fanout = 2 }
