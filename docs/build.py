@@ -11,7 +11,6 @@ tests/test_docs.py fails when a part is out of date. subord.config.docs writes d
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Callable
@@ -27,6 +26,7 @@ import build_growth  # noqa: E402
 import build_growth_daemons  # noqa: E402
 import build_log  # noqa: E402
 import build_mappings  # noqa: E402
+import build_memory  # noqa: E402
 import build_moves  # noqa: E402
 import build_mutants  # noqa: E402
 import build_page  # noqa: E402
@@ -49,7 +49,12 @@ PAGES = (
     "docs/faq.md",
     "docs/architecture.md",
     "docs/protocol.md",
+    "docs/protocol/wire.md",
+    "docs/protocol/sealing.md",
+    "docs/protocol/transcripts.md",
+    "docs/protocol/checking.md",
     "docs/operating.md",
+    "docs/node-sets.md",
     "docs/page.md",
     "docs/first-cluster.md",
     "docs/prometheus.md",
@@ -63,6 +68,7 @@ PAGES = (
     "docs/evaluation/simulator.md",
     "docs/evaluation/attacks.md",
     "docs/evaluation/paper.md",
+    "docs/evaluation/mappings.md",
     "docs/paper.md",
 )
 PICTURES: dict[str, Callable[[], str]] = {
@@ -76,35 +82,13 @@ FILES: dict[str, Callable[[], str]] = build_prometheus.FILES
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTALL)
 
 
-def modules() -> str:
-    """Every module with the first sentence of its docstring, directory by directory."""
-    lines: list[str] = []
-    folder = None
-    for path in sorted((REPOSITORY / "subord").rglob("*.py"), key=lambda each: (len(each.parts), each)):
-        text = first_paragraph(path)
-        if not text:
-            continue  # an empty __init__.py
-        if path.parent != folder:
-            folder = path.parent
-            lines += ["", f"`{folder.relative_to(REPOSITORY)}/`", ""]
-        lines.append(f"- `{path.name}`: {text}")
-    return "\n".join(lines[1:]) + "\n"
-
-
-def first_paragraph(path: Path) -> str:
-    """The first paragraph of a module's docstring on one line; empty: it has none."""
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return " ".join(text.split("\n\n")[0].split())
-
-
 PARTS: dict[str, Callable[[], str]] = {
     "commands": build_tables.commands,
-    "modules": modules,
     "messages": build_tables.messages,
     "words-of-messages": build_tables.words,
-    "phases": build_tables.phases,
-    "phase-table": build_tables.phase_table,
-    "timing": build_tables.timing,
+    "states": build_tables.states,
+    "states-diagram": build_tables.states_diagram,
+    "triggers": build_tables.triggers,
     "metrics": build_tables.metrics,
     "exit-codes": build_tables.exit_codes,
     "tree": build_stories.tree,
@@ -118,6 +102,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_growth_daemons.PARTS,
     **build_log.PARTS,
     **build_mappings.PARTS,
+    **build_memory.PARTS,
     **build_moves.PARTS,
     **build_mutants.PARTS,
     **build_page.PARTS,

@@ -50,8 +50,8 @@ NUMBERS = (
         "stat",
         "Do not answer",
         "none",
-        [Query(f"job:subord_targets:count{{{JOB}}} - job:subord_targets_up:sum{{{JOB}}}")],
-        "Nodes that Prometheus knows and cannot scrape.",
+        [Query(f"job:subord_members_down:sum{{{JOB}}}")],
+        "Members that Prometheus cannot scrape.",
         red_from=1,
     ),
     PanelSpec(
@@ -95,7 +95,7 @@ TREE = (
         [
             Query(f"job:subord_nodes:max{{{JOB}}}", "in the tree"),
             Query(f"job:subord_targets_up:sum{{{JOB}}}", "answer"),
-            Query(f"job:subord_targets:count{{{JOB}}}", "known to Prometheus"),
+            Query(f"job:subord_members:count{{{JOB}}}", "members, with those that vanished"),
             Query(f"max(subord_subtree_not_home_nodes{{{JOB}}})", "guests"),
         ],
     ),

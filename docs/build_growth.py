@@ -100,6 +100,7 @@ def rest() -> str:
         ("bytes/s", "rest_bytes_per_node_s", 1),
         ("root: datagrams/s", "rest_root_datagrams_per_s", 1),
         ("root: in its busiest second", "root_datagrams_per_s_max", 0),
+        ("root: longest step, ms", "root_step_ms_max", 1),
         ("virtual s", "lasted_s", 0),
         ("CPU, s", "cpu_s", 1),
         ("CPU, s per virtual s", "cpu_s_per_s", 3),

@@ -14,7 +14,7 @@ import trio.testing
 from subord.core.address.network import Network
 from subord.core.events import LeaderLost, PlaceChanged
 from subord.core.settings import Settings
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.log import formats
@@ -32,19 +32,19 @@ def text() -> str:
     os.environ["TZ"] = "UTC"
     time.tzset()
     try:
-        return _block("text", formats.text)
+        return _block("text", formats.text, _records())
     finally:
         os.environ.pop("TZ") if zone is None else os.environ.update(TZ=zone)
         time.tzset()
 
 
 def as_json() -> str:
-    """In a file or pipe."""
-    return _block("json", formats.as_json)
+    """In a file or pipe: the last line of the same."""
+    return _block("json", formats.as_json, _records()[-1:])
 
 
-def _block(language: str, render: formats.Render) -> str:
-    return f"```{language}\n" + b"".join(render(each, NODE) for each in _records()).decode() + "```\n"
+def _block(language: str, render: formats.Render, records: list[logging.LogRecord]) -> str:
+    return f"```{language}\n" + b"".join(render(each, NODE) for each in records).decode() + "```\n"
 
 
 def _records() -> list[logging.LogRecord]:

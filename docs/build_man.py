@@ -30,11 +30,15 @@ COMPLETIONS = {"bash": "subord", "zsh": "_subord", "fish": "subord.fish"}
 """The file name under which each shell finds completions."""
 ENVIRONMENT = (
     ("SUBORD_SOCKET", "control socket of the daemon, where --socket is not given"),
+    ("SUBORD_GROUPS", "file of groups instead of /etc/subord/groups"),
+    ("CLUSTERSHELL_CFGDIR", "directory of groups.conf instead of /etc/clustershell"),
     ("NO_COLOR", "set and not empty: no colours"),
     ("TERM", "dumb or not set: no colours, and subord top prints pages"),
 )
 FILES = (
     ("/etc/subord/subord.toml", "the configuration as the unit gives it to the daemon, subord.toml(5)"),
+    ("/etc/subord/groups", "groups of nodes: lines of NAME: NODES"),
+    ("/etc/clustershell/groups.conf", "groups of nodes as ClusterShell has them, groups.conf(5)"),
     ("/run/subord/control.sock", "the control socket"),
 )
 

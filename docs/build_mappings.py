@@ -1,4 +1,4 @@
-"""The figures of docs/mappings.md: distance, order by performance, single changes, and jitter.
+"""The figures of docs/evaluation/mappings.md: distance, order by performance, single changes, and jitter.
 
 Runs that did not meet their aims are included.
 """

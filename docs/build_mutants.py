@@ -74,6 +74,8 @@ def _judgement(entry: dict[str, str]) -> str:
 
 def _code(text: str) -> str:
     short = text if len(text) <= CHARACTERS_MAX else text[:CHARACTERS_MAX] + "..."
+    if "|" in short:  # renderers differ about a pipe in a code span of a table
+        return f"<code>{''.join(each if each.isalnum() else f'&#{ord(each)};' for each in short)}</code>"
     return f"`` {short} ``" if short else "(left out)"
 
 

@@ -1,18 +1,13 @@
-"""The cost of the page for its reader (docs/page.md), and its files (docs/architecture.md)."""
+"""The cost of the page for its reader (docs/page.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import records
 from build_evaluation import markdown
 from records import Run
 
-import subord
-from subord.api.http.page import FILES
-
-FOLDER = Path(subord.__file__).with_name("page")
 COLUMNS: tuple[tuple[str, str, float, int], ...] = (
     ("transferred tree, KiB", "tree_bytes", 1 / 1024, 0),
     ("tree visible in a new tab, s", "first_tree_s", 1, 2),
@@ -39,15 +34,4 @@ def _cell(runs: list[Run], key: str, scale: float, digits: int) -> str:
     return records.spread([value * scale for value in records.values(runs, key)], digits)
 
 
-def files() -> str:
-    """Every program of the page with the first sentence of its opening comment."""
-    programs = (name for name in sorted(FILES) if name.endswith(".js"))
-    return "".join(f"- `{name}`: {_opening(name)}\n" for name in programs)
-
-
-def _opening(name: str) -> str:
-    line, _, _ = (FOLDER / name).read_text(encoding="utf-8").partition("\n")
-    return line.removeprefix("// ")
-
-
-PARTS: dict[str, Callable[[], str]] = {"page-figures": figures, "page-files": files}
+PARTS: dict[str, Callable[[], str]] = {"page-figures": figures}

@@ -1,4 +1,4 @@
-"""The parts of docs/prometheus.md, from the shipped files and from the measurements."""
+"""The parts of the documents on Prometheus, from the shipped files and from the measurements."""
 
 from __future__ import annotations
 
@@ -38,29 +38,23 @@ def rules() -> Iterator[dict[str, Any]]:
 
 
 def alerts() -> str:
-    """Each alert: delay, severity, meaning, and what to do."""
-    rows: list[tuple[str, ...]] = []
-    seen: set[str] = set()
+    """A heading for each alert, to which its `runbook_url` leads: delay, severity, meaning, and what to do."""
+    lines: list[str] = []
     for rule in rules():
         if "alert" in rule:
             labels, notes = rule["labels"], rule["annotations"]
-            name = f"`{rule['alert']}`" if rule["alert"] in seen else f'<a id="{rule["alert"]}"></a>`{rule["alert"]}`'
-            seen.add(rule["alert"])
-            which = f", {labels['standing']}" if "standing" in labels else ""
-            after = rule.get("for", "at once")
+            heading = f"### {rule['alert']}"
+            lines += [] if heading in lines else ["", heading, ""]
+            which = f" ({labels['standing']})" if "standing" in labels else ""
+            after = f"after {rule['for']}" if "for" in rule else "at once"
             command = re.sub(r"{{ \$labels\.instance }}", "the node", notes["command"])
-            rows.append((name + which, labels["severity"], after, _one_line(notes["description"]), command))
-    return build_tables.table(("alert", "severity", "after", "meaning", "do"), rows)
+            lines.append(f"- `{labels['severity']}` {after}{which}: {_one_line(notes['description'])}")
+            lines.append(f"  Do: {command}.")
+    return "\n".join([*lines[1:], ""])
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def recorded() -> str:
-    """Each recording rule."""
-    found = ((f"`{rule['record']}`", f"`{_one_line(rule['expr'])}`") for rule in rules() if "record" in rule)
-    return build_tables.table(("recorded", "from"), found)
 
 
 def run_of_100() -> str:
@@ -94,4 +88,4 @@ def lists() -> str:
 
 
 FILES = {"deploy/grafana/subord.json": dashboard}
-PARTS = {"alerts": alerts, "recorded": recorded, "prometheus-run": run_of_100, "prometheus-lists": lists}
+PARTS = {"alerts": alerts, "prometheus-run": run_of_100, "prometheus-lists": lists}

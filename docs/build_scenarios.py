@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,8 +12,10 @@ from build_tables import COMMENT, table
 
 from subord.sim.scenario import definition, validate
 from subord.sim.scenario.definition import Cluster, Scenario
+from subord.sim.scenario.step_types import Seconds
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "netns-lab" / "scenarios" / "root_and_successors_die.toml"
+SIMULATED = " Simulator only."
 WORDS = (  # of complaints -> of the tables
     (f"a list of at least 1, each {definition.LIKE}", "non-empty list of [selectors](#selectors)"),
     (definition.LIKE, "[selector](#selectors)"),
@@ -48,13 +49,23 @@ def _rows(kind: type[msgspec.Struct], before: str) -> Iterator[tuple[str, str, s
 
 
 def steps() -> str:
-    """Every step, from its docstring and its fields."""
-    rows = ((f"`{name}`", _description(kind), _keys(kind)) for name, kind in definition.STEPS.items())
+    """The steps that the lab plays, from their docstrings and fields."""
+    return _steps(lambda text: SIMULATED not in text)
+
+
+def simulated() -> str:
+    """The steps that only the simulator plays."""
+    return _steps(lambda text: SIMULATED in text)
+
+
+def _steps(is_chosen: Callable[[str], bool]) -> str:
+    texts = {name: " ".join((kind.__doc__ or "").split()) for name, kind in definition.STEPS.items()}
+    rows = (
+        (f"`{name}`", text.replace(SIMULATED, ""), _keys(definition.STEPS[name]))
+        for name, text in texts.items()
+        if is_chosen(text)
+    )
     return table(("`do`", "effect", "keys"), rows)
-
-
-def _description(kind: type[msgspec.Struct]) -> str:
-    return re.sub(r"(Simulator only[^.]*\.)", r"**\1**", " ".join((kind.__doc__ or "").split()))
 
 
 def _keys(kind: type[msgspec.Struct]) -> str:
@@ -62,7 +73,10 @@ def _keys(kind: type[msgspec.Struct]) -> str:
     lines = []
     for name, field in validate.fields_of(kind).items():
         more = f" ({comments[name]})" if name in comments else ""
-        lines.append(f"`{name}`: {_value(field)}; {_default(field)}{more}")
+        value = "" if field.type == Seconds else _value(field)
+        default = "" if field.required else _default(field)
+        facts = "; ".join(filter(None, (value, default)))
+        lines.append(f"`{name}`: {facts}{more}" if facts else f"`{name}`{more}")
     return "<br>".join(lines) or "none"
 
 
@@ -104,5 +118,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "scenario-example": example,
     "scenario-keys": keys,
     "scenario-steps": steps,
+    "scenario-simulated": simulated,
     "scenario-limits": limits,
 }

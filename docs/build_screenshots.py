@@ -1,74 +1,175 @@
 #!/usr/bin/env python3
-"""The pictures of the page in docs/page.md: real daemons in the lab and a real Chromium.
+"""The pictures of the page in docs/page.md: a real Chromium and the daemon's web server; the cluster is generated.
 
-The lab starts a cluster, kills some nodes, and chooses a guest; then the page is captured in both colour schemes.
+    .venv/bin/python docs/build_screenshots.py [NAME...]    writes docs/page-NAME.webp, all without a name
 
-    .venv/bin/python docs/build_screenshots.py          writes docs/page-light.webp and docs/page-dark.webp
-
-Not part of docs/build.py: pictures of real daemons differ from run to run.
+Not part of docs/build.py: the pictures show the time of day.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import NamedTuple
 
 DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
-sys.path[:0] = [str(REPOSITORY / "netns-lab"), str(REPOSITORY / "tests" / "helpers")]
+sys.path[:0] = [str(REPOSITORY / "tests" / "helpers"), str(REPOSITORY)]
 
 from chromium import Browser, chromium  # noqa: E402 - found by the line above
-from page_of_lab import shown_outside  # noqa: E402
 
-NODES, FANOUT = 300, 6
-KILLED = (4, 23, 24, 250)
-GUEST = "10.0.0.20"  # its home was 4
-SIZE = {"width": 1200, "height": 780, "deviceScaleFactor": 1, "mobile": False}
-BYTES_MAX = 150_000
+from subord.core.view import Asked, Liveness, Why  # noqa: E402
+from tests.api.fake_node_api import FakeNode, World  # noqa: E402
+from tests.api.served_node import fixed_answer  # noqa: E402
+from tests.browser.served_page import large, served, streams  # noqa: E402
 
-
-def picture(browser: Browser, url: str, theme: str) -> None:
-    """One file."""
-    browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
-    browser.open(f"{url}#{GUEST}")
-    browser.until(lambda: browser.all("#why table") and browser.all("#event-list li"), "reasons and events")
-    browser.until(lambda: browser.text("#connection-text") == "live", "a live page")
-    shot = browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": 80})
-    taken = base64.b64decode(shot["data"])
-    assert len(taken) < BYTES_MAX, "too large for a document"
-    file = DOCS / f"page-{theme}.webp"
-    file.write_bytes(taken)
-    print(f"{file.relative_to(REPOSITORY)}: {len(taken)} bytes")
+BYTES_MAX = 90_000
+AGO_S = 190  # since the failure
+DAY_S = 86_400.0
 
 
-def played(lab: Any) -> None:
-    """Deaths, until every orphan has another leader."""
-    lab.start_all()
-    lab.wait_stable(timeout_s=120)
-    for position in KILLED:
-        lab.kill(position)
-    lab.wait_stable(timeout_s=60)
+class Picture(NamedTuple):
+    """What is taken. `chosen`: the position of a node; `fails`: some nodes are down."""
+
+    nodes: int
+    width: int = 1200
+    height: int = 780
+    theme: str = "light"
+    fails: bool = True
+    chosen: int | None = None
+    scale: int = 1
 
 
-def main() -> None:
-    """Needs root or user namespaces, and the packages `chromium` and `chromium-driver`."""
-    from netlab.lab import Lab  # noqa: PLC0415 - found by the lines above
+PICTURES = {
+    "light": Picture(500),
+    "dark": Picture(500, theme="dark", chosen=190),
+    "30": Picture(30, height=520, fails=False),
+    "5000": Picture(5000, height=520),
+    "phone": Picture(500, width=390, height=760, chosen=33),
+}
 
-    with (
-        TemporaryDirectory(prefix="subord-") as folder,
-        chromium() as browser,
-        Lab(nodes=NODES, fanout=FANOUT) as lab,
-    ):
-        browser.emulate("Emulation.setDeviceMetricsOverride", **SIZE)
-        with shown_outside(lab, 9, Path(folder)) as url:
-            played(lab)
-            for theme in ("light", "dark"):
-                picture(browser, url, theme)
-            browser.driver.get("about:blank")
+
+class Aged(World):
+    """Most places are old, those of the failure are new."""
+
+    moved: set[int]
+
+    def age_s(self, position: int) -> float:
+        return AGO_S if position in self.moved else 2 * DAY_S
+
+
+class Guest(FakeNode):
+    """A node that says why it is a guest."""
+
+    def why(self) -> Why:
+        """Its home is down, and its leader accepted it."""
+        world, home = self.world, self.settings.numbering.computed_leader(self.position)
+        leader = world.leaders[self.position]
+        assert leader is not None
+        assert home is not None
+        return Why(
+            position=self.position,
+            place=world.place(self.position),
+            leader=leader,
+            reason="the nearest with a free guest slot",
+            ranked=(home, leader, 22, 21),
+            asked=(
+                Asked(position=leader, answer="accepted", ago_s=AGO_S - 1.2),
+                Asked(position=home, answer="no answer", ago_s=4.0),
+            ),
+            ranking=world.ranking,
+        )
+
+
+def cluster(nodes: int, *, fails: bool) -> Aged:
+    """Some nodes die, and their subordinates go to a neighbour."""
+    model = large(nodes)
+    world = Aged(model.leaders, model.settings)
+    dead = [4, 23, 24, nodes - 3] if fails else []
+    orphans = [each for each, leader in world.leaders.items() if leader in dead and each not in dead]
+    for each in orphans:
+        leader = world.leaders[each]
+        assert leader is not None
+        world.leaders[each] = 5 if leader == 4 else 25
+    world.liveness |= dict.fromkeys(dead, Liveness.MISSING)
+    world.moved = {*dead, *orphans}
+    return world
+
+
+def changes(world: Aged) -> Iterator[dict[str, object]]:
+    """An hour of events: some restarts, then the failure."""
+    now, name = time.time(), world.settings.network.address_text_of
+    rule = world.settings.numbering.computed_leader
+
+    def change(kind: str, position: int, ago_s: float, old: int | None = None) -> dict[str, object]:
+        leader = None if kind == "missing" else world.leaders[position]
+        where = {"leader": leader and name(leader), "old": old and name(old), "place": world.place(position).value}
+        return {"number": 1, "wall": now - ago_s, "kind": kind, "address": name(position), **where}
+
+    yield change("restarted", 7, 3 * 3600, 1)
+    for number, position in enumerate((12, 13, 14, 15, 27, 28, 19)):
+        yield change("restarted", position, 3300 - 6 * number - 400 * (number // 4), rule(position))
+    for number, position in enumerate(sorted(world.moved)):
+        kind = "missing" if position in world.liveness else "moved"
+        yield change(kind, position, AGO_S - (kind == "moved") * (1 + number / 20), rule(position))
+
+
+def problems(world: Aged) -> dict[str, object]:
+    """As `/v1/errors` answers."""
+    name = world.settings.network.address_text_of
+    down = [name(each) for each in world.liveness]
+    text = "missing: vanished without goodbye"
+    refused = {"kind": "refused", "text": "refused: fan-out 4, we use 8", "nodes": 1, "addresses": ["10.0.200.7"]}
+    found = [
+        {**refused, "ago_s": 41.0},
+        {"kind": "missing", "text": text, "nodes": len(down), "addresses": down, "ago_s": None},
+    ]
+    nodes = len(world.leaders) - len(down)
+    return {"asked": name(1), "complete": True, "note": None, "nodes": nodes, "problems": found if down else []}
+
+
+def taken(browser: Browser, wanted: Picture) -> bytes:
+    """One picture."""
+    size = {"width": wanted.width, "height": wanted.height, "deviceScaleFactor": wanted.scale}
+    browser.emulate("Emulation.setDeviceMetricsOverride", **size, mobile=wanted.width < 500)
+    browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": wanted.theme}])
+    world = cluster(wanted.nodes, fails=wanted.fails)
+    node = world.node(1)
+    node.quiet_s = AGO_S if wanted.fails else 2300
+    lines = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(each).encode() for each in changes(world))
+    handlers = {
+        "/v1/events": streams(lines),
+        "/v1/errors": fixed_answer(json.dumps(problems(world)).encode()),
+    }
+    if wanted.chosen:
+        world.known[wanted.chosen] = Guest(world, wanted.chosen)
+    with served(node, handlers) as at:
+        world.is_timed = False
+        browser.open(at.url + (f"#{world.settings.network.address_text_of(wanted.chosen)}" if wanted.chosen else ""))
+        browser.until(lambda: browser.text("#connection-text") == "live", "a live page")
+        browser.until(lambda: browser.all("#event-list li"), "events")
+        ready = "#why table" if wanted.chosen else "#problems-summary"
+        browser.until(lambda: browser.all(ready) and "Asking" not in browser.text(ready), "the side")
+        browser.run("return new Promise((done) => setTimeout(done, 500))")
+        shot = browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": 80})
+        browser.driver.get("about:blank")
+    return base64.b64decode(shot["data"])
+
+
+def main(names: list[str]) -> None:
+    """Needs the packages `chromium` and `chromium-driver`."""
+    with chromium() as browser:
+        for name in names or PICTURES:
+            picture = taken(browser, PICTURES[name])
+            assert len(picture) < BYTES_MAX, "too large for a document"
+            file = DOCS / f"page-{name}.webp"
+            file.write_bytes(picture)
+            print(f"{file.relative_to(REPOSITORY)}: {len(picture)} bytes")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

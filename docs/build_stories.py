@@ -22,6 +22,9 @@ from subord.cli import why as why_command
 from subord.client import drawing
 from subord.core import snapshots
 from subord.core.address.network import Network
+from subord.core.carriage.documents import Documents
+from subord.core.members.membership import Membership
+from subord.core.members.register import Register
 from subord.core.messages import Beat, Message, Versions
 from subord.core.settings import Settings
 from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
@@ -31,18 +34,37 @@ from subord.sim import words
 from subord.sim.world.later_release import BOTH
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
+BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins
+
+
+class Tracked:
+    """Keeps the memory of a node, as runtime/state/tracker.py does, with the time of the story."""
+
+    def __init__(self, world: World, position: Position) -> None:
+        self._world, self._node = world, world.nodes[position]
+        self.membership = Membership(Register(SETTINGS.network.size), Documents())
+        self.history = self.membership.history
+
+    @property
+    def wall_ms(self) -> int:
+        return int(1000 * (BEGAN + self._world.now))
+
+    def look(self) -> None:
+        now = self._world.now
+        self.membership.look(snapshots.roster(self._node, now), self._node.uplink.path, now, BEGAN + now)
 
 
 class NodeApi:
     """One node of a story with the interface `subord.api.node_api.NodeApi`, without `ask`."""
 
-    def __init__(self, world: World, position: Position) -> None:
+    def __init__(self, world: World, position: Position, tracker: Tracked | None = None) -> None:
         self._world, self._node = world, world.nodes[position]
+        self.tracker = tracker or Tracked(world, position)
         self.settings = SETTINGS
         self.address = SETTINGS.network.address_text_of(position)
         self.port = 7117
         self.counters = Counters()
-        self.keeping = SimpleNamespace(ring=keyring_of(key_of(bytes(32))), is_saved=True)
+        self.key_ring = SimpleNamespace(ring=keyring_of(key_of(bytes(32))), is_saved=True)
         self.performance = SimpleNamespace(jobs_per_hour=12.0)
         self.log = SimpleNamespace(counts={"written": 1})
 
@@ -66,6 +88,7 @@ class World(SmallWorld):
     def __init__(self, *positions: Position) -> None:
         super().__init__(SETTINGS)
         self.lines: list[tuple[float, str]] = []
+        self.failed = set[tuple[Position, Position]]()
         self.cut: Callable[[Position, Position], bool] = lambda _source, _target: False
         self.lossy = self._record
         for position in positions:
@@ -75,7 +98,8 @@ class World(SmallWorld):
         """Called for every message that is sent; True: it is lost."""
         text = words.of_message(message)
         if isinstance(message, Beat) and target not in self.nodes:
-            text = "beat"  # a failed one is part of the story
+            text = "beat" if (source, target) not in self.failed else ""  # the first failed one is part of the story
+            self.failed.add((source, target))
         if text:
             self.lines.append((self.now, f"{source} -> {target}  {text}"))
         return self.cut(source, target)
@@ -84,7 +108,7 @@ class World(SmallWorld):
         """The answer of the root to `/v1/tree?form=rows`."""
         (root,) = self.roots()
         shown = NodeApi(self, root)
-        document = trees.tree(nodes.roster(SETTINGS, shown.roster()), complete=True, note=None)
+        document = trees.tree(nodes.roster(SETTINGS, shown.roster()))
         answer: dict[str, Any] = json.loads(msgspec.json.encode(document))
         return answer
 
@@ -92,6 +116,7 @@ class World(SmallWorld):
 def messages_within(world: World, act: Callable[[World], object], seconds: float) -> str:
     """The messages within `seconds` of virtual time after `act`."""
     world.lines.clear()
+    world.failed.clear()
     began = world.now
     act(world)
     world.run(seconds)

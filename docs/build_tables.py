@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 import build_stories
 import msgspec
 from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
 
 from subord import cli
 from subord.api.handlers.metrics import node_registry
+from subord.api.handlers.targets import MEMBERS_HEAD
 from subord.client import exit_codes as codes
 from subord.config.docs import docstrings_of
 from subord.core import messages as message_types
-from subord.core.settings import PRESETS, Timing
-from subord.core.state.phases import NEXT, Trigger, mermaid
+from subord.core.state.states import NEXT, ORPHANED_BRANCH, State, Trigger
 
 COMMENT = re.compile(r"^    (\w+)\b.*?  # (.*)$", re.MULTILINE)
 
@@ -53,7 +54,7 @@ def _words(parser: argparse.ArgumentParser) -> Iterator[str]:
     """The arguments of a command besides its options."""
     for each in parser._actions:
         if not each.option_strings:
-            yield f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar)
+            yield f"[{each.metavar}]" if each.nargs in ("?", "*") else str(each.metavar)
 
 
 def messages() -> str:
@@ -83,7 +84,8 @@ def words() -> str:
     ):
         comments = dict(COMMENT.findall(inspect.getsource(kind)))
         assert kind.__doc__ is not None
-        parts.append(f"\n`{kind.__name__}`: {' '.join(kind.__doc__.split())}\n\n")
+        first, _, _ = kind.__doc__.partition("\n\n")
+        parts.append(f"\n`{kind.__name__}`: {' '.join(first.split())}\n\n")
         if issubclass(kind, enum.IntEnum):
             parts += [_item(f"{each.value} {each.name}", comments.get(each.name)) for each in kind]
         else:
@@ -104,32 +106,48 @@ def _is_message(each: object) -> bool:
     )
 
 
-def phases() -> str:
-    """The phases of a node as a Mermaid diagram."""
-    return f"```mermaid\n{mermaid()}\n```\n"
-
-
-def phase_table() -> str:
-    """The same as a table: one row per phase, one column per trigger."""
-    return table(
-        ("phase", *(cue.value for cue in Trigger)),
+def states() -> str:
+    """Every state of a node, with the triggers by which it is entered and left, and the orphaned branch."""
+    does = docstrings_of(State)
+    enters = {then: set[Trigger]() for then in State}
+    for row in NEXT.values():
+        for cue, then in row.items():
+            enters[then].add(cue)
+    rows = [
         (
-            (f"`{phase.value}`", *(f"`{row[cue].value}`" if cue in row else "" for cue in Trigger))
-            for phase, row in NEXT.items()
-        ),
-    )
+            f"`{state.name.lower()}`",
+            f"`{state.phase.value}`",
+            state.aim.value,
+            "; ".join(cue.value for cue in Trigger if cue in enters[state]) or "the start of the daemon",
+            does[state.name],
+            "; ".join(f"{cue.value}: `{then.name.lower()}`" for cue, then in NEXT[state].items()) or "never",
+        )
+        for state in State
+    ]
+    orphaned = ("*orphaned branch*", "`attached`, `orphan`, `leaving`", "any", *ORPHANED_BRANCH)
+    return table(("state", "phase", "looks for", "entered by", "does on entry", "leaves by"), [*rows, orphaned])
 
 
-def timing() -> str:
-    """Every duration and rate of the presets."""
-    names = [*docstrings_of(Timing), "leader_silence_s"]
-    rows = ((f"`{name}`", *(f"{getattr(preset, name):g}" for preset in PRESETS.values())) for name in names)
-    return table(("name", *(f"`{name}`" for name in PRESETS)), rows)
+def states_diagram() -> str:
+    """The same as a Mermaid state diagram."""
+    edges = [
+        f"  {state.name.lower()} --> {then.name.lower()}: {trigger.value}"
+        for state, row in NEXT.items()
+        for trigger, then in row.items()
+    ]
+    return "\n".join(["```mermaid", "stateDiagram-v2", "  [*] --> new", *edges, "  gone --> [*]", "```", ""])
+
+
+def triggers() -> str:
+    """What leads from one state to the next."""
+    comments = dict(COMMENT.findall(inspect.getsource(Trigger)))
+    return table(("trigger", "meaning"), ((cue.value, comments[cue.name]) for cue in Trigger))
 
 
 def metrics() -> str:
     """Every metric of the daemon, with labels and meaning."""
-    families = node_registry(build_stories.scraped()).collect()
+    families = list(node_registry(build_stories.scraped()).collect())
+    families += text_string_to_metric_families(MEMBERS_HEAD + 'subord_member_live{address="10.0.0.1"} 1\n')
     return table(
         ("metric", "type", "labels", "meaning"),
         (

@@ -161,6 +161,15 @@ def rest() -> Iterator[Row]:
     yield row._replace(runs=1)
 
 
+def alone() -> Iterator[Row]:
+    """One sealed daemon, and its way to readiness."""
+    runs = one(records.read("memory"), what="alone", state="ready", is_before=False)
+    what = "resident memory of a daemon alone, sealed, ready"
+    yield _most(what, "32 MiB", runs, "resident_mib", bound=32, unit=" MiB", digits=1)
+    what = "CPU of a daemon alone, sealed, from exec to ready"
+    yield _most(what, "0.2 s", runs, "cpu_s", bound=0.2, unit=" s")
+
+
 def sealing() -> Iterator[Row]:
     """The cost of sealing, and its effect."""
     found = cpu_ratios()
@@ -226,7 +235,7 @@ def simulated() -> Iterator[Row]:
     yield Row("campaign", "10,000 seeds, none fails", result, 1, holds)
 
 
-GROUPS = (starts, sparse, paper, mappings, healing, rest, sealing, commands, simulated)
+GROUPS = (starts, sparse, paper, mappings, healing, rest, alone, sealing, commands, simulated)
 
 
 def _all() -> list[Row]:

@@ -17,47 +17,31 @@ from typing import Any
 
 import msgspec
 import trio
-from build_stories import SETTINGS, NodeApi, World, _screen
+from build_stories import BEGAN, SETTINGS, NodeApi, Tracked, World, _screen
 from trio.testing import MockClock
 
 from subord.api.handlers import changes, members, peer_answers, problems
+from subord.api.models import nodes, trees
 from subord.api.node_api import AskFailure, Question
 from subord.client import drawing, missing_nodes, problem_lines
 from subord.client.change_line import change_line
 from subord.client.folding import folded
-from subord.core import snapshots
 from subord.core.events import FAILURES, LeaderLost
 from subord.core.messages import Propose, Terms, Wish
 from subord.core.view import Position
 from subord.runtime.counters import Counters
-from subord.runtime.log.notices import of_loss
-from subord.runtime.problems import RecentProblems
-from subord.runtime.state.history import History
+from subord.runtime.problems import RecentProblems, of_loss
 
-BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins
 STRANGERS = (12, 13, 14)
-
-
-class TrackedRoot:
-    """Keeps the history of a root, as runtime/state/tracker.py does, with the time of the story."""
-
-    def __init__(self, world: World, position: Position) -> None:
-        self._world, self._node = world, world.nodes[position]
-        self.register = History()
-
-    def look(self) -> None:
-        now = self._world.now
-        self.register.look(snapshots.roster(self._node, now), self._node.uplink.path, now, BEGAN + now)
 
 
 class AskingNode(NodeApi):
     """Can ask the other nodes of its world."""
 
-    def __init__(self, world: World, position: Position, attendance: TrackedRoot | None = None) -> None:
-        super().__init__(world, position)
-        self.attendance = attendance
+    def __init__(self, world: World, position: Position, tracker: Tracked | None = None) -> None:
+        super().__init__(world, position, tracker)
         self.counters = Counters()
-        self.counters.lately = self._recent(position)
+        self.counters.problems = self._recent(position)
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
         position = SETTINGS.network.position_of(address)
@@ -68,31 +52,31 @@ class AskingNode(NodeApi):
 
     def _recent(self, position: Position) -> RecentProblems:
         at = self._world.now
-        lately = RecentProblems(lambda: at)
+        problems = RecentProblems(lambda: at)
         for at, whose, notice in self._world.notices:  # noqa: B007 - the clock above
             if whose == position and isinstance(notice, LeaderLost) and notice.cause in FAILURES:
-                lately.note("lost", of_loss(SETTINGS.network.address_text_of(notice.leader), notice.cause))
+                problems.note("lost", of_loss(SETTINGS.network.address_text_of(notice.leader), notice.cause))
         at = self._world.now
-        return lately
+        return problems
 
 
 @cache
 def with_failures() -> AskingNode:
     """The root, two minutes after the death of 2."""
     world = World(*range(1, 12))
-    attendance = TrackedRoot(world, 1)
+    tracker = Tracked(world, 1)
     world.run(10)
-    attendance.look()
+    tracker.look()
     world.run(390)
     world.crash(2)
     for _ in range(120):
         world.run(1)
-        attendance.look()
+        tracker.look()
     terms = Terms.of(msgspec.structs.replace(SETTINGS, fanout=8))
     for stranger in STRANGERS:
         world.tell(stranger, 1, Propose(1, stranger, terms, Wish.HOME))
     world.run(2)
-    return AskingNode(world, 1, attendance)
+    return AskingNode(world, 1, tracker)
 
 
 def _answered(ask: Callable[..., Any], *arguments: object) -> dict[str, Any]:
@@ -129,10 +113,12 @@ def errors() -> str:
 
 
 def down() -> str:
-    tree = with_failures()._world.tree()
-    rows = missing_nodes.down(missing_nodes.with_gone(tree["rows"], _answered(_members)["members"]))
+    root = with_failures()
+    document = trees.tree(nodes.roster(SETTINGS, root.roster()), gone=members.gone(root))
+    tree: dict[str, Any] = json.loads(msgspec.json.encode(document))
+    rows = missing_nodes.down(tree["rows"])
     return _screen(
-        "subord tree --down --ghosts",
+        "subord tree --down",
         drawing.colourless(drawing.picture(tree, rows, None, drawing.STROKES)).splitlines(),
     )
 

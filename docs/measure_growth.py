@@ -8,8 +8,8 @@
 The counts come from subord/sim/growth.py and depend on the seed alone; processor time and memory are this machine's.
 Every row is measured in a process of its own, for its memory, and written at once: an interrupted run keeps its rows.
 
-With `--root-alone` only a root is measured (subord/sim/rootload.py): the processor time of its longest steps, while
-its subordinates report their rows and newcomers ask.
+With `--root-alone` only a root is measured (subord/sim/rootload.py): the processor time of its longest steps, in
+each part of its load.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if str(REPOSITORY) not in sys.path:
 
 import subord  # noqa: E402 - found by the line above
 from subord.sim.growth import STARTED_WITHIN_S, Growth, Order, Start, measure  # noqa: E402
-from subord.sim.rootload import Steps, longest_steps  # noqa: E402
+from subord.sim.rootload import LONG_S, Steps, longest_steps  # noqa: E402
 
 SEEDS, SEEDS_UP_TO_NODES = (1, 2, 3), 1000  # larger clusters are measured once
 DIGITS = 4
@@ -47,8 +47,9 @@ def main(words: list[str]) -> int:
         for nodes in given.nodes:
             for fanout in given.fanout:
                 steps = longest_steps(nodes, fanout, time.process_time)
-                times = ", ".join(f"{what} {1000 * s:.2f}" for what, s in sorted(steps.longest_s.items()))
-                print(f"{nodes:>7} nodes, p = {fanout:<2}: longest steps of the root in ms: {times}", flush=True)
+                times = ", ".join(f"{part} {1000 * s:.2f} ({what})" for part, (s, what) in steps.longest_of.items())
+                long = f"{steps.long} of {steps.steps} above {1000 * LONG_S:g} ms"
+                print(f"{nodes:>7} nodes, p = {fanout:<2}: longest steps in ms: {times}; {long}", flush=True)
         return 0
     starts = [
         Start(nodes=nodes, fanout=fanout, order=given.order, seed=seed)

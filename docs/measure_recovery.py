@@ -9,22 +9,20 @@ The parameters and the seed decide each row, except for processor time, which is
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from random import Random
-from typing import Any
 
-import measure_growth
+import measures
+from measures import Measure, Row
 
 from subord.core.address.network import Network
 from subord.core.events import LeaderLost, Notice
+from subord.core.mapping.registry import MappingName
 from subord.core.messages import Message
-from subord.core.settings import MappingName, Settings
-from subord.core.state.phases import Phase
+from subord.core.settings import Settings
+from subord.core.state.states import Phase
 from subord.core.view import Position
 from subord.sim.checkers.liveness import complaint
 from subord.sim.world.world import World
@@ -38,28 +36,10 @@ WITHIN_S = 60.0
 LOSS, LOSS_LASTS_S = 0.1, 300.0
 SITES, SITE_NODES, SITE_START_S = 4, 200, 20.0
 
-Row = dict[str, Any]
-
 
 def main(words: list[str]) -> int:
     """The exit code."""
-    given = _options(words)
-    document: dict[str, Any] = {**measure_growth.about(), "seeds": given.seeds, "network": NETWORK, "runs": []}
-    for what in given.only or MEASURES:
-        for row in MEASURES[what](given.seeds):
-            document["runs"].append({"what": what, **row})
-            print(json.dumps(document["runs"][-1]), flush=True)
-            if given.json is not None:
-                given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return 0
-
-
-def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="costs of departures, deaths, loss and distance")
-    parser.add_argument("--only", choices=sorted(MEASURES), nargs="+", help="these measures; default: all")
-    parser.add_argument("--seeds", type=int, default=20, metavar="N", help="runs of each row of orphans")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
-    return parser.parse_args(words)
+    return measures.run(words, "costs of departures, deaths, loss and distance", MEASURES, 20, network=NETWORK)
 
 
 def started(
@@ -208,7 +188,7 @@ def sites(_seeds: int) -> Iterator[Row]:
         yield row
 
 
-MEASURES: dict[str, Callable[[int], Iterator[Row]]] = {
+MEASURES: dict[str, Measure] = {
     "departures": departures,
     "orphans": orphans,
     "loss": loss,

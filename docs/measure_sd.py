@@ -28,10 +28,11 @@ from netlab.common import measure, results  # noqa: E402
 from small_world import SmallWorld  # noqa: E402
 
 import subord  # noqa: E402
-from subord.api.handlers import control, scrape  # noqa: E402
+from subord.api.handlers import control, web  # noqa: E402
 from subord.api.http.server import Response  # noqa: E402
 from subord.core.address.network import Network  # noqa: E402
 from subord.core.settings import Settings  # noqa: E402
+from subord.runtime.state.memory import Memory  # noqa: E402
 from subord.runtime.state.tracker import Tracker  # noqa: E402
 
 ROOT = 1
@@ -47,7 +48,7 @@ class Root(NodeApi):
         self.settings = world.settings
         self.address = world.settings.network.address_text_of(ROOT)
         self.web_port = 9717
-        self.attendance = Tracker(world.nodes[ROOT], now=lambda: world.now)
+        self.tracker = Tracker(world.nodes[ROOT], Memory("", world.settings), now=lambda: world.now)
 
 
 def main(words: list[str]) -> int:
@@ -81,18 +82,18 @@ async def _of_cluster(clock: MockClock, nodes: int, fanout: int, times: int) -> 
     world.start_all(range(1, nodes + 1))
     world.run(SETTLED_S)
     root = Root(world)
-    root.attendance.look()
+    root.tracker.look()
     leaves = [position for position in range(nodes, 0, -1) if not world.nodes[position].downlink.led]
     for position in leaves[: nodes // SHARE_DEAD]:
         world.crash(position)
     world.run(SETTLED_S / 2)
-    root.attendance.look()
+    root.tracker.look()
     world.run(SETTLED_S * 2)  # they are no longer shown as missing, but still remembered
     clock.jump(world.now)
     gc.collect()
     gc.freeze()  # else the collector would traverse the other nodes of the simulation
     listed = control.control_app(root)["/sd"]
-    page = scrape.metrics_app(root)["/metrics"]
+    page = web.metrics_app(root)["/metrics"]
     answer = await listed({})
     assert isinstance(answer, Response)
     return {

@@ -59,12 +59,14 @@ from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
 from subord.runtime.log.notices import Notices
 from subord.runtime.net import multicast, udp
+from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.edge import Edge
 from subord.runtime.net.interfaces import InterfaceError, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
+from subord.runtime.state.memory import Memory
 from subord.runtime.state.store import SAVE_S_MAX, Store
 from subord.runtime.state.tracker import Tracker
 from subord.runtime.systemd import Systemd
@@ -176,7 +178,7 @@ class Daemon:
             self._credentials = Credentials(config, self.address)
         except CredentialsError as error:
             raise StartError(str(error), CONFIGURATION) from None
-        self.keeping = self._credentials.key_ring
+        self.key_ring = self._credentials.key_ring
         self.position = network.position_of(self.address) or 0
         try:
             self.events = EventLog(config.node.event_log, self.address, log.put_line)
@@ -190,7 +192,8 @@ class Daemon:
 
     async def run(self, signals: AsyncIterator[int]) -> None:
         """Run the node until a signal or another network ends it."""
-        self._store = Store(self.config.node.state_directory, Terms.of(self.settings), self.position)
+        directory = self.config.node.state_directory
+        self._store = Store(directory, Terms.of(self.settings), self.position)
         remembered = self._store.load()
         saved = remembered.incarnation + 1 if remembered else 0
         self._incarnation = next_life(int(time.time() * 1000), saved, self._incarnation)
@@ -201,7 +204,7 @@ class Daemon:
         sealer = self._credentials.sealer(self.port, self._incarnation)
         transport = Transport(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, transport, self.counters, self._observe)
-        self.attendance = Tracker(node)
+        self.tracker = Tracker(node, Memory(directory, self.settings))
         self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
@@ -228,7 +231,7 @@ class Daemon:
             nursery.start_soon(self.performance.measure_forever)
             self._driver.feed(Start(full_scan=self.config.node.full_scan))
             nursery.start_soon(self._streams.serve, self._stream_listener)
-            nursery.start_soon(self.attendance.keep_forever)
+            self.tracker.start(nursery)
             self._credentials.start(nursery)
             self._serve(nursery)
             nursery.start_soon(self._edge.hold_forever)
@@ -249,8 +252,9 @@ class Daemon:
             is_ours=self._is_ours,
             edge_closed=driver.edge_closed,
             streams_max=self._streams_max,
-            key_ring=self.keeping,
+            key_ring=self.key_ring,
             tls=self._credentials.tls,
+            carrier=Carrier(self.tracker),
             is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
             leader_address=self._leader_address,
         )
@@ -267,7 +271,7 @@ class Daemon:
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
         sealing = {} if sealer is None else sealer.sizes()
-        return {**self._driver.sizes(), **self.attendance.register.sizes(), **sealing}
+        return {**self._driver.sizes(), **self.tracker.membership.sizes(), **sealing}
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -316,6 +320,7 @@ class Daemon:
         logger.info("leaving: goodbyes for up to %g s", grace_s)
         self._scope.deadline = trio.current_time() + grace_s + 0.5
         self._last_neighbourhood = snapshots.neighbourhood(self._driver.node)
+        self.tracker.leave()
         self._driver.feed(Leave(grace_s))
 
     async def _reload_forever(self) -> None:
@@ -338,7 +343,7 @@ class Daemon:
             fresh = load.reload(self.config)
             if fresh.cluster.network != self.settings.network:
                 self._check_place_in(fresh)
-            return fresh, None if self.keeping is None else self.keeping.read_again()
+            return fresh, None if self.key_ring is None else self.key_ring.read_again()
         except (ConfigError, InterfaceError, KeyringError) as error:
             logger.error("the configuration was rejected, the old one stays in use: %s", error, extra=ASKED)
             return None
@@ -352,7 +357,7 @@ class Daemon:
         choose(network, fresh.node.interface or None, fresh.node.address or None)
 
     def _apply(self, fresh: Config, ring: Keyring | None) -> None:
-        keys_changed = ring is not None and self.keeping is not None and self.keeping.apply(ring)
+        keys_changed = ring is not None and self.key_ring is not None and self.key_ring.apply(ring)
         taken, ignored = load.changes(self.config, fresh)
         if "node.log_level" in taken:
             self.log.take(fresh.node.log_level, "node.log_level")
@@ -373,16 +378,11 @@ class Daemon:
 
     def _observe(self, notice: Notice) -> None:
         self._notices.tell(notice)
-        self.attendance.observe(notice)
+        self.tracker.observe(notice)
         if snapshots.is_memorable(self._driver.node, notice):
             self._save_due.set()
-        if isinstance(notice, PlaceChanged):
-            self._edge.move()
-            self._seeds.look_again()
-        elif isinstance(notice, LeaderLost):
-            self._seeds.look_again()
-        elif isinstance(notice, Healed):
-            self._edge.look_again()
+        self._edge.observe(notice)
+        if isinstance(notice, PlaceChanged | LeaderLost | Healed):
             self._seeds.look_again()
         elif isinstance(notice, Gone):
             self._scope.cancel()
@@ -419,8 +419,9 @@ class Daemon:
     async def _save_at_end(self) -> None:
         """Save the key ring and the last neighbourhood, also after a recent change. Waits up to SAVE_S_MAX."""
         with trio.move_on_after(SAVE_S_MAX, shield=True):
-            if self.keeping is not None:
-                await self.keeping.save()
+            if self.key_ring is not None:
+                await self.key_ring.save()
+            await self.tracker.memory.save()
             if self._last_neighbourhood is not None:
                 await trio.to_thread.run_sync(self._store.save, self._last_neighbourhood, abandon_on_cancel=True)
 

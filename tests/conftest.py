@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import pytest
@@ -61,36 +61,46 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
         )
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
+@pytest.hookimpl(tryfirst=True)  # before the groups are read, and before -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is not of the tier is deselected, and pytest counts it in its last line.
 
-    Of several workers each takes a group at a time, the labs first, because they take longest.
+    Of several workers each takes a group at a time, the longest first, so that all end together.
     """
     if config.getoption("--quick") and config.getoption("--all"):
         raise pytest.UsageError("--quick or --all, not both")
-    wanted = _is_quick if config.getoption("--quick") else _is_not_long
-    if not config.getoption("--all"):
-        config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
-        items[:] = [item for item in items if wanted(item)]
-    items.sort(key=lambda item: item.get_closest_marker("lab") is None)
     for item in items:
+        if item.path.parent.name in FOLDERS:
+            item.add_marker(item.path.parent.name)
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    left_out = ("long",) if not config.getoption("--quick") else ("long", "slow", "lab", *FOLDERS)
+    if not config.getoption("--all"):
+        config.hook.pytest_deselected(items=[item for item in items if is_any(item, left_out)])
+        items[:] = [item for item in items if not is_any(item, left_out)]
+    items.sort(key=lambda item: (order_of(group_of(item)), not is_any(item, ("lab",))))
 
 
-def _is_not_long(item: pytest.Item) -> bool:
-    return item.get_closest_marker("long") is None
+FOLDERS = ("deploy", "browser")
+"""Folders of tests/ whose tests are marked with the name of the folder."""
+FIRST = ("lab", "deploy", "test_stock_debian.py", "test_campaign.py", "test_mutations.py")
+"""The longest groups."""
 
 
-def _is_quick(item: pytest.Item) -> bool:
-    marked = any(item.get_closest_marker(each) for each in ("long", "lab", "slow"))
-    return not marked and item.path.parent.name not in ("deploy", "browser")
+def is_any(item: pytest.Item, names: Iterable[str]) -> bool:
+    """Whether the test has one of these markers."""
+    return any(item.get_closest_marker(name) for name in names)
+
+
+def order_of(group: str) -> int:
+    return FIRST.index(group) if group in FIRST else len(FIRST)
 
 
 def group_of(item: pytest.Item) -> str:
-    """One worker has nearly all of the lab: two of them at once would take each other's time. Tests of installed
-    machines share a package. Of the rest each file goes by itself."""
-    if item.path.parent.name == "deploy" and item.path.name != "test_stock_debian.py":  # that one raises labs
+    """One worker has the large labs: two at once would take each other's time. Tests of installed machines share a
+    package, and those of a stock Debian one root. Of the rest each file goes by itself."""
+    if item.path.name == "test_stock_debian.py":
+        return item.path.name
+    if item.path.parent.name == "deploy":
         return "deploy"
     lab = item.get_closest_marker("lab")
     return item.path.name if lab is None or lab.kwargs.get("few") else "lab"

@@ -102,7 +102,7 @@ MUTATIONS = (
         "slots-without-end",
         "Every guest is accepted, without a limit.",
         "core/edges/slots.py",
-        "if len(guests) < self._guest_places:",
+        "if len(guests) < self._mapping.guest_places:",
         "if True:",
     ),
     Mutation(
@@ -151,8 +151,8 @@ MUTATIONS = (
         "guests-never-climb",
         "A guest stays where it is after it is told that its home is back.",
         "core/search/joining.py",
-        "self.aim = Aim.NOTHING if home else Aim.BETTER",
-        "self.aim = Aim.NOTHING; self.on_home_alive = lambda: None",
+        "if home is None or not self.search.may_return(home):",
+        "if home is None or self._context.state.aim is Aim.BETTER or not self.search.may_return(home):",
     ),
     Mutation(
         "guests-move-anywhere",
@@ -164,9 +164,9 @@ MUTATIONS = (
     Mutation(
         "roots-never-search",
         "A root never searches again.",
-        "core/search/search.py",
-        "self.aim = Aim.LOWER\n",
-        "self.aim = Aim.NOTHING\n",
+        "core/state/states.py",
+        "ROOT = Phase.ROOT, Aim.LOWER",
+        "ROOT = Phase.ROOT, Aim.NOTHING",
     ),
     Mutation(
         "leader-never-given-up",
@@ -194,7 +194,7 @@ MUTATIONS = (
         "missing-for-ever",
         "A node that vanished is shown as missing for ever.",
         "core/state/roster.py",
-        "if at <= now or not self.rows[position][1].change.missing:",
+        "if at <= now or (not row.change.missing and via in self.claims):",
         "if False:",
     ),
     Mutation(
@@ -235,8 +235,8 @@ MUTATIONS = (
     Mutation(
         "asks-for-ever",
         "A guest whose root has no place itself asks it again as soon as it answers.",
-        "core/search/joining.py",
-        "and not advice.wanted and may_lead(advice.root, source):",
+        "core/search/moving.py",
+        "and not advice.wanted and self._context.mapping.may_lead(advice.root, source):",
         "and not advice.wanted:",
     ),
     Mutation(
@@ -316,7 +316,7 @@ MUTATIONS = (
     Mutation(
         "homes-are-held-long",
         "A home that was lost once is returned to after a minute.",
-        "core/search/damping.py",
+        "core/search/return_home.py",
         "doublings = round(self._losses) - 2",
         "doublings = round(self._losses) + 4",
         script=BACK_SOON,
@@ -325,16 +325,16 @@ MUTATIONS = (
         "orphans-rest",
         "A node that has lost its leader rests ten search intervals before it looks for another.",
         "core/search/joining.py",
-        "self._prober.begin_again(avoid)\n        self._advance()",
+        "self._prober.begin_again(lost.position)\n        self.search.advance()",
         "self._requests.clear()\n        self._rest.begin(10 * self._context.timing.search_interval_s_max)",
         script=VANISHED,
     ),
     Mutation(
         "guests-stay-deep",
         "A guest that stands too deep stays.",
-        "core/placement/optimizer.py",
-        "found = better_place(advice, level)",
-        "found = None if level else better_place(advice, level)",
+        "core/mapping/mapping.py",
+        "found = better_place(advice, guest.level)",
+        "found = None if guest.level else better_place(advice, guest.level)",
         script=FROM_BEHIND,
     ),
 )

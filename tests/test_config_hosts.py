@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.config.hosts import FILE_BYTES_MAX, network_of
 from subord.config.load import changes, dotted, load, reload
@@ -50,7 +51,7 @@ def listed(text: str | bytes) -> str:
     return "nodes.list"
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "network"),
     [
         ("10.0.0.0/24", "10.0.0.0/24"),
@@ -74,7 +75,7 @@ def test_the_order_of_the_file_is_the_order_of_positions(text: str | bytes, netw
     assert network_of(listed(text), resolver(CLUSTER))[0].text == network
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "complaint"),
     [
         ("", "nodes.list: the host list is empty; write at least one address or name"),
@@ -102,8 +103,7 @@ def test_the_order_of_the_file_is_the_order_of_positions(text: str | bytes, netw
         (b"10.0.0.1\nn\xff", "nodes.list:2: not UTF-8 text; save the file in UTF-8"),
         (b"#" * (FILE_BYTES_MAX + 1), "nodes.list: longer than 4194304 bytes; this is not a subord host list"),
         ("10.0.0.1\n\x1b[2J", ":2: "),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_an_error_names_the_line_of_the_list(text: str | bytes, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         network_of(listed(text), resolver(CLUSTER))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.config.load import load
 from subord.config.performance import Place, Selector, place_of, selector_of
@@ -19,7 +20,7 @@ def _in_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(
+@over(
     "lines",
     [
         "performance = 250",
@@ -40,7 +41,7 @@ def test_a_file_lies_beside_the_configuration() -> None:
     assert load("etc/subord.toml").node.performance_file == "etc/jobs"
 
 
-@pytest.mark.parametrize(
+@over(
     ("lines", "expected"),
     [
         (
@@ -74,7 +75,7 @@ def test_a_contradiction_is_named_with_its_line(lines: str, expected: str) -> No
     assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "selector"),
     [
         ("jobs_total", Selector("jobs_total", ())),
@@ -90,7 +91,7 @@ def test_metrics_are_selected_by_name_and_labels(text: str, selector: Selector |
     assert selector_of(text) == selector
 
 
-@pytest.mark.parametrize(
+@over(
     ("url", "place"),
     [
         ("http://127.0.0.1:9100/metrics", Place("127.0.0.1", 9100, "/metrics")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from loops import over
 
 from subord.config.source import line_of
 
@@ -27,7 +27,7 @@ key = 1
 '''
 
 
-@pytest.mark.parametrize(
+@over(
     ("path", "line"),
     [
         (["node"], 2),

@@ -9,6 +9,9 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pwd
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -671,6 +674,59 @@ def test_starting_again_leaks_no_file_descriptors(listed: Listed, inside: list[s
 
 def is_ready_times(daemon: Started, times: int) -> bool:
     return ready(daemon) == times
+
+
+# -- systemctl reload ------------------------------------------------------------------------------------------------
+
+
+def test_the_units_reload_fails_on_a_broken_file_and_changes_nothing(
+    start: Start, folder: Path, inside: list[str]
+) -> None:
+    if os.geteuid() == 0 and "subord" in [each.pw_name for each in pwd.getpwall()]:
+        pytest.skip("the check of root would run as the user subord, which has no access to the files of this test")
+    file = folder / "subord.toml"
+    text = (
+        f'[cluster]\nnetwork = "{SINGLE}.0/24"\nkey_file = "0/cluster.key"\n'
+        f'[node]\naddress = "{SINGLE}.1"\nmetrics = ":9717"\ncontrol_socket = "{folder}/0/control"\n'
+    )
+    file.write_text(text)
+    daemon = start(f"{SINGLE}.1", config=file)
+    until(daemon.is_ready, "it is ready")
+    unit = (Path(SOURCE) / "deploy/subord.service").read_text()
+    (line,) = re.findall(r"^ExecReload=(.*)$", unit, re.MULTILINE)
+    (options,) = re.findall(r"^ExecStart=.* run --config (.*)$", unit, re.MULTILINE)
+    assert f" config check --here {options} " in line
+    line = line.replace("/opt/subord/bin/subord", f"{sys.executable} -m subord")
+    line = line.replace("/etc/subord/subord.toml", str(file)).replace("/var/lib/subord", str(folder))
+
+    def reload() -> subprocess.CompletedProcess[str]:
+        """As systemd does."""
+        pid = starts(daemon)[0]["pid"]
+        environment = {**ENVIRONMENT, "MAINPID": str(pid)}
+        return subprocess.run(
+            [*inside, *shlex.split(line)],
+            env=environment, capture_output=True, text=True, check=False, timeout=WAIT_S_MAX,
+        )  # fmt: skip
+
+    elsewhere = text.replace(SINGLE, SHARED, 1).replace("address", "#address")
+    for broken, reason in (
+        (text.replace("network", "net_work"), 'unknown key "net_work"'),
+        (elsewhere, f"the network lacks {SINGLE}.1, the address of the running daemon"),
+    ):
+        file.write_text(broken)
+        ran = reload()
+        assert ran.returncode != 0, reason
+        assert reason in ran.stderr
+    file.write_text(text)
+    daemon.key_path.write_text("primary broken\n")
+    ran = reload()
+    assert (ran.returncode, "the running daemon keeps its configuration" in ran.stderr) == (78, True)
+    daemon.key_path.write_text(KEY_RING)
+    assert "configuration" not in daemon.whole_log
+    file.write_text(f'{text}log_level = "debug"\n')
+    ran = reload()
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    until(lambda: "configuration read again: node.log_level" in daemon.log, "it was read again")
 
 
 # -- starts that fail -----------------------------------------------------------------------------------------------

@@ -108,11 +108,11 @@ def test_no_known_mistake_of_shells(script: str) -> None:
     ids=["no index", "unreachable", "version"],
 )
 def test_what_pip_said_last_is_shown(project: Path, settings: dict[str, str], said: str, advice: str) -> None:
-    """With the real pip. Also the second time: .venv does not count as made."""
+    """With the real pip. Once also the second time: .venv does not count as made."""
     (project / "hatchling-0.1-py3-none-any.whl").touch()
     environment = {"PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "1", **settings}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    for _ in range(2):
+    for _ in range(2 if "PIP_INDEX_URL" in settings else 1):
         ran = subprocess.run(
             [project / "dev", "demo"],
             env={"PATH": path, **environment},

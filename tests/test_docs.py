@@ -12,6 +12,7 @@ from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+from loops import over
 
 from subord import cli
 from subord.config.load import load
@@ -19,7 +20,7 @@ from subord.sim.scenario import definition
 
 REPOSITORY = Path(__file__).parents[1]
 REWRITE = "rewrite it by `.venv/bin/python docs/build.py` and read the difference"
-WITHOUT_DAEMON = ("subord position ", "subord config check ", "subord --version")
+WITHOUT_DAEMON = ("subord position ", "subord nodeset ", "subord config check ", "subord --version")
 
 
 def _imported_build() -> ModuleType:
@@ -48,18 +49,18 @@ def blocks(page: str, language: str) -> list[str]:
 # -- generated parts ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", PAGES)
+@over("page", PAGES)
 def test_generated_parts_are_fresh(page: str) -> None:
     assert text_of(page) == build.fresh(text_of(page)), f"{page} is out of date: {REWRITE}"
 
 
-@pytest.mark.parametrize("written", build.PICTURES | build.FILES)
+@over("written", build.PICTURES | build.FILES)
 def test_the_pictures_and_files_are_fresh(written: str) -> None:
     text = (build.PICTURES | build.FILES)[written]()
     assert text_of(written) == text, f"{written} is out of date: {REWRITE}"
 
 
-@pytest.mark.parametrize("picture", build.PICTURES)
+@over("picture", build.PICTURES)
 def test_every_picture_is_shown(picture: str) -> None:
     shown = {(Path(page).parent / target).as_posix() for page, target in links()}
     assert os.path.normpath(picture) in {os.path.normpath(each) for each in shown}
@@ -133,6 +134,14 @@ def consoles() -> Iterator[tuple[str, str, str]]:
                 yield page, command, output
 
 
+@pytest.fixture
+def _groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that docs/node-sets.md shows first."""
+    (tmp_path / "groups").write_text(blocks("docs/node-sets.md", "text")[0])
+    monkeypatch.setenv("SUBORD_GROUPS", str(tmp_path / "groups"))
+
+
+@pytest.mark.usefixtures("_groups")
 @pytest.mark.parametrize(("page", "command", "output"), list(consoles()))
 def test_commands_print_what_is_shown(
     page: str, command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -174,7 +183,7 @@ def test_every_event_has_its_line() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
 
 
-@pytest.mark.parametrize("page", ["docs/protocol.md", "docs/paper.md"])
+@pytest.mark.parametrize("page", ["docs/protocol/checking.md", "docs/paper.md"])
 def test_the_tests_that_a_page_names_exist(page: str) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text_of(page))
     assert named
@@ -188,7 +197,7 @@ def test_all_commands_of_the_dev_script_are_real() -> None:
     assert {"demo", "test"} <= used <= commands
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
+@over("page", [*PAGES, "CHANGELOG.md"])
 def test_one_word_for_one_thing(page: str) -> None:
     found = re.findall(r"\b(parent|child(?:ren)?|superior|slave)s?\b", text_of(page), re.IGNORECASE)
     assert found == []
@@ -199,6 +208,14 @@ def test_the_import_rule_is_that_of_the_contract() -> None:
     layers = [layer.replace("subord.", "").split(" | ") for layer in re.findall(r'"(.*)"', contract)]
     shown = " → ".join(", ".join(f"`{each}`" for each in layer) for layer in layers)
     assert f"\n{shown}\n" in text_of("docs/architecture.md")
+
+
+def test_every_folder_of_the_package_has_its_line() -> None:
+    package = REPOSITORY / "subord"
+    files = (path for path in package.rglob("*") if path.suffix in (".py", ".html") and path.parent != package)
+    table = text_of("docs/architecture.md").partition("| folder of `subord/` |")[2].partition("\n\n")[0]
+    shown = re.findall(r"^\| `([\w/]+)/` \|", table, re.MULTILINE)
+    assert sorted(shown) == sorted({path.parent.relative_to(package).as_posix() for path in files})
 
 
 # -- the unit -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord import cli
 
@@ -28,13 +29,13 @@ def test_there_are_nineteen() -> None:
     assert all(question.endswith("?") for question in QUESTIONS)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@over("question", QUESTIONS)
 def test_an_answer_is_short(question: str) -> None:
     sentences = [each for each in QUESTIONS[question].splitlines() if each and not each.startswith("- **")]
     assert 2 <= len(sentences) <= SENTENCES_MAX
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@over("question", QUESTIONS)
 def test_a_proof_exists(question: str) -> None:
     proofs = line(QUESTIONS[question], "Proof")
     assert proofs
@@ -52,7 +53,7 @@ def test_every_scenario_that_ships_proves_an_answer() -> None:
     assert shipped <= proofs
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@over("question", QUESTIONS)
 def test_a_command_can_be_typed(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(REPOSITORY / "netns-lab"), *sys.path])
     from netlab.cli import arguments

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from loops import over
 
 from subord.config.hostlist import HostListError, is_address, is_host_name, is_named, items_of, unfolded
 
 
-@pytest.mark.parametrize(
+@over(
     ("item", "names"),
     [
         ("login", ["login"]),
@@ -32,7 +33,7 @@ def test_brackets_are_unfolded_from_left_to_right(item: str, names: list[str]) -
     assert list(unfolded(item)) == names
 
 
-@pytest.mark.parametrize(
+@over(
     ("item", "complaint"),
     [
         ("n[]", "'' in n[] is not a range: write 7 or 001-128"),
@@ -67,7 +68,7 @@ def test_as_many_names_as_allowed() -> None:
     assert len(list(unfolded("r[1-100]n[1-100]"))) == 10_000
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "address", "name"),
     [
         ("10.0.0.7", True, False),
@@ -95,7 +96,7 @@ def test_addresses_and_names_are_told_apart(text: str, address: bool, name: bool
     assert (is_address(text), is_host_name(text)) == (address, name)
 
 
-@pytest.mark.parametrize(
+@over(
     ("line", "items"),
     [
         ("", []),
@@ -115,7 +116,7 @@ def test_half_a_bracket_is_refused(line: str) -> None:
         items_of(line)
 
 
-@pytest.mark.parametrize(
+@over(
     ("item", "named"),
     [("n[1-3]", True), ("n1-n3", True), ("10.0.[1-2].1", False), ("fd00::a-fd00::f", False), ("10.0.0.0/8", False)],
 )

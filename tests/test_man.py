@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord import cli
 from subord.cli import COMMANDS
@@ -34,7 +35,7 @@ def test_every_command_has_a_page() -> None:
     assert set(PAGES) == {"subord.1", "subord.toml.5", *(f"subord-{command}.1" for command in COMMANDS)}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@over("command", COMMANDS)
 def test_a_page_says_what_help_says(tmp_path: Path, command: str) -> None:
     text = shown(tmp_path, f"subord-{command}.1")
     _, parser, purpose = next(each for each in build.commands() if each[0][1] == command)

@@ -204,7 +204,7 @@ def test_a_fault_is_caught_and_the_module_is_as_before(
 def test_a_campaign_catches_a_mutant(trier: Trier) -> None:
     path = TOP / "subord" / "core" / "edges" / "slots.py"
     whole = path.read_text(encoding="utf-8")
-    code = whole.replace("if len(guests) < self._guest_places:", "if True:")
+    code = whole.replace("if len(guests) < self._mapping.guest_places:", "if True:")
     assert code != whole
     request = {"file": "core/edges/slots.py", "stages": [stage([], [(seed, "ip") for seed in range(50)])]}
     answer = trier.ask({**request, "code": code})
@@ -269,7 +269,7 @@ def test_the_table_lists_each_survivor(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "| nothing: equivalent | 1 |" in build.caught()
     assert "| texts | 1,200 |" in build.left_out()
     assert build.survivors().splitlines()[2:] == [
-        "| `core/a.py`, `f` | `` x \\| y `` | `` a = 2 `` | equivalent: both are 1 |",
+        "| `core/a.py`, `f` | <code>x&#32;&#124;&#32;y</code> | `` a = 2 `` | equivalent: both are 1 |",
         "| `core/a.py`, `f` | `` a = 1 `` | (left out) | not judged: no line in tests/mutants.toml |",
     ]
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from documents import imported
+from loops import over
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -40,7 +41,7 @@ def test_a_thin_line_has_no_marks_and_marks_have_no_line() -> None:
     assert (len(marks(marked)), list(marked.iter(f"{SVG}polyline"))) == (2, [])
 
 
-@pytest.mark.parametrize(("top", "step"), [(1, 0.2), (5.9, 1), (6.1, 2), (17, 5), (31, 10), (130, 50), (0.8, 0.2)])
+@over(("top", "step"), [(1, 0.2), (5.9, 1), (6.1, 2), (17, 5), (31, 10), (130, 50), (0.8, 0.2)])
 def test_ticks_are_round_numbers(top: float, step: float) -> None:
     assert build_plot.nice_step(top) == pytest.approx(step)
 

@@ -8,18 +8,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from loops import over
 
 from subord.api.handlers.control import control_app
 from subord.api.handlers.metrics import node_registry, page
+from subord.api.handlers.targets import MEMBERS_HEAD
 from subord.api.http.server import Response
 from tests.api.fake_node_api import World
-from tests.test_docs import build
+from tests.test_docs import anchors, build
 
 pytestmark = pytest.mark.slow
 
@@ -70,17 +73,18 @@ def labels(expr: str) -> set[str]:
     return {*chosen, *grouped}
 
 
+@cache
 def exported() -> tuple[set[str], set[str]]:
     """(names, labels) of everything that a daemon exports or the recording rules compute."""
-    text = page(node_registry(build.build_prometheus.build_tables.build_stories.scraped())).decode()
+    text = page(node_registry(build.build_prometheus.build_tables.build_stories.scraped())).decode() + MEMBERS_HEAD
     found: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
         found |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}
     recorded = {rule["record"] for rule in rules() if "record" in rule}
-    return found | recorded | OF_PROMETHEUS, set(re.findall(r'[{,](\w+)="', text)) | LABELS_OF_PROMETHEUS
+    return found | recorded | OF_PROMETHEUS, {*re.findall(r'[{,](\w+)="', text), "address"} | LABELS_OF_PROMETHEUS
 
 
-@pytest.mark.parametrize(
+@over(
     ("expr", "metrics", "by"),
     [
         ("count by (job) (up)", {"up"}, {"job"}),
@@ -95,7 +99,7 @@ def test_names_and_labels_are_found(expr: str, metrics: set[str], by: set[str]) 
     assert labels(expr) == by
 
 
-@pytest.mark.parametrize("expr", [*(rule["expr"] for rule in rules()), *drawn()])
+@over("expr", [*(rule["expr"] for rule in rules()), *drawn()])
 def test_only_metrics_are_read_that_exist(expr: str) -> None:
     known, known_labels = exported()
     assert names(expr), expr
@@ -177,18 +181,20 @@ def test_every_alert_is_tested_firing_and_silent() -> None:
     assert tried == {True: alerts, False: alerts}
 
 
-def test_every_alert_has_a_command_and_a_runbook() -> None:
-    text = (REPOSITORY / "docs" / "prometheus.md").read_text(encoding="utf-8")
+def test_every_alert_has_a_command_and_leads_to_its_heading() -> None:
+    headings = anchors((REPOSITORY / "docs" / "prometheus.md").read_text(encoding="utf-8"))
     for rule in (rule for rule in rules() if "alert" in rule):
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-        assert set(rule["annotations"]) == {"summary", "description", "command", "runbook"}
-        assert rule["annotations"]["runbook"] == f"docs/prometheus.md#{rule['alert']}"
-        assert f'<a id="{rule["alert"]}"></a>' in text
+        assert set(rule["annotations"]) == {"summary", "description", "command", "runbook_url"}
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert page == "file:///usr/share/doc/subord/docs/prometheus.md"  # where the Debian package has it
+        assert anchor == rule["alert"].lower()
+        assert anchor in headings
 
 
 async def test_relabelling_uses_existing_labels() -> None:
     text = (DEPLOY / "prometheus.yml").read_text(encoding="utf-8")
-    response = await control_app(World().node(1))["/sd"]({"of": "cluster"})
+    response = await control_app(World().node(1))["/sd"]({})
     assert isinstance(response, Response)
     given = set(json.loads(response.body)[0]["labels"])
     used = set(re.findall(r"__meta_\w+", text))

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from loops import over
 from markdown_it import MarkdownIt
 
 pytestmark = pytest.mark.slow
@@ -213,7 +214,7 @@ def content(html: str, *, is_page: bool) -> str:
     return text.replace("<pre><code>", "<pre>").replace("</code></pre>", "</pre>")
 
 
-@pytest.mark.parametrize("page", sorted(PAGES))
+@over("page", sorted(PAGES))
 def test_the_site_shows_what_a_forge_shows(site: Path, page: str) -> None:
     """Two renderers differ about lists, tables and angle brackets: a difference is a mistake in the page."""
     forge = MarkdownIt("commonmark").enable("table").render(PAGES[page].read_text(encoding="utf-8"))

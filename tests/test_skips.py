@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 import skips
+from loops import over
 
 TESTS = Path(__file__).parent
 
 
-@pytest.mark.parametrize(
+@over(
     ("reason", "packages"),
     [
         ("no chromium here: apt-get install chromium chromium-driver", ("chromium", "chromium-driver")),

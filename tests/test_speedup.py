@@ -7,12 +7,13 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord import cli
 from subord.client.amdahl import NODES_MAX, Program, best_nodes, fault_of, speedup
 
 
-@pytest.mark.parametrize(
+@over(
     ("program", "nodes", "expected"),
     [
         (Program(0, 0, 0), 7, 7),  # all can be shared, and nobody talks
@@ -26,7 +27,7 @@ def test_speedup(program: Program, nodes: int, expected: float) -> None:
     assert speedup(program, nodes) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@over(
     ("program", "best"),
     [
         (Program(0.01, 3, 0.0001), 12),  # the cube root is 11.82

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from subord.core.mapping.registry import MAPPINGS
+
 TOP = Path(__file__).parent.parent
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 450
@@ -29,6 +31,17 @@ CLOCKS_AND_CHANCE = re.compile(
 )
 # Split so that this file does not match.
 MACHINE_PATHS = re.compile("/" + "(home|Users|root|work)/" + r"\w")
+
+
+MODULE_PATHS = re.compile(r"(?<![\w./-])[a-z_]+(?:/[a-z_]+)*/[a-z_]+\.py\b")
+ROOTS = (
+    "",
+    "tests",
+    "netns-lab",
+    "netns-lab/netlab",
+    "subord",
+    *(f"subord/{each}" for each in ("core", "runtime", "sim", "api")),
+)
 
 
 def name(path: Path) -> str:
@@ -52,6 +65,13 @@ def identifiers(source: str) -> set[str]:
             if isinstance(value, str):
                 found.add(value)
     return found
+
+
+def mappings_named(source: str) -> set[str]:
+    """The mappings that the code names: their strings and classes, and questions such as `by_latency`."""
+    strings = {each.value for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Constant)}
+    classes = {kind.__name__ for kind in MAPPINGS.values()}
+    return (strings & MAPPINGS.keys()) | (identifiers(source) & (classes | {f"by_{each}" for each in MAPPINGS}))
 
 
 def offenders(paths: Iterable[Path], complaint: Callable[[str], object]) -> dict[str, object]:
@@ -86,6 +106,27 @@ def test_the_core_uses_the_words_of_the_paper() -> None:
 
 def test_the_core_has_neither_clock_nor_chance_of_its_own() -> None:
     assert offenders(CORE, CLOCKS_AND_CHANCE.findall) == {}
+
+
+def test_the_core_asks_a_mapping_what_it_does_and_not_for_its_name() -> None:
+    others = [path for path in CORE if path.parent.name != "mapping"]
+    assert offenders(others, mappings_named) == {"subord/core/settings.py": {"ip"}}, "but for the default"
+
+
+def test_modules_that_texts_name_exist() -> None:
+    def missing(source: str) -> set[str]:
+        return {
+            each for each in MODULE_PATHS.findall(source) if not any((TOP / root / each).exists() for root in ROOTS)
+        }
+
+    texts = [
+        *PYTHON,
+        TOP / "README.md",
+        *TOP.glob("docs/*.md"),
+        *TOP.glob("docs/*/*.md"),
+        TOP / "netns-lab/README.md",
+    ]
+    assert offenders(texts, missing) == {}
 
 
 def test_no_path_of_one_machine() -> None:
@@ -131,3 +172,8 @@ def test_long_functions_and_names_are_seen() -> None:
     source = "def f(parent):\n" + "    x = 1\n" * 70
     assert list(functions(source)) == [("f", 71)]
     assert identifiers(source) == {"f", "parent", "x"}
+
+
+def test_a_named_mapping_is_seen() -> None:
+    source = 'from a import ByAddress as b\nif m.by_latency or m == "ip":\n    """By latency."""'
+    assert mappings_named(source) == {"ByAddress", "by_latency", "ip"}

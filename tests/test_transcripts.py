@@ -12,7 +12,7 @@
     roster                                  its rows: 5<2 is 5 at home below 2, 5<4+ a guest of 4
 
 Nothing is random: timers have no jitter, numbers begin with 2, and every incarnation is 1000 unless given. A comment
-`# Story: ...` names the story of docs/protocol.md, section 10, that follows.
+`# Story: ...` names the story of docs/protocol/transcripts.md that follows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from random import Random
 from typing import Any, get_args
 
 import msgspec
-import pytest
+from loops import over
 
 from subord.core import events
 from subord.core.address.network import Network
@@ -36,7 +36,7 @@ from subord.core.settings import Settings
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 DIGESTS = ("digest", "guidance_digest")  # not readable
-PROTOCOL = Path(__file__).parents[1] / "docs" / "protocol.md"
+PAGE = Path(__file__).parents[1] / "docs" / "protocol" / "transcripts.md"
 KINDS = {kind.__name__.lower(): kind for kind in get_args(Message)}
 CHOICES = {"wish": Wish, "no": No, "why": Why}
 LISTS = ("path", "alternates", "siblings", "hints", "others", "gone", "spoken")
@@ -180,7 +180,7 @@ def answered(text: str) -> Iterator[str]:
         yield "\n".join([*lines, "----", *(said or ["nothing"])] if commands else lines)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@over("path", FILES)
 def test_transcript(path: Path) -> None:
     now = "\n\n".join(answered(path.read_text())) + "\n"
     if os.environ.get("REWRITE"):
@@ -189,10 +189,8 @@ def test_transcript(path: Path) -> None:
 
 
 def stories(page: str) -> list[str]:
-    """The stories of docs/protocol.md, section 10, each by its bold first words."""
-    section = re.search(r"^## 10\. Stories\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
-    assert section is not None, "docs/protocol.md has no section 10, the stories"
-    return [each.rstrip(".") for each in re.findall(r"^\*\*(.+?)\*\*", section[1], re.MULTILINE)]
+    """The stories of docs/protocol/transcripts.md, each by its bold first words."""
+    return [each.rstrip(".") for each in re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE)]
 
 
 def told() -> list[str]:
@@ -202,8 +200,8 @@ def told() -> list[str]:
 
 
 def test_every_story_of_the_protocol_has_its_transcript() -> None:
-    """A file of tests/transcripts has `# Story: ` and the bold words of docs/protocol.md."""
-    expected = stories(PROTOCOL.read_text())
+    """A file of tests/transcripts has `# Story: ` and the bold words of docs/protocol/transcripts.md."""
+    expected = stories(PAGE.read_text())
     assert len(expected) > 10
     assert sorted(told()) == sorted(expected)
 
@@ -217,7 +215,5 @@ def test_every_transcript_names_its_story_and_explains_each_block() -> None:
 
 
 def test_stories_are_found() -> None:
-    page = (
-        "## 10. Stories\n\n**It joins.** It\nis **easy**.\n\n**It is paused** (SIGSTOP)\n\n## 11.\n\n**Sealing.**\n"
-    )
+    page = "# Transcripts\n\n**It joins.** It\nis **easy**.\n\n**It is paused** (SIGSTOP)\n"
     assert stories(page) == ["It joins", "It is paused"]

@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
+from loops import over
 
 from subord import cli
 
@@ -34,7 +34,7 @@ def test_the_table_is_read() -> None:
     assert {len(row) for row in ROWS} == {3}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@over("row", ROWS)
 def test_a_row_names_one_command_and_leads_to_more(row: tuple[str, str, str]) -> None:
     seen, typed, _ = row
     (command,) = quoted(typed)
@@ -42,13 +42,13 @@ def test_a_row_names_one_command_and_leads_to_more(row: tuple[str, str, str]) ->
     assert re.search(r"\]\(#[\w-]+\)$", seen)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@over("row", ROWS)
 def test_its_commands_can_be_typed(row: tuple[str, str, str]) -> None:
     for command in (each for cell in row for each in quoted(cell) if each.startswith("subord ")):
         cli.parser().parse_args(shlex.split(command)[1:])
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@over("row", ROWS)
 def test_its_texts_are_those_of_the_program(row: tuple[str, str, str]) -> None:
     for words in (each for cell in row for each in quoted(cell) if not is_command(each)):
         known = words.strip("[]").removeprefix("node.").removeprefix("cluster.")

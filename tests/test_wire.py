@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loops import over
 from releases import in_previous
 
 from subord.core.address.network import Network
@@ -135,7 +136,7 @@ def test_every_message_type_is_tried() -> None:
     assert set(STRATEGIES) == set(TYPES)
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
+@over("kind", TYPES)
 def test_what_goes_out_comes_in_again(kind: type[msgspec.Struct]) -> None:
     @settings(max_examples=40)
     @given(STRATEGIES[kind])
@@ -197,7 +198,7 @@ LONGEST: list[Message] = [
 ]
 
 
-@pytest.mark.parametrize("message", LONGEST, ids=lambda message: type(message).__name__)
+@over("message", LONGEST)
 def test_the_longest_of_each_kind_fits(message: Message) -> None:
     assert decode(encode(message)) == message
 
@@ -300,7 +301,7 @@ TABLE: list[tuple[str, bytes, Fault]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "fault"), [pytest.param(data, fault, id=name) for name, data, fault in TABLE])
+@over(("data", "fault"), [pytest.param(data, fault, id=name) for name, data, fault in TABLE])
 def test_faults(data: bytes, fault: Fault) -> None:
     assert decode(data) is fault
 
@@ -317,7 +318,7 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("message", "field"), NUMBERS)
+@over(("message", "field"), NUMBERS)
 def test_no_number_is_negative(message: Message, field: str) -> None:
     """Whatever passes here is used as a position or a time, and is sent on."""
     negative = msgspec.structs.replace(message, **{field: -1})
@@ -332,10 +333,8 @@ CLASSES = [
 ]
 
 
-@pytest.mark.parametrize("wrong", [-1, CLASS_MAX + 1, 1 << 70, 128.0, True, "128", None])
-@pytest.mark.parametrize(
-    ("message", "field"), CLASSES, ids=[f"{type(message).__name__}-{field}" for message, field in CLASSES]
-)
+@over("wrong", [-1, CLASS_MAX + 1, 1 << 70, 128.0, True, "128", None])
+@over(("message", "field"), CLASSES)
 def test_a_class_is_a_small_whole_number(message: msgspec.Struct, field: str, wrong: object) -> None:
     told = msgspec.structs.replace(message, **{field: wrong})
     if isinstance(told, Change):
@@ -393,7 +392,7 @@ HUGE = [
 ]
 
 
-@pytest.mark.parametrize("data", HUGE)
+@over("data", HUGE)
 def test_huge_claims_cost_nothing(data: bytes) -> None:
     decode(data)  # what is cached at first use is no part of the measurement
     tracemalloc.start()

@@ -44,11 +44,13 @@ FILES = {
     "prometheus/subord.rules.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.yml",
     "prometheus/subord.rules.test.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.test.yml",
     "grafana/subord.json": "usr/share/doc/subord/examples/grafana/subord.json",
-    "../README.md": "usr/share/doc/subord/README.md",
-    "../docs/operating.md": "usr/share/doc/subord/docs/operating.md",
-    "../docs/prometheus.md": "usr/share/doc/subord/docs/prometheus.md",
 }
 """The files of deploy/ and their places in the package, besides the environment."""
+DOCUMENTS = (
+    *("README.md", "CHANGELOG.md", "LICENSE", "netns-lab/README.md"),
+    *("docs/*.md", "docs/*/*.md", "docs/*.svg", "docs/*.webp"),
+)
+"""Packed at their paths in the repository, unchanged, so that the links among them work."""
 MAKE_PAGES = """
 import sys
 from pathlib import Path
@@ -165,8 +167,12 @@ def lay_out(tree: Path) -> None:
 
 
 def add_documents(tree: Path, version: str) -> None:
-    """Copyright and changelog, which every package has."""
+    """The documents; copyright and changelog, which every package has."""
     folder = tree / "usr/share/doc/subord"
+    for source in (path for pattern in DOCUMENTS for path in REPOSITORY.glob(pattern)):
+        target = folder / source.relative_to(REPOSITORY)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
     bundled = "".join(f" {name} {number}: {licence}\n" for name, number, licence in environment.versions(tree))
     text = (HERE / "copyright").read_text(encoding="utf-8").replace("@BUNDLED@\n", bundled)
     (folder / "copyright").write_text(text, encoding="utf-8")

@@ -1,11 +1,4 @@
-"""The lab as tests and measurements use it.
-
-    with Lab(nodes=30, fanout=2) as lab:
-        lab.start_all()
-        lab.wait_stable(timeout_s=30)
-        lab.kill(5)
-        lab.wait(lambda cluster: len(cluster.roots()) == 1, timeout_s=10)
-        print(lab.places())
+"""The lab as tests and measurements use it; README.md has an example.
 
 The caller stays outside of the lab's namespaces. It names nodes by position. What the cluster does is read from the
 event log; only `wait`, `wait_stable` and `look` read it.
@@ -27,17 +20,19 @@ from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.eventlog.events import Cluster, Event, EventLog
 from netlab.eventlog.tree import wide_edges
-from netlab.processes import performance, releases
 from netlab.processes.client import Client
 from netlab.processes.enter import command_in
-from netlab.processes.launch import LabHandle, Progress
+from netlab.processes.launch import LabHandle, Progress, silent
 from netlab.processes.options import Options
-from netlab.processes.releases import Release
+from netlab.processes.releases import Release, tree_of
 from netlab.topology import addresses as naming
-from netlab.topology import layout as layouts
-from netlab.topology.sites_file import located, placed
+from netlab.topology.layout import listed, located, performances, placed, seeds_of
+from netlab.topology.sites import Sites
+from subord.client.daemon import ask
+from subord.client.errors import CommandError
 
 READ_INTERVAL_S = 0.02
+ANSWER_S_MAX = 15.0  # of a daemon on a busy machine
 FORK_S_MAX = 30.0
 QUIET_S = 3.0  # no change of place for so long means stable
 
@@ -61,7 +56,7 @@ class Lab:
     """A lab that lives as long as the `with` block. Raises LabError when it cannot be raised.
 
     Every daemon is told of `seed_nodes` (positions), or of `seeds` nodes, evenly spread. `seed` draws the layout, and
-    with a `spread` performances (performance.py).
+    with a `spread` performances (layout.py).
     """
 
     def __init__(
@@ -82,22 +77,22 @@ class Lab:
         previous: Path | None = None,
         old: Iterable[int] = (),
         name: str | None = None,
-        progress: Progress = lambda _what, _done, _of: None,
+        progress: Progress = silent,
         **others: Any,
     ) -> None:
         """No `network`: the layout's. `sites`: a file. `previous`: what `old` nodes begin with (releases.py).
 
         `others`: fields of Options.
         """
-        given = None if addresses is None else layouts.listed(addresses, network)
+        given = None if addresses is None else listed(addresses, network)
         where = located(sites, layout, nodes, network, seed) if given is None else placed(sites, given)
         self._addresses = {naming.position_of(each, where.network): each for each in where.addresses}
         self.options = Options(
             name=name or f"at-{os.getpid()}-{time.monotonic_ns() % 10**9}",
             **vars(where),
-            seeds=layouts.seeds(where, seeds, seed_nodes),
+            seeds=seeds_of(where, seeds, seed_nodes),
             mapping=mapping,
-            performances=performance.drawn(mapping, where.addresses, spread, seed),
+            performances=performances(mapping, where.addresses, spread, seed),
             fanout=fanout,
             daemon=_whole(daemon),
             previous=_whole(previous),
@@ -106,7 +101,7 @@ class Lab:
         )
         self._progress = progress
         self.cluster = Cluster()
-        self.events: list[Event] | None = None  # set to [] to keep every event that is read
+        self.events: list[Event] = []  # all that were read
 
     def __enter__(self) -> Lab:
         self.handle = LabHandle(self.options, self._progress)
@@ -137,6 +132,12 @@ class Lab:
         """Raises LabError when the address has none."""
         return naming.position_of(address, self.options.network)
 
+    @property
+    def sites(self) -> Sites:
+        """Of a lab that has some."""
+        assert self.options.sites is not None
+        return self.options.sites
+
     def control_socket(self, position: int) -> Path:
         return self.directory.control_socket(position)
 
@@ -144,7 +145,10 @@ class Lab:
     def previous_tree(self) -> Path:
         """Where the package of the previous release is; with it as PYTHONPATH `python -m subord` is that."""
         assert self.options.previous is not None
-        return releases.tree_of(Path(self.options.previous), self.directory.path)
+        return tree_of(Path(self.options.previous), self.directory.path)
+
+    def progress(self, what: str) -> None:
+        self._progress(what, 0, 0)
 
     # Acting
 
@@ -173,7 +177,7 @@ class Lab:
 
     def kill(self, position: int, number: int = signal.SIGKILL) -> None:
         """Send a signal; after SIGKILL the process is gone on return. Raises LabError if it was not running."""
-        self.client.ask("signal", address=self.address(position), signal=int(number))
+        self.client.ask("signal", address=self.address(position), number=int(number))
 
     def cut(self, position: int, *, connected: bool = False) -> None:
         """Pull the node's cable at the bridge (or put it back); no node is told."""
@@ -189,14 +193,13 @@ class Lab:
 
     def jitter(self, share: float) -> None:
         """Delays between sites change by this share from now on (wan.py); 0: no longer."""
-        self.client.ask("jitter", share=share)
+        self.client.ask("relay", request={"do": "jitter", "share": share})
 
     def set_performance(self, position: int, jobs_per_hour: float) -> None:
         """Give the node another performance in its configuration, and have it read that again if it runs."""
         self.client.ask("perform", address=self.address(position), jobs_per_hour=jobs_per_hour)
 
     def port(self, position: int) -> str:
-        """Name of the node's port at the bridge, as rules name it (filters.py)."""
         return naming.port_name(self.address(position), self.options.network)
 
     def filter(self, rules: str) -> None:
@@ -208,19 +211,24 @@ class Lab:
         whole = command_in(self.options.name, str(place), command)
         return subprocess.run(whole, capture_output=True, text=True, timeout=timeout_s, check=False)
 
+    def document(self, position: int, path: str, timeout_s: float = ANSWER_S_MAX) -> dict[str, Any]:
+        """What the daemon of that node shows at a path such as /v1/status. Raises LabError."""
+        try:
+            return ask(str(self.control_socket(position)), path, timeout_s, gives_up_s=0)
+        except CommandError as reason:
+            raise LabError(f"Node {position}: {reason}.") from None
+
     # Looking
 
     def look(self) -> Cluster:
         """The state of the cluster from everything logged so far."""
         for event in self._log.new():
             self.cluster.apply(event)
-            if self.events is not None:
-                self.events.append(event)
+            self.events.append(event)
         return self.cluster
 
     @property
     def malformed_events(self) -> int:
-        """Lines of the log that were no event."""
         return self._log.malformed
 
     def places(self) -> dict[int, tuple[str | None, int | None]]:
@@ -235,8 +243,7 @@ class Lab:
             raise LabTimeout(f"Waited {timeout_s:g} s in vain. {facts(self.cluster)}")
 
     def holds(self, condition: Condition, timeout_s: float) -> bool:
-        """Whether the state of the cluster meets the condition in time."""
-        return wait_until(lambda: condition(self.look()), timeout_s, READ_INTERVAL_S)
+        return bool(wait_until(lambda: condition(self.look()), timeout_s, READ_INTERVAL_S))
 
     def wait_stable(
         self, timeout_s: float, quiet_s: float = QUIET_S, on_settled: Callable[[], None] = lambda: None
@@ -265,7 +272,7 @@ class Lab:
     # Measuring (see measure.py)
 
     def touch_memory(self) -> int:
-        """Have the host lend now the memory that the daemons will need (warm_up.py); MiB."""
+        """Have the host lend now the memory that the daemons will need (zygote.py); MiB."""
         touched: int = self.client.ask("touch_memory")
         return touched
 
@@ -275,12 +282,11 @@ class Lab:
 
     def traffic(self) -> Any:
         """What has crossed from site to site so far (wan.py), for a lab with `sites`."""
-        return self.client.ask("traffic")
+        return self.client.ask("relay", request={"do": "traffic"})
 
     def wide_edges(self) -> int:
         """How many edges of the present tree have their ends at two sites, for a lab with `sites`."""
-        assert self.options.sites is not None
-        return wide_edges(self.look().leaders(), self.options.sites.name_of)
+        return wide_edges(self.look().leaders(), self.sites.name_of)
 
     def arp(self) -> Any:
         """What was asked by ARP so far (arp_counter.py), for a lab with `arp`."""
@@ -298,7 +304,6 @@ def _whole(path: str | Path | None) -> str | None:
 
 
 def start_order(positions: Iterable[int], order: str, seed: int) -> list[int]:
-    """Positions in the order in which they are started."""
     ascending = sorted(positions)
     if order == "reverse":
         return ascending[::-1]

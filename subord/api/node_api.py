@@ -16,19 +16,9 @@ from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.security.key_ring import RunningKeyRing
-from subord.runtime.state.history import History
+from subord.runtime.state.tracker import Tracker
 
 __all__ = ["AskFailure", "NodeApi", "Question"]
-
-
-class Tracks(Protocol):
-    """Keeps the history of the nodes below this one (runtime/state/tracker.py)."""
-
-    @property
-    def register(self) -> History: ...
-
-    def look(self) -> None:
-        """Bring the history up to date."""
 
 
 class NodeApi(Protocol):
@@ -64,7 +54,7 @@ class NodeApi(Protocol):
     def why(self) -> Why: ...
 
     @property
-    def keeping(self) -> RunningKeyRing | None:
+    def key_ring(self) -> RunningKeyRing | None:
         """The key ring; None: nothing is sealed."""
 
     @property
@@ -74,7 +64,7 @@ class NodeApi(Protocol):
     def performance(self) -> PerformanceMeter: ...
 
     @property
-    def attendance(self) -> Tracks:
+    def tracker(self) -> Tracker:
         """The tracker of the nodes below this one."""
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:

@@ -15,23 +15,31 @@ from subord.client.errors import CommandError
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = ("FILE", "PATH")  # metavars of files
-COMPUTED = ("position",)  # commands whose addresses need no running node
+NODES = ("NODE", "NODES")  # metavars of sets of nodes; the ADDRESS of a command needs no running node
 PREAMBLE = {
     "bash": """\
-_subord_addresses() {
+_subord_nodes() {
   compgen -W "$(subord members --list --timeout 2 2>/dev/null)" -- "$1"
 }
 """,
     "zsh": """\
-_subord_addresses() {
+_subord_nodes() {
   local -a found
-  found=( ${(f)"$(subord members --list --timeout 2 2>/dev/null)"} )
+  case $PREFIX in
+    @*) found=( ${(f)"$(subord nodeset --groups --timeout 2 2>/dev/null)"} ) ;;
+    *) found=( ${(f)"$(subord members --list --timeout 2 2>/dev/null)"} ) ;;
+  esac
   compadd -a found
 }
 """,
     "fish": """\
-function _subord_addresses
-  subord members --list --timeout 2 2>/dev/null
+function _subord_nodes
+  switch (commandline --current-token)
+    case '@*'
+      subord nodeset --groups --timeout 2 2>/dev/null
+    case '*'
+      subord members --list --timeout 2 2>/dev/null
+  end
 end
 """,
 }
@@ -49,7 +57,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "completion",
         help="print shell completion",
         description="Print a script that lets a shell complete commands, options and their values, and the addresses "
-        "of the running cluster. The packages install it.",
+        "of the running cluster; zsh and fish also the groups after an @. The packages install it.",
         epilog=HOW,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -72,21 +80,21 @@ def script(shell: str) -> str:
         missing = "completions are written by shtab, which is missing here: install it with pip"
         raise CommandError(missing, exit_codes.CONFIGURATION) from None
     top = parser()
-    for command, action in _actions(top):
+    for action in _actions(top):
         if action.metavar in FILES:
             action.complete = shtab.FILE
-        elif action.metavar == "ADDRESS" and command not in COMPUTED:
-            action.complete = {**dict.fromkeys(SHELLS, "_subord_addresses"), "fish": "(_subord_addresses)"}
+        elif action.metavar in NODES:
+            action.complete = {**dict.fromkeys(SHELLS, "_subord_nodes"), "fish": "(_subord_nodes)"}
     made: str = shtab.complete(top, shell=shell, preamble=PREAMBLE[shell])
     return made
 
 
-def _actions(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, Any]]:
-    """Every option and argument with the first word of its command; each command's help becomes its description."""
+def _actions(parser: argparse.ArgumentParser) -> Iterator[Any]:
+    """Every option and argument; each command's help becomes its description."""
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):
-            yield command, action
+            yield action
             continue
         for each in action._choices_actions:
             action.choices[each.dest].description = each.help
-            yield from _actions(action.choices[each.dest], command or each.dest)
+            yield from _actions(action.choices[each.dest])

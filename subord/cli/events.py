@@ -16,12 +16,11 @@ from urllib.parse import quote
 
 from subord.client import exit_codes
 from subord.client.change_line import change_line
-from subord.client.control_socket import socket_path
 from subord.client.daemon import Document, UnreachableError, ask
 from subord.client.drawing import show
 from subord.client.errors import CommandError, to_stderr
-from subord.client.naming import add_names, names_for, renamed
-from subord.client.options import add_asking, add_colour, duration
+from subord.client.naming import names_for, renamed
+from subord.client.options import add_asking, add_colour, add_names, duration, socket_path
 from subord.client.text import printable
 
 POLL_S = 0.5
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     after = 0.0 if arguments.since is None else time.time() - arguments.since
     path = socket_path(arguments)
     first = ask(path, "/v1/changes", arguments.timeout)
-    names = names_for(path, arguments, arguments.timeout)
+    names = names_for(arguments, first)
     _print(renamed(first, names), after, arguments)
     if not arguments.follow:
         if first.get("note"):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 from subord.client import exit_codes
 from subord.client.errors import CommandError
+from subord.client.options import add_json, whole_number
+from subord.client.text import columns
 
 if TYPE_CHECKING:
     from subord.core.address.network import Network
@@ -24,13 +27,7 @@ class Tree(NamedTuple):
     network: Network
     numbering: Literal["complete", "paper"]
     fanout: int
-
-
-class Candidate(TypedDict):
-    address: str
-    position: int
-    level: int
-    offset: int
+    names: Mapping[str, str] = {}
 
 
 class Leader(TypedDict):
@@ -38,16 +35,19 @@ class Leader(TypedDict):
     position: int
 
 
-class Answer(TypedDict):
-    """The JSON object of `--json`."""
+class Spot(Leader):
+    """A node in the computed tree."""
 
-    address: str
-    network: str
-    position: int
     level: int
     offset: int
+
+
+class Answer(Spot):
+    """The JSON object of `--json`."""
+
+    network: str
     leader: Leader | None
-    candidates: list[Candidate]
+    candidates: list[Spot]
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,26 +58,22 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Compute where an address stands in the tree and which leaders it tries first. "
         "Give either --config, or --network with its settings. No daemon is asked.",
     )
-    parser.add_argument("address", metavar="ADDRESS", help="an IPv4 or IPv6 address inside the network")
+    parser.add_argument("address", metavar="ADDRESS", help="an address inside the network, or the name of a node")
     parser.add_argument("--config", metavar="FILE", help="take the settings from this configuration")
     parser.add_argument("--network", metavar="NET", help="a block (10.0.0.0/24) or a list (10.0.5.10-60,10.0.7.1)")
-    parser.add_argument("--fanout", metavar="P", type=_fanout, help="the fan-out (default: 8)")
+    parser.add_argument(
+        "--fanout", metavar="P", type=whole_number(FANOUT_MIN, FANOUT_MAX), help="the fan-out (default: 8)"
+    )
     parser.add_argument("--numbering", choices=("complete", "paper"), help="default: complete")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the position, the computed leader and the first candidates of an address."""
     tree = _tree(arguments) if arguments.config is None else _configured_tree(arguments)
-    answer = _answer(arguments.address, tree)
+    answer = _answer(_address(arguments.address, tree), tree)
     print(json.dumps(answer) if arguments.json else _human(answer, tree))
     return exit_codes.OK
-
-
-def _fanout(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 4 and FANOUT_MIN <= int(text) <= FANOUT_MAX:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a whole number from {FANOUT_MIN} to {FANOUT_MAX}, not {text!r}")
 
 
 def _tree(arguments: argparse.Namespace) -> Tree:
@@ -100,10 +96,20 @@ def _configured_tree(arguments: argparse.Namespace) -> Tree:
     from subord.config.source import ConfigError
 
     try:
-        cluster = load(arguments.config).cluster
+        config = load(arguments.config)
     except ConfigError as error:
         raise CommandError(str(error), exit_codes.CONFIGURATION) from None
-    return Tree(cluster.network, cluster.numbering_name, cluster.fanout)
+    cluster = config.cluster
+    return Tree(cluster.network, cluster.numbering_name, cluster.fanout, config.names)
+
+
+def _address(word: str, tree: Tree) -> str:
+    """The address of the named node; one of the network is used as it is, which needs few imports."""
+    if word in tree.network:
+        return word
+    from subord.client.node_sets.choice import Knowledge, one_by
+
+    return one_by(Knowledge(lambda: tree.names, lambda: ("", tree.network)), word)
 
 
 def _answer(address: str, tree: Tree) -> Answer:
@@ -115,37 +121,20 @@ def _answer(address: str, tree: Tree) -> Answer:
     if position is None:
         raise _outside(address, network)
     leader = by.computed_leader(position)
-    level, offset = by.level_and_offset(position)
-    candidates = islice(ranked(position, by), CANDIDATES_SHOWN)
     return {
-        "address": network.address_text_of(position),
+        **_spot(position, network, by),
         "network": network.text,
-        "position": position,
-        "level": level,
-        "offset": offset,
-        "leader": None if leader is None else _leader(leader, network),
-        "candidates": [_candidate(each, network, by) for each in candidates],
+        "leader": None if leader is None else {"address": network.address_text_of(leader), "position": leader},
+        "candidates": [_spot(each, network, by) for each in islice(ranked(position, by), CANDIDATES_SHOWN)],
     }
 
 
-def _leader(position: int, network: Network) -> Leader:
-    return {"address": network.address_text_of(position), "position": position}
-
-
-def _candidate(position: int, network: Network, by: Numbering) -> Candidate:
+def _spot(position: int, network: Network, by: Numbering) -> Spot:
     level, offset = by.level_and_offset(position)
-    address = network.address_text_of(position)
-    return {"address": address, "position": position, "level": level, "offset": offset}
+    return {"address": network.address_text_of(position), "position": position, "level": level, "offset": offset}
 
 
 def _outside(address: str, network: Network) -> CommandError:
-    """Distinguishes an invalid address from one of another network."""
-    from ipaddress import ip_address
-
-    try:
-        ip_address(address)
-    except ValueError:
-        return CommandError(f"{address!r} is no IP address: write a numeric one, no name", exit_codes.USAGE)
     last = network.address_text_of(network.size)
     return CommandError(
         f"{address} is not in the network: its positions are 1 ({network.address_text_of(1)}) "
@@ -166,16 +155,7 @@ def _human(answer: Answer, tree: Tree) -> str:
         f"  leader    {led_by}",
     ]
     if answer["candidates"]:
-        lines += [
-            "",
-            f"first {len(answer['candidates'])} candidates, nearest first",
-            *_table(answer["candidates"]),
-        ]
+        rows = [["address", "position", "level", "offset"]]
+        rows += [[str(value) for value in candidate.values()] for candidate in answer["candidates"]]
+        lines += ["", f"first {len(rows) - 1} candidates, nearest first", *columns(rows, "  ", right=(1, 2, 3))]
     return "\n".join(lines)
-
-
-def _table(candidates: list[Candidate]) -> list[str]:
-    rows = [["address", "position", "level", "offset"]]
-    rows += [[str(value) for value in candidate.values()] for candidate in candidates]
-    address, *numbers = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return ["  " + "  ".join([row[0].ljust(address), *map(str.rjust, row[1:], numbers)]).rstrip() for row in rows]

@@ -7,16 +7,11 @@ import json
 import sys
 
 from subord.client import exit_codes
-from subord.client.control_socket import add_socket, socket_path
-from subord.client.daemon import add_timeout, ask
+from subord.client.daemon import NODES_TIMEOUT_S, asked_of_all
 from subord.client.drawing import show
-from subord.client.naming import add_names, names_for, renamed
-from subord.client.options import add_colour, add_json
+from subord.client.naming import names_for, renamed
+from subord.client.options import add_asking, add_colour, add_json, add_names
 from subord.client.problem_lines import has_no_problem, lines
-
-TIMEOUT_S = 1.0
-SHARE = 0.8  # of the time for the nodes; the rest is for the daemon
-GRACE_S = 1.0
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,16 +31,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--full", action="store_true", help="do not shorten long sets")
     add_names(parser)
     add_colour(parser)
-    add_timeout(parser, TIMEOUT_S, "time for the nodes to answer")
-    add_socket(parser)
+    add_asking(parser, NODES_TIMEOUT_S, "time for the nodes to answer")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the problems, or one line that there are none."""
-    target = f"/v1/errors?budget={arguments.timeout * SHARE:.3f}"
-    path = socket_path(arguments)
-    found = ask(path, target, arguments.timeout + GRACE_S)
-    found = renamed(found, names_for(path, arguments, arguments.timeout + GRACE_S))
+    found = asked_of_all(arguments, "/v1/errors")
+    found = renamed(found, names_for(arguments, found))
     if arguments.json:
         print(json.dumps(found))
     else:

@@ -14,7 +14,7 @@ from subord.client import exit_codes
 from subord.client.errors import CommandError, to_stderr
 
 if TYPE_CHECKING:
-    from subord.core.settings import MappingName
+    from subord.core.mapping.registry import MappingName
     from subord.sim.campaign import Verdict
     from subord.sim.draw.aim import Aim
     from subord.sim.player import Played
@@ -103,9 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _campaign(arguments)
     script = _script(arguments)
     if arguments.write:
-        from subord.sim.scenario import definition
+        from subord.sim.scenario import written
 
-        print(definition.write(script), end="")
+        print(written.write(script), end="")
         return exit_codes.OK
     return _play(script, arguments)
 
@@ -114,19 +114,19 @@ def _check(given: argparse.Namespace) -> None:
     """Options that contradict each other are errors. Raises CommandError."""
     if given.trace and given.write:
         raise _usage_error("--trace prints a run and --write plays nothing: give one of them")
-    if given.file is not None and given.mapping is not None:
-        raise _usage_error("--mapping goes with --seed or --seeds: a file has `mapping` in its cluster")
-    for name in AIMED:
-        if given.file is not None and getattr(given, name.replace("-", "_")) is not None:
-            raise _usage_error(f"--{name} goes with --seed or --seeds: a file has all settings itself")
-    if given.seeds is None:
-        for name in ("first", "jobs", "json"):
-            if getattr(given, name) is not None:
-                raise _usage_error(f"--{name} belongs to a campaign: add --seeds COUNT, or leave it out")
+    is_file, is_campaign = given.file is not None, given.seeds is not None
+    for is_wrong, names, why in (
+        (is_file, ("mapping",), "goes with --seed or --seeds: a file has `mapping` in its cluster"),
+        (is_file, AIMED, "goes with --seed or --seeds: a file has all settings itself"),
+        (not is_campaign, ("first", "jobs", "json"), "belongs to a campaign: add --seeds COUNT, or leave it out"),
+        (is_campaign, ("trace", "write"), "is for one scenario, not for --seeds: give --seed N"),
+    ):
+        for name in names if is_wrong else ():
+            value = getattr(given, name.replace("-", "_"))
+            if value is not None and value is not False:  # 0 is a value
+                raise _usage_error(f"--{name} {why}")
+    if not is_campaign:
         return
-    for name in ("trace", "write"):
-        if getattr(given, name):
-            raise _usage_error(f"--{name} is for one scenario, not for --seeds: give --seed N")
     from subord.sim.campaign import JOBS_MAX, SEEDS_MAX
 
     if not 1 <= given.seeds <= SEEDS_MAX:

@@ -9,6 +9,8 @@ from typing import TypedDict
 from subord.client import exit_codes
 from subord.client.amdahl import NODES_MAX, Program, best_nodes, fault_of, speedup
 from subord.client.errors import CommandError
+from subord.client.options import add_json
+from subord.client.text import columns, count
 
 SOURCE = "Gankevich, Tipikin, Gaiduchok, HPCS 2015, section Node mapping"
 SHOWN_AROUND = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the best number
@@ -51,7 +53,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--gamma", type=float, required=True, metavar="G", help="performance of a node to that of a link"
     )
     parser.add_argument("--nodes", type=int, action="append", metavar="N", help="also the speedup on N nodes")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -89,16 +91,11 @@ def _point(program: Program, nodes: int) -> Point:
 def _human(answer: Answer) -> str:
     best, alpha = answer["best"], answer["alpha"]
     if best is not None:
-        nodes = "1 node" if best["nodes"] == 1 else f"{best['nodes']} nodes"
-        head = f"best on {nodes}: {best['speedup']:.4g} times as fast"
+        head = f"best on {count(best['nodes'], 'node')}: {best['speedup']:.4g} times as fast"
     elif alpha == 0:
         head = "no maximum: communication costs almost nothing, and all of the work can be shared"
     else:
         head = f"no maximum: communication costs almost nothing; never more than {1 / alpha:.4g} times as fast"
-    rows = [
-        ("nodes", "times as fast"),
-        *((str(each["nodes"]), f"{each['speedup']:.4g}") for each in answer["points"]),
-    ]
-    width = max(len(nodes) for nodes, _ in rows)
-    table = [f"  {nodes:>{width}}  {times}" for nodes, times in rows]
+    points = [(str(each["nodes"]), f"{each['speedup']:.4g}") for each in answer["points"]]
+    table = columns([("nodes", "times as fast"), *points], "  ", right=(0,))
     return "\n".join([head, "", *table, "", f"source: {answer['source']}"])

@@ -6,8 +6,10 @@ import argparse
 import json
 
 from subord.client import exit_codes
-from subord.client.control_socket import add_socket, socket_path
-from subord.client.daemon import Document, add_timeout, ask
+from subord.client.daemon import Document, asked
+from subord.client.drawing import HOME, HOME_APART
+from subord.client.naming import names_for, renamed, with_address
+from subord.client.options import add_asking, add_json, add_names
 from subord.client.ranking import in_one_line
 from subord.client.text import age, columns, count, printable
 
@@ -20,21 +22,23 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Show this node: its place, leader and path to the root, its subordinates, and the nodes "
         "that refuse it or that it refuses, with the reason.",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_timeout(parser)
-    add_socket(parser)
+    add_json(parser)
+    add_names(parser)
+    add_asking(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the status of the daemon."""
-    status = ask(socket_path(arguments), "/v1/status", arguments.timeout)
-    print(json.dumps(status) if arguments.json else "\n".join(text(status)))
+    status = asked(arguments, "/v1/status")
+    names = names_for(arguments, status)
+    print(json.dumps(_renamed(status, names)) if arguments.json else "\n".join(text(status, names)))
     return exit_codes.OK
 
 
-def text(status: Document) -> list[str]:
-    """The lines for display."""
-    shared = status["settings"]
+def text(status: Document, names: dict[str, str] | None = None) -> list[str]:
+    """The lines for display, with `names` for addresses."""
+    shared, address = status["settings"], with_address(status["address"], names or {})
+    status = _renamed(status, names or {})
     facts = [
         ("place", place(status)),
         ("path", " > ".join([*status["path"], status["address"]]) if status["place"] else "none yet"),
@@ -45,7 +49,7 @@ def text(status: Document) -> list[str]:
         ("seal", _seal(status["seal"])),
         ("daemon", _daemon(status)),
     ]
-    lines = [f"{status['address']}  position {status['position']} of {shared['positions']}"]
+    lines = [f"{address}  position {status['position']} of {shared['positions']}"]
     lines[0] += f", level {status['level']}, offset {status['offset']}"
     lines += columns(facts, "  ")
     if status["subordinates"]:
@@ -56,13 +60,18 @@ def text(status: Document) -> list[str]:
     return lines
 
 
+def _renamed(status: Document, names: dict[str, str]) -> Document:
+    """The settings keep their addresses: they are those of the configuration."""
+    return {**renamed(status, names), "settings": status["settings"]}
+
+
 def place(status: Document) -> str:
     """Where the node stands, e.g. "home: subordinate of 10.0.0.2 for 5 min"."""
     since = age(status["since_s"])
     if status["place"] is None:
         words = f"none yet ({status['phase']} for {since})"
     elif status["place"] == "root":
-        words = f"root for {since}"
+        words = f"root for {since}" + (f"; {printable(status['refused'])}" if status.get("refused") else "")
     else:
         words = f"{status['place']}: subordinate of {status['leader']} for {since}"
         words += f", level {status['real_level']} in the real tree"
@@ -81,7 +90,8 @@ def refusal(each: Document) -> str:
 
 def _subtree(status: Document) -> str:
     nodes, away = status["subtree_nodes"], status["subtree_not_home"]
-    return f"{count(nodes, 'node')}, {f'{away} not at home' if away else 'all at home'}"
+    all_home = HOME_APART if status.get("refused") else HOME
+    return f"{count(nodes, 'node')}, {f'{away} not at home' if away else all_home}"
 
 
 def _settings(shared: Document) -> str:

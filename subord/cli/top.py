@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 
 from subord.cli.events import pause
 from subord.client import exit_codes
-from subord.client.control_socket import add_socket, socket_path
-from subord.client.daemon import Document, add_seconds, add_timeout, ask
+from subord.client.daemon import Document, ask
 from subord.client.drawing import STROKES, Line, show, strokes_for, wants_colour
 from subord.client.errors import CommandError
-from subord.client.naming import add_names, names_for, renamed
-from subord.client.options import add_colour
+from subord.client.naming import names_for, renamed
+from subord.client.options import add_asking, add_colour, add_names, add_seconds, socket_path
 from subord.client.top_view import Answers, page
 
 if TYPE_CHECKING:
@@ -52,14 +51,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_seconds(parser, "--interval", INTERVAL_S, "time between two questions")
     add_names(parser)
     add_colour(parser)
-    add_timeout(parser, TIMEOUT_S, "time for one answer of the daemon")
-    add_socket(parser)
+    add_asking(parser, TIMEOUT_S, "time for one answer of the daemon")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs until q, Ctrl-C or the end of the output. Raises CommandError if no daemon answers at the start."""
     path, timeout_s, interval_s = socket_path(arguments), arguments.timeout, arguments.interval
-    names = names_for(path, arguments, timeout_s)
+    names: dict[str, str] = {}
     questions = {
         "/v1/tree?form=rows": interval_s,
         f"/v1/errors?budget={BUDGET_S}": max(interval_s, ERRORS_EVERY_S),
@@ -67,6 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     }
     pollers = [Poller(path, target, every_s, timeout_s, names) for target, every_s in questions.items()]
     _first_answers(pollers)
+    names |= names_for(arguments, *(each.answer for each in pollers))
+    for poller in pollers:
+        poller.answer = renamed(poller.answer, names)
     is_plain = arguments.no_color or not wants_colour(sys.stdout)
     if arguments.once:
         show(_page(pollers, LINES_MAX), sys.stdout, is_plain=is_plain)

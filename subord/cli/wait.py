@@ -10,9 +10,9 @@ import json
 import time
 
 from subord.client import exit_codes
-from subord.client.control_socket import add_socket, socket_path
-from subord.client.daemon import Document, SilentError, UnreachableError, add_timeout, ask
+from subord.client.daemon import Document, SilentError, UnreachableError, ask
 from subord.client.errors import CommandError
+from subord.client.options import add_asking, add_json, socket_path, whole_number
 
 QUIET_S = 3.0
 """A tree is stable when the root's roster has not changed for this long."""
@@ -30,10 +30,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         f"roster has not changed for {QUIET_S:g} s (stable). It waits for a daemon that does not answer yet.",
     )
     parser.add_argument("--state", choices=("placed", "stable"), default="stable", help="default: stable")
-    parser.add_argument("--nodes", metavar="N", type=_nodes, help="stable only with exactly N live nodes")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_timeout(parser, TIMEOUT_S)
-    add_socket(parser)
+    parser.add_argument("--nodes", metavar="N", type=whole_number(1), help="stable only with exactly N live nodes")
+    add_json(parser)
+    add_asking(parser, TIMEOUT_S)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -78,9 +77,9 @@ def unstable(tree: Document, nodes: int | None) -> str | None:
     for standing in ("stale", "held"):
         if tree[standing]:
             return f"{tree[standing]} of the nodes {standing}"
-    apart = [row["address"] for row in tree["rows"] if row["apart"]]
-    if apart:
-        return f"{apart[0]} {next(row['apart'] for row in tree['rows'] if row['apart'])}"
+    apart = next((row for row in tree["rows"] if row["apart"]), None)
+    if apart is not None:
+        return f"{apart['address']} {apart['apart']}"
     if tree["quiet_s"] < QUIET_S:
         return f"the tree changed {tree['quiet_s']:.1f} s ago (stable: {QUIET_S:g} s without a change)"
     return None
@@ -107,9 +106,3 @@ def _look(path: str, arguments: argparse.Namespace, look_s: float) -> tuple[str 
     missing = unstable(tree, arguments.nodes)
     # Asking earlier is useless: the quiet time cannot be over yet.
     return missing, min(max(QUIET_S - tree["quiet_s"], POLL_S_MIN), POLL_S_MAX), None
-
-
-def _nodes(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 9 and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")

@@ -7,11 +7,16 @@ import json
 from urllib.parse import quote
 
 from subord.client import exit_codes
-from subord.client.control_socket import add_socket, socket_path
-from subord.client.daemon import Document, add_timeout, ask
+from subord.client.absent_node import not_shown
+from subord.client.daemon import Document, SilentError, asked
+from subord.client.errors import CommandError
+from subord.client.naming import names_for, renamed, with_address
+from subord.client.options import add_asking, add_json, add_names
 from subord.client.ranking import ranking_lines
 from subord.client.text import age, columns, printable
 
+NO_ANSWER = " does not answer"
+"""In the sentence of every release's daemon about a node that is silent."""
 TITLES = ("first candidates, nearest first", "no node has a lower position")
 TITLES_RANKED = ("first candidates, best first", "no node is known to rank lower")
 
@@ -25,25 +30,40 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "was chosen; with the mappings performance and latency also the measured numbers. Other nodes are asked over "
         "the network.",
     )
-    parser.add_argument("address", metavar="ADDRESS", nargs="?", help="the node (default: this one)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_timeout(parser)
-    add_socket(parser)
+    parser.add_argument("node", metavar="NODE", nargs="?", help="the node, by name or address (default: this one)")
+    add_json(parser)
+    add_names(parser)
+    add_asking(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the reasons of one node."""
-    target = "/v1/why"
-    if arguments.address is not None:
-        target += f"?address={quote(arguments.address, safe='')}"
-    reasons = ask(socket_path(arguments), target, arguments.timeout)
-    print(json.dumps(reasons) if arguments.json else "\n".join(text(reasons)))
+    reasons = asked(arguments, "/v1/why") if arguments.node is None else _of_node(arguments)
+    names = names_for(arguments, reasons)
+    print(json.dumps(renamed(reasons, names)) if arguments.json else "\n".join(text(reasons, names)))
     return exit_codes.OK
 
 
-def text(reasons: Document) -> list[str]:
-    """The lines for display."""
-    lines = [f"{reasons['address']}  {_standing(reasons)}", f"  {printable(reasons['reason'])}"]
+def _of_node(arguments: argparse.Namespace) -> Document:
+    """Raises `CommandError`; for a node without an answer with what the root knows of it."""
+    from subord.client.node_sets.choice import chosen_one
+
+    address = chosen_one(arguments, arguments.node)
+    try:
+        return asked(arguments, f"/v1/why?address={quote(address, safe='')}")
+    except SilentError:
+        raise
+    except CommandError as error:
+        if NO_ANSWER not in str(error):
+            raise
+        raise not_shown(arguments, address, "does not answer", "no reasons are shown") from None
+
+
+def text(reasons: Document, names: dict[str, str] | None = None) -> list[str]:
+    """The lines for display, with `names` for addresses."""
+    address = with_address(reasons["address"], names or {})
+    reasons = renamed(reasons, names or {})
+    lines = [f"{address}  {_standing(reasons)}", f"  {printable(reasons['reason'])}"]
     ranking = reasons.get("ranking")  # missing in answers of older daemons
     if ranking is not None:
         lines += ranking_lines(ranking, reasons["leader"])

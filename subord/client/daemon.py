@@ -18,16 +18,19 @@ from typing import Any
 
 from subord.client import exit_codes
 from subord.client.errors import CommandError, to_stderr
+from subord.client.options import TIMEOUT_S, socket_path
 from subord.client.text import printable
 
 READ_BYTES = 65536
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 """Room for some 800,000 rows of a roster, of about 300 bytes each."""
-TIMEOUT_S = 5.0
 NOTHING_HERE = "there is nothing here"
 """The beginning of every release's answer to an unknown question (api/http/server.py)."""
 SLOW_S = 1.0
 """The daemon answers within this time even if other nodes hang."""
+NODES_TIMEOUT_S = 1.0
+NODES_SHARE, DAEMON_GRACE_S = 0.8, 1.0
+"""Of a question to all nodes: their share of the time, and how much longer the daemon may take."""
 _EXIT_CODE_BY_STATUS = {
     403: exit_codes.PERMISSION,
     404: exit_codes.NO_SUCH_NODE,
@@ -78,6 +81,17 @@ def ask(path: str, target: str, timeout_s: float = TIMEOUT_S, *, gives_up_s: flo
     return _document(path, target, *_exchange(path, "GET", target, timeout_s, gives_up_s))
 
 
+def asked(arguments: argparse.Namespace, target: str) -> Document:
+    """The answer to a command with the options of `add_asking`."""
+    return ask(socket_path(arguments), target, arguments.timeout)
+
+
+def asked_of_all(arguments: argparse.Namespace, target: str) -> Document:
+    """The answer to a command that asks all nodes; its timeout is their time."""
+    timeout_s: float = arguments.timeout
+    return ask(socket_path(arguments), f"{target}?budget={timeout_s * NODES_SHARE:.3f}", timeout_s + DAEMON_GRACE_S)
+
+
 def change(path: str, target: str, timeout_s: float = 2 * TIMEOUT_S) -> Document:
     """Request a change; otherwise as `ask`."""
     return _document(path, target, *_exchange(path, "POST", target, timeout_s))
@@ -105,24 +119,6 @@ def _document(path: str, target: str, status: int, body: bytes) -> Document:
     return document
 
 
-def add_timeout(
-    parser: argparse.ArgumentParser, default_s: float = TIMEOUT_S, what: str = "give up after this long"
-) -> None:
-    """Give a command the option `--timeout`."""
-    add_seconds(parser, "--timeout", default_s, what)
-
-
-def add_seconds(parser: argparse.ArgumentParser, name: str, default_s: float, what: str) -> None:
-    """Give a command an option in seconds."""
-    parser.add_argument(
-        name,
-        metavar="SECONDS",
-        type=_seconds,
-        default=default_s,
-        help=f"{what} (default: {default_s:g})",
-    )
-
-
 def _exchange(
     path: str, method: str, target: str, timeout_s: float, gives_up_s: float | None = None
 ) -> tuple[int, bytes]:
@@ -137,7 +133,9 @@ def _exchange(
         raise SilentError(path, f"does not answer within {timeout_s:g} s") from None
     except PermissionError:
         raise CommandError(
-            f"no permission for {path}: run as its owner, or join the group of the socket", exit_codes.PERMISSION
+            f"no permission for {path}: use sudo, or join the group of the daemon (subord, if systemd runs it) "
+            "and log in again; `id` shows the groups",
+            exit_codes.PERMISSION,
         ) from None
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
         raise UnreachableError(
@@ -190,13 +188,3 @@ def _report_if_slow(connection: http.client.HTTPConnection, path: str, gives_up_
     waiting.register(connection.sock, select.POLLIN)
     if not waiting.poll(SLOW_S * 1000) and _slow_line.acquire(blocking=False):
         to_stderr(f"subord: the daemon at {path} has not answered for {SLOW_S:g} s; waiting up to {gives_up_s:g} s")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if 0 < seconds <= 86400:
-        return seconds
-    raise argparse.ArgumentTypeError(f"must be seconds, more than 0 and at most 86400, not {text!r}")

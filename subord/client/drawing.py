@@ -7,23 +7,37 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TextIO
 
 from subord.client.daemon import Document
+from subord.client.missing_nodes import UP
 from subord.client.ranking import of_row
 from subord.client.text import age, count, printable
 
 Piece = tuple[str, str]
 Line = list[Piece]
 
+HOME, HOME_APART = "all at home", "all at home in this tree"
+"""Of a tree, and of one whose root other nodes refused."""
+
 STROKES = ("├─ ", "└─ ", "│  ", "   ")
 STROKES_ASCII = ("|- ", "`- ", "|  ", "   ")
 
 ROOT_STYLE = "bold green"
 STROKE_STYLE = "dim"
-MARK_STYLES = {"guest": "yellow", "missing": "bold red", "stale": "magenta", "held": "cyan", "gone": "red"}
+MARK_STYLES = {
+    "guest": "yellow",
+    "missing": "bold red",
+    "stale": "magenta",
+    "held": "cyan",
+    "gone": "red",
+    "under": "blue",
+}
 NOTE_STYLE = "yellow"
+COUNTED = (("down", "down"), ("stale", "stale"), ("held", "held"), ("maintained", "under maintenance"))
 NUMBER_STYLE = "dim"
 DOT_COLOURS = {"guest": "orange", "missing": "red", "stale": "purple", "held": "blue", "gone": "gray"}
 
@@ -34,51 +48,81 @@ def picture(
     depth_max: int | None,
     strokes: Sequence[str],
     shows: tuple[str, ...] = (),
+    *,
+    branch: Sequence[Document] = (),
 ) -> list[Line]:
     """The summary, the note if any, and one line per node.
 
     `rows` is the part of `tree["rows"]` to draw (depth first, whole branches); rows more than `depth_max` below its
-    first are counted instead of drawn. `shows`: numbers beside each node (ranking.py).
+    first are counted instead of drawn. `shows`: numbers beside each node (ranking.py). `branch`: as in `summary`.
     """
-    lines: list[Line] = [[(summary(tree), "bold")]]
-    if tree["note"]:
-        lines.append([(f"incomplete: {printable(tree['note'])}", NOTE_STYLE)])
-    lines += branches(rows, depth_max, strokes, shows)
-    return lines
+    return [*heading(summary(tree, branch), tree["note"]), *branches(rows, depth_max, strokes, shows)]
 
 
-def summary(tree: Document) -> str:
-    """One line: "11 nodes, depth 3, all at home, root 10.0.0.1"."""
-    nodes, at_home = tree["nodes"], tree["at_home"]
-    parts = [count(nodes, "node")]
-    parts += [f"{tree[standing]} {standing}" for standing in ("missing", "stale", "held") if tree[standing]]
-    parts.append(f"depth {tree['depth']}")
-    parts.append("all at home" if at_home == nodes else f"{at_home} at home, {count(nodes - at_home, 'guest')}")
+def heading(text: str, note: str | None) -> list[Line]:
+    """The first lines of an answer: its summary, and why it is not complete."""
+    lines: list[Line] = [[(text, "bold")]]
+    return [*lines, [(f"incomplete: {printable(note)}", NOTE_STYLE)]] if note else lines
+
+
+def summary(tree: Document, branch: Sequence[Document] = ()) -> str:
+    """One line: "11 nodes, depth 3, all at home, root 10.0.0.1".
+
+    `branch`: the rows of one branch, whose nodes below the first row are counted instead: "6 nodes below 10.0.0.2 of
+    11, depth 2, all at home, root 10.0.0.1".
+    """
+    counted = _counts(branch) if branch else tree
+    nodes, at_home = counted["nodes"], counted["at_home"]
+    refused = tree.get("refused")  # missing in answers of older daemons
+    parts = [count(nodes, "node") + (f" below {branch[0]['address']} of {tree['nodes']}" if branch else "")]
+    parts += [f"{counted[key]} {words}" for key, words in COUNTED if counted.get(key)]  # a daemon may be older
+    if nodes:
+        parts.append(f"depth {counted['depth']}")
+        all_home = HOME_APART if refused else HOME
+        parts.append(all_home if at_home == nodes else f"{at_home} at home, {count(nodes - at_home, 'guest')}")
     roots = [row["address"] for row in tree["rows"] if row["place"] == "root"]
     parts.append(f"{'roots' if len(roots) > 1 else 'root'} {' '.join(roots) or 'not known'}")
-    return ", ".join(parts)
+    return ", ".join(parts) + (f"; {printable(refused)}" if refused else "")
+
+
+def _counts(branch: Sequence[Document]) -> Document:
+    """Of the nodes below the first row, what api/models/trees.py counts of the whole tree."""
+    top, *below = branch
+    live = [row for row in below if row["standing"] in UP]
+    standings = Counter(row["standing"] for row in below)
+    return {
+        **{standing: standings[standing] for standing in ("stale", "held")},
+        "down": standings["missing"] + standings["gone"],
+        "maintained": sum(row.get("maintenance") is not None for row in below),
+        "nodes": len(live),
+        "at_home": sum(row["place"] != "guest" for row in live),
+        "depth": max((row["real_level"] - top["real_level"] for row in live), default=0),
+    }
 
 
 def branches(
     rows: Sequence[Document], depth_max: int | None, strokes: Sequence[str], shows: tuple[str, ...] = ()
 ) -> Iterator[Line]:
     """One line per node, with the strokes that join it to its leader."""
-    if not rows:
-        return
     tee, corner, through, blank = strokes
-    base = rows[0]["real_level"]
-    shown = [row for row in rows if depth_max is None or row["real_level"] - base <= depth_max]
-    below = _hidden_below(rows, base, depth_max)
-    last = _is_last(shown)
+    shown = cut(rows, depth_max)
+    last = _is_last([row for row, _ in shown])
     prefix: list[str] = []
-    for index, row in enumerate(shown):
-        depth = row["real_level"] - base
+    for index, (row, hidden) in enumerate(shown):
+        depth = row["real_level"] - rows[0]["real_level"]
         del prefix[max(depth - 1, 0) :]
         line: Line = []
         if depth:
             line.append(("".join(prefix) + (corner if last[index] else tee), STROKE_STYLE))
             prefix.append(blank if last[index] else through)
-        yield line + _node(row, below.get(row["address"], 0), shows)
+        yield line + _node(row, hidden, shows)
+
+
+def cut(rows: Sequence[Document], depth_max: int | None) -> list[tuple[Document, int]]:
+    """The rows at most `depth_max` below the first one, each with the number of deeper rows below it."""
+    base = rows[0]["real_level"] if rows else 0
+    kept = [index for index, row in enumerate(rows) if depth_max is None or row["real_level"] - base <= depth_max]
+    return [(rows[index], following - index - 1) for index, following in pairwise([*kept, len(rows)])]
 
 
 def colourless(lines: Iterable[Line]) -> str:
@@ -143,23 +187,11 @@ def _marks(row: Document) -> list[str]:
         marks.append("gone" if row["since_s"] is None else f"gone for {age(row['since_s'])}")
     elif row["standing"] != "live":
         marks.append(row["standing"])
+    if row.get("maintenance"):
+        marks.append(f"under maintenance: {printable(row['maintenance'])}")
     if row["apart"]:
         marks.append(f"({row['apart']})")
     return marks
-
-
-def _hidden_below(rows: Sequence[Document], base: int, depth_max: int | None) -> dict[str, int]:
-    """The number of undrawn rows below each of the lowest drawn ones."""
-    counts: dict[str, int] = {}
-    if depth_max is None:
-        return counts
-    above = ""
-    for row in rows:
-        if row["real_level"] - base <= depth_max:
-            above = row["address"]
-        else:
-            counts[above] = counts.get(above, 0) + 1
-    return counts
 
 
 def _is_last(rows: Sequence[Document]) -> list[bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from subord.client.daemon import Document
-from subord.client.drawing import MARK_STYLES, NOTE_STYLE, Line
+from subord.client.drawing import MARK_STYLES, NOTE_STYLE, Line, heading
 from subord.client.folding import folded, in_order, in_short
 from subord.client.text import age, count, printable
 
@@ -26,16 +26,15 @@ def has_no_problem(found: Document) -> bool:
 
 def lines(found: Document, *, is_full: bool = False) -> list[Line]:
     """A summary, the note if any, and one line per problem."""
-    result: list[Line] = [[(summary(found), "bold")]]
-    if found["note"]:
-        result.append([(f"incomplete: {printable(found['note'])}", NOTE_STYLE)])
-    return result + list(problem_list(found, is_full=is_full))
+    return [*heading(summary(found), found["note"]), *problem_list(found, is_full=is_full)]
 
 
 def summary(found: Document) -> str:
     """One line: "11 nodes answered, 2 problems"."""
     problems = len(found["problems"]) + found["more"] + bool(found["silent_nodes"])
-    return f"{count(found['nodes'], 'node')} answered, {count(problems, 'problem') if problems else 'no problems'}"
+    text = f"{count(found['nodes'], 'node')} answered, {count(problems, 'problem') if problems else 'no problems'}"
+    maintained = found.get("maintained")  # missing in answers of older daemons
+    return f"{text}; {count(maintained, 'node')} under maintenance left out" if maintained else text
 
 
 def problem_list(found: Document, *, is_full: bool = False) -> Iterator[Line]:

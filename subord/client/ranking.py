@@ -33,11 +33,8 @@ def _two_digits(quantity: float) -> str:
 
 def of_row(row: Document, shows: tuple[str, ...]) -> list[str]:
     """The numbers beside a node of a tree: "rtt" to its leader, "performance"; older daemons send neither."""
-    words = {
-        "rtt": lambda: round_trip(row.get("round_trip_s")),
-        "performance": lambda: performance(row.get("performance")),
-    }
-    return [words[each]() for each in shows]
+    texts = {"rtt": round_trip(row.get("round_trip_s")), "performance": performance(row.get("performance"))}
+    return [texts[each] for each in shows]
 
 
 def in_one_line(ranking: Document, has_leader: bool) -> str:

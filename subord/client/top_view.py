@@ -35,11 +35,8 @@ class Answers(NamedTuple):
 
 def page(answers: Answers, height: int, wall: float, *, is_ascii: bool = False) -> list[Line]:
     """At most `height` lines; `wall` is the time, in seconds since 1970."""
-    lines: list[Line] = []
-    if answers.tree is not None:
-        lines.append([(drawing.summary(answers.tree), "bold")])
-        if answers.tree["note"]:
-            lines.append([(f"incomplete: {printable(answers.tree['note'])}", NOTE_STYLE)])
+    tree = answers.tree
+    lines = [] if tree is None else drawing.heading(drawing.summary(tree), tree["note"])
     lines += [[(printable(failure), "bold red")] for failure in answers.failures]
     columns = [_problems(answers), _changes(answers, wall, is_ascii=is_ascii), _leaders(answers, is_ascii=is_ascii)]
     for column, room in zip(columns, _rooms(height - len(lines), [len(column) for column in columns]), strict=True):

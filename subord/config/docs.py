@@ -38,16 +38,20 @@ key_file = "/etc/subord/cluster.key"
 It is not needed on a loopback address, or with `insecure`.
 
 - `subord config check FILE` checks a file without starting anything, and prints all settings that result.
-- `subord run --set cluster.fanout=2` sets one key and overrides the file; `subord config check` has the option, too.
+  With `--here` it also checks key file, certificates, address and ports of this machine.
+- `--set cluster.fanout=2`, an option of `subord run` and `subord config check`, sets one key and overrides the file.
   The value is TOML, or else a string, so `--set node.interface=eth0` needs no quotes.
 - A mistake, such as an unknown key, stops the daemon at the start with exit code 78 and one line on standard error,
   which names the file, the line and the key. Exit code 75 means that the resolver did not answer for a name of the
   host list: try again.
-- On SIGHUP a running daemon reads the file, the host list and the key ring again. It takes over
-  {reloadable}.
-  Other changes wait for a restart, and a file with a mistake changes nothing; the log reports both.
+- A key takes effect at a restart, unless its entry says otherwise. On SIGHUP a running daemon reads the file, the
+  host list and the key ring again; the log names changes that wait for a restart. A file with a mistake changes
+  nothing.
 - With a changed network the daemon says goodbye on SIGHUP and starts again in the same process, with all other
-  changes; changed comments or spelling do not count. The new network must contain the daemon's own address.
+  changes. The new network must contain the daemon's own address; until all nodes have it, the old and the new
+  network form two trees.
+- A relative path of a file that the daemon reads (host list, key, certificates, performance) starts at the directory
+  of this file.
 """
 
 CONTENTS = {
@@ -70,9 +74,7 @@ All nodes of one tree use the same preset. `_s` is seconds, `_per_s` times per s
 
 def page() -> str:
     """The whole text of docs/configuration.md."""
-    *names, last = [f"`{name}`" for name in RELOADABLE]
-    reloadable = f"{', '.join(names)} and {last}"
-    parts = [INTRODUCTION.replace("{reloadable}", reloadable)]
+    parts = [INTRODUCTION]
     for table, kind in TABLES.items():
         parts += [f"\n## [{table}]\n", f"\n{_paragraph(inspect.getdoc(kind) or '')}\n"]
         parts += [_key(table, field, text) for field, text in _documented(kind)]
@@ -85,10 +87,12 @@ def docstrings_of(kind: type) -> dict[str, str]:
     assert isinstance(tree, ast.ClassDef)
     found = {}
     for field, below in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            match below:
-                case ast.Expr(value=ast.Constant(value=str(text))):
-                    found[field.target.id] = _paragraph(text)
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = _paragraph(text)
     return found
 
 
@@ -100,10 +104,10 @@ def _documented(kind: type[msgspec.Struct]) -> list[tuple[msgspec.structs.FieldI
 def _key(table: str, field: msgspec.structs.FieldInfo, text: str) -> str:
     words = in_words(field.type)
     name = f"{table}.{field.name}"
-    effect = "on SIGHUP" if name in RELOADABLE else "at a restart"
+    effect = "; effective on SIGHUP" if name in RELOADABLE else ""
     if name in CONTENTS:
-        effect = f"at a restart, new contents of the file {CONTENTS[name]}"
-    facts = f"{words[0].upper()}{words[1:]}; {_default(field)}; effective {effect}."
+        effect = f"; new contents of the file effective {CONTENTS[name]}"
+    facts = f"{words[0].upper()}{words[1:]}; {_default(field)}{effect}."
     return f"\n### `{field.name}`\n\n{facts}\n\n{text}\n"
 
 

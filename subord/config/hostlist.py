@@ -56,6 +56,14 @@ def is_named(item: str) -> bool:
 
 def unfolded(item: str) -> Iterator[str]:
     """The names of `node[001-128,200]`, the rightmost bracket varying fastest, zeros kept. Raises HostListError."""
+    for name in without_brackets(item):
+        if not is_host_name(name):
+            raise HostListError(f"{_short(name)} is neither an address nor a host name: correct it")
+        yield name
+
+
+def without_brackets(item: str) -> Iterator[str]:
+    """The words that `item` stands for, whether or not they are host names. Raises HostListError."""
     literals = re.split(r"\[[^\]]*\]", item)
     brackets = [[_range(piece, item) for piece in inside.split(",")] for inside in re.findall(r"\[([^\]]*)\]", item)]
     # Checked before unfolding: n[1-999999999] would fill the memory.
@@ -63,10 +71,7 @@ def unfolded(item: str) -> Iterator[str]:
         raise HostListError(f"{_short(item)} stands for more than {NAMES_MAX} names: name fewer")
     values = [[f"{n:0{width}}" for low, high, width in ranges for n in range(low, high + 1)] for ranges in brackets]
     for chosen in product(*values):
-        name = literals[0] + "".join(value + literal for value, literal in zip(chosen, literals[1:], strict=True))
-        if not is_host_name(name):
-            raise HostListError(f"{_short(name)} is neither an address nor a host name: correct it")
-        yield name
+        yield literals[0] + "".join(value + literal for value, literal in zip(chosen, literals[1:], strict=True))
 
 
 def _range(piece: str, item: str) -> tuple[int, int, int]:

@@ -23,6 +23,7 @@ from subord.config.validate import check, refuse
 from subord.core.address.network import Network, NetworkError
 from subord.core.discovery.scan import SCAN_MAX
 from subord.core.settings import Settings
+from subord.core.view import Position
 
 POSITION_BITS = 64  # of a position on the wire
 UNIX_PATH_BYTES_MAX = 107  # unix(7): sun_path holds 108 bytes, the last one zero
@@ -32,6 +33,7 @@ NO_KEY = (
     "or cluster.insecure = true on a network that you trust"
 )
 
+EXPECTED_MAX = 65_536
 PATHS_BESIDE = ("certificate", "authorities", "metrics_certificate", "performance_file")
 RELOADABLE = (
     "cluster.network",
@@ -56,7 +58,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     node = msgspec.convert(raw.document.get("node", {}), NodeConfig)
     _check_cluster(raw, cluster)
     network, names = _network(raw, cluster, resolve)
-    settings = _settings(cluster, network)
+    settings = _settings(cluster, network, _expected(raw, cluster, network))
     _check_node(raw, node, settings.network, cluster.port)
     paths = {key: _beside(raw, getattr(node, key)) for key in PATHS_BESIDE}
     node = msgspec.structs.replace(node, **paths)
@@ -68,6 +70,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         node=node,
         source=path or "",
         network_file=cluster.network_file,
+        expect=cluster.expect if isinstance(cluster.expect, str) else ",".join(cluster.expect),
         names=names,
         assignments=tuple(assignments),
     )
@@ -113,6 +116,7 @@ def dotted(config: Config) -> dict[str, Any]:
     return {
         "cluster.network": cluster.network.text,
         "cluster.network_file": config.network_file,
+        "cluster.expect": config.expect,
         "cluster.fanout": cluster.fanout,
         "cluster.guest_slots": cluster.guest_slots,
         "cluster.mapping": cluster.mapping,
@@ -144,11 +148,7 @@ def _network(raw: RawConfig, cluster: ClusterConfig, resolve: Resolve | None) ->
     elif cluster.network is None:
         raise ConfigError(_without_network(raw.file))
     else:
-        parts = (cluster.network,) if isinstance(cluster.network, str) else cluster.network
-        try:
-            network = Network.parse(",".join(parts))
-        except NetworkError as error:
-            raise ConfigError(f"{raw.where('cluster', 'network')}: network: {error}") from None
+        network = _parsed(raw, "network", cluster.network)
     if network.size >= 1 << POSITION_BITS:
         message = (
             f"has more than 2^{POSITION_BITS} addresses, too many for the wire format; give only the part in use"
@@ -157,12 +157,34 @@ def _network(raw: RawConfig, cluster: ClusterConfig, resolve: Resolve | None) ->
     return network, names
 
 
+def _parsed(raw: RawConfig, key: str, given: str | tuple[str, ...]) -> Network:
+    try:
+        return Network.parse(given if isinstance(given, str) else ",".join(given))
+    except NetworkError as error:
+        raise ConfigError(f"{raw.where('cluster', key)}: {key}: {error}") from None
+
+
+def _expected(raw: RawConfig, cluster: ClusterConfig, network: Network) -> tuple[Position, ...]:
+    """The positions of `cluster.expect`. Raises ConfigError."""
+    if not cluster.expect:
+        return ()
+    listed = _parsed(raw, "expect", cluster.expect)
+    if listed.size > EXPECTED_MAX:
+        refuse(raw, "cluster", "expect", f"has {listed.size} addresses, more than {EXPECTED_MAX}; name fewer")
+    addresses = [listed.address_text_of(position) for position in range(1, listed.size + 1)]
+    positions = {address: network.position_of(address) for address in addresses}
+    outside = next((address for address, position in positions.items() if position is None), None)
+    if outside is not None:
+        refuse(raw, "cluster", "expect", f"{outside} lies outside the network {cut(network.text)}")
+    return tuple(sorted(position for position in positions.values() if position is not None))
+
+
 def _beside(raw: RawConfig, path: str) -> str:
     """`path`, taken relative to the directory of the configuration file."""
     return os.path.join(os.path.dirname(raw.file), path) if path else ""
 
 
-def _settings(cluster: ClusterConfig, network: Network) -> Settings:
+def _settings(cluster: ClusterConfig, network: Network, expected: tuple[Position, ...]) -> Settings:
     return Settings(
         network=network,
         fanout=cluster.fanout,
@@ -170,6 +192,7 @@ def _settings(cluster: ClusterConfig, network: Network) -> Settings:
         mapping=cluster.mapping,
         numbering_name=cluster.numbering,
         timing_name=cluster.timing,
+        expected=expected,
     )
 
 

@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from subord.core.settings import MappingName, NumberingName, Settings, TimingName
+from subord.core.mapping.registry import MappingName
+from subord.core.settings import NumberingName, Settings, TimingName
 
 SEEDS_MAX = 64
 WEB_NAMES_MAX = 16
@@ -32,13 +33,15 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The addresses of possible nodes, all of one IP version: a block such as `"10.0.0.0/24"`, or a list of ranges
     and addresses such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. Give either this or `network_file`. A node's
     position is its place in the network, from 1; the lowest live position becomes the root. A network much larger
-    than the cluster only slows the first start. During a change the old and the new network form two trees."""
+    than the cluster slows the first start."""
     network_file: str = ""
-    """Path of a host list that replaces `network`; a relative path starts at the directory of this file. Its lines
-    hold addresses, ranges and blocks as in `network`, and host names, also folded: `node[001-128,200]`,
-    `rack[1-2]n[01-40]`; `#` begins a comment. The order of the file is the order of positions, so all nodes must
-    have the same list. At most 10,000 names and 4 MiB; each name must have one address of the IP version of the
-    file's first address. Names are resolved when the file is read: at the start and on SIGHUP."""
+    """Path of a host list that replaces `network`. Its lines hold addresses, ranges and blocks as in `network`, and
+    host names, also folded: `node[001-128,200]`, `rack[1-2]n[01-40]`; `#` begins a comment. The order of the file is
+    the order of positions, so all nodes must have the same list. At most 10,000 names and 4 MiB; each name must have
+    one address of the IP version of the file's first address. Names are resolved at the start and on SIGHUP."""
+    expect: str | tuple[str, ...] = ()
+    """Nodes that should be members, as addresses and ranges of the network. One that never came is counted as down,
+    once the root has waited for it for half a minute. Without this key only nodes that came are expected."""
     fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 8
     """The fan-out p: how many computed subordinates a leader has. A higher value makes the tree flatter, leaders
     busier, and more nodes change their leader when one dies."""
@@ -48,8 +51,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     makes sparse networks flatter and leaders busier."""
     mapping: MappingName = "ip"
     """Which nodes may lead a node (docs/mappings.md). `"ip"`: those at lower positions. `"performance"`: those
-    that complete more jobs (`node.performance` and the keys after it). `"latency"`: those at lower positions,
-    preferably a near one."""
+    that complete more jobs. `"latency"`: those at lower positions, preferably a near one."""
     numbering: NumberingName = "complete"
     """How positions become levels. `"complete"`: levels hold 1, p, p^2, ... nodes. `"paper"`: as printed in the
     paper, with p - 1 nodes on level 0, led by position 1; the same as `"complete"` for p = 2."""
@@ -57,13 +59,11 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The preset of all durations (table below): `"lan"` for one site, `"wan"` for round trips up to a second,
     `"lab"` for tests on one machine. Shorter durations find a silent death sooner and cost more packets."""
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 7117
-    """The UDP and TCP port, the same on all nodes and open between all of them for both protocols."""
+    """The UDP and TCP port, the same on all nodes and open between all of them."""
     key_file: str = ""
-    """Path of the key ring that `subord key generate` writes; a relative path starts at the directory of this
-    file. The ring is the same on all nodes; the path may differ. It seals every datagram and authenticates every
-    connection, so only nodes with a key in common form a tree. The file has mode 0600 and belongs to the daemon's
-    user or to root. `subord key install`, `use` and `remove` change keys while the cluster runs
-    (docs/security.md)."""
+    """Path of the key ring that `subord key generate` writes (docs/security.md). The ring is the same on all nodes;
+    the path may differ. It seals every datagram and authenticates every connection, so only nodes with a key in
+    common form a tree. The file has mode 0600 and belongs to the daemon's user or to root."""
     insecure: bool = False
     """Whether a node may run without `key_file` on an address that others can reach. Then any host that reaches
     `port` can take part, and any listener can read."""
@@ -79,8 +79,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The address of this machine, inside the network, that this node uses. Required if one interface has several
     such addresses. Empty: the only one."""
     control_socket: str = "/run/subord/control.sock"
-    """Path of the Unix socket for commands, at most 107 bytes. Its directory must exist and be writable for the
-    daemon. Write access to the socket permits queries."""
+    """Path of the Unix socket for commands, at most 107 bytes, in a directory that the daemon can write to. Write
+    access to the socket permits queries."""
     metrics: str = ""
     """`"ADDRESS:PORT"` of the web address, which serves metrics, the list of targets for Prometheus and a page
     with the tree. `":9717"` means this node's own address, so one file fits all nodes; IPv6: `"[::1]:9717"`.
@@ -89,9 +89,9 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Path of a PEM file, mode 0600, with a private key and its certificate, to serve `metrics` over HTTPS. Empty:
     HTTP."""
     web_names: Annotated[tuple[str, ...], msgspec.Meta(max_length=WEB_NAMES_MAX)] = ()
-    """Host names under which `metrics` answers, such as `["node1.example.org"]` or the name of a proxy; at most
-    16. Addresses, `localhost`, the name of the machine and its name in the host list are always allowed. Other
-    names get HTTP status 421, which prevents DNS rebinding."""
+    """Host names under which `metrics` answers, such as `["node1.example.org"]` or the name of a proxy. Addresses,
+    `localhost`, the name of the machine and its name in the host list are always allowed. Other names get HTTP status
+    421, which prevents DNS rebinding."""
     certificate: str = ""
     """Path of a PEM file, mode 0600, with this node's private key and its certificate from the site's own
     authority. The certificate must name the node's address (subjectAltName) and be valid for clients and servers.
@@ -101,9 +101,9 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Path of a PEM file with the certificates of the site's authorities; required with `certificate`."""
     seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=SEEDS_MAX)] = ()
     """Nodes that usually run, such as `["10.0.0.7", "login1", "head.example.org"]`. A node without a leader asks
-    them, so it finds the tree quickly in a sparse network. At most 64 addresses or names; the node itself is
-    allowed, so one list fits all nodes. Names are resolved in the background, again while there is no leader; at
-    most 16 addresses of each count. Addresses outside the network are skipped with a warning."""
+    them, so it finds the tree quickly in a sparse network. The node itself is allowed, so one list fits all nodes.
+    Names are resolved in the background, again while there is no leader; at most 16 addresses of each count.
+    Addresses outside the network are skipped with a warning."""
     announce: bool = False
     """Whether a node without a leader announces itself on its link by multicast and listens for others, so that
     two roots on one link find each other at once. Groups 239.255.71.17 and ff12::7117, at `port`, on the interface
@@ -116,24 +116,20 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     job-done` or the source in the next keys (docs/mappings.md)."""
     performance_file: str = ""
     """Path of a file that holds the number of jobs completed so far, or, with `performance_metric`, of a
-    Prometheus text file; a relative path starts at the directory of this file. Read every 10 s or more often, at
-    most 1 MiB. A number that decreased restarted at 0. While the file cannot be read, the performance stays as it
-    was."""
+    Prometheus text file (docs/mappings.md)."""
     performance_url: str = ""
     """URL of a page in the Prometheus text format, instead of a file, such as `"http://127.0.0.1:9100/metrics"`.
-    Only http from `localhost` or a loopback address, because a number from elsewhere could be forged on the way.
-    Needs `performance_metric`."""
+    Only http from `localhost` or a loopback address, because a number from elsewhere could be forged. Needs
+    `performance_metric`."""
     performance_metric: str = ""
     """The metric to read, such as `"batch_jobs_done_total"` or `'jobs_total{state="done"}'`; matching samples are
-    added up. A counter, or the count of a histogram or summary, counts jobs; a gauge is jobs an hour. An
-    undeclared metric is a counter if its name ends in `_total` or `_count`, else a gauge."""
+    added up. A counter counts jobs; a gauge is jobs an hour."""
     performance_half_life_s: Annotated[float, msgspec.Meta(ge=1, le=2592000)] = 3600.0
     """Seconds after which a job counts half in the measured performance, which is unknown for the first tenth of
-    this time. At least ten jobs should end in it, or chance shows. A longer half-life is steadier and follows
-    changes later."""
+    this time. At least ten jobs should end in it. A longer half-life is steadier and follows changes later."""
     state_directory: str = ""
-    """Directory, which must exist, for what a restart needs: the last neighbourhood, so that the daemon tries its
-    old place first, and the key ring after a change of keys. Empty: nothing is kept."""
+    """An existing directory for what a restart needs: the last neighbourhood, so that the daemon tries its old place
+    first, and the key ring after a change of keys. Empty: nothing is kept."""
     event_log: str = ""
     """Path of a file to which every event is appended as a line of JSON; `"-"`: standard error. Use a local disk,
     because the daemon waits for each write. Empty: off."""
@@ -166,6 +162,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the file as given; empty: there was none."""
     network_file: str = ""
     """Path of the host list as given; empty: the network was given directly."""
+    expect: str = ""
+    """The expected members as given."""
     names: Mapping[str, str] = {}
     """Names by address, as in the host list; for display only."""
     assignments: tuple[str, ...] = ()

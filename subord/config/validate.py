@@ -6,7 +6,6 @@ in words and, for an unknown name, the nearest known one. Pure.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 from collections.abc import Mapping
@@ -105,8 +104,8 @@ def _refuse_name(raw: RawConfig, tables: Tables, name: str, keys: Any) -> NoRetu
     place = raw.where(name, key) if (name, key) in raw.assigned else raw.where(name)
     known = "the tables are " + ", ".join(f"[{table}]" for table in tables)
     if isinstance(keys, dict):
-        close = difflib.get_close_matches(name.lower(), tables, n=1)
-        advice = f"did you mean [{close[0]}]?" if close else known
+        close = _closest(name, tables)
+        advice = f"did you mean [{close}]?" if close else known
         raise ConfigError(f"{place}: unknown table {quoted(name)}; {advice}")
     advice = _home_of(tables, name) or known
     raise ConfigError(f"{place}: unknown key {quoted(name)} outside the tables; {advice}")
@@ -118,5 +117,11 @@ def _home_of(tables: Tables, key: str) -> str:
 
 
 def _nearest(name: str, names: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(name.lower(), names, n=1)
-    return f"did you mean {quoted(close[0])}?" if close else ""
+    close = _closest(name, names)
+    return f"did you mean {quoted(close)}?" if close else ""
+
+
+def _closest(name: str, names: Mapping[str, object]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - a correct configuration needs it never
+
+    return next(iter(get_close_matches(name.lower(), names, n=1)), "")

@@ -10,12 +10,14 @@ import msgspec
 from subord.core.messages import Change
 
 
-class Claim(msgspec.Struct):
-    """One node as one subordinate reports it. `since` is a time of the owner's clock."""
+class Claim(msgspec.Struct, gc=False):
+    """One node as one subordinate reports it. `since`: by this node's clock. `session`: the number of that
+    subordinate's session (`Roster.sessions`) in which it last reported the node."""
 
     change: Change
     since: float
     digest: int = 0
+    session: int = 0
 
     def is_same_as(self, other: Claim | None) -> bool:
         if other is None:

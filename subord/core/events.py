@@ -19,6 +19,11 @@ FAILURES: tuple[LostCause, ...] = (
     "refused",
     "closed",
 )  # the node detected these; a goodbye or a displacement was told
+LOST_BY: dict[LostCause, str] = {
+    "closed": "its process ended",
+    "refused": "no process listens",
+    "silence": "it was silent",
+}
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -54,7 +59,7 @@ class Known(msgspec.Struct, frozen=True):
     positions: tuple[Position, ...]
     leader: Position | None = None
     led: tuple[Position, ...] = ()
-    standing: int = 0  # the class by which the node stood (placement/rank_classes.py)
+    standing: int = 0  # the class by which the node stood (mapping/rank_classes.py)
 
 
 class Seeds(msgspec.Struct, frozen=True):
@@ -149,6 +154,12 @@ class SubordinateLost(msgspec.Struct, frozen=True):
     silence_s: float
 
 
+class SubordinateLeft(msgspec.Struct, frozen=True):
+    """A subordinate stops: it said goodbye to this node, its leader."""
+
+    position: Position
+
+
 class Refused(msgspec.Struct, frozen=True):
     """Settings or wire versions differ. Noted once per address and reason."""
 
@@ -207,6 +218,7 @@ Notice: TypeAlias = (
     | LeaderLost
     | Healed
     | SubordinateLost
+    | SubordinateLeft
     | Refused
     | RosterChanged
     | RoundTrip

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from subord.core.events import Dropped, FirstContact, Received
-from subord.core.mapping.rank_classes import learn
 from subord.core.messages import (
     Announce,
     Ask,
@@ -56,8 +55,7 @@ class Ingress:
     def _note_contact(self, source: Position, message: Message) -> None:
         context = self._context
         context.heard_at = context.now
-        if context.mapping.by_performance:
-            learn(context.mapping.rank_classes, source, message)
+        context.mapping.learn(source, message)
         if not self._was_contacted:
             self._was_contacted = True
             context.note(FirstContact(source))

@@ -14,6 +14,10 @@ Not fitting           Versions                        lists the wire versions of
 
 Every message but Versions carries the incarnation of its sender, so a message of an earlier process at the same
 address is recognized (docs/protocol.md, S4). Positions count from 1.
+
+A new message: a struct with the next tag and a place in `Message`; its case in node.py; `positions_named` if it names
+nodes; sealing/policy.py if it opens a contact. A daemon of an older release drops unknown messages and unknown values
+of an enum as malformed and answers nothing; unknown fields at the end it reads over, and does not pass them on.
 """
 
 from __future__ import annotations
@@ -51,7 +55,7 @@ Path = Annotated[tuple[Position, ...], msgspec.Meta(max_length=PATH_POSITIONS_MA
 Alternates = Annotated[tuple[Position, ...], msgspec.Meta(max_length=ALTERNATES_MAX)]
 Hints = Annotated[tuple[Position, ...], msgspec.Meta(max_length=HINTS_MAX)]
 Levels = Annotated[tuple[Count, ...], msgspec.Meta(max_length=HINTS_MAX)]
-Class = Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]  # of a measured quantity (placement/quantize.py)
+Class = Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]  # of a measured quantity (core/quantize.py)
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
@@ -102,13 +106,27 @@ class Wish(enum.IntEnum):
 
 
 class No(enum.IntEnum):
-    """Why a proposal is refused."""
+    """Why a proposal is refused.
+
+    edges/subordinates.py decides it, search/search.py follows it. A leader that refuses its own
+    subordinate, except with BUSY, is lost to it (node.py).
+    """
 
     FULL = 0
     RANK = 1  # the proposer does not rank above the leader
     TERMS = 2  # settings differ
     BUSY = 3  # too many questions in this second
     LEAVING = 4
+
+
+REFUSALS: dict[No, str] = {
+    No.FULL: "no free slot",
+    No.RANK: "only a lower rank may lead",
+    No.TERMS: "settings differ",
+    No.BUSY: "too many questions this second",
+    No.LEAVING: "about to leave",
+}
+"""In words; for TERMS the text of `Refuse` says which."""
 
 
 class Why(enum.IntEnum):
@@ -130,8 +148,12 @@ class Guidance(msgspec.Struct, frozen=True, array_like=True):
     adrift: bool  # a node on the path lost its leader and keeps its branch
 
 
-class Change(msgspec.Struct, frozen=True, array_like=True):
-    """One node of a subtree, as reported upwards (docs/protocol.md, section 5)."""
+class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The row of one node of a subtree, as reported upwards (docs/protocol.md, section 5).
+
+    The node fills it in edges/own_row.py; claims.py decides when it counts as changed, state/digests.py which fields
+    both ends compare, and snapshots.py shows it.
+    """
 
     position: Position
     leader: Number  # 0: none
@@ -217,7 +239,7 @@ class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
     gone: Annotated[tuple[Position, ...], msgspec.Meta(max_length=CHANGES_MAX)] = ()
     more: bool = False  # further changes did not fit into this beat
     rows: Count = 0  # that the sender lists, itself included; 0: not told
-    digest: Count = 0  # of these rows (downlink/digests.py); 0: not told
+    digest: Count = 0  # of these rows (state/digests.py); 0: not told
     guidance_digest: Count = 0  # of the guidance that the sender holds; 0: not told
 
 

@@ -1,8 +1,8 @@
-"""One node: passes each event to the part it concerns, and owns the phase and the place.
+"""One node: passes each event to the part it concerns, and owns the place.
 
-`handle(event, now)` changes the state of the node and returns actions; `deadline` is the latest time of the next
-call. Sockets, clock and randomness come in as arguments, so the same code runs in the daemon and in the simulator.
-uplink/joining.py finds a leader, uplink/leader.py keeps it, downlink/subordinates.py keeps the subordinates.
+`handle(event, now)` changes the state and returns actions; `deadline` is the latest time of the next call. Sockets,
+clock and randomness come in as arguments: daemon and simulator run the same code. search/joining.py finds a leader,
+search/moving.py a better one, edges/leader.py and edges/subordinates.py keep both, state/states.py holds the states.
 """
 
 from __future__ import annotations
@@ -67,17 +67,22 @@ from subord.core.messages import (
 from subord.core.placement.optimizer import Optimizer
 from subord.core.remeasuring import Remeasuring
 from subord.core.search.joining import Joining
-from subord.core.search.requests import Aim
-from subord.core.search.search import Ends
+from subord.core.search.moving import Moving
+from subord.core.search.root_referral import RootReferral
 from subord.core.settings import Settings
 from subord.core.state.context import Context
-from subord.core.state.phases import SETTLED, Phase, Trigger, follow
 from subord.core.state.refusals import Refusals
-from subord.core.state.roster import OWN, Roster
+from subord.core.state.roster import OWN, SETTLE_S, Roster
+from subord.core.state.states import FOLLOWING, Aim, Phase, State, Trigger
 from subord.core.timers import Timer
 from subord.core.view import Incarnation, Place, Position
 
-SHARED_POSITION_BITS = 64  # the bound of a position on the wire
+SETTLING = {
+    Place.ROOT: (Trigger.ALONE, "no lower position answers"),
+    Place.HOME: (Trigger.AT_HOME, "its computed leader"),
+    Place.GUEST: (Trigger.AS_GUEST, "the nearest with a free guest slot"),
+}
+"""The trigger of each place, and the reason that is shown."""
 
 
 class Node:
@@ -87,32 +92,37 @@ class Node:
         self, settings: Settings, position: Position, incarnation: Incarnation, chance: Random, now: float
     ) -> None:
         """`now` is a steady clock in seconds; `incarnation` must be higher after every restart."""
-        assert 0 < position <= settings.network.size < 1 << SHARED_POSITION_BITS
+        assert 0 < position <= settings.network.size < 1 << 64, "a position has 64 bits on the wire"
         self.context = Context(settings, position, incarnation, chance, now)
         self.roster = Roster(position)
         self.context.mapping.rank_classes.rows = self.roster.rows
         self.uplink = Uplink(self.context, self.roster)
         self.downlink = Downlink(self.context, self.roster, self.uplink)
         self.optimizer = Optimizer(self.context, self.uplink, self.downlink.slots)
-        self.joining = Joining(
-            self.context, self.roster, self.uplink, self.optimizer, Ends(self._attach, self._be_root)
+        self.joining = Joining(self.context, self.roster, self.uplink, self.optimizer, self._be_root)
+        self.search = self.joining.search
+        self.referral = RootReferral(self.context, self.uplink, self.search.prober.ask_soon)
+        self.moving = Moving(self.context, self.uplink, self.optimizer, self.joining, self.referral)
+        self.remeasuring = Remeasuring(
+            self.context, self.uplink, self.downlink, self.optimizer, self.joining, restate=self._state_own_row
         )
-        self.remeasuring = Remeasuring(self.context, self.uplink, self.downlink, self.joining, self._state_own_row)
         self.leaving = Leaving(self.context, self.uplink, self.downlink)
         self.scan = Scan(self.context, self.joining.start_first)
         self.announcer = Announcer(self.context)
         self.listing = Listing(self.context, self.roster, self.uplink)
         self.refusals = Refusals(self.context)
         self.ingress = Ingress(self.context, self.refusals, self.downlink.admits)
-        self.phase = Phase.SEEKING
         self.place: Place | None = None
         self.placed_at = now
         self.reason, self.leader_changes = "just started", 0
         self._path: tuple[Position, ...] = ()
-        self._lost_at: float | None = None
         self._old_leader: Position | None = None
         self._shown = 0, 0
         self._state_own_row()
+
+    @property
+    def phase(self) -> Phase:
+        return self.context.state.phase
 
     @property
     def deadline(self) -> float:
@@ -147,7 +157,7 @@ class Node:
                 self.refusals.note(event.address, "us", f"speaks wire version {event.version}, we do not")
             case Unreachable():
                 self.scan.on_unreachable(event.position)
-                self.joining.on_unreachable(event.position)
+                self.search.on_unreachable(event.position)
                 self.uplink.on_cut(event.position, "refused")
                 self.downlink.on_cut(event.position)
             case EdgeClosed():
@@ -155,9 +165,9 @@ class Node:
                 self.downlink.on_cut(event.position)
             case Known():
                 self.remeasuring.remember(event.standing)
-                self.joining.peers.remember(event)
+                self.search.peers.remember(event)
             case Seeds():
-                self.joining.on_seeds(event.positions)
+                self.search.prober.on_seeds(event.positions)
             case Performance():
                 self.remeasuring.on_performance(event.jobs)
             case Measured():
@@ -177,11 +187,12 @@ class Node:
         if self.phase is not Phase.GONE:
             self.remeasuring.follow(self.phase)
             self.uplink.report_soon()
+            if self.roster.unsettled:
+                self.context.timers.plan_if_unset(Timer.SETTLE, self.context.now + SETTLE_S)
         self.joining.plan()
-        shown = (self.roster.live, self.roster.not_home)
-        if shown != self._shown:
-            self._shown = shown
-            self.context.note(RosterChanged(*shown))
+        former, self._shown = self._shown, (self.roster.live, self.roster.not_home)
+        if former != self._shown:
+            self.context.note(RosterChanged(*self._shown))
 
     # -- messages ------------------------------------------------------------------------------------------
 
@@ -189,8 +200,9 @@ class Node:
         message = event.message
         if not self.ingress.admits(event) or event.source is None:
             return
-        if not (isinstance(message, Refuse) and message.no is No.TERMS):  # a node of another cluster
-            self.joining.on_heard(event.source)
+        is_foreign = isinstance(message, Refuse) and message.no is No.TERMS  # a node of another cluster
+        if self.uplink.leader is None and not is_foreign:
+            self.search.lowest_seen.heard(event.source)
         self._on_message(event.source, event.address, message)
 
     def _on_message(self, source: Position, address: str, message: Message) -> None:  # noqa: PLR0912 - one a case
@@ -204,9 +216,8 @@ class Node:
             case Ask():
                 self.scan.on_asked(source)
                 source = message.asker or source
-                lowest = self.joining.lowest_seen.lowest
-                self.downlink.on_ask(source, message, lowest, settled=self.phase in SETTLED)
-                self.joining.on_asked(source)
+                self.downlink.on_ask(source, message, self.search.lowest_seen.lowest)
+                self.search.on_asked(source)
             case Beat():
                 self.downlink.on_beat(source, message)
             case Accept():
@@ -216,7 +227,8 @@ class Node:
             case Advice():
                 if not self.listing.on_advice(source, message):
                     self.scan.on_advice(source, message)
-                    self.joining.on_advice(source, message)
+                    if self.search.on_advice(source, message):
+                        self.moving.on_advice(source, message)
             case Back():
                 self._on_back(message)
             case Echo():
@@ -231,12 +243,12 @@ class Node:
             case Goodbye():
                 self._on_goodbye(source, message)
             case Errand():
-                self.joining.delegation.run(source, message, self.uplink)
+                self.search.delegation.run(source, message, self.uplink)
             case Meet(root=root):
-                self.joining.referral.on_meet(root)
+                self.referral.on_meet(root)
             case Announce():
                 self.announcer.on_announce(source)
-                self.joining.on_announce(source)
+                self.search.on_announce(source)
             case Versions() | Probe() | Pong():
                 pass  # the driver handles these
             case _:
@@ -244,26 +256,26 @@ class Node:
 
     def _on_propose(self, source: Position, propose: Propose) -> None:
         if source not in self.roster.rows:
-            self.joining.look_soon(Aim.LOWER)  # nodes are joining, and this one may not be the lowest
+            self.search.look_soon(Aim.LOWER)  # nodes are joining, and this one may not be the lowest
         self.downlink.on_propose(source, propose)
-        self.joining.on_asked(source)
+        self.search.on_asked(source)
 
     def _on_accept(self, source: Position, accept: Accept) -> None:
         if self.phase is Phase.LEAVING:
             self.context.send(source, Goodbye(self.context.incarnation, Why.LEFT))
         elif self.context.position in accept.guidance.path:
             self.context.note(Dropped("loop"))  # this node stands above it: never follow it (S1)
-        else:
-            self.joining.on_accept(source, accept)
+        elif self.search.on_accept(source, accept):
+            self._attach(source, accept.incarnation, accept.guidance)
 
     def _on_refuse(self, source: Position, address: str, refuse: Refuse) -> None:
-        awaited = self.joining.on_refuse(source, refuse)
-        if not awaited:
+        if not self.search.on_refuse(source, refuse):
             return
         if refuse.no is No.TERMS:
             self.refusals.note(address, "them", refuse.text)
         leader = self.uplink.leader
-        if leader is not None and leader.position == source and refuse.no is not No.BUSY and not leader.leaving:
+        follows = leader is not None and leader.position == source and self.context.state in FOLLOWING
+        if follows and refuse.no is not No.BUSY:
             self._lose_leader("unwelcome", refuse.hints)
 
     def _on_back(self, back: Back) -> None:
@@ -277,17 +289,17 @@ class Node:
         if self.context.position in leader.guidance.path:
             self.context.note(Dropped("loop"))
             self._lose_leader("unwelcome", ())
-            return
-        self.joining.peers.know((*leader.guidance.alternates, *leader.guidance.path))
-        self._on_path()
+        else:
+            self.search.peers.know((*leader.guidance.alternates, *leader.guidance.path))
+            self._on_path()
 
     def _on_path(self) -> None:
         """The path to the root may have changed: tell subordinates before their next beats."""
         old, self._path = self._path, self.uplink.path
-        if len(self._path) > len(old) and not self.context.mapping.by_latency:
-            self.joining.look_soon(Aim.BETTER)  # this node stands deeper, but no farther from its leader
+        self.downlink.forget(self._path)  # also if the path is an old one
+        if len(self._path) > len(old) and not self.context.mapping.measures_round_trips:
+            self.search.look_soon(Aim.BETTER)  # this node stands deeper, but no farther from its leader
         if self._path != old:
-            self.downlink.forget(self._path)
             self.listing.on_path(self._path)
             self.downlink.tell_soon()
 
@@ -295,7 +307,7 @@ class Node:
         leader = self.uplink.leader
         if leader is None or leader.position != source or stranger.number not in leader.pending:
             self.context.note(Dropped("unexpected"))
-        elif self.phase is not Phase.LEAVING and not leader.leaving:
+        elif self.context.state in FOLLOWING:
             if self.uplink.on_stranger(stranger.incarnation):
                 self.joining.rejoin()
             else:
@@ -311,9 +323,9 @@ class Node:
             self.context.note(Dropped("older_incarnation"))
         elif goodbye.why is Why.DISPLACED:
             self._lose_leader("displaced", goodbye.alternates)
-        elif goodbye.why is Why.LEAVING and not leader.leaving and self.phase is Phase.ATTACHED:
-            leader.leaving = True
-            self.joining.start_next((*goodbye.alternates, *self._alternates()), source, self.uplink.path)
+        elif goodbye.why is Why.LEAVING and self.context.state in FOLLOWING:
+            self.context.follow(Trigger.NOTICE)
+            self.joining.start_next(leader, goodbye.alternates)
 
     # -- time -------------------------------------------------------------------------------------------------
 
@@ -334,16 +346,18 @@ class Node:
                 case Timer.GUIDE:
                     self.downlink.tell_subordinates()
                 case Timer.ANNOUNCE:
-                    self.announcer.on_timer(silent=self.joining.lowest_seen.knows_lower)
+                    self.announcer.on_timer(silent=self.search.lowest_seen.knows_lower)
                 case Timer.MEASURE:
                     self.optimizer.latencies.on_timer()
-                    self.joining.on_measured()
+                    self.moving.on_measured()
                 case Timer.RANK_CHANGE:
                     self.remeasuring.on_timer()
                 case Timer.LISTING:
                     self.listing.on_timer()
                 case Timer.LEAVE:
                     self._go_on_leaving()
+                case Timer.SETTLE:
+                    self.roster.settle_some(self.context.now)
                 case _:
                     assert_never(timer)
 
@@ -356,17 +370,15 @@ class Node:
     # -- places -------------------------------------------------------------------------------------------------
 
     def _attach(self, leader: Position, incarnation: Incarnation, guidance: Guidance) -> None:
-        home = self.context.mapping.home_of(self.context.position)
-        place = Place.HOME if leader == home else Place.GUEST
-        reasons = {Place.HOME: "its computed leader", Place.GUEST: "the nearest with a free guest slot"}
-        left = self.uplink.leader
-        if left is not None and left.leaving and left.position == home:
-            self.joining.return_home.damping.lost(self.context.now, left.since)
+        left, is_home = self.uplink.leader, leader == self.context.mapping.home_of(self.context.position)
+        if self.context.state is State.LEADER_LEAVING and left is not None and self.place is Place.HOME:
+            self.search.return_home.lost(left.since)
+        self.scan.stop()  # a node that is called home needs no other place
         self.uplink.attach(leader, incarnation, guidance)
-        self.announcer.led()
+        self.announcer.stop()
         self._on_path()
-        self._settle_in(place, leader, Trigger.ACCEPTED, reasons[place])
-        self.joining.settle(home=place is Place.HOME)
+        self.joining.settle(leader, home=is_home)
+        self._settle_in(Place.HOME if is_home else Place.GUEST, leader)
 
     def _be_root(self) -> None:
         leader = self.uplink.leader
@@ -375,50 +387,42 @@ class Node:
             self.uplink.detach()
             self.announcer.alone()
         if self.place is None:
-            self.joining.call_subordinates()
-        self._settle_in(Place.ROOT, None, Trigger.ALONE, "no lower position answers")
+            below = self.context.mapping.at_home_below(self.context.position)
+            self.search.prober.call(p for p in below if not self.roster.is_live(p))
+        self._settle_in(Place.ROOT, None)
 
-    def _settle_in(self, place: Place, leader: Position | None, trigger: Trigger, reason: str) -> None:
-        old = self._old_leader
-        self._old_leader = leader
-        self.phase = follow(self.phase, trigger)
+    def _settle_in(self, place: Place, leader: Position | None) -> None:
+        trigger, reason = SETTLING[place]
+        self.reason = (self.search.refusals if place is Place.ROOT else None) or reason
+        old, self._old_leader = self._old_leader, leader
+        self.context.follow(trigger)
         changed = self.place is None or (place, leader) != (self.place, old)
         if changed:
             if self.place is not None:
                 self.leader_changes += 1
             self.place = place
             self.placed_at = self.context.now
-            self.reason = reason
-            self.context.note(PlaceChanged(place, leader, old, self.leader_changes, reason))
+            self.context.note(PlaceChanged(place, leader, old, self.leader_changes, self.reason))
         self._state_own_row()
-        if self._lost_at is not None:
-            self.context.note(Healed(self.context.now - self._lost_at))
-            self._lost_at = None
-        if self.downlink.adrift:
-            self.downlink.adrift = False
+        lost_at, self.uplink.lost_at = self.uplink.lost_at, None
+        if lost_at is not None:
+            self.context.note(Healed(self.context.now - lost_at))
             self.downlink.tell_subordinates()
 
     def _lose_leader(self, cause: LostCause, hints: tuple[Position, ...]) -> None:
         leader = self.uplink.leader
         assert leader is not None
-        alternates, path = self._alternates(), self.uplink.path
         self.uplink.detach()
-        self.phase = follow(self.phase, Trigger.LOST)
+        self.context.follow(Trigger.LOST)
         self.context.note(LeaderLost(leader.position, cause, self.context.now - leader.heard_at))
         if self.phase is Phase.LEAVING:
             return
         if self.place is Place.HOME and cause in FAILURES:
-            self.joining.return_home.damping.lost(self.context.now, leader.since)
-        self._lost_at = self.context.now
+            self.search.return_home.lost(leader.since)
+        self.uplink.lost_at = self.context.now
         self.announcer.alone()
-        self.downlink.adrift = True
         self.downlink.tell_subordinates()
-        self.joining.start_next((*hints, *alternates), avoid=leader.position, path=path)
-
-    def _alternates(self) -> tuple[Position, ...]:
-        guidance = self.uplink.leader.guidance if self.uplink.leader else None
-        known = (*guidance.alternates, *guidance.siblings) if guidance else ()
-        return tuple(self.optimizer.latencies.in_order((*known, *self.joining.peers)))
+        self.joining.start_next(leader, hints, cause)
 
     def _state_own_row(self) -> None:
         leader, moves, at, trip = self.uplink.leader, self.leader_changes, self.placed_at, self.remeasuring.round_trip
@@ -431,15 +435,16 @@ class Node:
         """Subordinates are told their alternates first, then the leader (docs/protocol.md, section 4)."""
         if self.phase is Phase.LEAVING:
             return
-        self.phase = follow(self.phase, Trigger.LEAVE)
+        self.context.follow(Trigger.LEAVE)
         self.scan.stop()
         self.joining.stop()
+        self.announcer.stop()
         self.leaving.begin(grace_s)
         self._go_on_leaving()
 
     def _go_on_leaving(self) -> None:
         if self.leaving.is_done():
-            self.phase = follow(self.phase, Trigger.DONE)
+            self.context.follow(Trigger.DONE)
             self.uplink.detach()
             self.context.timers.clear()
             self.context.note(Gone())

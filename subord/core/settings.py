@@ -11,8 +11,8 @@ import msgspec
 
 from subord.core.address.network import Network
 from subord.core.address.numbering import Numbering, numbering
+from subord.core.view import Position
 
-MappingName = Literal["ip", "performance", "latency"]
 NumberingName = Literal["complete", "paper"]
 TimingName = Literal["lan", "wan", "lab"]
 
@@ -31,21 +31,19 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     restart_grace_s: float = 0.4
     """How long a leader whose process is known to be gone may take to restart before it is given up."""
     own_sleep_s: float = 0.5
-    """If a timer of the node fires later than this, the node itself slept, and does not count that time as silence
-    of others."""
+    """If a timer fires later than this, the node itself slept, and does not count that time as silence of others."""
     patience_s: float = 2.0
     """At first start: how long a node looks for a leader before it becomes root; a guest place will do after twice
     `answer_s`."""
     host_patience_s: float = 8.0
-    """How long it waits instead while the host of the computed leader answers that no daemon listens: one may be
-    starting."""
+    """The same while the host of the computed leader answers that no daemon listens: one may be starting."""
     report_s: float = 0.06
     """How long a change of the subtree waits for others before it is reported upwards."""
-    knock_s: float = 0.0875
+    probe_gap_s: float = 0.0875
     """Between two probes of addresses that may be unused: at most 36 ARP requests in any second (wan: 12)."""
-    walk_fast_max: int = 512
+    fast_probes_max: int = 512
     """Addresses that a node without contacts probes at that pace; then it slows down."""
-    walk_interval_s: float = 1.0
+    probe_interval_s: float = 1.0
     """Between two such probes from then on."""
     search_interval_s: float = 1.0
     """Between two looks of a root, or of a guest away from home, for a better place; doubles."""
@@ -70,7 +68,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 LAN = Timing()
 WAN = Timing(
-    knock_s=0.25,
+    probe_gap_s=0.25,
     beat_interval_s=5.0,
     beat_interval_s_min=1.0,
     answer_s=1.5,
@@ -78,20 +76,20 @@ WAN = Timing(
     patience_s=10.0,
     host_patience_s=30.0,
     report_s=0.2,
-    walk_interval_s=4.0,
+    probe_interval_s=4.0,
     search_interval_s_max=30.0,
     home_interval_s_max=120.0,
     return_hold_s=5.0,
     return_hold_s_max=120.0,
 )
 LAB = Timing(
-    knock_s=0.035,
+    probe_gap_s=0.035,
     beat_interval_s=1.0,
     beat_interval_s_min=0.5,
     answer_s=0.2,
     patience_s=1.0,
     host_patience_s=3.0,
-    walk_interval_s=0.25,
+    probe_interval_s=0.25,
     search_interval_s=0.5,
     search_interval_s_max=2.0,
     home_interval_s_max=4.0,
@@ -113,19 +111,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     network: Network
     fanout: int = 8
     guest_slots: int = 8
-    mapping: MappingName = "ip"
+    mapping: str = "ip"  # a name of mapping/registry.py
     numbering_name: NumberingName = "complete"
     timing_name: TimingName = "lan"
-
-    @property
-    def has_homes(self) -> bool:
-        """Whether each node has a computed leader that keeps a slot for it: only where ranks never change."""
-        return self.mapping == "ip"
-
-    @property
-    def guest_places(self) -> int:
-        """The number of guests of a leader; without homes all its slots are for guests."""
-        return self.guest_slots if self.has_homes else self.fanout + self.guest_slots
+    expected: tuple[Position, ...] = ()  # members that the operator expects even if they never came
 
     @property
     def numbering(self) -> Numbering:

@@ -1,4 +1,4 @@
-"""The state of a node as plain values (state/view.py). Reading changes nothing."""
+"""The state of a node as plain values (view.py). Reading changes nothing."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from subord.core.messages import Change
 from subord.core.node import Node
 from subord.core.placement.latency import Reading
 from subord.core.quantize import UNKNOWN, quantity_of
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import (
+    PLACES,
     Edge,
+    Liveness,
     Near,
-    Place,
     Position,
     Ranking,
     RosterRow,
     RosterView,
     Snapshot,
-    Standing,
     Why,
 )
 
 RANKED_SHOWN = 10
 DISPUTED_SHOWN = 64
-PLACES = (Place.ROOT, Place.HOME, Place.GUEST)
 
 
 def snapshot(node: Node, now: float) -> Snapshot:
@@ -49,18 +48,23 @@ def snapshot(node: Node, now: float) -> Snapshot:
         root=root_of(node),
         path=node.uplink.path,
         alternates=leader.guidance.alternates if leader else (),
-        adrift=is_held(node),
+        adrift=node.uplink.is_orphaned,
         subordinates=tuple(_edge(node, each, now) for _, each in sorted(node.downlink.slots.taken.items())),
         subtree_nodes=node.roster.live,
         subtree_not_home=node.roster.not_home,
         leader_changes=node.leader_changes,
-        exchanges=node.joining.exchanges,
+        exchanges=node.search.exchanges,
         refusals=node.refusals.shown(now),
         tables=table_sizes(node),
         ranking=ranking(node, now),
         unlisted=node.listing.unlisted(now),
+        refused=_refused(node),
         disputed=_disputed(node, now),
     )
+
+
+def _refused(node: Node) -> str | None:
+    return node.search.refusals if node.phase is Phase.ROOT else None
 
 
 def _disputed(node: Node, now: float) -> tuple[Position, ...]:
@@ -74,12 +78,6 @@ def root_of(node: Node) -> Position | None:
     if node.uplink.path:
         return node.uplink.path[0]
     return node.context.position if node.phase is Phase.ROOT else None
-
-
-def is_held(node: Node) -> bool:
-    """Whether the node, or a node above it, has lost its leader."""
-    leader = node.uplink.leader
-    return node.phase is Phase.ORPHAN or (leader is not None and leader.guidance.adrift)
 
 
 def _edge(node: Node, each: Subordinate, now: float) -> Edge:
@@ -101,9 +99,8 @@ def _is_silent(node: Node, each: Subordinate, now: float) -> bool:
 def roster(node: Node, now: float) -> RosterView:
     """The whole subtree, the owner first."""
     silent = {p for p, each in node.downlink.slots.taken.items() if _is_silent(node, each, now)}
-    held = is_held(node)
     rows = [
-        _row(position, claim, _standing(claim.change, via in silent, held), now)
+        _row(position, claim, _liveness(claim.change, via in silent, node.uplink.is_orphaned), now)
         for position, (via, claim) in sorted(node.roster.rows.items())
     ]
     rows.sort(key=lambda row: row.position != node.context.position)
@@ -116,18 +113,19 @@ def roster(node: Node, now: float) -> RosterView:
         quiet_s=now - node.roster.changed_at,
         rows=tuple(rows),
         unlisted=node.listing.unlisted(now),
+        refused=_refused(node),
     )
 
 
-def _standing(change: Change, silent: bool, held: bool) -> Standing:
+def _liveness(change: Change, silent: bool, held: bool) -> Liveness:
     if change.missing:
-        return Standing.MISSING
+        return Liveness.MISSING
     if silent:
-        return Standing.STALE
-    return Standing.HELD if held else Standing.LIVE
+        return Liveness.STALE
+    return Liveness.HELD if held else Liveness.LIVE
 
 
-def _row(position: Position, claim: Claim, standing: Standing, now: float) -> RosterRow:
+def _row(position: Position, claim: Claim, liveness: Liveness, now: float) -> RosterRow:
     change = claim.change
     return RosterRow(
         position=position,
@@ -135,7 +133,7 @@ def _row(position: Position, claim: Claim, standing: Standing, now: float) -> Ro
         place=PLACES[change.place],
         incarnation=change.incarnation,
         since_s=now - claim.since,
-        standing=standing,
+        liveness=liveness,
         performance=quantity_of(change.performance),
         round_trip_s=quantity_of(change.round_trip),
     )
@@ -160,7 +158,7 @@ def ranking(node: Node, now: float) -> Ranking:
 def _near(node: Node, now: float) -> list[Near]:
     """Nearest first, the leader included: by its echoes if it was not measured otherwise."""
     known, leader = dict(node.optimizer.latencies.known), node.uplink.leader
-    if node.context.mapping.has_homes:
+    if node.context.mapping.keeps_homes:
         return []
     if leader is not None and leader.position not in known and node.uplink.round_trip_s:
         known[leader.position] = Reading(node.uplink.round_trip_s, UNKNOWN, leader.heard_at)
@@ -179,7 +177,7 @@ def why(node: Node, now: float) -> Why:
         leader=leader.position if leader else None,
         reason=_reason(node),
         ranked=tuple(islice(context.mapping.candidates(context.position), RANKED_SHOWN)),
-        asked=node.joining.answers.shown(now),
+        asked=node.search.answers.shown(now),
         ranking=ranking(node, now),
     )
 
@@ -189,7 +187,7 @@ def _reason(node: Node) -> str:
         return "the leader was lost: looking for the next one, subordinates are held"
     if node.phase is Phase.SEEKING:
         return "just started: the first place is being asked for"
-    if node.context.mapping.has_homes and node.context.mapping.home_of(node.context.position) is None:
+    if node.context.mapping.keeps_homes and node.context.mapping.home_of(node.context.position) is None:
         return "the lowest position of the network has no leader"
     return node.reason
 
@@ -200,7 +198,7 @@ def neighbourhood(node: Node) -> Neighbourhood | None:
     if leader is None and not is_root:
         return None
     # Also those that have left or not returned yet, as when a whole cluster stops.
-    peers, led = node.joining.peers, node.downlink.led
+    peers, led = node.search.peers, node.downlink.led
     kept = dict.fromkeys((*reversed(led), *peers.remembered.led)) if is_root else ()
     return Neighbourhood(
         node.context.incarnation,
@@ -222,7 +220,7 @@ def table_sizes(node: Node) -> dict[str, int]:
     return {
         "subordinates": len(node.downlink.slots.taken),
         "former": len(node.downlink.slots.former),
-        **node.joining.sizes(),
+        **node.search.sizes(),
         "distances": len(node.optimizer.latencies),
         "standings": len(node.context.mapping.rank_classes),
         "vain_beats": len(leader.pending) if leader else 0,

@@ -24,6 +24,7 @@ class Timer(enum.IntEnum):
     MEASURE = enum.auto()  # round trips are complete, or probes are repeated
     LEAVE = enum.auto()  # a goodbye is repeated, or the time for goodbyes is over
     LISTING = enum.auto()  # the root is asked whether it lists the node
+    SETTLE = enum.auto()  # rows of a large branch that came or went are settled, some at a time
 
 
 class Timers:
@@ -41,6 +42,11 @@ class Timers:
         else:
             self._at[timer] = at
         self.next_at = min(self._at.values(), default=inf)
+
+    def plan_if_unset(self, timer: Timer, at: float) -> None:
+        """Set a timer that is not set. Events that repeat often do not move it on."""
+        if timer not in self._at:
+            self.plan(timer, at)
 
     def at(self, timer: Timer) -> float:
         """The deadline of `timer`; infinity when it is not set."""

@@ -7,7 +7,7 @@ the moment of asking: clock times never leave a process.
 from __future__ import annotations
 
 import enum
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -23,7 +23,12 @@ class Place(enum.Enum):
     GUEST = "guest"
 
 
-class Standing(enum.Enum):
+PLACES: Final = tuple(Place)
+"""By their codes in the rows of beats (messages.Change)."""
+PLACE_CODES: Final = {place: code for code, place in enumerate(PLACES)}
+
+
+class Liveness(enum.Enum):
     """The state of a node of the roster."""
 
     LIVE = "live"
@@ -70,7 +75,7 @@ class RosterRow(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     incarnation: Incarnation
     since_s: float
-    standing: Standing
+    liveness: Liveness
     performance: float | None = None  # the middle of its class: jobs in the unit of time of this cluster
     round_trip_s: float | None = None  # to its leader, the middle of its class
 
@@ -119,8 +124,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: int  # answered questions and proposals
     refusals: tuple[Refusal, ...]
     tables: dict[str, int]  # entries of everything that could grow (docs/protocol.md, S5)
-    ranking: Ranking = Ranking(mapping="ip")
+    ranking: Ranking
     unlisted: tuple[Position, ...] = ()  # nodes that the root does not list: this one, or nodes that told the root
+    refused: str | None = None  # of a root: how many candidates refused it, and why
     disputed: tuple[Position, ...] = ()  # nodes that two subordinates report as living for long
 
 
@@ -133,7 +139,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     reason: str  # one sentence
     ranked: tuple[Position, ...]  # the first candidates, best first
     asked: tuple[Asked, ...]  # the last answers of candidates, newest first
-    ranking: Ranking = Ranking(mapping="ip")
+    ranking: Ranking
 
 
 class RosterView(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,3 +152,4 @@ class RosterView(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float  # since the last change in it
     rows: tuple[RosterRow, ...]  # the owner first, then by position
     unlisted: tuple[Position, ...] = ()  # as in Snapshot
+    refused: str | None = None  # as in Snapshot

@@ -1,7 +1,9 @@
 // Elements, durations, states. Texts of the cluster are always set as text, never as markup.
 
 // Most urgent first: a branch or a node with several marks has the colour of the first.
-export const MARKS = ["missing", "gone", "stale", "held", "guest", "home"];
+export const MARKS = ["down", "stale", "held", "guest", "home"];
+export const TROUBLE = ["down", "stale", "held"];
+export const NAMES = { down: "down", stale: "stale", held: "held", guest: "guests", home: "at home" };
 
 export const MEANING = {
   root: "the root: has no leader",
@@ -9,8 +11,7 @@ export const MEANING = {
   guest: "a guest: below another leader while its home is not available; not a problem",
   held: "held: a node above lost its leader and holds the branch together",
   stale: "stale: the node that reported it is silent just now",
-  missing: "missing: vanished without goodbye, as its leader reports",
-  gone: "gone: vanished without goodbye, has no leader any more, and is still remembered",
+  down: "down: vanished without goodbye; it stays below its last leader until it returns or is forgotten",
 };
 
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];
@@ -22,6 +23,16 @@ export function duration(seconds) {
     if (least >= size) return `${Math.floor(least / size)} ${unit}`;
   }
   return `${Math.floor(least)} s`;
+}
+
+const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", hourCycle: "h23" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+// "03:12:45", or "23 Nov 03:12:45" of another day; "" for no time.
+export function moment(ms) {
+  const at = new Date(ms);
+  if (!Number.isFinite(at.getTime())) return "";
+  return at.toDateString() === new Date().toDateString() ? TIME.format(at) : `${DAY.format(at)} ${TIME.format(at)}`;
 }
 
 // "0.21 ms", "14 ms", "1.2 s"

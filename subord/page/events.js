@@ -1,40 +1,20 @@
-// The list of events, newest first.
+// The list of events, newest first, folded where many are alike.
 //
 // At most KEPT_MAX events are kept. While the list is paused, new events are counted and not drawn.
 
-import { element, link, oncePerFrame } from "./dom.js";
+import { count, element, link, moment, oncePerFrame } from "./dom.js";
+import { grouped, kindOf, sentenceOf, sentenceOfMany } from "./groups.js";
 
-export const KEPT_MAX = 500;
-
-const SENTENCES = {
-  joined: (change) => `joined${ledBy(change)}`,
-  found: (change) => `was found${ledBy(change)}`,
-  returned: (change) => `is back${ledBy(change)}`,
-  restarted: (change) => `was restarted${ledBy(change)}`,
-  moved: (change) => `moved${from(change)}${change.leader ? ` to ${change.leader}` : ""}${asGuest(change)}`,
-  missing: (change) => `is missing${change.old ? `, was led by ${change.old}` : ""}`,
-  left: (change) => `left${change.old ? `, was led by ${change.old}` : ""}`,
-  root: (change) => `is the root${change.old ? `, was led by ${change.old}` : ""}`,
-};
-
-function ledBy(change) {
-  return change.leader ? `, led by ${change.leader}${asGuest(change)}` : "";
-}
-
-function from(change) {
-  return change.old ? ` from ${change.old}` : "";
-}
-
-function asGuest(change) {
-  return change.place === "guest" ? ", as a guest" : "";
-}
+const KEPT_MAX = 500;
+const TOGETHER_MS = 10_000; // events that arrive within this are in the order of their times
 
 export class Events {
   // `goTo(key)` shows a node; `isWithin(address, branch)`: whether a node is the branch's top or below it.
   constructor({ goTo, isWithin }) {
     this.isWithin = isWithin;
-    this.kept = []; // newest first
+    this.kept = []; // oldest first
     this.known = new Set();
+    this.groups = new Map(); // the name of its first event -> {line, text}
     this.hasMissed = false; // the daemon reported missed events
     this.rootNote = null; // why the root's events are not available
     this.branch = null;
@@ -57,9 +37,12 @@ export class Events {
     const name = nameOf(change);
     if (this.known.has(name)) return false;
     this.known.add(name);
-    // Clocks and numbers of different roots are not comparable, so the order of arrival counts.
-    this.kept.unshift({ change, name, line: null });
-    for (const { name: old } of this.kept.splice(KEPT_MAX)) this.known.delete(old);
+    const entry = { change, name, ms: Number(change.wall) * 1000 || 0, arrived: Date.now() };
+    // Clocks and numbers of different roots are not comparable, so an event never goes before one of long ago.
+    let at = this.kept.length;
+    while (at > 0 && this.kept[at - 1].ms > entry.ms && entry.arrived - this.kept[at - 1].arrived < TOGETHER_MS) at--;
+    this.kept.splice(at, 0, entry);
+    for (const { name: old } of this.kept.splice(0, this.kept.length - KEPT_MAX)) this.known.delete(old);
     if (this.paused) this.heldCount++;
     this.drawSoon();
     return true;
@@ -79,7 +62,7 @@ export class Events {
     this.branch = branch;
     this.only.disabled = branch === null;
     if (branch === null) this.only.checked = false;
-    if (this.only.checked) this.draw();
+    this.draw();
   }
 
   _pause(paused) {
@@ -103,7 +86,16 @@ export class Events {
   _drawList() {
     const branch = this.only.checked ? this.branch : null;
     const shown = this.kept.filter(({ change }) => branch === null || this._concerns(change, branch));
-    const wanted = shown.map((entry) => (entry.line ??= lineOf(entry.change)));
+    const groups = new Map();
+    for (const group of grouped(shown)) {
+      const { name } = group.events[0];
+      const size = group.events.length;
+      const before = this.groups.get(name);
+      const isOpen = before?.line.firstElementChild.open ?? false;
+      groups.set(name, before?.size === size ? before : { size, line: lineOf(group, isOpen) });
+    }
+    this.groups = groups;
+    const wanted = [...groups.values()].map(({ line }) => line);
     const keep = new Set(wanted);
     for (const line of [...this.list.children]) if (!keep.has(line)) line.remove();
     // New lines are at the top; inserting from the end moves no line.
@@ -125,13 +117,22 @@ function nameOf(change) {
   return [change.wall, change.number, change.kind, change.address].join(" ");
 }
 
-function lineOf(change) {
-  const at = new Date(Number(change.wall) * 1000);
-  const isTime = Number.isFinite(at.getTime());
-  const time = element("time", isTime ? { datetime: at.toISOString(), title: at.toLocaleString() } : {});
-  time.textContent = isTime ? at.toLocaleTimeString() : "";
-  const kind = Object.hasOwn(SENTENCES, change.kind) ? change.kind : "other";
-  const sentence = kind === "other" ? String(change.kind) : SENTENCES[kind](change);
-  const words = [time, " ", link(change.address), " ", element("span", {}, sentence)];
-  return element("li", { class: `kind-${kind}` }, ...words);
+function timeOf(ms) {
+  const text = moment(ms);
+  return element("time", text ? { datetime: new Date(ms).toISOString() } : {}, text);
+}
+
+// A group of several opens to its single events.
+function lineOf(group, isOpen) {
+  if (group.events.length === 1) return singleLine(group.events[0]);
+  const words = element("span", {}, `${count(group.addresses.size, "node")} ${sentenceOfMany(group)}`);
+  const summary = element("summary", {}, timeOf(group.lastMs), " ", words);
+  const lines = [...group.events].reverse().map(singleLine);
+  const body = element("details", { open: isOpen }, summary, element("ol", {}, ...lines));
+  return element("li", { class: `kind-${group.kind}` }, body);
+}
+
+function singleLine({ change, ms }) {
+  const words = [timeOf(ms), " ", link(change.address), " ", element("span", {}, sentenceOf(change))];
+  return element("li", { class: `kind-${kindOf(change)}` }, ...words);
 }

@@ -1,20 +1,19 @@
-// The documents of the daemon as a forest of nodes, and its visible rows.
+// The document of the daemon as a forest of nodes, and its visible rows.
 //
-// Input: the flat rows of /v1/tree and the members. Output: nodes with their subordinates, the counts of all states
-// in each branch, the hits of a search, and the rows to draw. Nothing here touches the page, and nothing recurses.
+// Input: the flat rows of /v1/tree, also of nodes that are down. Output: nodes with their subordinates, the counts of
+// all states in each branch, the hits of a search, and the rows to draw. Nothing here touches the page, and nothing
+// recurses.
 
-import { MARKS } from "./dom.js";
+import { MARKS, TROUBLE } from "./dom.js";
 
 const AWAY = new Set(["missing", "gone"]);
-const ANCESTORS_MAX = 256; // above a gone node, in search of a present one
 
-// The states of a node, most urgent first.
+// The states of a node, most urgent first. Nodes that are away are not counted by their last place.
 function marksOf(row) {
-  const marks = [];
-  if (row.standing !== "live" && MARKS.includes(row.standing)) marks.push(row.standing);
-  if (row.place === "guest") marks.push("guest");
-  else if (!marks.length || row.standing === "held") marks.push("home"); // a held node may be at home, too
-  return marks;
+  if (AWAY.has(row.standing)) return ["down"];
+  if (row.standing === "stale") return ["stale"];
+  const place = row.place === "guest" ? "guest" : "home";
+  return row.standing === "held" ? ["held", place] : [place];
 }
 
 function noMarks() {
@@ -28,15 +27,14 @@ export function isTree(document) {
 }
 
 export class Forest {
-  // `tree`: /v1/tree?form=rows, asked `at` (ms); `members`: null, or {document, at} of /v1/members.
-  constructor(tree, at, members = null) {
+  // `tree`: /v1/tree?form=rows, asked `at` (ms).
+  constructor(tree, at) {
     this.tops = [];
     this.nodes = new Map(); // by key, depth first; a key is an address, with a number if several rows have it
     this.totals = noMarks();
     this.root = null;
     this.depth = 0;
     this._addRows(tree.rows, at);
-    if (members) this._addGone(members.document.members ?? [], members.at);
     this._count();
   }
 
@@ -46,24 +44,7 @@ export class Forest {
       path.length = Math.min(row.real_level, path.length);
       const node = this._add(row, path.at(-1) ?? null, at);
       path.push(node);
-      if (row.place === "root" && row.standing !== "missing" && this.root === null) this.root = node;
-    }
-  }
-
-  // A gone node is placed below its last leader, or below the nearest present node above that. A member that is
-  // missing and is in no row is gone, too.
-  _addGone(members, at) {
-    const gone = new Map();
-    for (const member of members) {
-      if (AWAY.has(member.standing) && !this.nodes.has(member.address)) {
-        gone.set(member.address, { ...member, standing: "gone" });
-      }
-    }
-    for (const member of gone.values()) {
-      let leader = member.leader;
-      for (let steps = 0; steps < ANCESTORS_MAX && gone.has(leader); steps++) leader = gone.get(leader).leader;
-      const above = gone.has(leader) ? null : this.nodes.get(leader) ?? null;
-      this._add({ ...member, apart: above ? null : "its last leader is not in the tree" }, above, at);
+      if (row.place === "root" && !AWAY.has(row.standing) && this.root === null) this.root = node;
     }
   }
 
@@ -74,10 +55,11 @@ export class Forest {
       row, key, above,
       address: row.address,
       depth: above ? above.depth + 1 : 0,
-      since: at - row.since_s * 1000,
+      since: Number.isFinite(row.since_s) ? at - row.since_s * 1000 : null, // null: not known
       marks: marksOf(row),
       subordinates: [],
-      below: 0, // present nodes, without missing and gone ones
+      below: 0, // nodes that are not down
+      troubled: false, // whether a node below is in trouble that no operator announced
       inside: null, // marks of all nodes below; null: there are none
     };
     node.shape = node.marks[0] === "home" && row.place === "root" ? "root" : node.marks[0];
@@ -90,12 +72,13 @@ export class Forest {
   _count() {
     const all = [...this.nodes.values()];
     for (const node of all) for (const mark of node.marks) this.totals[mark]++;
-    // Deeper nodes are counted first; gone nodes were added last, so the order of insertion is not enough.
-    for (const node of all.sort((one, other) => other.depth - one.depth)) {
+    // Deeper nodes are counted first: rows are depth first.
+    for (const node of all.reverse()) {
       const { above } = node;
       if (!above) continue;
       above.inside ??= noMarks();
-      above.below += node.below + (AWAY.has(node.marks[0]) ? 0 : 1);
+      above.below += node.below + (node.marks[0] === "down" ? 0 : 1);
+      above.troubled ||= node.troubled || (TROUBLE.includes(node.marks[0]) && !node.row.maintenance);
       for (const mark of node.marks) above.inside[mark]++;
       if (node.inside) for (const mark of MARKS) above.inside[mark] += node.inside[mark];
     }
@@ -108,19 +91,26 @@ export class Forest {
     return path.reverse();
   }
 
+  // Depth first, also nodes that are down.
+  inDepthOrder() {
+    return this.rows(() => true, null);
+  }
+
   isWithin(key, branch) {
     for (let each = this.nodes.get(key); each; each = each.above) if (each.key === branch) return true;
     return false;
   }
 
-  // The keys of the matching nodes, and of all above them. Both null: all nodes are shown.
-  matching(text, marks) {
+  // The keys of the matching nodes, and of all above them. Both null: all nodes are shown. `picked`: only these
+  // addresses, or null.
+  matching(text, marks, picked = null) {
     const wanted = text.trim().toLowerCase();
-    if (!wanted && !marks.size) return { hits: null, shown: null };
+    if (!wanted && !marks.size && !picked) return { hits: null, shown: null };
     const hits = new Set();
     const shown = new Set();
     for (const node of this.nodes.values()) {
       if (wanted && !node.address.toLowerCase().includes(wanted)) continue;
+      if (picked && !picked.has(node.address)) continue;
       if (marks.size && !node.marks.some((mark) => marks.has(mark))) continue;
       hits.add(node.key);
       for (let each = node; each && !shown.has(each.key); each = each.above) shown.add(each.key);

@@ -4,7 +4,7 @@
 // WHY_S_MAX seconds or fail; nothing else waits for them.
 
 import { ask } from "./api.js";
-import { count, duration, element, exact, link, roundTrip, setText, shape } from "./dom.js";
+import { count, duration, element, exact, link, moment, roundTrip, setText, shape } from "./dom.js";
 
 const WHY_S_MAX = 5;
 const REST_MS = 250; // no question to nodes that the arrow keys only pass
@@ -12,9 +12,9 @@ const REST_MS = 250; // no question to nodes that the arrow keys only pass
 const PLACES = { root: "the root", home: "at home", guest: "a guest" };
 
 export class NodePanel {
-  // `goTo(key)` shows another node.
-  constructor({ goTo }) {
-    this.goTo = goTo;
+  // `goTo(key)` shows another node; `now()`: the time to which ages are counted, in ms.
+  constructor({ goTo, now }) {
+    Object.assign(this, { goTo, now });
     this.key = null;
     this.forest = null;
     this.known = null; // the node as it was last seen
@@ -22,7 +22,7 @@ export class NodePanel {
     this.facts = new Map();
     this.drawnPath = "";
     const part = (name) => document.getElementById(name);
-    Object.assign(this, { title: part("node-title"), hint: part("node-hint"), body: part("node-body") });
+    Object.assign(this, { title: part("node-title"), place: part("node") });
     Object.assign(this, { list: part("facts"), steps: part("path"), why: part("why"), lost: part("node-gone") });
     part("ask-again").addEventListener("click", () => this._ask(0));
     part("node").addEventListener("click", (event) => {
@@ -48,9 +48,8 @@ export class NodePanel {
   }
 
   draw() {
-    this.hint.hidden = this.key !== null;
-    this.body.hidden = this.key === null;
-    setText(this.title, this.key ?? "No node is chosen");
+    this.place.hidden = this.key === null;
+    setText(this.title, this.key ?? "");
     if (this.key === null || !this.forest) return;
     const node = this.forest.nodes.get(this.key);
     this.lost.hidden = Boolean(node);
@@ -62,11 +61,11 @@ export class NodePanel {
 
   // Once a second: updates the durations.
   tick() {
-    if (this.known && !this.body.hidden) this._drawFacts(this.known);
+    if (this.known && this.key !== null) this._drawFacts(this.known);
   }
 
   _drawFacts(node) {
-    const facts = node ? factsOf(node) : [];
+    const facts = node ? factsOf(node, this.now()) : [];
     const names = facts.map(([name]) => name);
     if ([...this.facts.keys()].join() !== names.join()) {
       this.facts = new Map(names.map((name) => [name, element("dd")]));
@@ -112,22 +111,27 @@ function asSentence(text) {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
-function factsOf(node) {
+function factsOf(node, now) {
   const { row } = node;
   const marks = node.marks.filter((mark) => mark !== "home" && mark !== "guest");
-  const seconds = (Date.now() - node.since) / 1000;
+  const place = marks.includes("down") ? "" : PLACES[row.place] ?? "";
   const facts = [
-    ["state", [PLACES[row.place] ?? "", ...marks].filter(Boolean).join(", ")],
-    ["for", `${duration(seconds)}, since ${new Date(node.since).toLocaleString()}`],
-    ["leader", row.leader ?? "none"],
+    ["state", [place, ...marks].filter(Boolean).join(", ")],
+    ["for", timeOf(node.since, now)],
+    [marks.includes("down") ? "last leader" : "leader", row.leader ?? "none"],
     ["position", `${exact(row.position)}, level ${row.level}${offsetOf(row)}`],
     ["depth", `${node.depth} in the real tree`],
     ["below", `${count(node.subordinates.length, "subordinate")}, ${count(node.below, "node")} in all`],
   ];
   if (isNumber(row.round_trip_s)) facts.push(["round trip", `${roundTrip(row.round_trip_s)} to its leader`]);
   if (isNumber(row.performance)) facts.push(["performance", `${row.performance} jobs in the cluster's unit of time`]);
+  if (row.maintenance) facts.push(["maintenance", String(row.maintenance)]);
   if (row.apart) facts.push(["apart", row.apart]);
   return facts;
+}
+
+function timeOf(since, now) {
+  return since === null ? "not known" : `${duration((now - since) / 1000)}, since ${moment(since)}`;
 }
 
 function offsetOf(row) {

@@ -5,11 +5,15 @@
 
 import { Events } from "./events.js";
 import { Forest } from "./forest.js";
+import { Header } from "./header.js";
 import { NodePanel } from "./node.js";
+import { Overview } from "./overview.js";
+import { Problems } from "./problems.js";
+import { Sparkline } from "./sparkline.js";
 import { ask } from "./api.js";
 import { TreeView } from "./tree.js";
 import { Watch } from "./watch.js";
-import { count, duration, element, MARKS, MEANING, setAttribute, setText, shape } from "./dom.js";
+import { count, element, MEANING, setText, shape } from "./dom.js";
 
 const part = (name) => document.getElementById(name);
 const LEVELS_MAX = 12; // offered one by one
@@ -23,8 +27,10 @@ const view = {
   fitted: 0, // nodes when `level` was fitted to the screen; 0: the user chose it
   opened: new Map(), // key -> open or closed by the user
   openedFound: new Map(), // the same during a search
+  troubled: true, // branches with trouble are open, too, unless the user closed them
   text: "",
   marks: new Set(),
+  picked: null, // {addresses, words} of a problem
   hits: null,
   shown: null,
   chosen: null,
@@ -34,7 +40,7 @@ const view = {
 const isOpen = (node) => {
   const { shown } = view;
   if (shown) return view.openedFound.get(node.key) ?? node.subordinates.some((each) => shown.has(each.key));
-  return view.opened.get(node.key) ?? node.depth < view.level;
+  return view.opened.get(node.key) ?? (node.depth < view.level || (view.troubled && node.troubled));
 };
 
 const treeView = new TreeView(part("tree"), {
@@ -45,30 +51,48 @@ const treeView = new TreeView(part("tree"), {
     draw();
   },
 });
-const panel = new NodePanel({ goTo });
+const overview = new Overview(part("overview"), { goTo: (key) => goTo(key) });
+const header = new Header({
+  toggle: (mark) => {
+    const marks = new Set(view.marks);
+    if (!marks.delete(mark)) marks.add(mark);
+    seek(view.text, marks);
+  },
+});
+const problems = new Problems({ goTo, pick: (addresses, words) => seek("", [], { addresses, words }) });
 const events = new Events({ goTo, isWithin: (key, branch) => view.forest?.isWithin(key, branch) ?? false });
+const sparkline = new Sparkline(part("hour"), part("hour-text"));
 const watch = new Watch({
   onTree,
-  onChange: (change) => events.add(change),
+  onChange: (change) => {
+    const isNew = events.add(change);
+    if (isNew) {
+      sparkline.add(change);
+      problems.changed();
+    }
+    return isNew;
+  },
   onNote: (sentence) => events.setNote(sentence),
   onMissed: () => events.missed(),
-  onState: () => drawConnection(),
+  onState: () => header.drawConnection(watch.state),
 });
+const panel = new NodePanel({ goTo, now: () => watch.now() });
+treeView.now = () => watch.now();
 
 // -- documents --------------------------------------------------------------------------------------------------
 
-function onTree(tree, members, at) {
+function onTree(tree, at) {
   const began = performance.now();
   view.tree = tree;
   view.seenAt = at;
-  view.forest = new Forest(tree, at, members);
+  view.forest = new Forest(tree, at);
   const size = view.forest.nodes.size;
+  overview.show({ forest: view.forest, chosen: view.chosen, hits: null });
   // A starting cluster outgrows the fitted level; a level that the user chose stays.
   if (view.fitted && (size > 2 * view.fitted || size < view.fitted / 2)) fit();
   find();
   draw();
   panel.show(view.forest);
-  drawHeader();
   if (view.named !== null) goTo(view.named);
   view.named = null;
   // For measurements; only the last one is kept.
@@ -86,6 +110,8 @@ function choose(key) {
   view.chosen = key;
   // The URL names the node, so that it can be shared; the browser's history is not extended.
   history.replaceState(null, "", key === null ? location.pathname + location.search : `#${encodeURIComponent(key)}`);
+  document.body.classList.toggle("has-chosen", key !== null);
+  problems.show(key === null);
   panel.choose(key);
   events.choose(key);
   draw();
@@ -106,9 +132,12 @@ function goTo(key, { focus = false } = {}) {
 
 // -- search and states ----------------------------------------------------------------------------------------------
 
-function seek(text, marks) {
+const isNarrowed = () => Boolean(view.text || view.marks.size || view.picked);
+
+function seek(text, marks, picked = null) {
   view.text = text;
   view.marks = new Set(marks);
+  view.picked = picked;
   if (part("search").value !== text) part("search").value = text;
   view.openedFound.clear();
   find();
@@ -117,15 +146,13 @@ function seek(text, marks) {
 
 function find() {
   if (!view.forest) return;
-  Object.assign(view, view.forest.matching(view.text, view.marks));
-  for (const chip of part("states").children) {
-    const { mark } = chip.dataset;
-    setAttribute(chip, "aria-pressed", String(view.marks.has(mark)));
-    setText(chip.querySelector(".number"), view.forest.totals[mark].toLocaleString("en"));
-    chip.classList.toggle("none", view.forest.totals[mark] === 0);
-  }
+  const addresses = view.picked && new Set(view.picked.addresses);
+  Object.assign(view, view.forest.matching(view.text, view.marks, addresses));
+  drawHeader();
   part("found").hidden = view.hits === null;
-  if (view.hits) setText(part("found"), `${count(view.hits.size, "node")} found. Esc shows everything again.`);
+  if (!view.hits) return;
+  const of = view.picked ? `: ${view.picked.words}` : "";
+  setText(part("found"), `${count(view.hits.size, "node")} found${of}. Esc shows everything again.`);
 }
 
 function draw() {
@@ -133,7 +160,9 @@ function draw() {
   const { forest, shown, hits, chosen } = view;
   const node = forest.nodes.get(chosen);
   const onPath = new Set(node ? forest.path(node).map((each) => each.key) : []);
-  treeView.show({ rows: forest.rows(isOpen, shown), tops: forest.tops, isOpen, chosen, onPath, hits });
+  const rows = forest.rows(isOpen, shown);
+  treeView.show({ rows, tops: forest.tops, isOpen, chosen, onPath, hits, text: view.text });
+  overview.show({ forest, chosen, hits });
   const empty = forest.nodes.size === 0 ? "There is no node." : "No node matches.";
   part("tree-empty").hidden = treeView.rows.length > 0;
   setText(part("tree-empty"), empty);
@@ -157,6 +186,7 @@ function openTo(choice) {
   view.opened.clear();
   view.openedFound.clear();
   view.fitted = 0;
+  view.troubled = choice === "fit";
   if (choice === "fit") fit();
   else view.level = choice === "all" ? Infinity : Number(choice);
   draw();
@@ -164,51 +194,16 @@ function openTo(choice) {
 
 // -- the header -----------------------------------------------------------------------------------------------------
 
-const figures = new Map();
-
 function drawHeader() {
-  const { tree, forest } = view;
-  const guests = tree.nodes - tree.at_home;
-  const shown = [
-    ["nodes", tree.nodes, ""],
-    ["at home", tree.at_home, ""],
-    ["guests", guests, guests && "is-guest"],
-    ["missing", tree.missing, tree.missing && "is-missing"],
-    ["stale", tree.stale || null, "is-stale"],
-    ["held", tree.held || null, "is-held"],
-    ["gone", forest.totals.gone || null, "is-gone"],
-    ["depth", tree.depth, ""],
-    ["root", forest.root?.address ?? "not known", ""],
-    ["quiet for", duration(tree.quiet_s + (Date.now() - view.seenAt) / 1000), ""],
-    ["asked", tree.asked, ""],
-  ];
-  for (const [name, value, mark] of shown) {
-    if (!figures.has(name)) {
-      const box = element("div", {}, element("dt", {}, name), element("dd"));
-      figures.set(name, box);
-      part("summary").append(box);
-    }
-    const box = figures.get(name);
-    box.hidden = value === null;
-    setAttribute(box, "class", mark || null);
-    setText(box.lastChild, typeof value === "number" ? value.toLocaleString("en") : String(value));
-  }
-  part("note").hidden = tree.complete;
-  setText(part("note"), tree.complete ? "" : `Not the whole cluster: ${tree.note ?? "the reason is not known"}.`);
-  document.title = `${tree.missing ? `${tree.missing} missing, ` : ""}${count(tree.nodes, "node")} - subord`;
-}
-
-function drawConnection() {
-  const { name, text, age } = watch.state;
-  setAttribute(part("connection"), "data-state", name);
-  setText(part("connection-text"), text);
-  setText(part("age"), age);
+  const { tree, forest, marks, seenAt } = view;
+  header.draw({ tree, forest, marks, seenAt, now: watch.now() });
 }
 
 function tick() {
-  drawConnection();
+  header.drawConnection(watch.state);
   if (document.hidden || !view.forest) return;
   drawHeader();
+  sparkline.draw(watch.now());
   treeView.draw();
   panel.tick();
 }
@@ -222,18 +217,6 @@ async function nameCluster() {
 
 // -- the user -----------------------------------------------------------------------------------------------------
 
-function chip(mark) {
-  const words = element("span", {}, mark === "home" ? "at home" : mark === "guest" ? "guests" : mark);
-  const button = element("button", { type: "button", class: `chip is-${mark}`, "data-mark": mark });
-  button.append(shape(mark), words, " ", element("span", { class: "number" }, "0"));
-  button.addEventListener("click", () => {
-    const marks = new Set(view.marks);
-    if (!marks.delete(mark)) marks.add(mark);
-    seek(view.text, marks);
-  });
-  return button;
-}
-
 function pressed(event) {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
   const writes = event.target.closest("input, select, textarea");
@@ -241,12 +224,13 @@ function pressed(event) {
     event.preventDefault();
     part("search").focus();
     part("search").select();
-  } else if (event.key === "Escape" && (view.text || view.marks.size)) {
+  } else if (event.key === "Escape" && isNarrowed()) {
     event.preventDefault();
     const focus = part("tree").contains(document.activeElement);
     seek("", []);
     if (view.chosen !== null) goTo(view.chosen, { focus });
   } else if (event.key === "Escape" && event.target === part("search")) treeView.focus();
+  else if (event.key === "Escape") choose(null);
 }
 
 function searchPressed(event) {
@@ -266,17 +250,21 @@ function namedInTheAddress() {
 }
 
 function begin() {
-  part("states").append(...MARKS.map(chip));
   const legend = Object.entries(MEANING).map(([mark, text]) => element("p", {}, shape(mark), text));
   part("legend").append(...legend);
   part("search").addEventListener("input", () => seek(part("search").value, view.marks));
   part("search").addEventListener("keydown", searchPressed);
+  part("close").addEventListener("click", () => {
+    choose(null);
+    treeView.focus();
+  });
   part("level").addEventListener("change", () => openTo(part("level").value));
   document.addEventListener("keydown", pressed);
   addEventListener("hashchange", () => goTo(namedInTheAddress()));
   view.fitted = 1;
   view.named = namedInTheAddress();
   watch.start();
+  problems.start();
   nameCluster();
   setInterval(tick, TICK_MS);
   tick();

@@ -22,6 +22,8 @@ export class TreeView {
     this.active = null; // the key that Tab reaches
     this.onPath = new Set();
     this.hits = null;
+    this.text = "";
+    this.now = () => Date.now(); // the time to which ages are counted
     this.printing = false;
     this.drawSoon = oncePerFrame(() => this.draw());
     this.sheet = element("div", { role: "presentation", class: "sheet" });
@@ -43,7 +45,7 @@ export class TreeView {
     return Math.max(1, Math.floor(this.place.clientHeight / this.height));
   }
 
-  // `view`: {rows, tops, isOpen, chosen (key or null), onPath (keys), hits (keys or null)}
+  // `view`: {rows, tops, isOpen, chosen (key or null), onPath (keys), hits (keys or null), text (that was searched)}
   show(view) {
     const anchor = this._anchor();
     Object.assign(this, view);
@@ -94,7 +96,7 @@ export class TreeView {
         this.cards.delete(key);
       }
     }
-    const now = Date.now();
+    const now = this.now();
     const numbers = [...seen.values()].sort((one, other) => one - other);
     for (const number of numbers) this._drawRow(number, height, now);
     this._sort(numbers);
@@ -138,7 +140,11 @@ export class TreeView {
 
   _drawTexts(node, card, open, now) {
     setShape(card.mark, node.shape);
-    setText(card.address, node.key);
+    const sought = this.text.trim().toLowerCase();
+    if (card.named !== `${node.key} ${sought}`) {
+      card.named = `${node.key} ${sought}`;
+      card.address.replaceChildren(...marked(node.key, sought));
+    }
     setText(card.words, labelsOf(node));
     const behind = insideOf(node, open);
     if (card.behind !== behind.text) {
@@ -146,7 +152,7 @@ export class TreeView {
       card.inside.replaceChildren(...behind.parts());
     }
     setText(card.numbers, numbersOf(node));
-    setText(card.since, duration((now - node.since) / 1000));
+    setText(card.since, node.since === null ? "" : duration((now - node.since) / 1000));
   }
 
   _classes(node) {
@@ -217,6 +223,8 @@ export class TreeView {
     if (top < place.scrollTop) place.scrollTop = top;
     else if (top + height > place.scrollTop + place.clientHeight) place.scrollTop = top + height - place.clientHeight;
     this.draw();
+    // On a small screen the whole page scrolls, too.
+    this.cards.get(key).row.scrollIntoView({ block: "nearest" });
   }
 
   _focus() {
@@ -244,12 +252,21 @@ function newCard() {
   );
   const texts = Object.values(parts).flatMap((part) => [" ", part]); // spaces for screen readers
   const row = element("div", { role: "treeitem" }, element("span", { class: "indent" }), twist, mark, ...texts);
-  return { row, mark, node: null, behind: null, ...parts };
+  return { row, mark, node: null, behind: null, named: null, ...parts };
+}
+
+// The address with what was searched for in a <mark>.
+function marked(text, sought) {
+  const at = sought ? text.toLowerCase().indexOf(sought) : -1;
+  if (at < 0) return [text];
+  const end = at + sought.length;
+  return [text.slice(0, at), element("mark", {}, text.slice(at, end)), text.slice(end)].filter(Boolean);
 }
 
 function labelsOf(node) {
   const words = node.marks.filter((mark) => mark !== "home");
   if (node.shape === "root") words.unshift("root");
+  if (node.row.maintenance) words.push("under maintenance");
   if (node.row.apart) words.push(node.row.apart);
   if (node.depth > INDENT_MAX) words.push(`depth ${node.depth}`);
   return words.join(", ");

@@ -11,17 +11,14 @@ const POLL_MS_MIN = 10_000;
 const POLL_MS_MAX = 60_000;
 const POLL_FACTOR = 40; // an answer that takes t is asked for every 40 t at most without events,
 const EVENT_FACTOR = 5; // and every 5 t with many events
-const REMEMBERED = new Set(["missing", "left", "joined", "returned"]); // these change the list of members
 
 export class Watch {
-  // `onTree(tree, members, at)`: the arguments of Forest. `onChange(change)` is true for a new event. `onNote`,
+  // `onTree(tree, at)`: the arguments of Forest. `onChange(change)` is true for a new event. `onNote`,
   // `onMissed`: see api.js. `onState()`: `state` may have changed.
   constructor({ onTree, onChange, onNote, onMissed, onState }) {
     this.onTree = onTree;
     this.onState = onState;
     this.onChange = onChange;
-    this.members = null;
-    this.membersDue = true;
     this.looking = false;
     this.dueAt = Infinity;
     this.timer = null;
@@ -61,14 +58,12 @@ export class Watch {
       clearTimeout(this.timer);
       this.dueAt = Infinity;
     } else {
-      this.membersDue = true;
       this.stream.open();
       this._lookIn(0);
     }
   }
 
   _onChange(change) {
-    if (REMEMBERED.has(change.kind)) this.membersDue = true;
     if (!this.onChange(change)) return;
     const restMs = this.lookedAt + EVENT_FACTOR * this.tookMs - performance.now();
     this._lookIn(Math.max(AFTER_EVENT_MS, restMs));
@@ -87,15 +82,10 @@ export class Watch {
     this.looking = true;
     this.dueAt = Infinity;
     const began = performance.now();
-    const membersToo = this.membersDue || Date.now() - (this.members?.at ?? 0) > POLL_MS_MIN / 2;
-    const [tree, members] = await Promise.all([ask("v1/tree?form=rows"), membersToo ? ask("v1/members") : null]);
+    const tree = await ask("v1/tree?form=rows");
     const at = Date.now();
     this.lookedAt = performance.now();
     this.tookMs = this.lookedAt - began;
-    if (members?.document) {
-      this.members = { document: members.document, at };
-      this.membersDue = false;
-    }
     this.error = tree.error ?? this._show(tree.document, at);
     this.failures = this.error ? this.failures + 1 : 0;
     this.looking = false;
@@ -114,8 +104,13 @@ export class Watch {
   _show(tree, at) {
     if (!isTree(tree)) return "the answer is no tree";
     this.seenAt = at;
-    this.onTree(tree, this.members, at);
+    this.onTree(tree, at);
     return null;
+  }
+
+  // The time to which ages are counted, in ms: without a connection, that of the last tree.
+  now() {
+    return this.error && this.seenAt !== null ? this.seenAt : Date.now();
   }
 
   // The state of the connection: a word for styles, a sentence, and the age of the tree.

@@ -46,5 +46,5 @@ class Counters:
         self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # lateness of the node's timer
         self.jobs_done = 0.0  # sum of the weights of reported jobs
         self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
-        self.lately = RecentProblems()
+        self.problems = RecentProblems()
         self.tables: Callable[[], Mapping[str, int]] = dict  # entries by table, outside the core

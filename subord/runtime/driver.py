@@ -34,20 +34,16 @@ from subord.core.events import (
     Unreadable,
     Wakeup,
 )
-from subord.core.messages import Announce, Pong, Probe, Versions
+from subord.core.messages import Pong, Probe
 from subord.core.node import Node
-from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
 from subord.runtime.net.multicast import Group
 from subord.runtime.net.probing import Probing
 from subord.runtime.net.transport import Transport, kind_of, log_message
 from subord.runtime.net.udp import Datagram
-from subord.wire.codec import Fault
+from subord.wire.receiving import Receiver
 
 logger = logging.getLogger("subord")
-
-VERSION_ANSWERS_PER_S = 100.0  # to datagrams of unknown or lower versions, against use as a reflector
-UNREADABLE_PER_S = 5.0  # datagrams of unknown versions that are reported to the core
 
 
 class Driver:
@@ -62,10 +58,9 @@ class Driver:
         self._observe = observe
         self._network = node.context.settings.network
         self._timer = trio.CancelScope(deadline=inf)
-        self._version_answers = TokenBucket(VERSION_ANSWERS_PER_S, trio.current_time())
-        self._unreadable = TokenBucket(UNREADABLE_PER_S, trio.current_time())
+        self._receiver = Receiver(transport.wire, transport.peer_versions, trio.current_time())
         self._probing = Probing(node.context, transport, counters)
-        if node.context.settings.mapping == "latency":
+        if node.context.mapping.measures_round_trips:
             transport.sock.stamp_arrivals()
 
     async def run(self) -> None:
@@ -127,47 +122,26 @@ class Driver:
         content = self._transport.open(datagram, by_multicast=by_multicast)
         if content is None:
             return
-        message = self._transport.wire.decode(content)
-        if isinstance(message, Fault):
-            self._drop(message, content, datagram, by_multicast)
+        now, peer = trio.current_time(), datagram.address
+        arrival = self._receiver.receive(peer, content, now, by_multicast=by_multicast)
+        if arrival.answer_versions:
+            self._transport.send_versions(peer, datagram.port)
+        if arrival.message is None:
+            self._transport.drop(arrival.dropped, datagram)
+            if arrival.is_unreadable:
+                self.feed(Unreadable(peer, content[1]))
             return
-        # Only announcements may come by multicast: one datagram must not make every node of the link act.
-        if isinstance(message, Announce) != by_multicast:
-            self._counters.dropped["not_for_multicast" if by_multicast else "announce_by_unicast"] += 1
-            return
-        kind = kind_of(message)
+        message, kind = arrival.message, kind_of(arrival.message)
         self._counters.messages_received[kind] += 1
         self._counters.bytes_received[kind] += len(datagram.data)
         if logger.isEnabledFor(logging.DEBUG):
-            log_message("received", "from", message, datagram.address)
-        position = self._network.position_of(datagram.address)
-        event = Received(position, datagram.address, message)
-        if isinstance(message, Versions):
-            if not self._transport.peer_versions.told(datagram.address, message.spoken, trio.current_time()):
-                self.feed(event, datagram)  # no common version: the core reports it
+            log_message("received", "from", message, peer)
+        if not arrival.is_for_core:
             return
-        if not by_multicast and self._transport.peer_versions.heard(
-            datagram.address, content[1], trio.current_time()
-        ):
-            self._tell_versions(datagram)
-        if isinstance(message, Probe | Pong):
-            measured = self._probing.receive(event, datagram)
-            if measured is not None:
-                self.feed(measured)
-            return
-        self.feed(event, datagram)
-
-    def _drop(self, fault: Fault, content: bytes, datagram: Datagram, by_multicast: bool) -> None:
-        self._transport.drop(fault.value, datagram)
-        if fault is not Fault.VERSION or by_multicast:  # every node of the link would answer one multicast datagram
-            return
-        self._tell_versions(datagram)
-        if self._unreadable.admit(trio.current_time()):
-            self.feed(Unreadable(datagram.address, content[1]))
-
-    def _tell_versions(self, datagram: Datagram) -> None:
-        if self._version_answers.admit(trio.current_time()):
-            self._transport.send_versions(datagram.address, datagram.port)
+        received = Received(self._network.position_of(peer), peer, message)
+        event = self._probing.receive(received, datagram) if isinstance(message, Probe | Pong) else received
+        if event is not None:
+            self.feed(event, datagram)
 
     def _carry_out(self, action: Action, sender: Datagram | None) -> None:
         match action:
@@ -185,7 +159,7 @@ class Driver:
             case Dropped():
                 self._counters.dropped[action.reason] += 1
                 if action.reason in FALSE_REPORTS and sender is not None:
-                    self._counters.lately.note("dropped", action.reason, sender.address)
+                    self._counters.problems.note("dropped", action.reason, sender.address)
             case _:
                 self._count(action)
                 self._observe(action)

@@ -1,11 +1,17 @@
-"""Frames on a stream: 4 bytes length, big endian, then the content. The reader sets the largest length it accepts."""
+"""Frames on a stream: 4 bytes length, big endian, then the content. The reader sets the largest length it accepts.
+
+Several tasks may send on one stream; each frame is sent whole, or the stream is closed.
+"""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import trio
 
 READ_BYTES = 65536
 LENGTH_BYTES = 4
+SEND_S_MAX = 3.0
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -13,6 +19,23 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 def frame(data: bytes) -> bytes:
     """`data` with its length in front."""
     return len(data).to_bytes(LENGTH_BYTES, "big") + data
+
+
+class Sender:
+    """Sends the frames of one stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._lock = trio.Lock()
+
+    async def send(self, data: bytes) -> None:
+        """Send a frame within SEND_S_MAX, else close the stream: a partial frame cannot be resumed."""
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            with trio.move_on_after(SEND_S_MAX):
+                async with self._lock:
+                    await self._stream.send_all(frame(data))
+                return
+        await trio.aclose_forcefully(self._stream)
 
 
 class Frames:

@@ -7,12 +7,14 @@ own group of at most LINES_MAX lines. Spoofed datagrams evict only lines of thei
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
+from subord.core.events import LOST_BY, LostCause
 from subord.core.tables import BoundedMap
 
 LINES_MAX: Final = 64
@@ -31,6 +33,20 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     ago_s: float
     times: int
+
+
+_LOSS: Final = re.compile(r"lost its leader (\S+): (.*)")
+
+
+def of_loss(leader: str | None, cause: LostCause) -> str:
+    """The text of the problem "lost"."""
+    return f"lost its leader {leader}: {LOST_BY.get(cause, cause)}"
+
+
+def loss_of(text: str) -> tuple[str, str] | None:
+    """The leader and the cause in such a text; None: it is another."""
+    found = _LOSS.fullmatch(text)
+    return (found[1], found[2]) if found else None
 
 
 _Line = tuple[str, str, str]  # kind, text, address

@@ -3,7 +3,7 @@
 Input is a key; output are the authority and certificates for addresses. An Ed25519 key is any 32 bytes and its
 signatures are deterministic, so the authority's certificate is the same, byte by byte, on all nodes. Certificates do
 not expire, because clocks may differ, and the holder of the key could issue new ones; each process has its own. A
-site's own authority may take this one's place (runtime/net/tls.py).
+site's own authority may take this one's place (runtime/security/tls.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def authority_of(key: Key) -> Authority:
     return Authority(private, certificate)
 
 
-def passport(authority: Authority, address: str) -> bytes:
+def own_certificate(authority: Authority, address: str) -> bytes:
     """PEM of a fresh private key and its certificate for `address`."""
     private = Ed25519PrivateKey.generate()
     address = address.partition("%")[0]

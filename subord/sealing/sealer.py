@@ -1,4 +1,4 @@
-"""The sealer: seals datagrams, opens them, and proves that they are current (docs/protocol.md, section 6).
+"""The sealer: seals datagrams, opens them, and proves that they are current (docs/protocol/sealing.md).
 
 Input are contents, datagrams, keys, time and randomness; output are datagrams, contents, and replies. Each node has a
 cipher of its own in each incarnation, derived from the cluster's key and its address. A receiver gives each sender a

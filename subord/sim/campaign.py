@@ -21,7 +21,7 @@ from itertools import islice
 
 import msgspec
 
-from subord.core.settings import MappingName
+from subord.core.mapping.registry import MappingName
 from subord.sim.checkers.metrics import percentile
 from subord.sim.checkers.tight import BOUNDS
 from subord.sim.draw.aim import ANY, Aim

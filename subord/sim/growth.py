@@ -105,15 +105,15 @@ def measure(start: Start, steps: Steps | None = None) -> Growth:
     _run_until_whole(world, start.nodes)
     whole_s, tree_s, sent, whole = world.now, world.moved_at, dict(world.sent), counting.mark()
     world.run(max(LASTS_S_MIN - REST_S - world.now, SETTLING_S))
-    while any(node.joining.is_fast for node in world.nodes.values()):
-        world.run(SETTLING_S)  # a lone root still probes fast; bounded by `walk_fast_max`
+    while any(node.search.is_fast for node in world.nodes.values()):
+        world.run(SETTLING_S)  # a lone root still probes fast; bounded by `fast_probes_max`
     before = counting.mark()
     world.run(REST_S)
     after, nodes = counting.mark(), start.nodes
     return Growth(
         tree_s=tree_s,
         whole_s=whole_s,
-        exchanges_per_node=sum(node.joining.exchanges for node in world.nodes.values()) / nodes,
+        exchanges_per_node=sum(node.search.exchanges for node in world.nodes.values()) / nodes,
         leader_changes_per_node=sum(node.leader_changes for node in world.nodes.values()) / nodes,
         datagrams_per_node=whole.datagrams / nodes,
         bytes_per_node=whole.bytes / nodes,

@@ -35,6 +35,16 @@ CLASS_OF_ONE, CLASSES_PER_DOUBLING, STAY = 128, 2, 1.55  # classes of performanc
 CLASSES = 255
 
 
+def has_homes(settings: Settings) -> bool:
+    """Whether each node has a home: only where ranks never change and no node looks for a nearer leader."""
+    return settings.mapping == "ip"
+
+
+def guest_places(settings: Settings) -> int:
+    """The number of guests of a leader: g, without homes p + g."""
+    return settings.guest_slots if has_homes(settings) else settings.fanout + settings.guest_slots
+
+
 def home_slots(settings: Settings, position: Position) -> int:
     """p; but in the paper's numbering level 0 holds p - 1 nodes, which position 1 leads."""
     extra = settings.fanout - 2 if settings.numbering_name == "paper" and position == 1 else 0

@@ -16,10 +16,11 @@ import msgspec
 from subord.core.events import Performance
 from subord.core.messages import Propose, Terms, Wish
 from subord.core.settings import Settings
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import Position
 from subord.sim.checkers import oracle, tight
 from subord.sim.checkers.liveness import Healed, complaint, demand_healing, demand_wholeness
+from subord.sim.checkers.members import Remembered
 from subord.sim.checkers.metrics import MoveMetrics, Seen
 from subord.sim.checkers.safety import Checkers
 from subord.sim.scenario import definition, lasting
@@ -33,8 +34,7 @@ from subord.sim.world.links import Block
 from subord.sim.world.sealed import Seals
 from subord.sim.world.twins import Twins
 from subord.sim.world.world import World
-from subord.wire.codec import WIRE, Wire
-from subord.wire.versions import PeerVersions
+from subord.wire.codec import WIRE
 
 LOOK_EVERY_S = 0.01
 QUIET_S = 1.0  # without moves, else it is not whole yet
@@ -85,6 +85,7 @@ class Play:
         self.world.multicast = script.cluster.announce
         if script.cluster.sealed:
             self.world.seals = Seals(self.world, script.seed)
+        self._remembered = Remembered(self.world) if script.cluster.register else None
         if checked:
             self.world.watcher = Checkers(self.settings)
         self.say = say
@@ -108,6 +109,8 @@ class Play:
         start = self._watch.begin()
         healed = demand_healing(self.world)
         shares = tight.demand(self.settings, start, self._watch.used(healed), self.world.now)
+        if self._remembered is not None:
+            self._remembered.demand()
         return Played(
             seen=tuple(self._seen),
             healed=healed,
@@ -195,6 +198,9 @@ class Play:
                 self._each(step.nodes, self._twins.begin)
             case lasting.Rotate():
                 self._rotate(step)
+            case lasting.Forget():
+                assert self._remembered is not None, "checked when the scenario was read"
+                self._remembered.forget(self._named(step.nodes, self.positions))
             case _:
                 assert_never(step)
 
@@ -285,7 +291,7 @@ class Play:
         self._twins.end()
         wrong = {*self._liars, *self.world.own_settings}
         for position in self._liars:
-            self._speak(position, WIRE)
+            self.world.speak(position, WIRE)
         self.world.own_settings.clear()
         self._liars.clear()
         self._start_again(sorted(wrong & self.world.nodes.keys()))
@@ -299,12 +305,7 @@ class Play:
         self._liars.add(position)
         self.world.unjudged.add(position)
         chance = Random(f"{self.script.seed}/{position}")
-        self._speak(position, wire_of(step.what, position, tuple(self.world.boots), chance))
-
-    def _speak(self, position: Position, wire: Wire) -> None:
-        """Set the wire of a node from now on, and forget the versions that it has agreed on."""
-        self.world.wires[position] = wire
-        self.world.peer_versions[position] = PeerVersions(wire.spoken)
+        self.world.speak(position, wire_of(step.what, position, tuple(self.world.boots), chance))
 
     def _refit(self, step: lasting.Refit) -> None:
         wanted = {"fanout": step.fanout, "guest_slots": step.guest_slots, "timing_name": step.timing}

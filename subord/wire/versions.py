@@ -1,4 +1,4 @@
-"""The version of the wire for each peer (docs/protocol.md, section 6).
+"""The version of the wire for each peer (docs/protocol/wire.md).
 
 Input are the versions of received messages and `Versions`; output is the version to write, and when to send
 `Versions`. An unknown peer gets the lowest version, a known one the best that both speak. A false `Versions` about a

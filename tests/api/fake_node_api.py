@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -12,10 +13,14 @@ from subord.api.handlers import peer_answers
 from subord.api.node_api import AskFailure, Question
 from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
+from subord.core.carriage.documents import Documents
+from subord.core.members.membership import Membership
+from subord.core.members.register import Register
 from subord.core.settings import Settings
 from subord.core.view import (
     Asked,
     Edge,
+    Liveness,
     Near,
     Place,
     Ranking,
@@ -23,14 +28,12 @@ from subord.core.view import (
     RosterRow,
     RosterView,
     Snapshot,
-    Standing,
     Why,
 )
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.security.key_ring import RunningKeyRing
-from subord.runtime.state.history import History
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 
@@ -75,14 +78,17 @@ class World:
         self.newly_placed: set[int] = set()  # since a second in their places
         self.lying: dict[int, bytes] = {}
         self.names: dict[str, str] = {}
-        self.standing: dict[int, Standing] = {}
+        self.liveness: dict[int, Liveness] = {}
         self.asked: list[int] = []
         self.refusals: tuple[Refusal, ...] = ()
+        self.refused: str | None = None  # of the root
         self.ranking = Ranking(mapping="ip")  # of every node
         self.numbers: dict[int, tuple[float | None, float | None]] = {}  # round trip to the leader, performance
         self.given = NodeConfig()
-        self.keepings: dict[int, RunningKeyRing] = {}  # other nodes do not seal
+        self.key_rings: dict[int, RunningKeyRing] = {}  # other nodes do not seal
         self.since_s = 60.0  # the age of all places
+        self.is_timed = False  # a place that changes is new, as with a real node
+        self._placed: dict[int, tuple[tuple[int | None, Liveness], float]] = {}  # what was seen first, and since when
         self.known: dict[int, FakeNode] = {}  # nodes that keep their state; others are made anew each time
 
     def node(self, position: int) -> FakeNode:
@@ -91,14 +97,26 @@ class World:
     def path(self, position: int) -> tuple[int, ...]:
         """Root first, leader last."""
         path: list[int] = []
-        leader = self.leaders[position]
+        leader = self.leaders.get(position)  # a test may take a node out while it answers
         while leader is not None:
             path.insert(0, leader)
-            leader = self.leaders[leader]
+            leader = self.leaders.get(leader)
         return tuple(path)
 
+    def age_s(self, position: int) -> float:
+        """For how long it has been in its place."""
+        if position in self.newly_placed:
+            return 1.0
+        if not self.is_timed:
+            return self.since_s
+        now, where = time.monotonic(), (self.leaders[position], self.liveness.get(position, Liveness.LIVE))
+        before = self._placed.setdefault(position, (where, now - self.since_s))
+        if before[0] != where:
+            self._placed[position] = before = where, now
+        return now - before[1]
+
     def place(self, position: int) -> Place:
-        leader = self.leaders[position]
+        leader = self.leaders.get(position)
         if leader is None:
             return Place.ROOT
         return Place.HOME if leader == self.settings.numbering.computed_leader(position) else Place.GUEST
@@ -110,15 +128,27 @@ class World:
 
 
 class FakeTracker:
-    """Brings the history up to date whenever it is asked."""
+    """Brings the history and the register up to date whenever it is asked."""
 
     def __init__(self, node: FakeNode) -> None:
-        self.register = History()
+        self.membership = Membership(Register(node.settings.network.size), Documents())
+        self.history = self.membership.history
+        self.memory = self
         self._node = node
+
+    @property
+    def wall_ms(self) -> int:
+        return int(1000 * time.time())
 
     def look(self) -> None:
         path = self._node.world.path(self._node.position)
-        self.register.look(self._node.roster(), path, trio.current_time(), time.time())
+        self.membership.look(self._node.roster(), path, trio.current_time(), time.time())
+
+    def spread(self, name: str, items: list[Any]) -> None:
+        self.membership.exchange.spread(name, items)
+
+    async def save(self) -> bool:
+        return True
 
 
 class FakeNode:
@@ -129,14 +159,14 @@ class FakeNode:
         self.position = position
         self.names = world.names
         self.counters = Counters()
-        self.keeping = world.keepings.get(position)
+        self.key_ring = world.key_rings.get(position)
         self.reported: list[float] = []  # the performance as it is reported to the core
         self.performance = PerformanceMeter(world.given, self.counters, self.reported.append, time.monotonic)
         self.started_mono = time.monotonic()
         self.port = 7700
         self.log = Log()
         self.web_port: int | None = 9717
-        self.attendance = FakeTracker(self)
+        self.tracker = FakeTracker(self)
         self.quiet_s = 5.0
         self.placed = True
 
@@ -159,19 +189,22 @@ class FakeNode:
             incarnation=1,
             phase="attached" if self.placed else "seeking",
             place=world.place(self.position) if self.placed else None,
-            leader=world.leaders[self.position],
+            leader=world.leaders.get(self.position),
             since_s=1.0 if self.position in world.newly_placed else 75.0,
             home=self.settings.numbering.computed_leader(self.position),
             root=path[0] if path else self.position,
             path=path,
             alternates=(),
             adrift=False,
-            subordinates=tuple(self._edge(each) for each in sorted(below) if world.leaders[each] == self.position),
+            subordinates=tuple(
+                self._edge(each) for each in sorted(below) if world.leaders.get(each) == self.position
+            ),
             subtree_nodes=len(below),
             subtree_not_home=sum(world.place(each) is Place.GUEST for each in below),
             leader_changes=1,
             exchanges=2,
             refusals=world.refusals,
+            refused=None if path else world.refused,
             tables={"rows": len(below)},
             ranking=world.ranking,
         )
@@ -182,9 +215,10 @@ class FakeNode:
             owner=self.position,
             is_root=not path,
             root=path[0] if path else self.position,
-            leader=world.leaders[self.position],
+            leader=world.leaders.get(self.position),
             quiet_s=self.quiet_s,
             rows=tuple(self._row(each) for each in world.below(self.position)),
+            refused=None if path else world.refused,
         )
 
     def why(self) -> Why:
@@ -229,8 +263,8 @@ class FakeNode:
             leader=self.world.leaders[position],
             place=self.world.place(position),
             incarnation=1,
-            since_s=1.0 if position in self.world.newly_placed else self.world.since_s,
-            standing=self.world.standing.get(position, Standing.LIVE),
+            since_s=self.world.age_s(position),
+            liveness=self.world.liveness.get(position, Liveness.LIVE),
             performance=performance,
             round_trip_s=round_trip_s,
         )

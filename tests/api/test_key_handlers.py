@@ -21,7 +21,7 @@ OLD, NEW = keyring_of(ONE, revision=1), keyring_of(TWO, [ONE], revision=2)
 def world(tmp_path: Path) -> World:
     """Figure 1, all with the new ring."""
     world = World()
-    world.keepings = {position: key_ring_of(tmp_path, NEW) for position in world.leaders}
+    world.key_rings = {position: key_ring_of(tmp_path, NEW) for position in world.leaders}
     return world
 
 
@@ -35,8 +35,8 @@ async def test_all_are_counted_once(world: World) -> None:
 
 
 async def test_differing_nodes_are_named(world: World, tmp_path: Path) -> None:
-    world.keepings[9] = key_ring_of(tmp_path, OLD)
-    del world.keepings[7]
+    world.key_rings[9] = key_ring_of(tmp_path, OLD)
+    del world.key_rings[7]
     newest, behind = (await keys.coverage(world.node(1), BUDGET_S)).rings
     assert (newest.revision, newest.nodes) == (2, 9)
     assert (behind.revision, behind.addresses) == (1, ("10.0.0.9",))
@@ -56,7 +56,7 @@ async def test_a_silent_node_counts_with_all_below(world: World, how: str, autoj
 
 async def test_many_silent_nodes_cost_no_more_time_than_one(tmp_path: Path, autojump_clock: MockClock) -> None:
     world = World({1: None, **dict.fromkeys(range(2, 200), 1)})
-    world.keepings = {position: key_ring_of(tmp_path, NEW) for position in world.leaders}
+    world.key_rings = {position: key_ring_of(tmp_path, NEW) for position in world.leaders}
     world.hung = set(range(2, 199))
     found = await keys.coverage(world.node(1), BUDGET_S)
     assert trio.current_time() <= BUDGET_S
@@ -71,10 +71,10 @@ async def test_the_root_changes_the_ring(world: World) -> None:
     root = world.node(1)
     used = await keys.rotate(root, ("use", ONE.name), BUDGET_S)
     assert (used.error, used.key, used.revision) == (None, ONE.name, 3)
-    assert world.keepings[1].ring == keyring_of(ONE, [TWO], revision=3)
+    assert world.key_rings[1].ring == keyring_of(ONE, [TWO], revision=3)
     installed = await keys.rotate(root, ("install",), BUDGET_S)
     assert (installed.error, installed.revision) == (None, 4)
-    assert installed.key in {key.name for key in world.keepings[1].ring.keys.values()}
+    assert installed.key in {key.name for key in world.key_rings[1].ring.keys.values()}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_what_cannot_be_done_changes_nothing(
     world: World, position: int, words: tuple[str, ...], error: str
 ) -> None:
     assert (await keys.rotate(world.node(position), words, BUDGET_S)).error == error
-    assert world.keepings[position].ring == NEW
+    assert world.key_rings[position].ring == NEW
 
 
 async def test_without_keys_nothing_is_changed() -> None:
@@ -101,14 +101,14 @@ async def test_without_keys_nothing_is_changed() -> None:
 
 
 async def test_a_key_that_a_node_may_need_is_removed_only_by_force(world: World, tmp_path: Path) -> None:
-    world.keepings[9] = key_ring_of(tmp_path, OLD)
+    world.key_rings[9] = key_ring_of(tmp_path, OLD)
     refused = await keys.rotate(world.node(1), ("remove", ONE.name), BUDGET_S)
     assert refused.error == "1 of the nodes have not answered that they have the newest ring: 10.0.0.9"
-    assert world.keepings[1].ring == NEW
+    assert world.key_rings[1].ring == NEW
     forced = await keys.rotate(world.node(1), ("remove", ONE.name, "force"), BUDGET_S)
-    assert (forced.error, world.keepings[1].ring) == (None, keyring_of(TWO, revision=3))
+    assert (forced.error, world.key_rings[1].ring) == (None, keyring_of(TWO, revision=3))
 
 
 async def test_an_unneeded_key_is_removed(world: World) -> None:
     assert (await keys.rotate(world.node(1), ("remove", ONE.name), BUDGET_S)).error is None
-    assert world.keepings[1].ring == keyring_of(TWO, revision=3)
+    assert world.key_rings[1].ring == keyring_of(TWO, revision=3)

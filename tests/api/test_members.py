@@ -10,17 +10,19 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+from loops import over
+from prometheus_client.parser import text_string_to_metric_families
 from trio.testing import MockClock
 
 from subord.api.handlers import changes, members
-from subord.api.handlers.control import control_app
-from subord.api.handlers.members import Cluster
+from subord.api.handlers.control import control_app, control_changes
 from subord.api.handlers.web import PUBLIC, web_app
-from subord.api.http.server import EventStream, Response
+from subord.api.http.server import App, EventStream, Response
 from subord.core.address.network import Network
+from subord.core.members.membership import REGISTER
+from subord.core.members.register import Record, Run, State
 from subord.core.settings import Settings
-from subord.core.view import Standing
-from subord.runtime.state.history import REMEMBER_S
+from subord.core.view import Liveness
 from tests.api.fake_node_api import FakeNode, World
 
 
@@ -50,6 +52,7 @@ async def test_every_node_knows_all_members(position: int) -> None:
         "leader": "10.0.0.2",
         "place": "home",
         "since_s": 60.0,
+        "maintenance": None,
     }
 
 
@@ -57,10 +60,10 @@ async def test_a_vanished_node_is_missing_and_then_gone() -> None:
     world = World()
     root = world.node(1)
     await get(root, "/v1/members")
-    world.standing[11] = Standing.MISSING
+    world.liveness[11] = Liveness.MISSING
     _, document = await get(root, "/v1/members")
     assert addresses(document)["10.0.0.11"] == "missing"
-    del world.leaders[11], world.standing[11]
+    del world.leaders[11], world.liveness[11]
     _, document = await get(root, "/v1/members")
     gone = document["members"][-1]
     assert (gone["address"], gone["standing"], gone["leader"], gone["level"]) == ("10.0.0.11", "gone", "10.0.0.5", 3)
@@ -73,7 +76,7 @@ async def test_a_branch_on_its_way_to_another_leader_stays_on_the_list() -> None
     world = World()
     root = world.node(1)
     await get(root, "/v1/members")
-    world.standing[5] = Standing.MISSING
+    world.liveness[5] = Liveness.MISSING
     del world.leaders[10], world.leaders[11]
     _, document = await get(root, "/v1/members")
     found = addresses(document)
@@ -83,74 +86,133 @@ async def test_a_branch_on_its_way_to_another_leader_stays_on_the_list() -> None
     assert addresses(document)["10.0.0.10"] == "live"
 
 
-async def test_without_a_root_the_last_list_is_given_with_a_note(autojump_clock: MockClock) -> None:
-    world = World()
-    node = world.node(4)
-    cluster = Cluster(node)
-    assert (await cluster.members()).complete
-    world.hung.add(1)
-    began = trio.current_time()
-    document = await cluster.members()
-    assert trio.current_time() - began == pytest.approx(members.ASK_S_MAX)
-    assert not document.complete
-    assert document.note == "10.0.0.1 (root) does not answer: this is the last whole list, 1 s old"
-    assert len(document.members) == 11
+UP = Record(1, State.UP)
 
 
-@pytest.mark.parametrize("failure", ["gone", "lying"])
-async def test_without_an_earlier_list_the_subtree_is_given(failure: str) -> None:
+def remember(node: FakeNode, *runs: Run) -> None:
+    """As if neighbours had sent these."""
+    node.tracker.membership.exchange.spread(REGISTER, runs)
+
+
+async def test_a_down_node_stays_on_the_list_of_every_node(autojump_clock: MockClock) -> None:
     world = World()
-    if failure == "gone":
-        world.gone.add(1)
-    else:
+    root = world.node(1)
+    world.known = {1: root}
+    world.liveness[11] = Liveness.MISSING
+    await get(root, "/v1/members")
+    del world.leaders[11], world.liveness[11]
+    await trio.sleep(7 * 86400)
+    for node in (root, world.node(7)):
+        _, document = await get(node, "/v1/members")
+        assert addresses(document)["10.0.0.11"] == "gone"
+    members_of_another = world.node(7).tracker.membership.register
+    assert members_of_another.at(11) is None  # the fake cluster has no edges: the root answered
+
+
+@pytest.mark.parametrize("failure", ["hung", "gone", "lying"])
+async def test_without_a_root_the_register_names_all_members(autojump_clock: MockClock, failure: str) -> None:
+    world = World()
+    node = world.node(2)
+    remember(node, Run(1, 11, UP), Run(12, 12, Record(2, State.DOWN, 1000, 3)), Run(13, 13, Record(3, State.LEFT)))
+    if failure == "lying":
         world.lying[1] = b'{"members": 7}'
-    document = await Cluster(world.node(2)).members()
+    else:
+        {"hung": world.hung, "gone": world.gone}[failure].add(1)
+    document = await members.of_cluster(node)
     assert not document.complete
     assert document.note is not None
-    assert document.note.endswith(": these are below 10.0.0.2")
-    assert [each.position for each in document.members] == [2, 4, 5, 8, 9, 10, 11]
+    assert document.note.endswith(": nodes that are not below 10.0.0.2 are as its register has them")
+    below = {2, 4, 5, 8, 9, 10, 11}
+    found = {each.position: each.standing for each in document.members}
+    assert found == {**{n: "live" if n in below else "stale" for n in range(1, 12)}, 12: "gone"}
 
 
-async def test_a_new_root_does_not_hide_the_missing_of_the_old_one(autojump_clock: MockClock) -> None:
-    """The root and other nodes vanish together: the asked node remembers them, although no root saw them vanish."""
+async def test_a_missing_node_that_is_forgotten_is_on_no_list() -> None:
+    """Its leader reports it for a minute."""
     world = World()
-    world.since_s = 60.0
-    node = world.node(7)
-    cluster = Cluster(node)
-    await cluster.members()
-    for position in (1, 2, 4):
-        del world.leaders[position]
-    world.leaders.update({3: None, 5: 3, 8: 3, 9: 3})
-    world.since_s = 1.0
-    await trio.sleep(1)
-    found = {each.position: each.standing for each in (await cluster.members()).members}
-    assert found == {n: "stale" if n in {1, 2, 4} else "live" for n in range(1, 12)}
-    world.since_s = 10.0
-    await trio.sleep(9)
-    found = {each.position: each.standing for each in (await cluster.members()).members}
-    assert found == {n: "gone" if n in {1, 2, 4} else "live" for n in range(1, 12)}
-    world.leaders[4] = 3
-    world.since_s = 11.0
-    await trio.sleep(1)
-    assert [each.position for each in (await cluster.members()).members if each.standing == "gone"] == [1, 2]
-    world.since_s += REMEMBER_S
-    await trio.sleep(REMEMBER_S)
-    assert len((await cluster.members()).members) == 9
+    root = world.node(1)
+    world.liveness[11] = Liveness.MISSING
+    members.own(root)
+    record = root.tracker.membership.register.at(11)
+    assert record is not None
+    remember(root, Run(11, 11, Record(record.stamp_ms + 1, State.FORGOTTEN)))
+    _, document = await get(root, "/v1/members")
+    assert "10.0.0.11" not in addresses(document)
+    _, tree = await get(root, "/v1/tree", form="rows")
+    assert (tree["missing"], tree["down"], len(tree["rows"])) == (0, 0, 10)
 
 
-async def test_a_root_that_left_is_no_member(autojump_clock: MockClock) -> None:
-    world = World()
-    world.since_s = 60.0
-    cluster = Cluster(world.node(7))
-    await cluster.members()
-    new = world.node(2)
-    world.known = {2: new}
-    del world.leaders[1]
-    world.leaders.update({2: None, 3: 2})
-    new.attendance.register.parted_above(1, trio.current_time())
-    world.since_s = 10.0
-    await trio.sleep(10)
-    assert [each.position for each in (await cluster.members()).members] == list(range(2, 12))
+async def test_a_gone_node_stands_below_its_last_leader() -> None:
+    root = World().node(1)
+    down = Record(2, State.DOWN, 1000, 3)
+    remember(root, Run(12, 12, down), Run(13, 13, down._replace(leader=0)), Run(14, 14, down._replace(leader=99)))
+    _, tree = await get(root, "/v1/tree", form="rows")
+    found = {row["address"]: (row["leader"], row["apart"]) for row in tree["rows"] if row["standing"] == "gone"}
+    assert found == {
+        "10.0.0.12": ("10.0.0.3", None),
+        "10.0.0.13": (None, "last leader not known"),
+        "10.0.0.14": ("10.0.0.99", "last below 10.0.0.99"),
+    }
+    assert (tree["nodes"], tree["down"], tree["gone"]) == (11, 3, 3)
+
+
+# -- statements --------------------------------------------------------------------------------------------------
+
+
+async def say(node: FakeNode, action: str, **query: str) -> tuple[int, Any]:
+    response = await control_changes(node)[f"/v1/members/{action}"](query)
+    assert isinstance(response, Response)
+    return response.status, json.loads(response.body)
+
+
+async def test_forgotten_nodes_are_those_that_are_down() -> None:
+    root = World().node(1)
+    remember(root, Run(12, 14, Record(2, State.DOWN, 1000, 3)))
+    status, document = await say(root, "forget", nodes="3,12-13", reason="sold", by="ann")
+    assert (status, document) == (200, {"count": 2, "nodes": ["10.0.0.12", "10.0.0.13"]})
+    _, listed = await get(root, "/v1/members")
+    assert [each for each, word in addresses(listed).items() if word == "gone"] == ["10.0.0.14"]
+    assert (await say(root, "forget", nodes="3", reason="sold"))[0] == 409
+
+
+async def test_a_maintenance_is_shown_until_its_end() -> None:
+    root = World().node(1)
+    _, document = await say(root, "maintain", nodes="4-5,70", reason="new disks")
+    assert document["count"] == 3
+    _, listed = await get(root, "/v1/members")
+    reasons = {each["address"]: each["maintenance"] for each in listed["members"] if each["maintenance"]}
+    assert reasons == dict.fromkeys(("10.0.0.4", "10.0.0.5"), "new disks")
+    _, tree = await get(root, "/v1/tree", form="rows")
+    assert tree["maintained"] == 2
+    _, document = await say(root, "resume", nodes="5")
+    assert document == {"count": 1, "nodes": ["10.0.0.5"]}
+    _, tree = await get(root, "/v1/tree", form="rows")
+    assert [row["address"] for row in tree["rows"] if row["maintenance"]] == ["10.0.0.4"]
+    assert (await say(root, "resume", nodes="5"))[0] == 409
+
+
+@over(
+    "query",
+    [
+        {"nodes": "", "reason": "r"},
+        {"nodes": "0", "reason": "r"},
+        {"nodes": "3-1", "reason": "r"},
+        {"nodes": "65535", "reason": "r"},
+        {"nodes": "1,x", "reason": "r"},
+        {"nodes": ",".join(["1"] * 513), "reason": "r"},
+        {"nodes": "1"},
+        {"nodes": "1", "reason": "a\x1b"},
+        {"nodes": "1", "reason": "r" * 201},
+        {"nodes": "1", "reason": "r", "until": "x"},
+        {"nodes": "1", "reason": "r", "until": "1e999"},
+        {"nodes": "1", "reason": "r", "until": "1"},
+        {"nodes": "1", "reason": "r", "until": "99999999999"},
+    ],
+)
+async def test_a_wrong_statement_is_refused(query: dict[str, str]) -> None:
+    status, document = await say(World().node(1), "maintain", **query)
+    assert status == 400
+    assert "nothing was said" in document["error"]
 
 
 @pytest.mark.parametrize(("address", "position"), [("10.0.0.5", 0), ("10.0.0.5", 6), ("192.0.2.1", 5)])
@@ -168,43 +230,18 @@ async def test_a_root_that_names_foreign_nodes_is_rejected(address: str, positio
 # -- changes -----------------------------------------------------------------------------------------------------
 
 
-async def test_an_old_list_does_not_add_members(autojump_clock: MockClock) -> None:
-    """A node that left long after the last question here is no member and no target."""
-    world = World()
-    cluster = Cluster(world.node(7))
-    await cluster.members()
-    for position in (10, 11):
-        del world.leaders[position]
-    await trio.sleep(7 * 86400)
-    del world.leaders[1]
-    world.leaders.update({2: 3, 3: None})
-    assert {each.position for each in (await cluster.members()).members} == set(range(2, 10))
-
-
-async def test_a_gone_node_is_remembered_across_roots(autojump_clock: MockClock) -> None:
-    world = World()
-    cluster = Cluster(world.node(7))
-    world.standing[11] = Standing.MISSING
-    await cluster.members()
-    world.since_s = 30.0  # the root is another one
-    del world.leaders[1], world.leaders[11]
-    world.leaders.update({2: 3, 3: None})
-    (found,) = [each for each in (await cluster.members()).members if each.position == 11]
-    assert (found.standing, found.since_s) == ("gone", pytest.approx(60.0, abs=1.0))
-
-
 async def test_a_node_back_before_the_next_look_is_listed_once() -> None:
     world = World()
     root = world.node(1)
     members.own(root)
-    history = root.attendance.register
+    history = root.tracker.history
     there = world.leaders.copy()
-    world.standing[5] = Standing.MISSING
+    world.liveness[5] = Liveness.MISSING
     del world.leaders[10], world.leaders[11]
     members.own(root)
     assert [each.position for each in history.on_their_way()] == [10, 11]
     world.leaders.update(there)
-    root.attendance.look = lambda: None  # type: ignore[method-assign]
+    root.tracker.look = lambda: None  # type: ignore[method-assign]
     found = [each.position for each in members.own(root).members]
     assert found == sorted(set(found))
 
@@ -248,20 +285,20 @@ async def test_many_changes_come_in_portions(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_late_reader_learns_that_changes_are_missed() -> None:
     root = World().node(1)
     changes.own(root)
-    happenings = root.attendance.register.happenings
+    log = root.tracker.history.changes
     token = changes.Bookmark(1, 3, 0).token
     assert not changes.own(root, token).missed
-    while happenings[0].number < 6:
-        happenings.popleft()
+    while log[0].number < 6:
+        log.popleft()
     assert changes.own(root, token).missed
 
 
 async def test_another_roots_log_is_read_on_by_time() -> None:
     root = World().node(1)
     changes.own(root)
-    happenings = root.attendance.register.happenings
-    middle_ms = int(happenings[5].wall * 1000)
-    later = [each.number for each in happenings if each.wall * 1000 > middle_ms]
+    log = root.tracker.history.changes
+    middle_ms = int(log[5].wall * 1000)
+    later = [each.number for each in log if each.wall * 1000 > middle_ms]
     document = changes.own(root, changes.Bookmark(77, 500, middle_ms).token)
     assert [each.number for each in document.changes] == later
     assert changes.own(root, changes.Bookmark(77, 500, middle_ms * 2).token).changes == ()
@@ -273,12 +310,12 @@ async def test_a_new_root_with_a_late_clock_gives_its_changes(is_new: bool) -> N
     world = World()
     root = world.node(2)
     world.known = {2: root}
-    root.attendance.look()
+    root.tracker.look()
     pieces = changes.own(root)
     del world.leaders[1]
     world.leaders.update({2: None, 3: 2})
     world.newly_placed = {2} if is_new else set()
-    root.attendance.register.lost_above(1, trio.current_time())
+    root.tracker.history.lost_above(1, trio.current_time())
     ahead = changes.Bookmark(77, 500, (int(pieces.changes[-1].wall) + 7200) * 1000)
     document = changes.own(root, ahead.token)
     kinds = [(each.kind, each.address) for each in document.changes]
@@ -293,17 +330,15 @@ async def test_a_new_root_with_a_late_clock_gives_its_changes(is_new: bool) -> N
 async def test_a_new_root_reports_forgotten_changes() -> None:
     root = World().node(1)
     changes.own(root)
-    happenings = root.attendance.register.happenings
-    token = changes.Bookmark(77, 500, int(happenings[0].wall * 1000) - 10_000).token
+    log = root.tracker.history.changes
+    token = changes.Bookmark(77, 500, int(log[0].wall * 1000) - 10_000).token
     assert not changes.own(root, token).missed
-    happenings.popleft()
+    log.popleft()
     assert changes.own(root, token).missed
 
 
-@pytest.mark.parametrize(
-    "since", ["", "x", "1.2", "1.2.3.4", "-", "a b", "1.2.-3", "1.+2.3", "1.2.3 ", "1._2.3", "z" * 40 + ".1.1"]
-)
-@pytest.mark.parametrize("path", ["/v1/changes", "/v1/events"])
+@over("since", ["", "x", "1.2", "1.2.3.4", "-", "a b", "1.2.-3", "1.+2.3", "1.2.3 ", "1._2.3", "z" * 40 + ".1.1"])
+@over("path", ["/v1/changes", "/v1/events"])
 async def test_a_malformed_token_is_refused(path: str, since: str) -> None:
     status, document = await get(World().node(1), path, since=since)
     assert status == 400
@@ -404,7 +439,33 @@ async def test_targets_are_the_subtree_and_at_the_root_all() -> None:
     }
     _, below = await get(world.node(5), "/sd")
     assert [each["targets"] for each in below] == [["10.0.0.5:9717"], ["10.0.0.10:9717"], ["10.0.0.11:9717"]]
-    assert (await get(world.node(5), "/sd", of="cluster"))[1] == whole
+    node = world.node(5)
+    remember(node, Run(1, 11, UP))
+    assert (await get(node, "/sd", of="cluster"))[1] == whole
+
+
+async def test_targets_of_the_cluster_come_from_the_register_alone() -> None:
+    """Also without a root; a node that said goodbye or was forgotten is none of them."""
+    world = World()
+    node = world.node(5)
+    left = Record(2, State.LEFT)
+    remember(node, Run(1, 13, UP), Run(12, 12, left), Run(2, 2, Record(2, State.DOWN)), Run(13, 13, left))
+    world.hung.add(1)
+    _, found = await get(node, "/sd", of="cluster")
+    assert [each["targets"][0] for each in found] == [f"10.0.0.{n}:9717" for n in range(1, 12)]
+
+
+async def test_a_node_whose_register_lacks_it_gives_no_targets_of_the_cluster() -> None:
+    """After an error Prometheus keeps its list; it would take half a list for a whole one."""
+    status, document = await get(World().node(5), "/sd", of="cluster")
+    assert (status, "only just come" in document["error"]) == (503, True)
+
+
+async def test_a_new_root_gives_no_targets() -> None:
+    world = World()
+    world.newly_placed = {1}
+    status, document = await get(world.node(1), "/sd")
+    assert (status, "only just" in document["error"]) == (503, True)
 
 
 async def test_targets_are_the_same_wherever_a_node_stands() -> None:
@@ -419,31 +480,10 @@ async def test_a_vanished_node_stays_a_target() -> None:
     world = World()
     root = world.node(1)
     _, before = await get(root, "/sd")
-    world.standing[11] = Standing.MISSING
+    world.liveness[11] = Liveness.MISSING
     await get(root, "/sd")
-    del world.leaders[11], world.standing[11]
+    del world.leaders[11], world.liveness[11]
     assert (await get(root, "/sd"))[1] == before
-
-
-async def test_without_the_root_the_last_targets_are_given() -> None:
-    world = World()
-    app = control_app(world.node(5))
-    before = await app["/sd"]({"of": "cluster"})
-    world.gone.add(1)
-    after = await app["/sd"]({"of": "cluster"})
-    assert isinstance(before, Response)
-    assert isinstance(after, Response)
-    assert (after.status, after.body) == (200, before.body)
-
-
-async def test_without_a_whole_list_there_are_no_targets() -> None:
-    """After an error Prometheus keeps its list; it would take half a list for a whole one."""
-    world = World()
-    world.gone.add(1)
-    status, document = await get(world.node(5), "/sd", of="cluster")
-    assert status == 503
-    assert document["error"].startswith("the whole tree is not known: 10.0.0.1 (root) does not answer")
-    assert (await get(world.node(5), "/sd"))[0] == 200
 
 
 async def test_a_node_without_place_gives_no_targets() -> None:
@@ -452,33 +492,27 @@ async def test_a_node_without_place_gives_no_targets() -> None:
     assert (await get(node, "/sd"))[0] == 503
 
 
-async def test_a_new_root_does_not_replace_the_target_list() -> None:
-    world = World()
-    app, other = control_app(world.node(5)), control_app(world.node(4))
-    before = await app["/sd"]({"of": "cluster"})
-    whole = dict(world.leaders)
-    world.leaders, world.newly_placed = (
-        {1: None, 2: 1, 4: 2, 5: 2},
-        {1, 2},
-    )  # it was restarted, and the other nodes are still moving
-    for _ in range(2):
-        after = await app["/sd"]({"of": "cluster"})
-        assert isinstance(before, Response)
-        assert isinstance(after, Response)
-        assert (after.status, after.body) == (200, before.body)
-    assert (await get(world.node(5), "/v1/members"))[1]["complete"]  # the members are shown even so
-    for path, query in (("/sd", {}), ("/sd", {"of": "cluster"})):
-        status, document = await get(world.node(1), path, **query)
-        assert (status, "only just" in document["error"]) == (503, True)
-    answer = await other["/sd"]({"of": "cluster"})
-    assert isinstance(answer, Response)
-    assert answer.status == 503
-    world.leaders, world.newly_placed = whole, set()
-    world.leaders[11] = 4
-    del world.leaders[9]
-    settled = await app["/sd"]({"of": "cluster"})
-    assert isinstance(settled, Response)
-    assert len(json.loads(settled.body)) == 11  # including the node whose end no root saw
+async def member_page(app: App) -> tuple[int, dict[str, float]]:
+    """Status and values by address of the page for the rules of Prometheus."""
+    response = await app["/metrics/members"]({})
+    assert isinstance(response, Response)
+    if response.status != 200:
+        return response.status, {}
+    assert response.content_type.startswith("text/plain; version=0.0.4")
+    (family,) = text_string_to_metric_families(response.body.decode())
+    assert (family.name, family.type) == ("subord_member_live", "gauge")
+    return 200, {sample.labels["address"]: sample.value for sample in family.samples}
+
+
+async def test_members_are_metrics_until_they_say_goodbye_or_are_under_maintenance() -> None:
+    node = World().node(5)
+    app = control_app(node)
+    assert (await member_page(app))[0] == 503
+    down, left = Record(2, State.DOWN), Record(2, State.LEFT)
+    remember(node, Run(1, 14, UP), Run(12, 12, down), Run(13, 13, left), Run(14, 14, down))
+    await say(node, "maintain", nodes="1,14", reason="new disks")
+    expected = {f"10.0.0.{n}": 1.0 for n in range(2, 12)} | {"10.0.0.12": 0.0}
+    assert await member_page(app) == (200, expected)
 
 
 async def test_another_port_is_used_on_request() -> None:

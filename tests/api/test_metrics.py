@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from loops import over
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from subord import __version__
-from subord.api.handlers.scrape import metrics_app
+from subord.api.handlers.web import metrics_app
 from subord.config.schema import NodeConfig
 from subord.core.view import Refusal
 from subord.sealing.keys import key_of, keyring_of
@@ -29,10 +31,15 @@ EXPECTED = {
     "subord_is_root": "gauge",
     "subord_subordinates": "gauge",
     "subord_refusals": "gauge",
+    "subord_members_live": "gauge",
+    "subord_members_down": "gauge",
+    "subord_members_expected": "gauge",
+    "subord_members_maintained": "gauge",
     "subord_table_entries": "gauge",
     "subord_subtree_nodes": "gauge",
     "subord_subtree_not_home_nodes": "gauge",
     "subord_performance_jobs_per_hour": "gauge",
+    "subord_performance_jobs_per_second": "gauge",
     "subord_jobs_done": "counter",
     "subord_performance_readings_failed": "counter",
     "subord_leader_changes": "counter",
@@ -85,7 +92,7 @@ async def test_names_types_and_help() -> None:
     assert "process_resident_memory_bytes" in families
 
 
-@pytest.mark.parametrize(
+@over(
     ("name", "labels", "value"),
     [
         ("subord_build_info", {"version": __version__}, 1),
@@ -121,7 +128,7 @@ async def test_values(name: str, labels: dict[str, str], value: float) -> None:
 async def test_keys_are_shown_by_name(tmp_path: Path) -> None:
     old, new = (key_of(bytes([number]) * 32) for number in (1, 2))
     world = World()
-    world.keepings = {2: key_ring_of(tmp_path, keyring_of(new, [old], revision=3))}
+    world.key_rings = {2: key_ring_of(tmp_path, keyring_of(new, [old], revision=3))}
     text, samples = await scraped(world.node(2))
     values = {sample.name: (sample.labels, sample.value) for sample in samples}
     assert values["subord_sealed"] == ({}, 1)
@@ -129,7 +136,7 @@ async def test_keys_are_shown_by_name(tmp_path: Path) -> None:
     assert (values["subord_keys"], values["subord_key_ring_revision"]) == (({}, 2), ({}, 3))
     assert values["subord_key_ring_saved"] == ({}, 1)
     assert old.name not in text
-    world.keepings[2].take(keyring_of(new, revision=4))
+    world.key_rings[2].take(keyring_of(new, revision=4))
     _, samples = await scraped(world.node(2))
     assert [sample.value for sample in samples if sample.name == "subord_key_ring_saved"] == [0]
 
@@ -157,8 +164,16 @@ async def test_performance_is_shown_when_it_is_known() -> None:
     assert "subord_performance_jobs_per_hour" not in {sample.name for sample in samples}
     node.performance.replace(NodeConfig(performance=12.5))
     _, samples = await scraped(node)
-    assert [s.value for s in samples if s.name == "subord_performance_jobs_per_hour"] == [12.5]
+    values = {s.name: s.value for s in samples if s.name.startswith("subord_performance_jobs")}
+    assert values["subord_performance_jobs_per_hour"] == 12.5
+    assert values["subord_performance_jobs_per_second"] == pytest.approx(12.5 / 3600)
     assert node.reported == [12.5]
+
+
+def test_units_are_base_units() -> None:
+    """https://prometheus.io/docs/practices/naming/."""
+    other = re.compile(r"_(ms|us|milliseconds|minutes?|hours?|days?|kib|mib|kilobytes|bits|percent)(_|$)")
+    assert [name for name in EXPECTED if other.search(name)] == ["subord_performance_jobs_per_hour"]  # deprecated
 
 
 async def test_a_root_has_no_leader_to_show() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from loops import over
 
 from subord.api.handlers import peer_answers
 from subord.api.models import fields, nodes
-from subord.api.models.ranking import NEAR_SHOWN, ranking
 from subord.api.node_api import NodeApi, Question
 from subord.core.address.network import Network
 from subord.core.settings import Settings
@@ -31,7 +31,7 @@ def test_status_names_nodes_by_address() -> None:
         "10.0.0.2",
     )
     assert status.path == ("10.0.0.1", "10.0.0.2")
-    assert (status.level, status.real_level, status.place) == (2, 2, "home")
+    assert (status.level, status.real_level, status.place) == (2, 2, Place.HOME)
     assert [edge.address for edge in status.subordinates] == ["10.0.0.10", "10.0.0.11"]
     assert status.refusals[0].reason == "fan-out 8, we use 4"
     assert (status.settings.network, status.settings.fanout) == ("10.0.0.0/16", 2)
@@ -41,11 +41,11 @@ def test_status_names_nodes_by_address() -> None:
 async def test_status_lists_key_names(tmp_path: Path, directory: str, saved: bool) -> None:
     old, new = (key_of(bytes([number]) * 32) for number in (1, 2))
     (tmp_path / "state").mkdir()
-    keeping = key_ring_of(tmp_path, keyring_of(old), directory and str(tmp_path / directory))
-    keeping.take(keyring_of(new, [old], revision=3))
-    await keeping.save()
+    key_ring = key_ring_of(tmp_path, keyring_of(old), directory and str(tmp_path / directory))
+    key_ring.take(keyring_of(new, [old], revision=3))
+    await key_ring.save()
     world = World()
-    world.keepings = {2: keeping}
+    world.key_rings = {2: key_ring}
     assert nodes.status(world.node(5)).seal is None
     assert nodes.status(world.node(2)).seal == fields.SealDocument(revision=3, keys=(new.name, old.name), saved=saved)
 
@@ -62,6 +62,7 @@ def test_why_joins_candidates_with_their_newest_answers() -> None:
             Asked(position=1, answer="full", ago_s=2.0),
             Asked(position=3, answer="full", ago_s=9.0),
         ),
+        ranking=Ranking(mapping="ip"),
     )
     document = nodes.why(SETTINGS, view)
     assert [(each.address, each.answer) for each in document.candidates] == [
@@ -93,7 +94,7 @@ async def test_positions_of_ipv6_networks_are_exact() -> None:
     assert roster.rows[1].address == shared.network.address_text_of(high)
 
 
-@pytest.mark.parametrize("address", ["\x1b[31m", "10.0.0.1\n", "", "a" * 46, "example.org"])
+@over("address", ["\x1b[31m", "10.0.0.1\n", "", "a" * 46, "example.org"])
 async def test_a_malformed_address_is_rejected(address: str) -> None:
     answer = msgspec.json.decode(await peer_answers.answer(World().node(2), Question("roster")))
     answer["rows"][0]["address"] = address
@@ -147,8 +148,8 @@ async def test_a_roster_has_the_numbers_of_its_rows() -> None:
 
 
 def test_the_document_of_a_ranking() -> None:
-    assert ranking(SETTINGS, Ranking(mapping="ip"), 2) is None
-    document = ranking(SETTINGS, MEASURED, 2)
+    assert nodes.ranking(SETTINGS, Ranking(mapping="ip"), 2) is None
+    document = nodes.ranking(SETTINGS, MEASURED, 2)
     assert document is not None
     assert (document.mapping, document.performance_class, document.standing) == ("latency", 141, 2**5.5)
     assert document.leader_round_trip_s == 0.02
@@ -157,8 +158,8 @@ def test_the_document_of_a_ranking() -> None:
 
 def test_the_nearest_are_listed_and_the_leader_in_any_case() -> None:
     near = tuple(Near(position=p, round_trip_s=p / 1000, performance=None, ago_s=0.0) for p in range(1, 101))
-    for leader, last in ((50, 50), (3, NEAR_SHOWN), (None, NEAR_SHOWN), (2000, NEAR_SHOWN)):
-        document = ranking(SETTINGS, Ranking(mapping="performance", near=near), leader)
+    for leader, last in ((50, 50), (3, nodes.NEAR_SHOWN), (None, nodes.NEAR_SHOWN), (2000, nodes.NEAR_SHOWN)):
+        document = nodes.ranking(SETTINGS, Ranking(mapping="performance", near=near), leader)
         assert document is not None
-        assert len(document.near) == NEAR_SHOWN + (leader == 50)
+        assert len(document.near) == nodes.NEAR_SHOWN + (leader == 50)
         assert document.near[-1].position == last

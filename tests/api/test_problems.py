@@ -9,13 +9,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from subord import __version__
 from subord.api.handlers import problems
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
 from subord.api.node_api import AskFailure, Question
-from subord.core.view import Refusal, Standing
+from subord.core.events import LostCause
+from subord.core.members import statements
+from subord.core.members.membership import DOCUMENTS, REGISTER
+from subord.core.members.register import Record, Run, State
+from subord.core.members.statements import Maintain
+from subord.core.view import Liveness, Refusal
 from subord.runtime.net.peer_query import understood
-from subord.runtime.problems import LATELY_S, LINES_MAX, RecentProblems
+from subord.runtime.problems import LATELY_S, LINES_MAX, RecentProblems, of_loss
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import FakeNode, World, key_ring_of
 
@@ -54,7 +60,7 @@ async def test_equal_problems_are_joined() -> None:
 
 async def test_missing_nodes_are_known_to_the_root() -> None:
     world = World()
-    world.standing[5] = Standing.MISSING
+    world.liveness[5] = Liveness.MISSING
     assert texts(await found(world, 3)) == {"missing: vanished without goodbye": ("10.0.0.5",)}
 
 
@@ -121,23 +127,74 @@ async def test_an_older_daemon_is_not_called_silent(
 async def test_differing_keys_and_versions_are_a_problem_of_the_minority(tmp_path: Path) -> None:
     world = World()
     old, new = (keyring_of(key_of(bytes([n]) * 32), revision=n) for n in (1, 2))
-    world.keepings = {position: key_ring_of(tmp_path, old if position == 9 else new) for position in world.leaders}
+    world.key_rings = {position: key_ring_of(tmp_path, old if position == 9 else new) for position in world.leaders}
     names = [ring.primary.name for ring in (old, new)]
     assert texts(await found(world)) == {
         f"has key {names[0]} of revision 1, most has key {names[1]} of revision 2": ("10.0.0.9",)
     }
 
 
+async def test_all_versions_are_told() -> None:
+    world = World()
+    assert [(each.version, each.nodes) for each in (await found(world)).versions] == [(__version__, 11)]
+    older = report(problem(9, kind="version", text="runs version 0.1.0"))
+    world.lying[9] = msgspec.json.encode(older)
+    document = await found(world, 7)
+    assert [(each.version, each.nodes) for each in document.versions] == [(__version__, 10), ("0.1.0", 1)]
+    assert document.versions[1].addresses == ("10.0.0.9",)
+    assert texts(document) == {f"runs version 0.1.0, most runs version {__version__}": ("10.0.0.9",)}
+
+
 async def test_recent_events_are_problems() -> None:
     node = World({1: None}).node(1)
-    node.counters.lately.note("dropped", "no_key", "10.0.0.7")
-    node.counters.lately.note("lost", "lost its leader 10.0.0.2: closed")
+    node.counters.problems.note("dropped", "no_key", "10.0.0.7")
+    node.counters.problems.note("lost", "lost its leader 10.0.0.2: closed")
     node.placed = False
     assert texts(await problems.find(node, BUDGET_S)) == {
         "its datagrams are dropped: no_key (it uses another key)": ("10.0.0.7",),
         "lost its leader 10.0.0.2: closed": ("10.0.0.1",),
         "has no place (seeking)": ("10.0.0.1",),
     }
+
+
+ENDED, SILENT = "its process ended", "it was silent"
+BOTH = f"{ENDED} (2) or {SILENT} (1)"
+
+
+async def test_one_death_is_one_problem() -> None:
+    world = World()
+    for position, leader, cause in ((4, 2, "closed"), (5, 2, "closed"), (6, 3, "silence"), (7, 8, "refused")):
+        world.known[position] = FakeNode(world, position)
+        note_loss(world.known[position], f"10.0.0.{leader}", cause)
+    world.liveness |= {2: Liveness.MISSING, 9: Liveness.MISSING}
+    document = await found(world, 1)
+    missing = "missing: vanished without goodbye"
+    assert texts(document) == {
+        missing: ("10.0.0.9",),
+        f"{missing}; 2 subordinates say that {ENDED}": ("10.0.0.2",),
+        f"lost its leader 10.0.0.3: {SILENT}": ("10.0.0.6",),
+        "lost its leader 10.0.0.8: no process listens": ("10.0.0.7",),
+    }
+    (folded,) = (each for each in document.problems if ENDED in each.text)
+    assert (folded.nodes, folded.ago_s is not None) == (1, True)
+
+
+def note_loss(node: FakeNode, leader: str, cause: LostCause) -> None:
+    node.counters.problems.note("lost", of_loss(leader, cause))
+
+
+def test_one_death_that_is_noticed_in_two_ways_is_one_problem() -> None:
+    lost = [problem(number, text=of_loss("10.0.0.2", cause)) for number, cause in LOSSES]
+    merged = problems.folded([report(each) for each in lost])
+    (told,) = problems._document(merged, "10.0.0.1", None).problems
+    assert (told.text, told.nodes) == (f"lost its leader 10.0.0.2: {BOTH}", 3)
+    gone = problem(2, 3, kind="gone", text="gone", nodes=9)
+    told, others = problems._document(problems.folded([merged, report(gone)]), "10.0.0.1", None).problems
+    assert (told.text, told.addresses) == (f"gone; 3 subordinates say that {BOTH}", ("10.0.0.2",))
+    assert (others.text, others.addresses, others.nodes) == ("gone", ("10.0.0.3",), 8)
+
+
+LOSSES: tuple[tuple[int, LostCause], ...] = ((4, "closed"), (5, "silence"), (6, "closed"))
 
 
 def problem(*numbers: int, kind: str = "lost", text: str = "x", nodes: int | None = None) -> ProblemDocument:
@@ -226,3 +283,23 @@ def test_a_silent_node_is_reported_once() -> None:
     merged = ProblemsDocument(nodes=9, problems=(overdue,), silent=("10.0.0.2",), silent_nodes=1)
     document = problems._document(merged, "10.0.0.1", None)
     assert [(each.addresses, each.nodes) for each in document.problems] == [(("10.0.0.3",), 1)]
+
+
+async def test_nodes_under_maintenance_cause_no_problems() -> None:
+    """Neither by themselves, nor by what others say of their death; what else is wrong is still shown."""
+    world = World()
+    world.liveness[5] = Liveness.MISSING
+    world.refusals = (refusal(30),)
+    node = world.node(1)
+    world.known = {1: node}
+    lost = of_loss("10.0.0.5", "closed")
+    node.counters.problems.note("lost", lost)
+    assert len(texts(await problems.find(node, BUDGET_S))) == 2
+    up = Record(1, State.UP)
+    node.tracker.membership.exchange.spread(REGISTER, [Run(1, 11, up)])
+    said = Maintain(((5, 5),), "new disks", node.tracker.wall_ms, "ann")
+    document = statements.maintain_document("a", said, 1, node.tracker.wall_ms)
+    node.tracker.spread(DOCUMENTS, [document])
+    found = await problems.find(node, BUDGET_S)
+    assert texts(found) == {"refused: fan-out 8, we use 4": ("10.0.0.30",)}
+    assert found.maintained == 1

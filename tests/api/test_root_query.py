@@ -6,16 +6,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api.query.root_query import HOPS_MAX, SEARCH_S_MAX, Found, find_roster
+from subord.api.models.fields import RosterDocument
+from subord.api.node_api import AskFailure
+from subord.api.query.peer import ASK_S_MAX, TreeReport, Walk, ask_root
+from subord.api.query.root_query import HOPS_MAX, find_roster
 from subord.core.settings import Settings
 from subord.core.view import RosterView
 from tests.api.fake_node_api import SETTINGS, FakeNode, World
 
 
-async def search(world: World, position: int, autojump_clock: MockClock) -> Found:
+async def search(world: World, position: int, autojump_clock: MockClock) -> TreeReport[RosterDocument]:
     started = trio.current_time()
     found = await find_roster(world.node(position))
-    assert trio.current_time() - started <= SEARCH_S_MAX
+    assert trio.current_time() - started <= ASK_S_MAX
     return found
 
 
@@ -23,7 +26,7 @@ async def search(world: World, position: int, autojump_clock: MockClock) -> Foun
 async def test_from_any_node_it_is_the_roots_roster(position: int, autojump_clock: MockClock) -> None:
     world = World()
     found = await search(world, position, autojump_clock)
-    assert (found.complete, found.note, found.roster.owner, len(found.roster.rows)) == (True, None, "10.0.0.1", 11)
+    assert (found.complete, found.note, found.report.owner, len(found.report.rows)) == (True, None, "10.0.0.1", 11)
     assert world.asked == ([] if position == 1 else [1])
 
 
@@ -33,7 +36,7 @@ async def test_without_the_root_the_highest_answering_node_is_used(how: str, aut
     getattr(world, how).add(1)
     found = await search(world, 11, autojump_clock)
     assert not found.complete
-    assert found.roster.owner == "10.0.0.2"
+    assert found.report.owner == "10.0.0.2"
     assert found.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows"
 
 
@@ -41,7 +44,7 @@ async def test_without_an_answer_the_own_roster_is_used(autojump_clock: MockCloc
     world = World()
     world.hung |= {1, 2, 5}
     found = await search(world, 11, autojump_clock)
-    assert found.roster.owner == "10.0.0.11"
+    assert found.report.owner == "10.0.0.11"
     assert found.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.11 knows"
 
 
@@ -57,7 +60,7 @@ async def test_a_former_root_names_the_present_one(autojump_clock: MockClock) ->
 
     assert view.root == 1
     found = await find_roster(FormerRoot(world, 4))
-    assert (found.complete, found.roster.owner) == (True, "10.0.0.1")
+    assert (found.complete, found.report.owner) == (True, "10.0.0.1")
     assert world.asked == [2, 1]
 
 
@@ -65,9 +68,9 @@ async def test_a_malformed_answer_counts_as_none(autojump_clock: MockClock) -> N
     world = World()
     world.lying[1] = b'{"rows": 3}'
     found = await search(world, 4, autojump_clock)
-    assert (found.complete, found.roster.owner) == (False, "10.0.0.2")
+    assert (found.complete, found.report.owner) == (False, "10.0.0.2")
     assert found.note is not None
-    assert found.note.startswith("10.0.0.1 (root) answers something else than a roster")
+    assert found.note.startswith("10.0.0.1 (root) answers something else than was asked")
 
 
 async def test_a_node_without_a_root_is_noted(autojump_clock: MockClock) -> None:
@@ -87,3 +90,35 @@ async def test_a_long_way_up_is_cut(autojump_clock: MockClock) -> None:
     found = await search(world, 59, autojump_clock)
     assert not found.complete
     assert len(world.asked) == HOPS_MAX
+
+
+async def test_a_failure_names_the_root_that_was_asked(autojump_clock: MockClock) -> None:
+    """Another node may have become root before the time of the question was over."""
+    world = World()
+    world.hung = {1}
+    node = world.node(4)
+
+    async def replace_root() -> None:
+        await trio.sleep(ASK_S_MAX / 2)
+        del world.leaders[1]
+        world.leaders.update({2: None, 3: 2})
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(replace_root)
+        found = await ask_root(node, "status", object)
+    assert found == AskFailure("10.0.0.1 (root) does not answer")
+
+
+async def test_a_walk_leaves_time_for_the_next_node(autojump_clock: MockClock) -> None:
+    world = World()
+    world.hung, world.gone, world.lying = {1}, {2}, {4: b"[]"}
+    walk = Walk(world.node(9), "10.0.0.1", 1.0, 0.5)
+    for address in ("10.0.0.1", "10.0.0.2", "10.0.0.4"):
+        assert await walk.ask(address, "roster", RosterDocument) is None
+    assert trio.current_time() == pytest.approx(0.5)
+    assert [(each.reason, each.kind) for each in walk.failures.values()] == [
+        ("10.0.0.1 (root) does not answer", "silent"),
+        ("10.0.0.2 does not answer", "silent"),
+        ("10.0.0.4 answers something else than was asked (does it run this version?)", "unreadable"),
+    ]
+    assert await walk.ask("10.0.0.3", "roster", RosterDocument) is not None

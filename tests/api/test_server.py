@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import trio
+from loops import over
 from trio.testing import MockClock
 
 from subord.api.http.host_check import host_check
@@ -89,7 +90,7 @@ def get(target: str, method: str = "GET", headers: Mapping[str, str] | None = No
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-@pytest.mark.parametrize(
+@over(
     ("request_bytes", "status", "piece"),
     [
         (get("/echo?a=1&b=x%20y"), 200, b'{"a": "1", "b": "x y"}'),
@@ -123,9 +124,7 @@ FOREIGN_HOSTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("host", "is_ours"), [*((each, True) for each in OWN_HOSTS), *((each, False) for each in FOREIGN_HOSTS)]
-)
+@over(("host", "is_ours"), [*((each, True) for each in OWN_HOSTS), *((each, False) for each in FOREIGN_HOSTS)])
 async def test_only_known_names_are_answered(monkeypatch: pytest.MonkeyPatch, host: str, is_ours: bool) -> None:
     """A page whose own name resolves to the address of this node gets nothing (DNS rebinding)."""
     monkeypatch.setattr(socket, "gethostname", lambda: "machine.example.org")

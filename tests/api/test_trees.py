@@ -7,19 +7,19 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.api.models import nodes, trees
 from subord.api.models.fields import RosterDocument, RowDocument, TreeDocument
-from subord.core.view import Standing
+from subord.core.view import Liveness, Place
 from tests.api.fake_node_api import World
 
 
 def paper_tree() -> TreeDocument:
     node = World().node(1)
-    return trees.tree(nodes.roster(node.settings, node.roster()), True, None)
+    return trees.tree(nodes.roster(node.settings, node.roster()))
 
 
 def row(name: int, leader: int | None) -> RowDocument:
@@ -29,7 +29,7 @@ def row(name: int, leader: int | None) -> RowDocument:
         level=0,
         offset=0,
         leader=None if leader is None else f"10.0.0.{leader}",
-        place="home",
+        place=Place.HOME,
         incarnation=1,
         since_s=0.0,
         standing="live",
@@ -60,14 +60,14 @@ def test_the_paper_tree_is_nested() -> None:
 
 def test_standings_are_counted_and_missing_rows_are_not_nodes() -> None:
     world = World()
-    world.standing = {7: Standing.MISSING, 6: Standing.STALE, 5: Standing.HELD}
+    world.liveness = {7: Liveness.MISSING, 6: Liveness.STALE, 5: Liveness.HELD}
     node = world.node(1)
-    tree = trees.tree(nodes.roster(node.settings, node.roster()), True, None)
+    tree = trees.tree(nodes.roster(node.settings, node.roster()))
     assert (tree.nodes, tree.missing, tree.stale, tree.held) == (9, 1, 1, 1)
     assert len(tree.rows) == 11
 
 
-@pytest.mark.parametrize(
+@over(
     ("rows", "expected"),
     [
         ([], []),
@@ -111,6 +111,6 @@ def test_a_chain_of_thousands_is_no_recursion() -> None:
         for n in range(3000)
     )
     roster = RosterDocument(owner="fd00::0", is_root=True, root="fd00::0", leader=None, quiet_s=0.0, rows=rows)
-    tree = trees.tree(roster, True, None)
+    tree = trees.tree(roster)
     assert tree.depth == 2999
     assert trees.encoded(tree).count(b'"subordinates"') == 3000

@@ -10,7 +10,7 @@ import pytest
 from chromium import MISSING, Browser, chromium, programs
 
 from subord.api.http.server import Handler
-from tests.api.fake_node_api import FakeNode
+from tests.api.fake_node_api import FakeNode, World
 from tests.browser.served_page import Served, served
 
 PageOf = Callable[..., Served]
@@ -49,3 +49,12 @@ def page_of(browser: Browser) -> Iterator[PageOf]:
 
         yield opened
         browser.driver.get("about:blank")
+
+
+@pytest.fixture(scope="module")
+def page_modules(chromium_of_all: Browser) -> Iterator[Browser]:
+    """A browser on the page, in which its modules can be imported."""
+    with served(World().node(1)) as node:
+        chromium_of_all.open(node.url)
+        yield chromium_of_all
+        chromium_of_all.driver.get("about:blank")

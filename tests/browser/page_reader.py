@@ -47,8 +47,9 @@ def shape(browser: Browser, address: str) -> str | None:
 def figures(browser: Browser) -> dict[str, str]:
     """The numbers of the header by name."""
     shown: dict[str, str] = browser.run(
-        "return Object.fromEntries([...document.querySelectorAll('#summary div')].filter((each) => !each.hidden)"
-        ".map((each) => [each.firstChild.innerText, each.lastChild.innerText]))"
+        "return Object.fromEntries([...document.querySelectorAll('.figures div, #states button')]"
+        ".filter((each) => !each.hidden).map((each) => [each.querySelector('dt, .name').innerText,"
+        " each.querySelector('dd, .number').innerText]))"
     )
     return shown
 
@@ -63,10 +64,19 @@ def open_to(browser: Browser, level: str) -> None:
 
 
 def events(browser: Browser) -> list[str]:
-    """Newest first, without the time."""
+    """Single events, newest first, without the time; also those in closed groups."""
     lines: list[str] = browser.run(
-        "return [...document.querySelectorAll('#event-list li')].map((each) => "
-        "[...each.children].slice(1).map((part) => part.innerText).join(' '))"
+        "return [...document.querySelectorAll('#event-list li:not(:has(details))')].map((each) => "
+        "[...each.children].slice(1).map((part) => part.textContent).join(' '))"
+    )
+    return lines
+
+
+def event_lines(browser: Browser) -> list[str]:
+    """The lines of the list while all groups are closed, without the time."""
+    lines: list[str] = browser.run(
+        "return [...document.querySelectorAll('#event-list > li')].map((each) => "
+        "[...(each.querySelector('summary') ?? each).children].slice(1).map((part) => part.innerText).join(' '))"
     )
     return lines
 

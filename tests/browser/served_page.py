@@ -32,6 +32,7 @@ class Served:
     """A web address that can be closed and opened again; its world is changed in its own thread."""
 
     def __init__(self, node: FakeNode, handlers: Mapping[str, Handler], prefix: str) -> None:
+        node.world.is_timed = True
         node.world.known.setdefault(node.position, node)
         app = {**web_app(node, control_app(node)), **handlers}
         self.handlers = {prefix + path: handler for path, handler in app.items()}

@@ -44,12 +44,12 @@ def test_a_node_is_killed_and_returns(browser: Browser, lab: Any) -> None:
     browser.until(lambda: figures(browser).get("nodes") == str(NODES), "the whole tree")
     browser.until(lambda: browser.text("#connection-text") == "live" and events(browser), "events")
     assert addresses(browser) == [f"10.0.0.{n}" for n in (1, 2, 4, 8, 9, 5, 10, 11, 3, 6, 7)]
-    assert figures(browser)["asked"] == "10.0.0.1"
+    assert figures(browser)["root"] == "10.0.0.1"
     browser.one(row("10.0.0.4")).click()
     browser.until(lambda: browser.all("#why table"), "the reasons of another node")
     browser.run("window.notReloaded = true")
     lab.kill(2)
-    browser.until(lambda: shape(browser, "10.0.0.2") == "#mark-missing", "it is missing")
+    browser.until(lambda: shape(browser, "10.0.0.2") == "#mark-down", "it is missing")
     browser.until(lambda: figures(browser)["guests"] == "2", "its subordinates are guests")
     browser.until(lambda: "10.0.0.2 is missing, was led by 10.0.0.1" in events(browser), "its event")
     browser.until(lambda: {"10.0.0.4", "10.0.0.5"} <= moved(browser), "those of its subordinates")

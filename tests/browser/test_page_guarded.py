@@ -27,21 +27,20 @@ HOSTILE = [
 def hostile_handlers() -> dict[str, object]:
     """All texts that the daemon checks, unchecked."""
     world = World()
-    tree = msgspec.to_builtins(trees.tree(nodes.roster(world.settings, world.node(1).roster()), False, HOSTILE[0]))
+    tree = msgspec.to_builtins(trees.tree(nodes.roster(world.settings, world.node(1).roster()), HOSTILE[0]))
     for line, text in zip(tree["rows"][1:], HOSTILE, strict=False):
         line.update(address=text, apart=text, leader=text, place=text, standing=text)
     reasons = {"address": HOSTILE[0], "leader": HOSTILE[1], "reason": HOSTILE[0]}
     candidate = {"address": HOSTILE[1], "position": HOSTILE[0], "level": HOSTILE[0], "answer": HOSTILE[2], "ago_s": 1}
-    members = {
-        "members": [{"address": HOSTILE[2], "standing": "gone", "leader": HOSTILE[0], "place": None, "since_s": 1}]
-    }
     changes = [{"number": 1, "wall": HOSTILE[0], "kind": text, "address": text, "leader": text} for text in HOSTILE]
     events_text = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(each).encode() for each in changes)
+    problem = {"kind": HOSTILE[3], "text": HOSTILE[0], "nodes": 3, "addresses": [*HOSTILE, ":::", "1.2.3.4.5"]}
+    errors = {"nodes": 3, "problems": [problem], "complete": False, "note": HOSTILE[1]}
     settings = {"settings": {"network": HOSTILE[0], "fanout": HOSTILE[1], "mapping": HOSTILE[2]}}
     return {
         "/v1/tree": fixed_answer(json.dumps(tree).encode()),
-        "/v1/members": fixed_answer(json.dumps(members).encode()),
         "/v1/status": fixed_answer(json.dumps(settings).encode()),
+        "/v1/errors": fixed_answer(json.dumps(errors).encode()),
         "/v1/why": fixed_answer(json.dumps({**reasons, "candidates": [candidate], "others": []}).encode()),
         "/v1/events": streams(events_text + b"event: note\ndata: %s\n\n" % json.dumps(HOSTILE[0]).encode()),
     }
@@ -50,6 +49,7 @@ def hostile_handlers() -> dict[str, object]:
 def test_texts_of_the_cluster_are_never_markup(browser: Browser, page_of: PageOf) -> None:
     page_of(World().node(1), hostile_handlers())
     browser.until(lambda: len(events(browser)) == len(HOSTILE), "its events")
+    browser.until(lambda: HOSTILE[0] in browser.text("#problem-list"), "its problems")
     for address in HOSTILE:
         browser.run(
             "[...document.querySelectorAll('.row')].find((e) => e.dataset.key === arguments[0]).click()", address
@@ -133,12 +133,14 @@ const probe = document.createElement("i");
 document.body.append(probe);
 const value = (name) => { probe.style.color = `var(--${name})`; return light(getComputedStyle(probe).color); };
 const found = {};
-for (const ink of ["text", "quiet", "focus", "home", "guest", "held", "stale", "missing", "gone"]) {
+for (const ink of ["text", "quiet", "focus", "home", "guest", "held", "stale", "down"]) {
   for (const paper of ["ground", "sheet", "chosen", "on-path"]) {
     const [low, high] = [value(ink), value(paper)].sort((one, other) => one - other);
     found[`${ink} on ${paper}`] = (high + 0.05) / (low + 0.05);
   }
 }
+const [low, high] = [value("text"), value("found")].sort((one, other) => one - other);
+found["text on found"] = (high + 0.05) / (low + 0.05);
 return found;
 """
 

@@ -9,7 +9,7 @@ from chromium import Browser, Keys
 
 from subord.api.handlers.changes import CHANGES_MAX
 from subord.api.http.server import READERS_MAX
-from subord.core.view import Standing
+from subord.core.view import Liveness
 from tests.api.fake_node_api import World
 from tests.api.served_node import fixed_answer, hanging
 from tests.browser.conftest import PageOf
@@ -34,22 +34,24 @@ def test_a_change_is_seen_without_reloading(browser: Browser, page_of: PageOf) -
     browser.until(lambda: browser.text("#age"), "an update that is 3 s old: no request is under way")
     browser.run("window.notReloaded = true")
     browser.run("for (let id = setTimeout(() => {}); id > 0; id--) clearTimeout(id)")  # no further polling
-    node.change(lambda: world.standing.update({11: Standing.MISSING}))
-    browser.until(lambda: figures(browser)["missing"] == "1", "one is missing, by an event")
-    assert shape(browser, "10.0.0.11") == "#mark-missing"
+    node.change(lambda: world.liveness.update({11: Liveness.MISSING}))
+    browser.until(lambda: figures(browser)["down"] == "1", "one is missing, by an event")
+    assert shape(browser, "10.0.0.11") == "#mark-down"
     browser.until(lambda: events(browser)[0] == "10.0.0.11 is missing, was led by 10.0.0.5", "its event")
-    assert browser.driver.title == "1 missing, 10 nodes - subord"
-    # The tree forgets it, and the members still have it.
-    node.change(lambda: (world.leaders.pop(11), world.standing.clear()))
+    assert browser.driver.title == "1 down, 10 nodes - subord"
+    # Its leader forgets it, and the register still has it.
+    node.change(lambda: (world.leaders.pop(11), world.liveness.clear()))
     node.change(lambda: world.leaders.update({10: 4}))  # causes an event
     browser.until(lambda: events(browser)[0] == "10.0.0.10 moved from 10.0.0.5 to 10.0.0.4, as a guest", "it moved")
     browser.until(lambda: figures(browser)["guests"] == "1", "a guest")
-    browser.until(lambda: shape(browser, "10.0.0.11") == "#mark-gone", "it is gone")
-    assert figures(browser)["gone"] == "1"
+    browser.until(lambda: "10.0.0.10" in addresses(browser)[:6], "it moved in the tree, too")
+    assert addresses(browser)[-4:] == ["10.0.0.11", "10.0.0.3", "10.0.0.6", "10.0.0.7"], "still below 10.0.0.5"
+    assert shape(browser, "10.0.0.11") == "#mark-down"
+    assert figures(browser)["down"] == "1"
     node.change(lambda: world.leaders.update({11: 5, 10: 5}))
     browser.until(lambda: "10.0.0.11 is back, led by 10.0.0.5" in events(browser)[:2], "it is back")
     browser.until(lambda: shape(browser, "10.0.0.11") == "#mark-home", "it is at home")
-    assert "gone" not in figures(browser)
+    assert figures(browser)["down"] == "0"
     assert browser.run("return window.notReloaded")
 
 
@@ -68,7 +70,7 @@ def test_an_update_keeps_focus_and_position(browser: Browser, page_of: PageOf) -
     # A whole branch above it goes away.
     branch = {10, *(position for position in world.leaders if 10 in world.path(position))}
     node.change(lambda: [world.leaders.pop(position) for position in branch])
-    node.change(lambda: world.standing.update({500: Standing.MISSING}))  # causes an event at once
+    node.change(lambda: world.liveness.update({500: Liveness.MISSING}))  # causes an event at once
     browser.until(lambda: figures(browser)["nodes"] == str(499 - len(branch)), "the branch has left")
     assert focused(browser) == "10.0.1.20"
     assert box(browser, row("10.0.1.20"))["top"] == pytest.approx(before, abs=1)
@@ -81,10 +83,8 @@ def test_a_closed_branch_stays_closed(browser: Browser, page_of: PageOf) -> None
     is_live(browser)
     browser.one(f"{row('10.0.0.4')} .twist").click()
     assert not browser.all(row("10.0.0.8"))
-    node.change(lambda: world.standing.update({9: Standing.MISSING}))
-    browser.until(
-        lambda: browser.text(f"{row('10.0.0.4')} .inside") == "1 node below 1 missing", "visible from outside"
-    )
+    node.change(lambda: world.liveness.update({9: Liveness.MISSING}))
+    browser.until(lambda: browser.text(f"{row('10.0.0.4')} .inside") == "1 node below 1 down", "visible from outside")
     assert not browser.all(row("10.0.0.8"))
 
 
@@ -121,10 +121,32 @@ def test_a_daemon_that_stops_and_returns(browser: Browser, page_of: PageOf) -> N
     assert len(addresses(browser)) == 11, "the last known tree"
     node.open_again()
     browser.until(lambda: connection(browser) == LIVE, "live again")
-    node.change(lambda: world.standing.update({11: Standing.MISSING}))
+    node.change(lambda: world.liveness.update({11: Liveness.MISSING}))
     browser.until(lambda: events(browser)[0] == "10.0.0.11 is missing, was led by 10.0.0.5", "events again")
     # No event is listed twice.
     assert len(events(browser)) == len(set(events(browser)))
+    browser.until(browser.complaints, "the browser's complaint about the closed server")
+
+
+def test_without_a_connection_the_tree_dims_and_ages_stop(browser: Browser, page_of: PageOf) -> None:
+    node = page_of(World().node(1))
+    is_live(browser)
+    opacity = (
+        "return ['#tree', '#overview', '#counts']"
+        ".map((each) => getComputedStyle(document.querySelector(each)).opacity)"
+    )
+    assert browser.run(opacity) == ["1"] * 3
+    node.shut()
+    browser.until(lambda: browser.run(opacity) == ["0.5"] * 3, "dimmed")
+    assert browser.run("return getComputedStyle(document.getElementById('connection')).opacity") == "1"
+    browser.one(row("10.0.0.9")).click()
+    browser.run("const now = Date.now; Date.now = () => now() + 3 * 3600e3")
+    browser.until(lambda: browser.text("#age") == "last update 3 h ago", "the age of the tree goes on")
+    assert browser.text(f"{row('10.0.0.9')} .since") == "1 min"
+    assert figures(browser)["quiet for"] == "5 s"
+    assert "1 min, since" in browser.text("#facts")
+    node.open_again()
+    browser.until(lambda: browser.run(opacity) == ["1"] * 3, "live again")
     browser.until(browser.complaints, "the browser's complaint about the closed server")
 
 
@@ -184,8 +206,8 @@ def test_a_hung_node_blocks_nothing(browser: Browser, page_of: PageOf) -> None:
     is_live(browser)
     browser.one(row("10.0.0.9")).click()
     browser.until(lambda: browser.text("#why") == "Asking 10.0.0.9.", "it is being asked")
-    node.change(lambda: world.standing.update({11: Standing.MISSING}))
-    browser.until(lambda: figures(browser)["missing"] == "1", "the page is live")
+    node.change(lambda: world.liveness.update({11: Liveness.MISSING}))
+    browser.until(lambda: figures(browser)["down"] == "1", "the page is live")
     browser.until(lambda: browser.text("#why") == "10.0.0.9 does not answer.", "shown")
     node.change(world.hung.clear)
     browser.one("#ask-again").click()
@@ -224,9 +246,11 @@ def test_events_can_be_held_and_narrowed(browser: Browser, page_of: PageOf) -> N
     browser.one(row("10.0.0.3")).click()
     browser.one("#only-branch").click()
     assert {line.split()[0] for line in events(browser)} == {"10.0.0.3", "10.0.0.6", "10.0.0.7"}
+    browser.one("#event-list summary").click()
+    first = browser.text("#event-list button").split()[0]  # of several events of one moment
     browser.one("#event-list button").click()
-    assert browser.text("#node-title") == "10.0.0.7"
-    assert {line.split()[0] for line in events(browser)} == {"10.0.0.7"}
+    assert browser.text("#node-title") == first
+    assert {line.split()[0] for line in events(browser)} == {first}
 
 
 def test_an_event_leads_to_its_node_wherever_that_is(browser: Browser, page_of: PageOf) -> None:
@@ -235,6 +259,7 @@ def test_an_event_leads_to_its_node_wherever_that_is(browser: Browser, page_of: 
     browser.press("/")
     browser.press("10.0.0.9")
     browser.until(lambda: not browser.all(row("10.0.0.3")), "the search hides the others")
+    browser.one("#event-list summary").click()
     link = browser.one("#event-list button")
     address = link.text
     link.click()
@@ -260,11 +285,11 @@ def test_a_hidden_tab_asks_nothing(browser: Browser, page_of: PageOf) -> None:
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
     turn = "document.dispatchEvent(new Event('visibilitychange'))"
     browser.run(hide % "true" + turn)
-    node.change(lambda: world.standing.update({11: Standing.MISSING}))
+    node.change(lambda: world.liveness.update({11: Liveness.MISSING}))
     browser.requested()
     browser.run("return new Promise((done) => setTimeout(done, 1500))")
     assert browser.requested() == set()
     browser.run(hide % "false" + turn)
-    browser.until(lambda: figures(browser)["missing"] == "1", "it asks at once")
+    browser.until(lambda: figures(browser)["down"] == "1", "it asks at once")
     browser.until(lambda: "10.0.0.11 is missing, was led by 10.0.0.5" in events(browser), "and continues the events")
     assert len(browser.all(ROWS)) == 11

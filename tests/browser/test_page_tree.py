@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import pytest
 from chromium import Browser, Keys
 
-from subord.core.view import Standing
+from subord.api.models import nodes, trees
+from subord.core.view import Liveness
 from tests.api.fake_node_api import World
+from tests.api.served_node import fixed_answer
 from tests.browser.conftest import PageOf
 from tests.browser.page_reader import ROWS, addresses, box, figures, focused, found, open_to, row, shape
 from tests.browser.served_page import large
+
+
+def rgba(colour: str) -> str:
+    """As Selenium writes it."""
+    return colour.replace("rgb(", "rgba(").replace(")", ", 1)")
+
 
 DEPTH_FIRST = [f"10.0.0.{n}" for n in (1, 2, 4, 8, 9, 5, 10, 11, 3, 6, 7)]
 
@@ -22,13 +33,12 @@ def test_a_small_tree_is_open_and_complete(browser: Browser, page_of: PageOf) ->
     assert browser.one(row("10.0.0.1")).accessible_name == "10.0.0.1 root 1 min"
     assert figures(browser) == {
         "nodes": "11",
-        "at home": "11",
+        "down": "0",
         "guests": "0",
-        "missing": "0",
+        "at home": "11",
         "depth": "3",
         "root": "10.0.0.1",
         "quiet for": "5 s",
-        "asked": "10.0.0.1",
     }
     assert browser.text("#cluster") == "10.0.0.0/16, fan-out 2, ip mapping"
     assert browser.driver.title == "11 nodes - subord"
@@ -36,22 +46,31 @@ def test_a_small_tree_is_open_and_complete(browser: Browser, page_of: PageOf) ->
 
 
 def test_a_large_tree_begins_with_what_fits(browser: Browser, page_of: PageOf) -> None:
-    world = large(500)
-    world.standing |= {30: Standing.MISSING, 31: Standing.HELD}
-    page_of(world.node(1))
+    page_of(large(500).node(1))
     assert addresses(browser) == [f"10.0.0.{n}" for n in range(1, 10)]
-    assert figures(browser)["nodes"] == "499"
-    assert browser.driver.title == "1 missing, 499 nodes - subord"
-    # A closed branch shows the states inside, also to screen readers.
-    branch = browser.one(row("10.0.0.4"))
-    assert branch.get_attribute("aria-expanded") == "false"
-    assert browser.text(f"{row('10.0.0.4')} .inside") == "71 nodes below 1 missing 1 held"
-    assert branch.accessible_name == "10.0.0.4 71 nodes below 1 missing 1 held 1 min"
+    assert figures(browser)["nodes"] == "500"
     open_to(browser, "2")
     assert len(addresses(browser)) > 20
     assert browser.one(row("10.0.0.4")).get_attribute("aria-expanded") == "true"
     open_to(browser, "1")
     assert len(addresses(browser)) == 9
+
+
+def test_branches_with_trouble_are_open(browser: Browser, page_of: PageOf) -> None:
+    world = large(500)
+    world.liveness |= {30: Liveness.MISSING, 31: Liveness.HELD}
+    world.leaders[40] = 3  # a guest is no trouble
+    page_of(world.node(1))
+    assert browser.driver.title == "1 down, 499 nodes - subord"
+    assert addresses(browser) == [f"10.0.0.{n}" for n in (1, 2, 3, 4, *range(26, 34), 5, 6, 7, 8, 9)]
+    # A closed branch shows the states inside, also to screen readers.
+    browser.one(f"{row('10.0.0.4')} .twist").click()
+    branch = browser.one(row("10.0.0.4"))
+    assert branch.get_attribute("aria-expanded") == "false"
+    assert browser.text(f"{row('10.0.0.4')} .inside") == "71 nodes below 1 down 1 held"
+    assert branch.accessible_name == "10.0.0.4 71 nodes below 1 down 1 held 1 min"
+    open_to(browser, "1")
+    assert len(addresses(browser)) == 9, "a level that the user chose is obeyed"
 
 
 def test_only_visible_rows_exist(browser: Browser, page_of: PageOf) -> None:
@@ -88,6 +107,8 @@ def test_search_shows_hits_and_their_ancestors(browser: Browser, page_of: PageOf
     assert set(addresses(browser)) == {f"10.0.0.{n}" for n in hits | above}
     assert found(browser) == {f"10.0.0.{n}" for n in hits}
     assert browser.text("#found") == "11 nodes found. Esc shows everything again."
+    assert browser.text(f"{row('10.0.0.175')} mark") == "0.0.17", "what was searched for is marked"
+    assert not browser.all(f"{row('10.0.0.22')} mark")
     browser.press(Keys.ENTER)
     assert focused(browser) == "10.0.0.17"
     browser.press(Keys.ESCAPE)
@@ -101,15 +122,64 @@ def test_search_shows_hits_and_their_ancestors(browser: Browser, page_of: PageOf
     assert browser.all(row("10.0.0.9"))
 
 
-@pytest.mark.parametrize(("mark", "position"), [("missing", 11), ("stale", 9), ("held", 7), ("guest", 10)])
+def test_down_nodes_of_the_daemon_stay_in_their_places(browser: Browser, page_of: PageOf) -> None:
+    """Also gone ones among the rows, without a time, and under maintenance."""
+    world = World()
+    document = msgspec.to_builtins(trees.tree(nodes.roster(world.settings, world.node(1).roster())))
+    for line in document["rows"]:
+        if line["address"] == "10.0.0.9":
+            line.update(standing="gone", since_s=None, incarnation=None, maintenance="new memory")
+        if line["address"] == "10.0.0.11":
+            line.update(standing="missing")
+    document.update(nodes=9, down=2, gone=1, maintained=1)
+    page_of(world.node(1), {"/v1/tree": fixed_answer(json.dumps(document).encode())})
+    assert addresses(browser) == DEPTH_FIRST
+    assert (figures(browser)["nodes"], figures(browser)["down"], figures(browser)["at home"]) == ("9", "2", "9")
+    assert figures(browser)["under maintenance"] == "1"
+    assert browser.driver.title == "2 down, 9 nodes - subord"
+    red = browser.run("return getComputedStyle(document.querySelector('.chip.is-down')).color")
+    for address in ("10.0.0.9", "10.0.0.11"):
+        assert shape(browser, address) == "#mark-down"
+        assert browser.one(f"{row(address)} .address").value_of_css_property("color") == rgba(red)
+    assert browser.text(f"{row('10.0.0.9')} .words") == "down, under maintenance"
+    assert browser.text(f"{row('10.0.0.9')} .since") == ""
+    browser.one(row("10.0.0.9")).click()
+    facts = browser.text("#facts")
+    assert "state down for not known last leader 10.0.0.4" in facts
+    assert "maintenance new memory" in facts
+
+
+def test_what_an_operator_announced_opens_no_branch(browser: Browser, page_of: PageOf) -> None:
+    world = large(100)
+    document = msgspec.to_builtins(trees.tree(nodes.roster(world.settings, world.node(1).roster())))
+    for line in document["rows"]:
+        if line["address"] in {"10.0.0.30", "10.0.0.40"}:
+            line.update(standing="gone", maintenance="new disks" if line["address"] == "10.0.0.30" else None)
+    page_of(world.node(1), {"/v1/tree": fixed_answer(json.dumps(document).encode())})
+    expanded = [row(f"10.0.0.{position}") for position in (4, 5)]
+    assert [browser.one(each).get_attribute("aria-expanded") for each in expanded] == ["false", "true"]
+
+
+def test_each_count_is_shown_once(browser: Browser, page_of: PageOf) -> None:
+    world = large(60)
+    world.liveness |= dict.fromkeys((40, 41, 42), Liveness.MISSING)
+    page_of(world.node(1))
+    header = browser.text("header")
+    assert header.count("3 down") == 1
+    assert header.count("57") == 2, "57 nodes, 57 at home"
+    assert "missing" not in header
+    assert not browser.all("#tree-part .chip")
+
+
+@pytest.mark.parametrize(("mark", "position"), [("down", 11), ("stale", 9), ("held", 7), ("guest", 10)])
 def test_one_state_is_picked_out(browser: Browser, page_of: PageOf, mark: str, position: int) -> None:
     world = World()
-    world.standing |= {11: Standing.MISSING, 9: Standing.STALE, 7: Standing.HELD}
+    world.liveness |= {11: Liveness.MISSING, 9: Liveness.STALE, 7: Liveness.HELD}
     world.leaders[10] = 4  # its home is 5
     page_of(world.node(1))
     address = f"10.0.0.{position}"
     chip = browser.one(f"[data-mark={mark}]")
-    assert chip.text.split()[-1] == "1"
+    assert chip.text.split()[0] == "1"
     chip.click()
     assert chip.get_attribute("aria-pressed") == "true"
     assert found(browser) == {address}
@@ -183,6 +253,13 @@ def test_an_incomplete_tree_has_a_note(browser: Browser, page_of: PageOf) -> Non
         == "Not the whole cluster: 10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows."
     )
     assert figures(browser)["nodes"] == "7"
+
+
+def test_a_root_that_others_refuse_has_a_note(browser: Browser, page_of: PageOf) -> None:
+    world = World()
+    world.refused = "refused by 2 candidates: full"
+    page_of(world.node(1))
+    assert browser.text("#note") == "The root is refused by 2 candidates: full."
 
 
 def test_all_rows_are_printed(browser: Browser, page_of: PageOf) -> None:

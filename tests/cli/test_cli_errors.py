@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from loops import over
 
 import subord
 from subord.cli import COMMANDS, main
-from subord.client import control_socket, exit_codes
+from subord.client import exit_codes, options
 from subord.client.errors import CommandError, guarded
 from subord.config import load
 from tests.api.fake_node_api import World
@@ -50,7 +51,7 @@ def test_help_lists_commands_and_exit_codes(capsys: pytest.CaptureFixture[str]) 
     assert all(re.search(rf"\n    {command}\s+\w", text) for command in COMMANDS)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@over("command", COMMANDS)
 def test_every_command_has_its_own_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])
@@ -65,7 +66,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"subord {subord.__version__}\n"
 
 
-@pytest.mark.parametrize(
+@over(
     ("words", "line"),
     [
         ([], "the following arguments are required: COMMAND; see subord --help"),
@@ -133,8 +134,8 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
         assert child.returncode == exit_codes.INTERRUPTED
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "--version"]])
+@over("unbuffered", ["", "1"])
+@over("command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "--version"]])
 def test_a_closed_pipe_is_quiet(command: list[str], unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -144,10 +145,8 @@ def test_a_closed_pipe_is_quiet(command: list[str], unbuffered: str) -> None:
     assert (done.stderr, done.returncode) == (b"", exit_codes.PIPE_CLOSED)
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize(
-    "command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "tree", "--help"], [*SUBORD, "--version"]]
-)
+@over("unbuffered", ["", "1"])
+@over("command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "tree", "--help"], [*SUBORD, "--version"]])
 def test_a_full_disk_is_a_plain_error(command: list[str], unbuffered: str) -> None:
     environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
@@ -183,8 +182,8 @@ def test_a_closed_standard_error_gets_nothing_and_the_output_neither(exit_code: 
     assert (done.stdout, done.stderr, done.returncode) == (b"", b"", exit_code)
 
 
-@pytest.mark.parametrize("exit_code", FAILURES)
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@over("exit_code", FAILURES)
+@over("unbuffered", ["", "1"])
 def test_a_standard_error_that_takes_nothing_keeps_the_exit_code(exit_code: int, unbuffered: str) -> None:
     environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
@@ -217,13 +216,13 @@ def test_what_is_opened_later_does_not_become_a_standard_stream() -> None:
 def test_the_socket_path_is_option_variable_or_default(
     monkeypatch: pytest.MonkeyPatch, option: str | None, variable: str | None, path: str
 ) -> None:
-    monkeypatch.delenv(control_socket.VARIABLE, raising=False)
+    monkeypatch.delenv(options.SOCKET_VARIABLE, raising=False)
     if variable is not None:
-        monkeypatch.setenv(control_socket.VARIABLE, variable)
+        monkeypatch.setenv(options.SOCKET_VARIABLE, variable)
     parser = argparse.ArgumentParser()
-    control_socket.add_socket(parser)
+    options.add_asking(parser)
     words = [] if option is None else [f"--socket={option}"]
-    assert control_socket.socket_path(parser.parse_args(words)) == path
+    assert options.socket_path(parser.parse_args(words)) == path
 
 
 @pytest.mark.parametrize("way", ["option", "variable"])
@@ -233,9 +232,9 @@ def test_a_path_too_long_for_a_socket_is_a_usage_error(
     """In bytes, as the kernel counts them."""
     longest = "/nonexistent/" + "ä" * 47
     too_long = f"{longest}a"
-    assert len(os.fsencode(longest)) == control_socket.PATH_BYTES_MAX == load.UNIX_PATH_BYTES_MAX
+    assert len(os.fsencode(longest)) == options.PATH_BYTES_MAX == load.UNIX_PATH_BYTES_MAX
     for command in ("status", "tree", "wait"):
-        monkeypatch.setenv(control_socket.VARIABLE, too_long)
+        monkeypatch.setenv(options.SOCKET_VARIABLE, too_long)
         words = ["--socket", too_long] if way == "option" else []
         assert main([command, *words]) == exit_codes.USAGE
         assert capsys.readouterr().err.startswith(

@@ -12,10 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from loops import over
 
 from subord.client import exit_codes
-from subord.client.daemon import SilentError, UnreachableError, _left_s, add_timeout, ask
+from subord.client.daemon import SilentError, UnreachableError, _left_s, ask
 from subord.client.errors import CommandError
+from subord.client.options import add_asking
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon, fixed_answer, hanging
 
@@ -25,7 +27,7 @@ def test_an_answer_is_a_document() -> None:
         assert ask(path, "/v1/status")["address"] == "10.0.0.4"
 
 
-@pytest.mark.parametrize(
+@over(
     ("body", "status", "exit_code", "sentence"),
     [
         (b"<html>", 200, exit_codes.DAEMON_UNREACHABLE, "is no subord daemon"),
@@ -77,7 +79,7 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
 
     # Root, which often runs tests, may open every socket.
     monkeypatch.setattr("subord.client.daemon._UnixConnection.connect", refuse)
-    with pytest.raises(CommandError, match="no permission") as caught:
+    with pytest.raises(CommandError, match="no permission for /run/c: use sudo, or join the group") as caught:
         ask("/run/c", "/v1/status")
     assert caught.value.exit_code == exit_codes.PERMISSION
 
@@ -112,7 +114,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2000000\r\n\r\n"
 CHUNKS = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1", HEAD, HEAD + b'{"rows": [', HEAD + b'{"nodes": 1}', CHUNKS])
+@over("answer", [b"", b"HTTP/1.1", HEAD, HEAD + b'{"rows": [', HEAD + b'{"nodes": 1}', CHUNKS])
 def test_a_daemon_that_stops_in_the_middle(answer: bytes) -> None:
     """Even if the received part is a JSON object."""
     with partial_daemon(answer) as path, pytest.raises(UnreachableError, match=r"broke off .*: is it stopping"):
@@ -156,9 +158,9 @@ def test_the_slow_line_counts_towards_the_timeout(
     )
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", "86401"])
+@over("text", ["0", "-1", "nan", "inf", "soon", "86401"])
 def test_an_invalid_timeout(text: str) -> None:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_timeout(parser)
+    add_asking(parser)
     with pytest.raises(argparse.ArgumentError, match="must be seconds"):
         parser.parse_args(["--timeout", text])

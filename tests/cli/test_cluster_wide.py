@@ -8,14 +8,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from loops import over
 
+from subord import __version__
 from subord.cli import main
+from subord.cli.members import table, version_of
 from subord.client import exit_codes
-from subord.client.missing_nodes import down, never_came, with_gone
+from subord.client.missing_nodes import never_came
 from subord.core.address.network import Network
+from subord.core.members.membership import REGISTER
+from subord.core.members.register import Record, Run, State
 from subord.core.settings import Settings
-from subord.core.view import Refusal, Standing
-from tests.api.fake_node_api import PAPER, World
+from subord.core.view import Liveness, Refusal
+from tests.api.fake_node_api import PAPER, FakeNode, World
 from tests.api.served_node import fake_daemon, fixed_answer
 
 
@@ -35,6 +40,7 @@ def member(number: int, standing: str = "live", leader: int | None = 1) -> dict[
         "leader": None if leader is None else f"10.0.0.{leader}",
         "place": "home",
         "since_s": 300.0,
+        "maintenance": None,
     }
 
 
@@ -120,13 +126,13 @@ def test_members(capsys: pytest.CaptureFixture[str]) -> None:
     with serving(World(), SOME) as path:
         lines = printed(capsys, "members", "--socket", path)
         assert lines == [
-            "5 members: 3 live, 1 missing, 1 gone",
-            "address    standing  since  place  leader",
-            "10.0.0.1   live      5 min  home   -",
-            "10.0.0.2   gone      5 min  home   10.0.0.1",
-            "10.0.0.3   missing   5 min  home   10.0.0.1",
-            "10.0.0.9   live      5 min  home   10.0.0.1",
-            "10.0.0.10  live      5 min  home   10.0.0.1",
+            f"5 members: 3 live, 2 down; version {__version__}",
+            "address    standing  since  place  version  leader",
+            f"10.0.0.1   live      5 min  home   {__version__}    -",
+            f"10.0.0.2   gone      5 min  home   {__version__}    10.0.0.1",
+            f"10.0.0.3   missing   5 min  home   {__version__}    10.0.0.1",
+            f"10.0.0.9   live      5 min  home   {__version__}    10.0.0.1",
+            f"10.0.0.10  live      5 min  home   {__version__}    10.0.0.1",
         ]
         assert printed(capsys, "members", "--fold", "--standing", "missing,gone", "--socket", path) == [
             "10.0.0.[2-3]"
@@ -134,6 +140,44 @@ def test_members(capsys: pytest.CaptureFixture[str]) -> None:
         assert printed(capsys, "members", "--fold", "--standing", "held", "--socket", path) == [""]
         (document,) = printed(capsys, "members", "--json", "--standing", "gone", "--socket", path)
         assert [each["address"] for each in json.loads(document)["members"]] == ["10.0.0.2"]
+
+
+def of_version(version: str, *numbers: int, nodes: int | None = None) -> dict[str, Any]:
+    addresses = [f"10.0.0.{number}" for number in numbers]
+    return {"version": version, "nodes": len(numbers) if nodes is None else nodes, "addresses": addresses}
+
+
+@over(
+    ("versions", "silent", "words", "column"),
+    [
+        ([], [], "", "-----"),
+        ([of_version("7", 1, 9, 10)], [], "; version 7", "7--77"),
+        ([of_version("7", 1, 9), of_version("6", 10)], [], "; 2 versions: 2 with 7, 1 with 6", "7--76"),
+        ([of_version("7", 1, nodes=3)], [], "; version 7", "7--77"),  # the unnamed ones are all that are left
+        ([of_version("7", 1, nodes=2)], [10], "; version 7", "7--7-"),
+        ([of_version("7", 1, nodes=2)], [], "; version 7", "7----"),
+        ([of_version("7", 1, nodes=2), of_version("6", 9)], [], "; 2 versions: 2 with 7, 1 with 6", "7--67"),
+        ([of_version("7", 1), of_version("6", 9)], [10], "; 2 versions: 1 with 7, 1 with 6, 1 not known", "7--6-"),
+        ([of_version("\x1b", 1, 9, 10)], [], "; version ?", "?--??"),
+    ],
+)
+def test_the_versions_of_members(versions: list[Any], silent: list[int], words: str, column: str) -> None:
+    """Nodes 2 and 3 are down."""
+    found = {"versions": versions, "silent": [f"10.0.0.{number}" for number in silent]}
+    some = sorted(SOME, key=lambda each: each["position"])
+    known = version_of(found, [each["address"] for each in some if each["standing"] == "live"])
+    head, _, *rows = (line[0][0] for line in table({"note": None}, some, known))
+    assert head == f"5 members: 3 live, 2 down{words}"
+    assert "".join(row.split()[5] for row in rows) == column
+
+
+def test_without_versions_members_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = {"asked": "10.0.0.1", "complete": True, "note": None, "members": SOME}
+    fixed = {"/v1/members": fixed_answer(json.dumps(answer).encode()), "/v1/errors": fixed_answer(b"{}", 504)}
+    with fake_daemon(World().node(7), fixed) as path:
+        lines = printed(capsys, "members", "--socket", path)
+    assert lines[0] == "5 members: 3 live, 2 down"
+    assert lines[2].split() == ["10.0.0.1", "live", "5", "min", "home", "-", "-"]
 
 
 def test_members_that_are_not_all(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +197,7 @@ def test_an_unknown_standing(capsys: pytest.CaptureFixture[str]) -> None:
 # -- tree -----------------------------------------------------------------------------------------------------------
 
 WITH_GONE = """\
-10 nodes, 1 missing, depth 3, all at home, root 10.0.0.1
+10 nodes, 5 down, depth 3, all at home, root 10.0.0.1
 10.0.0.1
 ├─ 10.0.0.2
 │  ├─ 10.0.0.4
@@ -171,7 +215,7 @@ WITH_GONE = """\
 10.0.0.22  gone for 5 min  (last below 10.0.0.99)
 """.splitlines()
 DOWN = """\
-10 nodes, 1 missing, depth 3, all at home, root 10.0.0.1
+10 nodes, 5 down, depth 3, all at home, root 10.0.0.1
 10.0.0.1
 ├─ 10.0.0.2
 │  ├─ 10.0.0.4
@@ -183,32 +227,32 @@ DOWN = """\
 └─ 10.0.0.23  gone for 5 min
 10.0.0.22  gone for 5 min  (last below 10.0.0.99)
 """.splitlines()
-GONE_MEMBERS = [member(21, "gone", 20), member(20, "gone", 9), member(22, "gone", 99), member(23, "gone", 1)]
+GONE = {21: 20, 20: 9, 22: 99, 23: 1}  # by last leader
+
+
+def with_gone(node: FakeNode) -> FakeNode:
+    since_ms = node.tracker.wall_ms - 300_000
+    runs = [Run(p, p, Record(1, State.DOWN, since_ms, leader)) for p, leader in GONE.items()]
+    node.tracker.membership.exchange.spread(REGISTER, runs)
+    return node
 
 
 def test_gone_nodes_are_drawn_where_they_were(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
-    world.standing[10] = Standing.MISSING
-    with serving(world, [*(member(number) for number in PAPER), *GONE_MEMBERS]) as path:
-        assert printed(capsys, "tree", "--ghosts", "--socket", path) == WITH_GONE
-        assert printed(capsys, "tree", "--ghosts", "--down", "--socket", path) == DOWN
-        without = printed(capsys, "tree", "--down", "--socket", path)
-        assert without[1:] == ["10.0.0.1", "└─ 10.0.0.2", "   └─ 10.0.0.5", "      └─ 10.0.0.10  missing"]
+    world.liveness[10] = Liveness.MISSING
+    with fake_daemon(with_gone(world.node(7))) as path:
+        assert printed(capsys, "tree", "--socket", path) == WITH_GONE
+        assert printed(capsys, "tree", "--down", "--socket", path) == DOWN
         (document,) = printed(capsys, "tree", "--ghosts", "--down", "--json", "--socket", path)
         assert json.loads(document)["never_came"] is None
-        assert document.count('"gone"') == len(GONE_MEMBERS)
-        assert sum("gray" in line for line in printed(capsys, "tree", "--ghosts", "--dot", "--socket", path)) == len(
-            GONE_MEMBERS
-        )
+        assert document.count('"gone"') == len(GONE) + 1  # and their number
+        assert sum("gray" in line for line in printed(capsys, "tree", "--dot", "--socket", path)) == len(GONE)
 
 
 def test_when_all_are_up(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(World().node(3)) as path:
         lines = printed(capsys, "tree", "--down", "--socket", path)
-        with_gone = printed(capsys, "tree", "--down", "--ghosts", "--socket", path)
-    head = "11 nodes, depth 3, all at home, root 10.0.0.1"
-    assert lines == [head, "all of these are up; gone nodes are drawn with --ghosts"]
-    assert with_gone == [head, "all are up"]
+    assert lines == ["11 nodes, depth 3, all at home, root 10.0.0.1", "all are up"]
 
 
 def test_nodes_that_never_came_are_known_from_a_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,28 +276,3 @@ def test_nodes_that_never_came_are_known_from_a_list(capsys: pytest.CaptureFixtu
 )
 def test_never_came(text: str, names: list[str] | None) -> None:
     assert never_came(text, 3, [member(1), member(3)]) == names
-
-
-def test_gone_nodes_in_a_circle_are_drawn_once() -> None:
-    rows = with_gone([], [member(1, "gone", 2), member(2, "gone", 1)])
-    assert [(row["address"], row["real_level"]) for row in rows] == [("10.0.0.1", 0), ("10.0.0.2", 1)]
-    assert down(rows) == rows
-
-
-def test_many_rows_are_drawn_fast() -> None:
-    import time
-
-    settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=4, guest_slots=4)
-    leaders = {number: settings.numbering.computed_leader(number) for number in range(1, 3000)}
-    rows = [
-        {**member(number, "gone" if number % 7 == 0 else "live", leader), "apart": None, "real_level": 0}
-        for number, leader in leaders.items()
-    ]
-    for number, row in enumerate(rows, 1):
-        row["address"] = settings.network.address_text_of(number)
-        row["leader"] = None if leaders[number] is None else settings.network.address_text_of(leaders[number])
-    began = time.process_time()
-    drawn = with_gone([row for row in rows if row["standing"] == "live"], rows)
-    assert len(drawn) == len(rows)
-    assert 0 < len(down(drawn)) < len(rows)
-    assert time.process_time() - began < 0.5

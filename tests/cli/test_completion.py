@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.cli import COMMANDS, main
 from subord.cli.completion import SHELLS, script
@@ -26,6 +27,7 @@ CASES = [
     ("subord wait --state ", "placed stable"),
     ("subord tree --gh", "--ghosts"),
     ("subord config check sub", "subord.toml"),
+    ("subord config check --her", "--here"),
     ("subord run --config sub", "subord.toml"),
     ("subord why 10.0.0.1", "10.0.0.1 10.0.0.10 10.0.0.11"),
     ("subord tree --from 10.0.0.4", "10.0.0.4"),
@@ -52,6 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A directory with a configuration, and a `subord` that asks a daemon of eleven nodes."""
     folder = tmp_path_factory.mktemp("shell")
     (folder / "subord.toml").touch()
+    (folder / "groups").write_text("front: 10.0.0.1\nback: 10.0.0.2\n")
     program = folder / "bin" / "subord"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m subord "$@"\n')
@@ -64,6 +67,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def completed(place: Path, *command: str) -> str:
     """The words that a shell offers, each without its description, sorted."""
     environment = {**ENVIRONMENT, "HOME": str(place), "SUBORD_SOCKET": str(place / "socket"), "TERM": "dumb"}
+    environment["SUBORD_GROUPS"] = str(place / "groups")
     environment["PATH"] = f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command, env=environment, cwd=place, capture_output=True, text=True, timeout=60, check=False
@@ -72,14 +76,17 @@ def completed(place: Path, *command: str) -> str:
     return " ".join(sorted({line.partition("\t")[0].strip() for line in done.stdout.splitlines()} - {""}))
 
 
-@pytest.mark.parametrize(("line", "words"), CASES)
+@over(("line", "words"), CASES)
 def test_bash_completes(place: Path, line: str, words: str) -> None:
     bash = installed("bash")
     (place / "completion").write_text(script("bash"))
     assert completed(place, bash, "--norc", "-c", BASH, "bash", line) == words
 
 
-@pytest.mark.parametrize(("line", "words"), CASES)
+@over(
+    ("line", "words"),
+    [*CASES, ("subord why @f", "@front"), ("subord members @members:g", "@members:gone @members:guest")],
+)
 def test_fish_completes(place: Path, line: str, words: str) -> None:
     fish = installed("fish")
     (place / "completion").write_text(script("fish"))

@@ -10,7 +10,7 @@ import pytest
 
 from subord.api.handlers.control import control_app
 from subord.client import drawing
-from subord.core.view import Standing
+from subord.core.view import Liveness
 from tests.api.fake_node_api import World
 
 PICTURE = """\
@@ -29,7 +29,7 @@ PICTURE = """\
 """
 
 PICTURE_WITH_PROBLEMS = """\
-7 nodes, 1 missing, 1 stale, 1 held, depth 3, 6 at home, 1 guest, root 10.0.0.1
+7 nodes, 1 down, 1 stale, 1 held, depth 3, 6 at home, 1 guest, root 10.0.0.1
 10.0.0.1
 ├─ 10.0.0.3
 │  ├─ 10.0.0.6  held
@@ -73,7 +73,7 @@ async def test_the_papers_eleven_nodes() -> None:
 
 async def test_deviations_are_marked_in_words() -> None:
     world = World({1: None, 3: 1, 4: 1, 6: 3, 7: 3, 8: 4, 9: 3, 12: 6, 13: 6})
-    world.standing = {6: Standing.HELD, 7: Standing.MISSING, 9: Standing.STALE}
+    world.liveness = {6: Liveness.HELD, 7: Liveness.MISSING, 9: Liveness.STALE}
     assert plain(await rows_of(world)) == PICTURE_WITH_PROBLEMS
 
 
@@ -98,7 +98,7 @@ async def test_rows_apart_are_trees_of_their_own_with_the_reason() -> None:
 
 async def test_dot_names_every_node_and_edge_once() -> None:
     world = World({1: None, 2: 1})
-    world.standing = {2: Standing.HELD}
+    world.liveness = {2: Liveness.HELD}
     tree = await rows_of(world)
     tree["rows"][1]["place"] = "guest"
     assert drawing.dot(tree["rows"]) == DOT

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import trio
+from loops import over
 
 from subord.api.http.server import Handler, Query, Response
 from subord.cli import events, main
@@ -90,14 +91,12 @@ def test_only_the_latest(capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("10min", 600), ("1.5 h", 5400), ("2d", 172800), ("3m", 180)]
-)
+@over(("text", "seconds"), [("90", 90), ("90s", 90), ("10min", 600), ("1.5 h", 5400), ("2d", 172800), ("3m", 180)])
 def test_times(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-1s", "0", "1y", "9999d", "nan", "1e999"])
+@over("text", ["", "soon", "-1s", "0", "1y", "9999d", "nan", "1e999"])
 def test_invalid_times(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="must be a time such as"):
         duration(text)

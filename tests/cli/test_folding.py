@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.client.folding import DIGITS_MAX, folded, in_order, in_short
 from subord.config import hostlist
@@ -15,7 +15,7 @@ from subord.config.hostlist import items_of, unfolded
 from subord.core.address.network import Network
 
 
-@pytest.mark.parametrize(
+@over(
     ("names", "text"),
     [
         ("", ""),

@@ -11,10 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from loops import over
 
 from subord.api.http import server
 from subord.cli import main
-from subord.cli.job_done import TIMEOUT_S, WEIGHT_MAX
+from subord.cli.changes.job_done import TIMEOUT_S, WEIGHT_MAX
 from subord.client import exit_codes
 from subord.config.schema import NodeConfig
 from subord.runtime.jobs import meter
@@ -46,7 +47,7 @@ def test_a_node_with_another_source_counts_nothing(capsys: pytest.CaptureFixture
     assert node.counters.jobs_done == 0
 
 
-@pytest.mark.parametrize("weight", ["0", "-1", "x", "nan", "inf", "1000001", ""])
+@over("weight", ["0", "-1", "x", "nan", "inf", "1000001", ""])
 def test_an_invalid_weight(weight: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["job-done", f"--weight={weight}"])

@@ -10,7 +10,8 @@ from typing import get_args
 import pytest
 
 from subord.api.http import server
-from subord.cli import log_level, main
+from subord.cli import main
+from subord.cli.changes import log_level
 from subord.client import exit_codes
 from subord.config.schema import LogLevel
 from tests.api.fake_node_api import World

@@ -1,17 +1,24 @@
-"""Names of the host list instead of addresses."""
+"""Names instead of addresses: of the host list, of /etc/hosts, and with --names of the resolver."""
 
 from __future__ import annotations
 
 import json
+import re
+import threading
+import time
 from pathlib import Path
 
 import pytest
+from loops import over
 
+from subord import __version__
 from subord.cli import main
-from subord.client import exit_codes
+from subord.client import exit_codes, lookups, naming
 from subord.client.daemon import NOTHING_HERE
 from subord.client.naming import renamed
 from subord.config.load import load, taken_over
+from subord.core.address.network import Network
+from subord.core.settings import Settings
 from subord.core.view import Refusal
 from tests.api.fake_node_api import PAPER, World
 from tests.api.served_node import fake_daemon, fixed_answer
@@ -19,8 +26,10 @@ from tests.cli.test_events import answer, change
 
 NAMES = {f"10.0.0.{number}": f"node{number:02}" for number in [*PAPER, 30, 70, 71, 72]}
 
+NAMED = re.compile(r"node[0-9\[]")
 
-@pytest.mark.parametrize(
+
+@over(
     ("document", "text"),
     [
         ("10.0.0.2", "node02"),
@@ -64,6 +73,130 @@ def test_names_are_shown(world: World, capsys: pytest.CaptureFixture[str], comma
         assert main([*command.split(), "--names", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out.splitlines()
     assert out[-len(lines) :] == lines
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("errors", "node[30,70-72]: refused: fan-out 8, we use 4 (last 2.0 s ago)"),
+        ("tree --from 10.0.0.3", "├─ node06"),
+        ("members", f"node07  10.0.0.7   live      1 min  home   {__version__}    node03"),
+        ("members", f"-       10.0.0.11  live      1 min  home   {__version__}    node05"),
+        ("status", "node07 (10.0.0.7)  position 7 of 65534, level 2, offset 3"),
+        ("status", "  path        node01 > node03 > node07"),
+        ("status", "  settings    10.0.0.0/16, fan-out 2, 2 guest slots, ip mapping, complete numbering, lan timing"),
+        ("why node04", "node04 (10.0.0.4)  home, leader node02"),
+        ("why node04", "    node01   1         0      0       not asked"),
+        ("top --once", "11 nodes, depth 3, all at home, root node01"),
+    ],
+)
+def test_people_read_names(world: World, capsys: pytest.CaptureFixture[str], command: str, line: str) -> None:
+    world.names = {address: name for address, name in NAMES.items() if name != "node11"}
+    with fake_daemon(world.node(7)) as path:
+        assert main([*command.split(), "--socket", path]) == exit_codes.OK
+        assert line in capsys.readouterr().out.splitlines()
+        assert main([*command.split(), "--addresses", "--socket", path]) == exit_codes.OK
+        assert not NAMED.search(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "errors --json",
+        "tree --json",
+        "tree --dot",
+        "members --json",
+        "members --fold",
+        "members --list",
+        "status --json",
+        "why 10.0.0.4 --json",
+        "events --json",
+        "nodeset 10.0.0.[1-4]",
+    ],
+)
+def test_programs_read_addresses(world: World, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    changes = answer([change(1, "joined", leader="10.0.0.4")])
+    with fake_daemon(world.node(7), {"/v1/changes": fixed_answer(json.dumps(changes).encode())}) as path:
+        assert main([*command.split(), "--socket", path]) == exit_codes.OK
+        out = capsys.readouterr().out
+        assert not NAMED.search(out)
+        assert "10.0.0." in out
+        assert main([*command.split(), "--names", "--socket", path]) == exit_codes.OK
+        assert NAMED.search(capsys.readouterr().out)
+
+
+def test_names_of_etc_hosts(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first name of a line counts, the host list counts more, and no control characters come from a file."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text(
+        "127.0.1.1 own\n10.0.0.2 two.example.org two\n10.0.0.3 \x1b[2J three\n10.0.0.4 four\n# 10.0.0.5 x\n"
+    )
+    monkeypatch.setattr(naming, "HOSTS_FILE", str(hosts))
+    world.names = {"10.0.0.4": "node04"}
+    with fake_daemon(world.node(7)) as path:
+        assert main(["tree", "--depth", "1", "--socket", path]) == exit_codes.OK
+        shown = capsys.readouterr().out
+        assert "two.example.org" in shown
+        assert "three" in shown
+        assert "10.0.0.1\n" in shown
+        assert main(["tree", "--from", "two", "--socket", path]) == exit_codes.OK
+        assert capsys.readouterr().out.splitlines()[1:3] == ["two.example.org", "├─ node04"]
+
+
+def test_only_names_asks_the_resolver(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def name_of(address: str) -> str | None:
+        asked.append(address)
+        return {"10.0.0.2": "two", "10.0.0.3": "thr\x1bee"}.get(address)
+
+    monkeypatch.setattr(lookups, "name_of", name_of)
+    world.names = {"10.0.0.1": "node01"}
+    with fake_daemon(world.node(7)) as path:
+        for words in (["tree"], ["errors"], ["members"], ["status"], ["top", "--once"], ["tree", "--addresses"]):
+            assert main([*words, "--socket", path]) == exit_codes.OK
+        assert asked == []
+        capsys.readouterr()
+        assert main(["tree", "--depth", "1", "--names", "--socket", path]) == exit_codes.OK
+    assert capsys.readouterr().out.splitlines()[1:3] == ["node01", "├─ two  (6 below)"]
+    assert sorted(asked) == sorted({f"10.0.0.{number}" for number in PAPER} - {"10.0.0.1"})
+
+
+def test_a_resolver_that_hangs_delays_by_its_limit(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang = threading.Event()
+    monkeypatch.setattr(lookups, "name_of", lambda _: hang.wait(30))
+    monkeypatch.setattr(lookups, "LIMIT_S", 0.2)
+    world.names = {}
+    began = time.monotonic()
+    with fake_daemon(world.node(7)) as path:
+        assert main(["tree", "--names", "--socket", path]) == exit_codes.OK
+    hang.set()
+    assert time.monotonic() - began < 5
+    assert "10.0.0.7" in capsys.readouterr().out
+
+
+def test_the_settings_keep_their_addresses(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World(settings=Settings(network=Network.parse("10.0.0.1-10.0.0.14"), fanout=2, guest_slots=2))
+    world.names = NAMES
+    with fake_daemon(world.node(7)) as path:
+        assert main(["status", "--socket", path]) == exit_codes.OK
+        assert "  settings    10.0.0.1-10.0.0.14, fan-out 2" in capsys.readouterr().out
+        assert main(["status", "--json", "--names", "--socket", path]) == exit_codes.OK
+    document = json.loads(capsys.readouterr().out)
+    assert (document["address"], document["settings"]["network"]) == ("node07", "10.0.0.1-10.0.0.14")
+
+
+def test_a_daemon_that_knows_no_names(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = fixed_answer(json.dumps({"error": f"{NOTHING_HERE}; served: /v1/status"}).encode(), 404)
+    with fake_daemon(world.node(7), {"/v1/names": nothing}) as path:
+        assert main(["tree", "--socket", path]) == exit_codes.OK
+    assert "10.0.0.7" in capsys.readouterr().out
 
 
 def test_a_page_with_names(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from loops import over
 
 from subord.cli import parser
 from subord.client import exit_codes
@@ -22,6 +23,7 @@ from tests.cli.test_events import SOME, answer
 
 COLOURED = ("tree", "errors", "members", "events", "top --once")
 ASKING = (*COLOURED, "status", "why", "wait --state placed", "tree --ghosts --down", "members --fold", "key list")
+SPENT_S_MAX = 0.4
 LARGE = World({1: None, **{number: max(1, number // 8) for number in range(2, 501)}})
 
 
@@ -35,7 +37,7 @@ def options(of: argparse.ArgumentParser, words: str = "subord") -> Iterator[tupl
         yield words, {name for action in of._actions for name in action.option_strings}
 
 
-@pytest.mark.parametrize(("command", "names"), [*options(parser())])
+@over(("command", "names"), [*options(parser())])
 def test_commands_that_ask_have_timeouts_and_coloured_ones_no_color(command: str, names: set[str]) -> None:
     assert ("--socket" in names) == ("--timeout" in names)
     if command.partition(" ")[2] in {words.partition(" ")[0] for words in COLOURED}:
@@ -62,29 +64,28 @@ def large() -> Iterator[str]:
         yield path
 
 
-@pytest.mark.parametrize("command", ASKING)
+@over("command", ASKING)
 def test_500_nodes_take_little_time(large: str, command: str) -> None:
-    """Processor time of the whole command, the best of three, because the machine may be busy."""
-    spent_s = []
-    for _ in range(3):
+    """Processor time of the whole command, one time of three, because the machine may be busy."""
+    spent_s: list[float] = []
+    while len(spent_s) < 3 and min(spent_s, default=SPENT_S_MAX) >= SPENT_S_MAX:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         words = [*SUBORD, *command.split(), "--socket", large]
         done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (exit_codes.OK, b"")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(spent_s) < 0.4
+    assert min(spent_s) < SPENT_S_MAX
 
 
-@pytest.mark.parametrize("command", COLOURED)
-@pytest.mark.parametrize(
-    ("words", "variables", "is_coloured"),
+@over(
+    ("command", "words", "variables", "is_coloured"),
     [
-        ((), {}, True),
-        (("--no-color",), {}, False),
-        ((), {"NO_COLOR": "1"}, False),
-        ((), {"NO_COLOR": ""}, True),
-        ((), {"TERM": "dumb"}, False),
+        *((command, (), {}, True) for command in COLOURED),
+        *((command, ("--no-color",), {}, False) for command in COLOURED),
+        ("tree", (), {"NO_COLOR": "1"}, False),
+        ("tree", (), {"NO_COLOR": ""}, True),
+        ("tree", (), {"TERM": "dumb"}, False),
     ],
 )
 def test_colours(command: str, words: tuple[str, ...], variables: dict[str, str], is_coloured: bool) -> None:
@@ -109,7 +110,7 @@ def test_colours(command: str, words: tuple[str, ...], variables: dict[str, str]
     assert (b"\x1b[" in shown) == is_coloured
 
 
-@pytest.mark.parametrize("command", ASKING)
+@over("command", ASKING)
 def test_a_reader_of_one_line_is_quiet(large: str, command: str) -> None:
     line = f'"$@" --socket {large} | head -n 1'
     words = ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}", "bash", *SUBORD, *command.split()]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loops import over
 
 from subord.cli import main
 
@@ -37,10 +38,7 @@ def test_the_object(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("position", "leader"),
-    [(2, 1), (3, 1), (4, 2), (5, 2), (6, 3), (7, 3), (8, 4), (9, 4), (10, 5), (11, 5)],
-)
+@over(("position", "leader"), [(2, 1), (3, 1), (4, 2), (5, 2), (6, 3), (7, 3), (8, 4), (9, 4), (10, 5), (11, 5)])
 def test_figure_1_of_the_paper(capsys: pytest.CaptureFixture[str], position: int, leader: int) -> None:
     found = answer(capsys, f"10.0.0.{position}", *NETWORK, "--fanout", "2")
     assert found["leader"] == {"address": f"10.0.0.{leader}", "position": leader}
@@ -104,13 +102,15 @@ def test_the_text_output(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@over(
     ("words", "exit_code", "line"),
     [
         (["10.0.1.6", *NETWORK], 68, "10.0.1.6 is not in the network: its positions are 1 (10.0.0.1) to 254"),
         (["fd00::1", *NETWORK], 68, "fd00::1 is not in the network: "),
         (["10.0.0.0", *NETWORK], 68, "10.0.0.0 is not in the network: "),
-        (["node5", *NETWORK], 2, "'node5' is no IP address: write a numeric one, no name"),
+        (["node5", *NETWORK], 68, "no address for node5: not in the host list, not in /etc/hosts, not known to the"),
+        (["10.0.0.[5-6]", *NETWORK], 2, "'10.0.0.[5-6]' names 2 nodes (10.0.0.[5-6]), not one"),
+        (["10.0.0.300", *NETWORK], 2, "'10.0.0.300' is no IP address"),
         (["10.0.0.6", "--network", "10.0.0.1/24"], 2, "argument --network: '10.0.0.1/24' has host bits set"),
         (["10.0.0.6"], 2, "give --network NET or --config FILE"),
         (["10.0.0.6", "--config", "x", "--fanout", "3"], 2, "give either --config or --fanout, not both"),
@@ -126,7 +126,7 @@ def test_wrong_arguments(capsys: pytest.CaptureFixture[str], words: list[str], e
     assert (captured.err.count("\n"), captured.out) == (1, "")
 
 
-@pytest.mark.parametrize("fanout", ["1", "0", "-3", "two", "2.0", "", "1025", "99999999999"])
+@over("fanout", ["1", "0", "-3", "two", "2.0", "", "1025", "99999999999"])
 def test_a_wrong_fanout(capsys: pytest.CaptureFixture[str], fanout: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["position", "10.0.0.6", *NETWORK, f"--fanout={fanout}"])

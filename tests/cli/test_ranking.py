@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from loops import over
 
 from subord.client.ranking import performance, ranking_lines, round_trip
 from subord.core.quantize import CLASS_MAX, quantity_of
 
 
-@pytest.mark.parametrize(
+@over(
     ("seconds", "words"),
     [
         (None, "-"),
@@ -28,7 +28,7 @@ def test_round_trips(seconds: float | None, words: str) -> None:
     assert round_trip(seconds) == words
 
 
-@pytest.mark.parametrize(
+@over(
     ("jobs", "words"),
     [
         (None, "-"),

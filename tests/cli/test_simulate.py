@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.cli import main
 from subord.sim import campaign
@@ -99,7 +100,7 @@ def test_an_unprintable_name_is_not_printed(
 # -- options --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("words", "complaint"),
     [
         ("--seeds 5 --trace", "--trace is for one scenario"),
@@ -194,7 +195,7 @@ def test_the_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> No
 # -- campaigns ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("wanted", "seeds", "jobs"),
     [(200, 3, 1), (200, SEEDS_AT_ONCE + 1, 2), (4, 1000, 4), (1000, 100_000, campaign.JOBS_MAX), (1, 1000, 1)],
 )

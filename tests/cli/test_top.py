@@ -19,12 +19,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from loops import over
 
 from subord.cli import main
 from subord.client import exit_codes
 from subord.client.drawing import colourless
 from subord.client.top_view import BARS_ASCII, Answers, page, spark
-from subord.core.view import Standing
+from subord.core.view import Liveness
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon, fixed_answer, hanging
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
@@ -55,7 +56,8 @@ def row(number: int, leader: int | None) -> dict[str, Any]:
 
 
 def answers_with(problem_count: int = 0, nodes: int = 9, note: str | None = None) -> Answers:
-    tree = {"nodes": nodes, "at_home": nodes, "depth": 1, "missing": 0, "stale": 0, "held": 0, "note": note}
+    tree = {"nodes": nodes, "at_home": nodes, "depth": 1, "down": 0, "stale": 0, "held": 0, "maintained": 0}
+    tree["note"] = note
     tree["rows"] = [row(1, None), *(row(number, 1 if number < 7 else 2) for number in range(2, nodes + 1))]
     problem = {"kind": "lost", "nodes": 1, "addresses": ["10.0.0.3"], "ago_s": None}
     problems = [{**problem, "text": f"problem {number}"} for number in range(problem_count)]
@@ -82,8 +84,8 @@ def test_a_page() -> None:
     assert lines[-3:] == ["most subordinates", "  10.0.0.1  5  #####", "  10.0.0.2  3  ###"]
 
 
-@pytest.mark.parametrize("height", [0, 1, 2, 5, 12, 23, 60])
-@pytest.mark.parametrize("problem_count", [0, 3, 40])
+@over("height", [0, 1, 2, 5, 12, 23, 60])
+@over("problem_count", [0, 3, 40])
 def test_a_page_fits_its_screen(height: int, problem_count: int) -> None:
     lines = text_of(answers_with(problem_count), height)
     assert len(lines) <= height
@@ -100,12 +102,12 @@ def test_a_page_before_anything_is_known() -> None:
 
 def test_once(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
-    world.standing[5] = Standing.MISSING
+    world.liveness[5] = Liveness.MISSING
     changes = fixed_answer(json.dumps(answer(SOME)).encode())
     with fake_daemon(world.node(3), {"/v1/changes": changes}) as path:
         assert main(["top", "--once", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out
-    assert out.startswith("10 nodes, 1 missing, depth 3, all at home, root 10.0.0.1\n\n")
+    assert out.startswith("10 nodes, 1 down, depth 3, all at home, root 10.0.0.1\n\n")
     assert "  10.0.0.5: missing: vanished without goodbye\n" in out
 
 
@@ -198,8 +200,8 @@ def test_on_a_terminal_it_lives_until_q() -> None:
         screen.until(lambda shown: "11 nodes, depth 3" in shown)
         assert "\x1b[?1049h" in screen.shown  # the alternate screen
         assert "\x1b[1" in screen.shown  # bold
-        world.standing[5] = Standing.MISSING
-        screen.until(lambda shown: "10 nodes, 1 missing" in shown)
+        world.liveness[5] = Liveness.MISSING
+        screen.until(lambda shown: "10 nodes, 1 down" in shown)
         screen.resize(6, 30)
         screen.until(lambda shown: "…" in shown)
         assert screen.child.poll() is None

@@ -8,11 +8,12 @@ import pytest
 
 from subord.cli import main
 from subord.client import exit_codes
+from subord.core.view import Liveness
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 
 BRANCH = """\
-11 nodes, depth 3, all at home, root 10.0.0.1
+6 nodes below 10.0.0.2 of 11, depth 2, all at home, root 10.0.0.1
 10.0.0.2
 ├─ 10.0.0.4
 │  ├─ 10.0.0.8
@@ -27,6 +28,24 @@ def test_a_branch_alone(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(World().node(7)) as path:
         assert main(["tree", "--socket", path, "--from", "10.0.0.2"]) == exit_codes.OK
     assert capsys.readouterr().out == BRANCH
+
+
+@pytest.mark.parametrize(
+    ("top", "heading"),
+    [
+        ("10.0.0.3", "2 nodes below 10.0.0.3 of 8, 1 down, depth 1, 1 at home, 1 guest, root 10.0.0.1"),
+        ("10.0.0.2", "1 node below 10.0.0.2 of 8, depth 1, all at home, root 10.0.0.1"),
+        ("10.0.0.9", "0 nodes below 10.0.0.9 of 8, root 10.0.0.1"),  # itself a guest
+    ],
+)
+def test_the_heading_of_a_branch_counts_what_is_below(
+    top: str, heading: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World({1: None, 2: 1, 3: 1, 4: 2, 6: 3, 7: 3, 9: 3, 8: 1, 10: 1})
+    world.liveness[7] = Liveness.MISSING
+    with fake_daemon(world.node(1)) as path:
+        assert main(["tree", "--socket", path, "--from", top]) == exit_codes.OK
+    assert capsys.readouterr().out.splitlines()[0] == heading
 
 
 NUMBERS = {2: (0.0002, 90.4), 4: (0.02, None), 7: (None, 1448.0)}
@@ -91,8 +110,8 @@ def test_the_api_nests_as_the_command_does(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("words", "exit_code", "sentence"),
     [
-        (["--from", "10.0.0.99"], exit_codes.NO_SUCH_NODE, "subord: 10.0.0.99 is not in the tree"),
-        (["--from", "FD00::0:1"], exit_codes.NO_SUCH_NODE, "subord: fd00::1 is not in the tree"),
+        (["--from", "10.0.0.99"], exit_codes.NO_SUCH_NODE, "subord: 10.0.0.99 is unknown"),
+        (["--from", "FD00::0:1"], exit_codes.NO_SUCH_NODE, "subord: fd00::1 is unknown"),
         (["--socket", "/nonexistent/c"], exit_codes.DAEMON_UNREACHABLE, "subord: no subord daemon answers at"),
     ],
 )

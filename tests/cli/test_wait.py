@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import pytest
+from loops import over
 
 from subord.api.http.server import Query, Response
 from subord.cli import main
@@ -31,7 +32,7 @@ STABLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@over(
     ("changes", "nodes", "missing"),
     [
         ({}, None, None),

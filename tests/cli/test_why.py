@@ -79,8 +79,8 @@ def test_json_is_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     ("address", "exit_code", "line"),
     [
         ("192.0.2.1", exit_codes.NO_SUCH_NODE, "'192.0.2.1' is no address of the network 10.0.0.0/16"),
-        ("a b&c=d", exit_codes.NO_SUCH_NODE, "'a b&c=d' is no address of the network"),
-        ("10.0.0.77", exit_codes.TRY_AGAIN, "10.0.0.77 does not answer"),
+        ("a b&c=d", exit_codes.USAGE, "c=d is neither an address nor a host name"),
+        ("10.0.0.77", exit_codes.NO_SUCH_NODE, "10.0.0.77 is unknown"),
     ],
 )
 def test_no_reasons_to_be_had(address: str, exit_code: int, line: str, capsys: pytest.CaptureFixture[str]) -> None:

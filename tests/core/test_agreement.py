@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
-import pytest
+from loops import over
 from small_world import SmallWorld
 
+from subord.core.edges.agreement import guidance_differs
 from subord.core.edges.leader import NO_GUIDANCE
 from subord.core.events import Dropped
 from subord.core.messages import Beat, Change, Echo, Guide, Message, Propose
@@ -86,10 +87,8 @@ def assert_repaired(world: SmallWorld) -> None:
     assert agree(world), "still repaired after a while"
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"position": 6 ^ 16}, {"leader": 3 ^ 4}, {"incarnation": 1000 ^ FLIP}, {"moves": 5}, {"missing": True}],
-    ids=str,
+@over(
+    "fields", [{"position": 6 ^ 16}, {"leader": 3 ^ 4}, {"incarnation": 1000 ^ FLIP}, {"moves": 5}, {"missing": True}]
 )
 def test_a_flipped_row_of_a_report_is_repaired(fields: dict[str, Any]) -> None:
     """6 restarts, and the report of 3 to 1 about it is damaged."""
@@ -159,7 +158,7 @@ GUIDANCE_FLIPS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fields", GUIDANCE_FLIPS, ids=str)
+@over("fields", GUIDANCE_FLIPS)
 def test_flipped_guidance_of_an_echo_is_repaired(fields: dict[str, Any]) -> None:
     world = at_rest()
     leader = world.nodes[7].uplink.leader
@@ -176,7 +175,7 @@ def test_flipped_guidance_of_an_echo_is_repaired(fields: dict[str, Any]) -> None
     assert_repaired(world)
 
 
-@pytest.mark.parametrize("fields", GUIDANCE_FLIPS, ids=str)
+@over("fields", GUIDANCE_FLIPS)
 def test_flipped_guidance_of_a_guide_is_repaired(fields: dict[str, Any]) -> None:
     world = at_rest()
     three = world.nodes[3]
@@ -218,3 +217,12 @@ def test_the_same_change_of_two_rows_changes_the_digest() -> None:
         one.state(3, Change(position, 3, 1, 1000, 0, 0), 0.0)
         other.state(3, Change(position, 5, 1, 1000, 0, 0), 0.0)
     assert one.digest != other.digest
+
+
+def test_a_beat_without_digest_is_judged_by_the_version_alone() -> None:
+    """Of an earlier release."""
+    guidance = NO_GUIDANCE
+    beat = Beat(1, 1, 1, 1000, guidance.version, ())
+    assert not beat.guidance_digest
+    assert not guidance_differs(beat, guidance)
+    assert guidance_differs(replaced(beat, guidance_seen=guidance.version + 1), guidance)

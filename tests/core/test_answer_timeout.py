@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from loops import over
 from small_world import SmallWorld
 
 from subord.core.events import Dropped, SlowAnswers
@@ -25,8 +26,8 @@ def slow_world(seed: int, one_way_s: float) -> SmallWorld:
     return world
 
 
-@pytest.mark.parametrize("one_way_s", [0.3, 0.8, 1.5])
-@pytest.mark.parametrize("seed", [1, 2])
+@over("one_way_s", [0.3, 0.8, 1.5])
+@over("seed", [1, 2])
 def test_a_cluster_forms_while_round_trips_are_longer_than_the_answer_time(seed: int, one_way_s: float) -> None:
     world = slow_world(seed, one_way_s)
     world.run_until(world.whole, WITHIN_S)
@@ -54,7 +55,7 @@ def test_in_a_fast_network_the_preset_counts() -> None:
     assert not world.noticed(SlowAnswers)
 
 
-@pytest.mark.parametrize(
+@over(
     ("seconds", "answer_s"),
     [
         ([0.001], 0.4),

@@ -6,6 +6,7 @@ from math import inf
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.discovery.peer_cache import PeerCache
@@ -46,7 +47,7 @@ def deadlines_of(context: Context, deadlines: Deadlines) -> list[float]:
     return ends
 
 
-@pytest.mark.parametrize(
+@over(
     ("known", "leader", "was_root", "guest_s", "alone_s"),
     [
         (Known(()), None, False, 2 * LAN.answer_s, LAN.patience_s),

@@ -10,15 +10,15 @@ from small_world import SmallWorld
 from subord.core.discovery.probe_order import common_targets
 from subord.core.discovery.prober import EARLY, ROW
 from subord.core.events import Dropped
-from subord.core.messages import Advice, Ask, Errand, Message
-from subord.core.search.delegation import DELEGATES_MAX, INDIRECT_MAX
+from subord.core.messages import Advice, Ask, Change, Errand, Message
+from subord.core.search.delegation import DELEGATES_MAX, INDIRECT_MAX, LOOKED_AT_MAX
 from subord.core.settings import LAN
 from subord.wire.codec import decode, encode
 
 BLOCK = tuple(range(48_000, 48_020))
 OTHER = tuple(range(59_000, 59_020))
 FIRST_DOOR = next(number for number, target in enumerate(common_targets(65_534)) if target in BLOCK + OTHER)
-ALONE_S = FIRST_DOOR * LAN.knock_s
+ALONE_S = FIRST_DOOR * LAN.probe_gap_s
 Sent = list[tuple[float, int, int, Message]]
 
 
@@ -47,7 +47,7 @@ def test_an_errand_is_a_question_in_the_name_of_the_root_and_answered_to_it() ->
     root, delegate = BLOCK[0], BLOCK[-1]
     said.clear()
     world.start(OTHER[0])
-    exchange = world.nodes[root].joining._requests.expect((OTHER[0],))
+    exchange = world.nodes[root].search.requests.expect((OTHER[0],))
     world.tell(root, delegate, Errand(world.nodes[root].context.incarnation, exchange, (OTHER[0],)))
     world.run(0.05)
     terms = world.nodes[root].context.terms
@@ -67,10 +67,10 @@ def test_a_delegate_probes_no_faster_than_for_itself() -> None:
             root, delegate, Errand(world.nodes[root].context.incarnation, 10_000 * number, targets + targets[:2])
         )
         world.run(0.1)
-    assert world.nodes[delegate].joining._prober.next_at == inf
+    assert world.nodes[delegate].search.prober.next_at == inf
     knocked = [at for at, source, target, _ in said if source == delegate and target < 2_000]
     assert knocked
-    almost_two_rows_s = (2 - EARLY) * ROW * LAN.knock_s - 1e-6
+    almost_two_rows_s = (2 - EARLY) * ROW * LAN.probe_gap_s - 1e-6
     in_two_rows = [sum(0 <= later - at < almost_two_rows_s for later in knocked) for at in knocked]
     assert max(in_two_rows) == 2 * ROW
 
@@ -122,6 +122,7 @@ def test_errands_go_to_at_most_eight_nodes_and_few_indirect_ones() -> None:
     assert max(map(len, whole)) == len(own) + INDIRECT_MAX
 
 
+@pytest.mark.slow
 def test_lost_probes_are_repeated_once() -> None:
     """A fifth of all questions, answers and errands is lost; alone, and without loss, the search takes ALONE_S.
 
@@ -173,6 +174,28 @@ def test_delegated_questions_reserve_no_places_and_are_limited() -> None:
     assert 0 < answered <= LAN.admissions_per_s
     assert reasons(world, BLOCK[1]).count("errand_busy") == 2_000 - answered
     assert world.nodes[BLOCK[1]].downlink.vacancies._reservations == {}
+
+
+def test_a_root_draws_delegates_from_a_few_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted instead of timed: each draw looks at few rows, and all rows are drawn in the end."""
+    world, _ = blocks_at_rest((7,))
+    world.run(10)
+    root, rows = world.nodes[7], range(1000, 1000 + 10 * LOOKED_AT_MAX)
+    for position in rows:
+        root.roster.state(8, Change(position, 8, 1, 1, 0, 0), 0.0)
+    looked_at: list[int] = []
+    is_live = root.roster.is_live
+
+    def noted(position: int) -> bool:
+        looked_at.append(position)
+        return is_live(position)
+
+    monkeypatch.setattr(root.roster, "is_live", noted)
+    for draws in range(1, 1 + 200):
+        drawn = root.search.delegation._delegates()
+        assert len(set(drawn)) == 1 + INDIRECT_MAX
+        assert len(looked_at) <= draws * LOOKED_AT_MAX
+    assert set(looked_at) >= set(rows)
 
 
 def test_a_root_without_subordinates_delegates_nothing() -> None:

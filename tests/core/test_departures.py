@@ -40,7 +40,8 @@ def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:
     assert again == []
 
 
-@pytest.mark.parametrize("nodes", [72, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [72, 1000])
 def test_a_mass_leave_where_only_a_chain_is_left_costs_a_bounded_number_of_proposals(nodes: int) -> None:
     """F1: the round trip alone paced proposals after a refusal, 50 for each of 63 nodes; 1,000 never finished."""
     world = SmallWorld.dense(nodes, 8, guest_slots=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from loops import over
 
 from subord.core.mapping.depth_rule import better_place, is_light, is_too_deep
 from subord.core.messages import Advice, Wish
@@ -17,16 +17,13 @@ def advice(wanted: int, hints: dict[int, int], swap: int = 0, swap_level: int = 
     )
 
 
-@pytest.mark.parametrize(
-    ("wanted", "level", "expected"),
-    [(0, 9, False), (3, 2, False), (3, 3, False), (3, 4, True), (1, 9, True)],
-)
+@over(("wanted", "level", "expected"), [(0, 9, False), (3, 2, False), (3, 3, False), (3, 4, True), (1, 9, True)])
 def test_too_deep_is_below_the_wanted_level(wanted: int, level: int, expected: bool) -> None:
     """A wanted level of 0 is unknown, so no level is too deep."""
     assert is_too_deep(advice(wanted, {}), level) is expected
 
 
-@pytest.mark.parametrize(
+@over(
     ("level", "said", "expected"),
     [
         # On the wanted level, or with an unknown one: it stays.
@@ -59,7 +56,7 @@ def test_hints_without_levels_are_no_better_places() -> None:
     assert better_place(said, 9) is None
 
 
-@pytest.mark.parametrize(
+@over(
     ("nodes", "other_nodes", "expected"),
     [(1, 1, False), (1, 2, True), (1, 3, True), (2, 3, False), (2, 4, True), (5, 9, False), (5, 10, True)],
 )
@@ -67,7 +64,7 @@ def test_a_light_party_is_at_most_half_as_large(nodes: int, other_nodes: int, ex
     assert is_light(nodes, other_nodes) is expected
 
 
-@pytest.mark.parametrize("nodes", range(1, 20))
+@over("nodes", range(1, 20))
 def test_equal_parties_do_not_swap_and_no_swap_is_undone(nodes: int) -> None:
     assert not is_light(nodes, nodes)
     assert not any(is_light(nodes, other) and is_light(other, nodes) for other in range(1, 50))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from loops import over
 from small_world import SmallWorld
 
+from subord.core.address.network import Network
+from subord.core.edges.leader import Uplink
 from subord.core.events import Dropped, SubordinateLost
 from subord.core.messages import Accept, Beat, Goodbye, Propose, Why, Wish
-from subord.core.search.damping import Damping
-from subord.core.settings import LAN
+from subord.core.search.return_home import ReturnHome
+from subord.core.settings import LAN, Settings
+from subord.core.state.context import Context
+from subord.core.state.roster import Roster
 
 ARP_S = 1.0  # the pause of Linux between two ARP requests
 
@@ -43,7 +50,13 @@ def test_a_guest_goes_home_though_the_first_datagrams_are_lost(asking: bool) -> 
 # -- damping --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+def new() -> tuple[Context, ReturnHome]:
+    settings = Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2)
+    context = Context(settings, 4, 1000, Random(1), now=0.0)
+    return context, ReturnHome(context, Uplink(context, Roster(4)))
+
+
+@over(
     ("losses", "hold_s"),
     [
         (1, 0.0),
@@ -54,18 +67,20 @@ def test_a_guest_goes_home_though_the_first_datagrams_are_lost(asking: bool) -> 
     ],
 )
 def test_the_hold_doubles_up_to_its_bound(losses: int, hold_s: float) -> None:
-    damping = Damping(LAN)
+    context, return_home = new()
+    context.now = 100.0
     for _ in range(losses):
-        damping.lost(100.0, since=100.0)
-    assert max(0.0, damping.hold_until - 100.0) == hold_s
+        return_home.lost(since=100.0)
+    assert max(0.0, return_home.hold_until - 100.0) == hold_s
 
 
 def test_time_without_loss_cancels_losses() -> None:
-    damping = Damping(LAN)
-    for at in (0.0, 10.0, 20.0):
-        damping.lost(at, since=at - 5.0)
-    damping.lost(20.0 + 10 * LAN.return_hold_s_max, since=21.0)
-    assert damping.hold_until < 20.0 + 10 * LAN.return_hold_s_max
+    context, return_home = new()
+    for context.now in (0.0, 10.0, 20.0):
+        return_home.lost(since=context.now - 5.0)
+    context.now = 20.0 + 10 * LAN.return_hold_s_max
+    return_home.lost(since=21.0)
+    assert return_home.hold_until < context.now
 
 
 def test_the_first_return_is_at_once_and_later_ones_are_held() -> None:

@@ -9,6 +9,7 @@ from math import inf
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.edges.leader import Uplink
@@ -80,6 +81,22 @@ class MeasuringNode:
             self.latencies.on_timer()
             fresh = self.collect()
 
+    def pass_samples(self) -> None:
+        """No node answers, until the wait for the last answers has begun."""
+        for _ in range(SAMPLES - 1):
+            self.context.now = self.context.timers.at(Timer.MEASURE)
+            self.latencies.on_timer()
+            self.collect()
+
+    def echo(self, seconds: float) -> None:
+        """The last echoes of the leader took so long."""
+        self.uplink._round_trips.clear()
+        self.uplink._round_trips.append(seconds)
+
+    def move(self, leader: Position) -> None:
+        self.uplink.attach(leader, 1, Guidance(1, (ROOT, leader), (), (), adrift=False))
+        self.latencies.settle()
+
     def full(self, position: Position, highest_guest: Position = 0, hints: tuple[Position, ...] = ()) -> None:
         self.latencies.was_full(position, highest_guest, hints)
 
@@ -87,7 +104,7 @@ class MeasuringNode:
 # -- what is nearer -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("one_s", "other_s", "nearer"),
     [
         (NEAR_S, FAR_S, True),
@@ -105,7 +122,7 @@ def test_is_nearer(one_s: float, other_s: float, nearer: bool) -> None:
     assert is_nearer(one_s, other_s) is nearer
 
 
-@pytest.mark.parametrize(
+@over(
     ("own", "its", "factor"),
     [
         (UNKNOWN, UNKNOWN, 1.0),
@@ -189,6 +206,10 @@ def test_a_look_under_way_is_not_restarted() -> None:
     before = len(node.probes)
     node.look(others=(3,))
     assert len(node.probes) == before
+    node.pass_samples()
+    before = len(node.probes)
+    node.look(others=(3,))
+    assert len(node.probes) == before, "it awaits the last answers"
 
 
 def test_a_node_without_a_leader_does_not_look() -> None:
@@ -208,7 +229,42 @@ def test_beside_a_near_leader_only_a_higher_place_is_measured() -> None:
     node.probes = []
     node.latencies.stop()
     node.look(others=(2, 3), hints=(5,), wanted=3)
-    assert {each.target for each in node.probes} == {LEADER}, "the node does not stand too deep"
+    assert node.probes == [], "the node does not stand too deep, and its leader is as near as before"
+
+
+def test_a_leader_whose_echoes_take_longer_is_measured_beside_others() -> None:
+    node = MeasuringNode()
+    node.echo(0.3 * MS)
+    node.look(others=(2, 3))
+    node.answer({LEADER: 0.3 * MS, 2: FAR_S})
+    for seconds, measured in ((0.5 * MS, set()), (FAR_S, {LEADER, ABOVE, 2, 3})):
+        node.probes = []
+        node.echo(seconds)
+        node.look(others=(2, 3))
+        assert {each.target for each in node.probes} == measured
+
+
+def test_the_echoes_of_a_former_leader_do_not_count() -> None:
+    node = MeasuringNode()
+    node.echo(FAR_S)
+    node.look(others=(2, 3))
+    node.answer({LEADER: FAR_S, 2: 0.3 * MS})
+    node.move(2)
+    for seconds, is_farther in ((0.3 * MS, False), (FAR_S, True)):
+        node.echo(seconds)
+        assert node.latencies.is_leader_farther is is_farther
+        node.look()
+
+
+def test_a_leader_that_becomes_farther_is_measured_where_no_other_may_lead() -> None:
+    node = MeasuringNode()
+    node.move(ROOT)
+    for seconds, measured in ((FAR_S, {ROOT}), (FAR_S, set()), (3 * FAR_S, {ROOT}), (3 * FAR_S, set())):
+        node.probes = []
+        node.echo(seconds)
+        node.look()
+        assert {each.target for each in node.probes} == measured
+        node.answer({ROOT: seconds})
 
 
 def test_a_node_that_stands_too_deep_climbs_to_the_leader_two_levels_above_its_own() -> None:
@@ -243,7 +299,7 @@ def test_a_look_goes_on_with_the_leader_and_four_of_the_nearest() -> None:
 def test_the_least_of_all_answers_counts() -> None:
     node = MeasuringNode()
     node.look(others=(2,))
-    for seconds in (FAR_S, NEAR_S, 3 * FAR_S, 2 * FAR_S):
+    for seconds in (FAR_S, NEAR_S, 3 * FAR_S):
         (probe,) = [each for each in node.probes if each.target == 2]
         node.latencies.on_measured(2, probe.number, seconds, UNKNOWN)
         node.probes = []
@@ -301,17 +357,10 @@ def test_the_table_of_readings_is_bounded_and_drops_the_oldest() -> None:
     assert 1002 not in node.latencies.known
 
 
-def test_measured_alternates_come_first() -> None:
-    node = MeasuringNode()
-    node.look(others=(2, 3))
-    node.answer({2: FAR_S, 3: NEAR_S, LEADER: NEAR_S})
-    assert node.latencies.in_order((9, 2, 8, 3)) == [3, 2, 9, 8]
-
-
 # -- the choice -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("seconds", "chosen"),
     [
         ({LEADER: FAR_S, 2: NEAR_S}, 2),

@@ -7,8 +7,8 @@ import pytest
 from liars import lies
 from small_world import SmallWorld
 
-from subord.core.edges.listing import AGAIN_S, ANSWERS_PER_S, HIDDEN_MAX, INTERVAL_S, TIMES
-from subord.core.messages import Advice, Ask, Beat, Message
+from subord.core.edges.listing import AGAIN_S, ANSWERS_PER_S, HIDDEN_MAX, INTERVAL_S, NO, TIMES, YES
+from subord.core.messages import Advice, Ask, Beat, Message, Terms
 from subord.core.snapshots import snapshot
 
 LIAR = 3
@@ -27,6 +27,7 @@ def unlisted(world: SmallWorld, position: int) -> tuple[int, ...]:
     return snapshot(world.nodes[position], world.now).unlisted
 
 
+@pytest.mark.slow
 def test_hidden_nodes_report_it_and_the_root_lists_them() -> None:
     world = SmallWorld.empty(2, "10.0.0.0/24")
     lies(world, LIAR, alone)
@@ -62,6 +63,7 @@ def test_a_correct_tree_asks_rarely_and_reports_nothing() -> None:
     assert not any(unlisted(world, position) for position in world.nodes)
 
 
+@pytest.mark.slow
 def test_a_root_of_an_earlier_release_tells_nothing() -> None:
     world = SmallWorld.empty(2, "10.0.0.0/24")
 
@@ -85,3 +87,14 @@ def test_what_a_root_keeps_and_answers_is_bounded() -> None:
         world.tell(source, 1, Ask(1, 1, terms, listing=TIMES))
     assert len(answered) == ANSWERS_PER_S
     assert len(unlisted(world, 1)) == HIDDEN_MAX
+
+
+def test_the_root_says_whether_it_lists_the_asker() -> None:
+    world = SmallWorld.dense(3, 2)
+    world.run(30)
+    answers = []
+    for incarnation in (1000, 1001):
+        ask = Ask(incarnation, 1, Terms.of(world.settings), listing=1)
+        world.nodes[1].listing.answer(2, ask, is_root=True)
+        answers.append(world.nodes[1].context.actions.pop())
+    assert [each.message.listed for each in answers] == [YES, NO]  # type: ignore[union-attr]

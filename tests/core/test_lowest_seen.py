@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.discovery.lowest_seen import LowestSeen
@@ -27,7 +27,7 @@ def heard(*messages: tuple[float, int], now: float) -> LowestSeen:
     return lowest_seen
 
 
-@pytest.mark.parametrize(
+@over(
     ("messages", "now", "lowest"),
     [
         ([], 0.0, OWN),

@@ -1,16 +1,21 @@
-"""Rank and preference of each mapping (core/mapping/mapping.py), and their effect on the slots of a leader."""
+"""Rank and preference of each mapping (core/mapping/), and their effect on the slots of a leader."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from guests import listed
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.edges.slots import Granted, Slots, Verdict
+from subord.core.mapping.latency import REST_FACTOR
 from subord.core.mapping.mapping import Mapping
-from subord.core.messages import No, Wish
+from subord.core.mapping.registry import MAPPINGS, MappingName
+from subord.core.messages import Advice, No, Wish
 from subord.core.quantize import UNKNOWN
-from subord.core.settings import MappingName, NumberingName, Settings
+from subord.core.settings import LAN, NumberingName, Settings
 from subord.core.view import Place
 
 OWNER = 20
@@ -21,7 +26,7 @@ def mapping_of(
     name: MappingName, own: int = 130, *, owner: int = OWNER, numbering: NumberingName = "complete"
 ) -> Mapping:
     network = Network.parse("10.0.0.0/24")
-    mapping = Mapping(
+    mapping = MAPPINGS[name](
         Settings(network=network, fanout=2, guest_slots=2, mapping=name, numbering_name=numbering), owner
     )
     for position, standing in CLASSES.items():
@@ -87,8 +92,8 @@ def test_towards_subordinates_the_worse_class_counts(sinks_to: int, as_leader: i
 # -- homes ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("numbering", ["complete", "paper"])
-@pytest.mark.parametrize("name", ["ip", "performance", "latency"])
+@over("numbering", ["complete", "paper"])
+@over("name", ["ip", "performance", "latency"])
 def test_only_addresses_make_homes(name: MappingName, numbering: NumberingName) -> None:
     mapping = mapping_of(name, numbering=numbering)
     assert (mapping.home_of(OWNER) is not None) is (name == "ip")
@@ -99,8 +104,10 @@ def test_only_addresses_make_homes(name: MappingName, numbering: NumberingName) 
 # -- slots ----------------------------------------------------------------------------------------------------------
 
 
-def slots_of(taken: dict[int, int], own: int = 130, places: int = 2) -> Slots:
-    slots = Slots(OWNER, mapping_of("performance", own), places)
+def slots_of(taken: dict[int, int], own: int = 130) -> Slots:
+    mapping = mapping_of("performance", own)
+    mapping.guest_places = 2
+    slots = Slots(OWNER, mapping)
     for node, standing in taken.items():
         slots.taken[node] = listed(node, standing)
     return slots
@@ -109,7 +116,7 @@ def slots_of(taken: dict[int, int], own: int = 130, places: int = 2) -> Slots:
 FULL = {11: 120, 12: 110}
 
 
-@pytest.mark.parametrize(
+@over(
     ("taken", "node", "standing", "wish", "verdict"),
     [
         ({}, 10, 120, Wish.GUEST, Granted(Place.GUEST)),
@@ -142,7 +149,7 @@ def test_a_sinking_node_accepts_none_that_would_have_to_leave() -> None:
     assert slots.judge(11, Wish.GUEST, standing=114) == Granted(Place.GUEST)
 
 
-@pytest.mark.parametrize(
+@over(
     ("standing", "outranking"),
     [(130, []), (121, []), (120, [11]), (119, [11]), (115, [11]), (110, [11, 12]), (UNKNOWN, [11, 12])],
 )
@@ -154,3 +161,16 @@ def test_which_subordinates_would_have_to_leave(standing: int, outranking: list[
 def test_guests_come_in_order_of_rank() -> None:
     slots = slots_of({11: 100, 12: 125, 13: 110, 14: 110})
     assert (slots.guests(), slots.highest_guest) == ([12, 13, 14, 11], 11)
+
+
+def test_only_a_guest_below_a_near_leader_rests_longer_by_latency() -> None:
+    mapping = mapping_of("latency")
+    rests = [mapping.first_rest_s(SimpleNamespace(is_leader_near=near), LAN) for near in (False, True)]  # type: ignore[arg-type]
+    assert rests == [LAN.search_interval_s / 2, REST_FACTOR * LAN.search_interval_s / 2]
+
+
+@over(("near", "level", "stands_well"), [(True, 2, True), (True, 3, True), (True, 4, False), (False, 2, False)])
+def test_where_a_guest_stands_well_by_latency(near: bool, level: int, stands_well: bool) -> None:
+    guest = SimpleNamespace(is_leader_near=near, level=level)
+    advice = Advice(1, 1, False, 1, (), 0, (), wanted=3)
+    assert mapping_of("latency").stands_well(guest, advice) is stands_well  # type: ignore[arg-type]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from loops import over
 
 from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX, MoveBudget
 
 
-@pytest.mark.parametrize(
+@over(
     ("spent_at", "now", "allowed"),
     [
         ([], 0.0, True),

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.core.address import network as module
-from subord.core.address.network import ITEMS_MAX, Network, NetworkError
+from subord.core.address.network import ITEMS_MAX, Network, NetworkError, _short
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "size", "first", "last"),
     [
         ("10.0.0.0/16", 2**16 - 2, "10.0.0.1", "10.0.255.254"),
@@ -43,7 +44,7 @@ def test_cidr(text: str, size: int, first: str, last: str) -> None:
             assert network.position_of(type(ip_address(first))(outside)) is None
 
 
-@pytest.mark.parametrize(
+@over(
     ("position", "address"),
     [
         (254, "10.0.0.254"),
@@ -69,7 +70,7 @@ def test_address_order_not_byte_order(position: int, address: str) -> None:
     assert network.address_text_of(position) == address
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "canonical", "addresses"),
     [
         ("10.0.5.10", "10.0.5.10", ["10.0.5.10"]),
@@ -133,7 +134,7 @@ def test_whole_octets_fold_into_one_range() -> None:
     assert Network.parse("10.0.[0-255].[0-255]").text == "10.0.0.0-10.0.255.255"
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "block", "meets"),
     [
         ("10.0.0.0/24", "10.0.0.0/30", True),
@@ -149,7 +150,7 @@ def test_whether_it_meets_a_block(text: str, block: str, meets: bool) -> None:
     assert Network.parse(text).meets(ip_network(block)) is meets
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "sentence"),
     [
         ("", "the network is empty"),
@@ -207,8 +208,8 @@ def test_refused(text: str, sentence: str) -> None:
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize("template", ["{}", "10.0.0.1-{}", "10.0.0.[{}]", "10.0.0.[1-{}]", "10.0.0.0/{}", "{}.0.0.1"])
-@pytest.mark.parametrize("digit", ["9", "\u0663"])
+@over("template", ["{}", "10.0.0.1-{}", "10.0.0.[{}]", "10.0.0.[1-{}]", "10.0.0.0/{}", "{}.0.0.1"])
+@over("digit", ["9", "\u0663"])
 def test_overlong_text_is_refused_in_a_short_sentence(template: str, digit: str) -> None:
     with pytest.raises(NetworkError) as caught:
         Network.parse(template.format(digit * 5000))
@@ -316,3 +317,7 @@ def test_any_cidr_there_and_back(bits: int, length: int, data: st.DataObject) ->
     assert network.position_of(address) == position
     assert network.position_of(str(address)) == position
     assert network.position_of(network.address_text_of(position)) == position
+
+
+def test_a_long_item_is_cut_to_sixty_characters() -> None:
+    assert [len(_short("x" * length)) for length in (60, 61, 5000)] == [60, 60, 60]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.core.address.numbering import Complete, Numbering, Paper, numbering
 
@@ -28,7 +29,7 @@ def test_the_eleven_nodes_of_the_paper(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@over(
     ("fanout", "position", "place"),
     [
         (2, 1, (0, 0)),
@@ -58,7 +59,7 @@ def test_complete_at_level_boundaries(fanout: int, position: int, place: tuple[i
     assert Complete(fanout).position_at(*place) == position
 
 
-@pytest.mark.parametrize(
+@over(
     ("fanout", "position", "place"),
     [
         (3, 1, (0, 0)),
@@ -105,7 +106,7 @@ def test_level_sizes(tree: Numbering, sizes: list[int]) -> None:
     assert [tree.level_size(level) for level in range(3)] == sizes
 
 
-@pytest.mark.parametrize(
+@over(
     ("tree", "position", "slots"),
     [(Complete(8), 1, 8), (Complete(8), 2, 8), (Paper(8), 1, 14), (Paper(8), 2, 8), (Paper(2), 1, 2)],
 )
@@ -166,8 +167,8 @@ def test_numberings_are_values() -> None:
         Complete(8).fanout = 9  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("fanout", [1, 0, -2])
-@pytest.mark.parametrize("name", ["complete", "paper"])
+@over("fanout", [1, 0, -2])
+@over("name", ["complete", "paper"])
 def test_a_fanout_below_two_is_refused(name: str, fanout: int) -> None:
     with pytest.raises(ValueError, match=f"the fan-out is {fanout}"):
         numbering(name, fanout)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from measured_world import performing
+from msgspec.structs import replace
 from small_world import SmallWorld
 
-from subord.core.events import Received, Wakeup
-from subord.core.messages import Accept, Beat, Change, Goodbye, No, Propose, Refuse, Terms, Why, Wish
-from subord.core.state.phases import Phase
+from subord.core.edges.leader import GRACE_BEATS
+from subord.core.events import Publish, Received, SubordinateLost, Wakeup
+from subord.core.messages import Accept, Announce, Beat, Change, Goodbye, No, Propose, Refuse, Terms, Why, Wish
+from subord.core.quantize import class_of
+from subord.core.search.departures import Departures
+from subord.core.state.states import Phase
 from subord.core.timers import Timer
 from subord.core.view import Place
 
@@ -146,12 +151,12 @@ def test_a_search_goes_on_after_a_busy_leader_has_refused_for_good() -> None:
     world = at_rest(3)
     node, leader, other = world.nodes[3], world.nodes[1].context.incarnation, world.nodes[2].context.incarnation
     deliver(world, 3, 1, Goodbye(leader, Why.LEAVING, (2,)))
-    (request,) = node.joining._requests.about(2)
+    (request,) = node.search.requests.about(2)
     deliver(world, 3, 2, Refuse(other, request.exchange, No.BUSY, "busy", 500, (), 0))
     world.now = node.context.timers.at(Timer.SEARCH)
     node.handle(Wakeup(), world.now)
-    (request,) = node.joining._requests.about(2)
-    node.joining._prober.stop()  # in a small network every address has been asked by now
+    (request,) = node.search.requests.about(2)
+    node.search.prober.stop()  # in a small network every address has been asked by now
     deliver(world, 3, 2, Refuse(other, request.exchange, No.RANK, "rank", 0, (), 0))
     assert node.context.timers.at(Timer.SEARCH) < world.now + world.settings.timing.patience_s
 
@@ -161,9 +166,92 @@ def test_a_search_goes_on_while_the_last_address_asked_may_still_answer() -> Non
     world = at_rest(3)
     node, leader, other = world.nodes[3], world.nodes[1].context.incarnation, world.nodes[2].context.incarnation
     deliver(world, 3, 1, Goodbye(leader, Why.LEAVING, (2,)))
-    (request,) = node.joining._requests.about(2)
-    node.joining._prober.add((20,), world.now)
-    assert node.joining._prober.step(known_only=True) == (20,)
-    node.joining._prober.stop()
+    (request,) = node.search.requests.about(2)
+    node.search.prober.add((20,), world.now)
+    assert node.search.prober.step(known_only=True) == (20,)
+    node.search.prober.stop()
     deliver(world, 3, 2, Refuse(other, request.exchange, No.RANK, "rank", 0, (), 0))
     assert node.context.timers.at(Timer.SEARCH) < world.now + world.settings.timing.patience_s
+
+
+def test_a_node_that_returns_below_its_former_path_leads_none_of_it() -> None:
+    """Seed 180, performance: as root it had taken in the node that leads its leader, and then followed again."""
+    world = at_rest(7)
+    node = world.nodes[4]
+    leader, guidance = node.uplink.leader, node.uplink.leader.guidance if node.uplink.leader else None
+    assert leader is not None
+    assert guidance is not None
+    assert leader.guidance.path == (1, 2)
+    node._lose_leader("closed", ())
+    node.downlink.slots.taken[1] = replace(world.nodes[2].downlink.slots.taken[5], position=1)
+    node._attach(2, leader.incarnation, guidance)
+    assert not node.downlink.slots.taken
+
+
+def test_the_loss_of_a_subordinate_names_its_silence() -> None:
+    world = at_rest(3)
+    world.vanish(2)
+    world.run(10)
+    (lost,) = (
+        notice for _, position, notice in world.notices if isinstance(notice, SubordinateLost) and position == 1
+    )
+    assert 0 < lost.silence_s < 2 * world.settings.timing.leader_silence_s
+
+
+def test_after_sleep_no_question_is_overdue() -> None:
+    world = SmallWorld.empty(2)
+    world.start(5)
+    world.run(0.1)
+    node = world.nodes[5]
+    requests = list(node.search.requests)
+    assert requests
+    node.context.now += 60.0
+    node.joining.on_own_sleep()
+    assert all(each.next_at > node.context.now for each in requests)
+
+
+def test_a_cut_edge_is_asked_within_the_grace_of_a_restart() -> None:
+    world = at_rest(3)
+    node = world.nodes[2]
+    assert node.uplink.leader is not None
+    node.uplink.leader.beat_sent_at = node.context.now
+    node.uplink.on_cut(1, "closed")
+    pause_s = world.settings.timing.restart_grace_s / GRACE_BEATS
+    assert node.context.timers.at(Timer.BEAT) <= node.context.now + pause_s
+
+
+def test_a_departure_ends_at_its_time() -> None:
+    context = at_rest(1).nodes[1].context
+    departures = Departures(context)
+    departures.note(7)
+    assert departures.has(7)
+    context.now += context.timing.patience_s
+    assert not departures.has(7)
+
+
+def test_an_announcement_names_the_rank_of_its_sender() -> None:
+    world = performing({1: 800.0, 2: 400.0})
+    node = world.nodes[1]
+    node.announcer.on_timer(silent=False)
+    (published,) = (each for each in node.context.actions if isinstance(each, Publish))
+    assert isinstance(published.message, Announce)
+    assert published.message.standing == class_of(800.0)
+
+
+def test_a_leader_that_refuses_its_subordinate_is_lost_to_it() -> None:
+    world = at_rest(7)
+    node = world.nodes[4]
+    node.joining.rejoin()
+    (request,) = node.search.requests
+    refuse = Refuse(world.nodes[2].context.incarnation, request.exchange, No.RANK, "", 0, (), 0)
+    deliver(world, 4, 2, refuse)
+    assert node.uplink.leader is None
+
+
+def test_guidance_that_leads_through_the_node_itself_is_not_followed() -> None:
+    world = at_rest(7)
+    node = world.nodes[4]
+    assert node.uplink.leader is not None
+    node.uplink.leader.guidance = replace(node.uplink.leader.guidance, path=(1, 4, 2))
+    node._on_guided(changed=True)
+    assert node.uplink.leader is None

@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.core.address.numbering import Complete, Numbering, Paper, numbering
 from subord.core.address.order import distance, in_rank_order, ranked
@@ -14,7 +15,7 @@ from subord.core.address.order import distance, in_rank_order, ranked
 NUMBERINGS = st.builds(numbering, st.sampled_from(["complete", "paper"]), st.integers(2, 12))
 
 
-@pytest.mark.parametrize(
+@over(
     ("tree", "node", "order"),
     [
         (Complete(2), 1, []),
@@ -31,7 +32,7 @@ def test_ranked(tree: Numbering, node: int, order: list[int]) -> None:
     assert list(ranked(node, tree)) == order
 
 
-@pytest.mark.parametrize(
+@over(
     ("tree", "node", "candidate", "expected"),
     [
         (Complete(2), 11, 5, (0, 1, 0, 5)),

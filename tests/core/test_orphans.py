@@ -11,7 +11,7 @@ from small_world import SmallWorld
 from subord.core.edges.leader import SIBLINGS_MAX
 from subord.core.messages import Ask, Beat, Message
 from subord.core.settings import LAN
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import Position
 
 SEEDS = range(3)
@@ -38,6 +38,7 @@ def orphaned_s(world: SmallWorld, dead: Collection[Position], kill: Callable[[Po
     return found
 
 
+@pytest.mark.slow
 def test_subordinates_of_a_vanished_leader_notice_it_soon() -> None:
     """F7: each waited for its own next beat, and p99 was 4.3 s."""
     found = list[float]()
@@ -47,6 +48,7 @@ def test_subordinates_of_a_vanished_leader_notice_it_soon() -> None:
     assert max(found) <= 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fanout", [2, 8])
 def test_orphans_find_a_leader_soon_though_many_candidates_are_dead(fanout: int) -> None:
     """F7: 36 of 120 processes kill, and no host reports it, as where few ICMP answers are sent.

@@ -7,10 +7,12 @@ from itertools import islice, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.discovery.probe_order import NEAR_MAX, all_targets, common_targets, likely_targets, near_targets
 from subord.core.mapping.mapping import Mapping
+from subord.core.mapping.registry import mapping_of
 from subord.core.settings import Settings
 
 SIZES = [*range(1, 35), 63, 64, 65, 100, 254, 255, 256, 257, 1000, 65534]
@@ -21,26 +23,25 @@ def mapping(size: int, fanout: int = 2, **options: object) -> Mapping:
     last = ".".join(str(byte) for byte in ((10 << 24) + size).to_bytes(4, "big"))
     network = Network.parse(f"10.0.0.1-{last}")
     assert network.size == size
-    return Mapping(Settings(network=network, fanout=fanout, guest_slots=fanout, **options), 1)  # type: ignore[arg-type]
+    return mapping_of(Settings(network=network, fanout=fanout, guest_slots=fanout, **options), 1)  # type: ignore[arg-type]
 
 
 # -- the common list --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
+@over("size", SIZES)
 def test_the_common_list_holds_every_position_once(size: int) -> None:
     assert sorted(common_targets(size)) == list(range(1, size + 1))
 
 
-@pytest.mark.parametrize(
-    ("size", "order"),
-    [(1, [1]), (2, [1, 2]), (4, [1, 3, 2, 4]), (5, [1, 5, 3, 2, 4]), (8, [1, 5, 3, 7, 2, 6, 4, 8])],
+@over(
+    ("size", "order"), [(1, [1]), (2, [1, 2]), (4, [1, 3, 2, 4]), (5, [1, 5, 3, 2, 4]), (8, [1, 5, 3, 7, 2, 6, 4, 8])]
 )
 def test_the_common_list_halves_every_gap(size: int, order: list[int]) -> None:
     assert list(common_targets(size)) == order
 
 
-@pytest.mark.parametrize("size", [100, 254, 256, 257, 1000, 65534])
+@over("size", [100, 254, 256, 257, 1000, 65534])
 def test_a_run_of_neighbours_is_hit_soon(size: int) -> None:
     """After k targets no run of neighbours longer than 2 size / k was left out."""
     for k in (1, 2, 3, 5, 8, 13, 16, 17, 31, 32, 33, 50, 64, 90, 100, 200, 512):
@@ -91,8 +92,8 @@ def test_near_targets_are_few_and_never_the_node_itself(
 # -- all targets, without end -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [2, 3, 8, 15, 16, 100])
-@pytest.mark.parametrize("fanout", [2, 8])
+@over("size", [2, 3, 8, 15, 16, 100])
+@over("fanout", [2, 8])
 def test_every_lower_position_is_reached_again_and_again(size: int, fanout: int) -> None:
     for node in {1, 2, size // 2 + 1, size - 1, size}:
         targets = list(islice(all_targets(node, mapping(size, fanout), size), 8 * size))

@@ -7,6 +7,7 @@ from math import inf
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.discovery.probe_order import all_targets, common_targets, near_targets
@@ -77,11 +78,11 @@ def test_known_targets_come_first_then_near_ones_then_the_common_list() -> None:
 @pytest.mark.parametrize("timing", PRESETS)
 def test_the_common_list_is_probed_in_rows_at_the_pace_of_single_targets(timing: TimingName) -> None:
     context, prober = new(timing=timing)
-    near, knock_s = len(near_targets(NODE, context.mapping)), PRESETS[timing].knock_s
+    near, gap_s = len(near_targets(NODE, context.mapping)), PRESETS[timing].probe_gap_s
     prober.begin((), context.now)
     pace = gaps(probes_of(context, prober, near + 3 * ROW))
     row = [0.0] * (ROW - 1)
-    assert pace == pytest.approx([*[knock_s] * (near - 1), ROW * knock_s, *(*row, ROW * knock_s) * 2, *row])
+    assert pace == pytest.approx([*[gap_s] * (near - 1), ROW * gap_s, *(*row, ROW * gap_s) * 2, *row])
 
 
 def test_a_target_added_after_two_rows_waits_for_the_pace() -> None:
@@ -91,7 +92,7 @@ def test_a_target_added_after_two_rows_waits_for_the_pace() -> None:
     first = context.now
     probes_of(context, prober, ROW)
     prober.add((9,), context.now)
-    assert probes_of(context, prober, 1) == [(pytest.approx(first + 2 * ROW * LAN.knock_s), 9)]
+    assert probes_of(context, prober, 1) == [(pytest.approx(first + 2 * ROW * LAN.probe_gap_s), 9)]
 
 
 def test_a_target_added_between_two_rows_goes_with_the_next() -> None:
@@ -99,10 +100,10 @@ def test_a_target_added_between_two_rows_goes_with_the_next() -> None:
     prober.begin((), context.now)
     probes_of(context, prober, len(prober) + ROW)
     begun = context.now
-    context.now += LAN.knock_s
+    context.now += LAN.probe_gap_s
     prober.add((9,), context.now)
     row = probes_of(context, prober, ROW)
-    assert row[0] == (pytest.approx(begun + ROW * LAN.knock_s), 9)
+    assert row[0] == (pytest.approx(begun + ROW * LAN.probe_gap_s), 9)
     assert {at for at, _ in row} == {row[0][0]}
     assert not prober.has_asked()  # the target just asked may still answer
 
@@ -130,10 +131,10 @@ def test_fast_probes_are_counted_and_slow_ones_follow() -> None:
     context, prober = new()
     near = len(near_targets(NODE, context.mapping))
     prober.begin((), context.now)
-    steps = probes_of(context, prober, near + LAN.walk_fast_max + 30)
-    fast, slow = steps[: near + LAN.walk_fast_max], steps[near + LAN.walk_fast_max :]
-    assert fast[-1][0] - fast[near][0] <= LAN.walk_fast_max * LAN.knock_s
-    assert gaps(slow) == pytest.approx([LAN.walk_interval_s] * 29)
+    steps = probes_of(context, prober, near + LAN.fast_probes_max + 30)
+    fast, slow = steps[: near + LAN.fast_probes_max], steps[near + LAN.fast_probes_max :]
+    assert fast[-1][0] - fast[near][0] <= LAN.fast_probes_max * LAN.probe_gap_s
+    assert gaps(slow) == pytest.approx([LAN.probe_interval_s] * 29)
     assert not prober.is_fast
     assert targets(slow) == list(islice(all_targets(NODE, context.mapping, 65534), 30))
 
@@ -144,7 +145,7 @@ def test_a_node_that_knows_a_lower_one_probes_known_targets_only() -> None:
     fast = [7, None, None, None]
     steps = steps_of(context, prober, 4, known_only=True)
     assert targets(steps) == fast
-    assert gaps(steps) == pytest.approx([LAN.knock_s, LAN.patience_s, LAN.patience_s])
+    assert gaps(steps) == pytest.approx([LAN.probe_gap_s, LAN.patience_s, LAN.patience_s])
     assert (
         targets(steps_of(context, prober, 3)) == near_targets(NODE, context.mapping)[:3]
     )  # nothing was lost meanwhile
@@ -158,17 +159,17 @@ def test_with_a_meeting_place_no_rows_are_probed() -> None:
     assert not prober.is_fast
     steps = steps_of(context, prober, 1 + len(near) + 10)
     assert targets(steps)[: 1 + len(near)] == [7, *near]  # near targets are probed all the same
-    assert gaps(steps)[-9:] == pytest.approx([LAN.walk_interval_s] * 9)
+    assert gaps(steps)[-9:] == pytest.approx([LAN.probe_interval_s] * 9)
 
 
 def test_an_orphan_probes_lower_positions_only_and_soon_slows_down() -> None:
     context, prober = new()
     near = [p for p in near_targets(NODE, context.mapping) if p < NODE]
     prober.begin_again(avoid=near[0])
-    assert prober.next_at == pytest.approx(context.now + LAN.knock_s)
+    assert prober.next_at == pytest.approx(context.now + LAN.probe_gap_s)
     steps = probes_of(context, prober, len(near) - 1 + FAST_AGAIN_MAX + 5)
     assert targets(steps)[: len(near) - 1] == near[1:]
-    assert gaps(steps)[-4:] == pytest.approx([LAN.walk_interval_s] * 4)
+    assert gaps(steps)[-4:] == pytest.approx([LAN.probe_interval_s] * 4)
 
 
 def test_rows_wait_for_the_answer_of_the_last_near_target() -> None:
@@ -197,7 +198,7 @@ def test_after_the_common_list_slow_probes_start_over(position: int) -> None:
     prober.begin((), context.now)
     steps = probes_of(context, prober, 14)
     assert set(targets(steps)[4:]) == {3 - position}
-    assert gaps(steps)[-8:] == pytest.approx([LAN.walk_interval_s] * 8)
+    assert gaps(steps)[-8:] == pytest.approx([LAN.probe_interval_s] * 8)
 
 
 def test_in_a_network_of_one_there_is_no_target() -> None:
@@ -211,10 +212,10 @@ def test_added_targets_do_not_raise_the_pace() -> None:
     context, prober = new()
     prober.begin((7,), context.now)
     steps_of(context, prober, 1)
-    knocked_at = context.now
-    context.now += LAN.knock_s / 2
+    probed_at = context.now
+    context.now += LAN.probe_gap_s / 2
     prober.add((9,), context.now)
-    assert prober.next_at == pytest.approx(knocked_at + LAN.knock_s)
+    assert prober.next_at == pytest.approx(probed_at + LAN.probe_gap_s)
     assert targets(steps_of(context, prober, 1)) == [9]
 
 
@@ -225,7 +226,7 @@ def test_after_an_answer_rows_wait_and_known_targets_do_not() -> None:
     prober.found_node(is_seed=False)
     answered_at = context.now
     prober.add((9,), context.now)
-    assert probes_of(context, prober, 1) == [(pytest.approx(answered_at + LAN.knock_s), 9)]
+    assert probes_of(context, prober, 1) == [(pytest.approx(answered_at + LAN.probe_gap_s), 9)]
     assert probes_of(context, prober, 1)[0][0] == pytest.approx(answered_at + LAN.patience_s)
 
 
@@ -237,7 +238,7 @@ def test_repeated_answers_delay_each_row_once() -> None:
     while context.now < begun + 60:
         prober.found_node(is_seed=False)
         far += len(steps_of(context, prober, 1))
-    assert far >= 60 / (LAN.patience_s + ROW * LAN.knock_s) * ROW / 2
+    assert far >= 60 / (LAN.patience_s + ROW * LAN.probe_gap_s) * ROW / 2
 
 
 def test_after_a_rest_home_and_neighbours_are_asked_again_also_while_far_targets_are_left() -> None:
@@ -250,8 +251,8 @@ def test_after_a_rest_home_and_neighbours_are_asked_again_also_while_far_targets
     assert len(prober) == 3
 
 
-@pytest.mark.parametrize("timing", PRESETS)
-@pytest.mark.parametrize("seed", range(5))
+@over("timing", PRESETS)
+@over("seed", range(5))
 def test_the_time_of_two_rows_never_holds_more_than_two_rows(timing: TimingName, seed: int) -> None:
     context, prober = new(timing=timing)
     chance, times = Random(seed), []
@@ -274,5 +275,5 @@ def test_the_time_of_two_rows_never_holds_more_than_two_rows(timing: TimingName,
             targets = (called,) if called is not None else prober.step(known_only=chance.random() < 0.2)
             times += [context.now] * len(targets)
             assert prober.next_at > context.now
-    span_s = ROWS * ROW * PRESETS[timing].knock_s - 1e-6
+    span_s = ROWS * ROW * PRESETS[timing].probe_gap_s - 1e-6
     assert max(sum(begin <= at < begin + span_s for at in times) for begin in times) <= ROWS * ROW

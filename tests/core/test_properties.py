@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from subord.sim.player import Play
-from subord.sim.scenario import definition
+from subord.sim.scenario import definition, written
 from subord.sim.scenario.definition import Cluster, Scenario, Step, folded
 
 SIZE = 126
@@ -62,22 +62,20 @@ def scenarios(draw: st.DrawFn, *, dense: bool) -> Scenario:
     return Scenario(title="drawn", seed=draw(st.integers(0, 999)), cluster=cluster, steps=told)
 
 
-WORLDS = settings(
-    max_examples=100,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+WORLDS = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.mark.slow
-@WORLDS
+@settings(WORLDS, max_examples=100)
 @given(scenarios(dense=False))
 def test_random_positions(script: Scenario) -> None:
-    note(definition.write(script))
+    note(written.write(script))
     Play(script).run()
 
 
-@WORLDS
+@pytest.mark.slow
+@settings(WORLDS, max_examples=50)
 @given(scenarios(dense=True))
 def test_dense_positions(script: Scenario) -> None:
-    note(definition.write(script))
+    note(written.write(script))
     Play(script).run()

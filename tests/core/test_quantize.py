@@ -2,7 +2,7 @@
 
 from math import inf, nan
 
-import pytest
+from loops import over
 
 from subord.core.quantize import CLASS_MAX, MIDDLE, UNKNOWN, class_of, quantity_of, steady_class
 
@@ -20,7 +20,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("quantity", "number"), TABLE)
+@over(("quantity", "number"), TABLE)
 def test_class_of_a_quantity(quantity: float, number: int) -> None:
     assert class_of(quantity) == number
 
@@ -45,7 +45,7 @@ def test_thirty_per_cent_of_noise_change_no_class() -> None:
             assert steady_class(true * noise, present) == present, true
 
 
-@pytest.mark.parametrize(("factor", "moved"), [(1.7, False), (1.72, True), (0.585, False), (0.58, True), (4.0, True)])
+@over(("factor", "moved"), [(1.7, False), (1.72, True), (0.585, False), (0.58, True), (4.0, True)])
 def test_a_real_change_is_noticed(factor: float, moved: bool) -> None:
     present = class_of(100.0)
     middle = quantity_of(present)

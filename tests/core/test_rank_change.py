@@ -11,12 +11,14 @@ from random import Random
 import msgspec
 import pytest
 from guests import listed
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.edges.slots import Slots
 from subord.core.events import Send
+from subord.core.mapping.mapping import Move
 from subord.core.messages import Advice, Goodbye, Why, Wish
-from subord.core.placement.rank_change import FAST_LOOKS_MAX, SURE_LOOKS, Move, RankChange
+from subord.core.placement.rank_change import FAST_LOOKS_MAX, SURE_LOOKS, RankChange
 from subord.core.quantize import CLASS_MAX, UNKNOWN, class_of
 from subord.core.settings import Settings
 from subord.core.state.context import Context
@@ -34,7 +36,7 @@ class RankedNode:
         settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=fanout, mapping="performance")
         self.context = Context(settings, OWN, 1000, Random(1), now=0.0)
         self.rank_classes = self.context.mapping.rank_classes
-        self.slots = Slots(OWN, self.context.mapping, settings.guest_places)
+        self.slots = Slots(OWN, self.context.mapping)
         for node, its in (led or {}).items():
             self.slots.taken[node] = listed(node, its)
         self.rank_change = RankChange(self.context, self.slots)
@@ -59,7 +61,7 @@ class RankedNode:
 # -- what is measured -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("jobs", "then", "changed"),
     [
         (100.0, 100.0, False),
@@ -79,7 +81,7 @@ def test_only_another_class_is_a_change(jobs: float, then: float, changed: bool)
     assert rank_change.measured(then) is changed
 
 
-@pytest.mark.parametrize(
+@over(
     ("standing", "performance", "target", "may_rise", "must_sink"),
     [
         (130, 130, 130, False, False),
@@ -108,7 +110,7 @@ def test_a_source_that_fails_changes_no_standing() -> None:
 LED = {11: 125, 21: 120, 12: 110}
 
 
-@pytest.mark.parametrize(
+@over(
     ("performance", "outranking"),
     [(126, []), (125, [11]), (121, [11]), (120, [11]), (119, [11, 21]), (100, [11, 21, 12])],
 )
@@ -148,7 +150,7 @@ def guest(leader: int, standing: int) -> Move:
     return Move(leader, Wish.GUEST, standing)
 
 
-@pytest.mark.parametrize(
+@over(
     ("standing", "performance", "level", "wanted", "hints", "swap", "move"),
     [
         # It stands where its class belongs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.mapping.rank_classes import HEARD_MAX, RankClasses, learn
@@ -42,7 +43,7 @@ def heard(rank_classes: RankClasses) -> dict[int, int]:
     return {position: rank_classes.of(position) for position in range(1, 20) if rank_classes.knows(position)}
 
 
-@pytest.mark.parametrize(
+@over(
     ("message", "learned"),
     [
         (Propose(1, 1, TERMS, Wish.GUEST, standing=130), {SOURCE: 130}),

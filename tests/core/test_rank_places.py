@@ -1,18 +1,19 @@
-"""The places that a root advises by performance, from rosters built by hand (core/vacancies/rank_places.py)."""
+"""The places that a root advises by performance, from rosters built by hand (core/mapping/rank_places.py)."""
 
 from __future__ import annotations
 
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
+from subord.core.mapping import rank_places
 from subord.core.messages import Change
 from subord.core.settings import NumberingName, Settings
 from subord.core.state.context import Context
 from subord.core.state.roster import OWN, Roster
-from subord.core.vacancies import rank_places
 from subord.core.vacancies.vacancies import Places, Vacancies
 
 ROOT, ROOT_CLASS = 10, 150
@@ -59,7 +60,7 @@ class RankedRoster:
 # -- the level ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("tree", "node", "standing", "wanted"),
     [
         (LONE, 50, 100, 1),
@@ -91,8 +92,8 @@ def test_a_node_that_measures_nothing_counts_by_its_standing() -> None:
     assert ranked.suggest(22, 138).wanted == 2
 
 
-@pytest.mark.parametrize("name", ["complete", "paper"])
-@pytest.mark.parametrize("fanout", [2, 3, 4])
+@over("name", ["complete", "paper"])
+@over("fanout", [2, 3, 4])
 def test_a_level_is_the_number_of_leaders_above_in_a_complete_tree(name: NumberingName, fanout: int) -> None:
     """With both numberings: the first leader of `paper` has no more places than others here."""
     tree = {20 + n: (ROOT, 149 - n) for n in range(12)}
@@ -133,7 +134,7 @@ def test_the_best_is_not_told_so_before_a_better_root_has_sunk() -> None:
 # -- the place ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("tree", "node", "standing", "hints", "levels"),
     [
         (LONE, 50, 100, (10,), (0,)),
@@ -222,7 +223,7 @@ def test_the_slowest_is_considered_first(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(rank_places, "LOOKED_AT_MAX", 1)
     ranked = RankedRoster(CROWDED)
     ranked.suggest(50, 145)
-    assert ranked.vacancies._rank_places._too_high(1) == [24]
+    assert ranked.vacancies._plan._too_high(1) == [24]
 
 
 # -- many nodes ---------------------------------------------------------------------------------------------------
@@ -265,3 +266,12 @@ def test_no_place_is_reserved_for_a_node_that_stands_there() -> None:
         assert ranked.vacancies.suggest(21, 0, 1, standing=140).hints == (ROOT,)
         assert ranked.vacancies.suggest(22, 0, 1, standing=138).hints == (ROOT,)
     assert ranked.suggest(43, 144).hints[:1] == (ROOT,)
+
+
+def test_no_place_is_reserved_for_a_node_that_will_not_move() -> None:
+    """It stands a level off and stays; its looks kept the last place from another one (seed 489, performance)."""
+    ranked = RankedRoster({21: (10, 140), 22: (10, 120), 23: (10, 119), 31: (22, 130)})
+    assert ranked.vacancies.suggest(31, 0, 1, standing=130).hints == (ROOT,)
+    assert ranked.suggest(43, 135).hints[:1] == (ROOT,)
+    assert ranked.vacancies.suggest(31, 0, 1, standing=130, performance=131).hints == (ROOT,)
+    assert ROOT not in ranked.suggest(43, 135).hints, "it has a new class, and will move"

@@ -168,7 +168,7 @@ def test_a_class_beyond_bounds_is_never_sent() -> None:
     world.disks._of[2] = Neighbourhood(1, 1, (1,), (), 300)
     world.start_all((2,))
     world.run(REST_S)
-    assert not world.faults
+    assert not world.dropped
     assert world.whole()
 
 

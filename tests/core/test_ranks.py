@@ -8,6 +8,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from loops import over
 from measured_world import REST_S, demand_order, falling, losses, moved, performing, performs, rank_classes
 from small_world import SmallWorld
 
@@ -46,6 +47,7 @@ def level_of(world: SmallWorld, position: int) -> int:
 # -- at rest ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_node_stands_on_its_level(world: SmallWorld) -> None:
     assert [level_of(world, p) for p in (1, 2, 3, 4, 7)] == [0, 1, 1, 2, 2]
     assert all(2 <= level_of(world, p) <= 3 for p in range(8, 16))
@@ -68,9 +70,9 @@ def test_in_any_order_of_addresses_fast_nodes_stand_high(order: str) -> None:
         assert leader == 0 or jobs[leader] > jobs[position]
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3])
-@pytest.mark.parametrize(("fanout", "guest_slots"), [(2, 1), (2, 2), (64, 1)])
-@pytest.mark.parametrize("numbering_name", ["complete", "paper"])
+@over("nodes", [1, 2, 3])
+@over(("fanout", "guest_slots"), [(2, 1), (2, 2), (64, 1)])
+@over("numbering_name", ["complete", "paper"])
 def test_very_small_clusters(nodes: int, fanout: int, guest_slots: int, numbering_name: str) -> None:
     world = performing(
         {p: float(10**p) for p in range(1, nodes + 1)},
@@ -324,7 +326,8 @@ def test_a_node_that_may_not_move_dismisses_none(world: SmallWorld) -> None:
     assert (node.optimizer.budget.held > 0, sent) == (True, [])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
+@over("seed", range(3))
 def test_no_node_outranks_its_leader_under_faults(seed: int) -> None:
     """A quarter of all messages is lost, some are doubled or late, and performance changes at random."""
     world, chance = performing(falling(12), watched=True), Random(seed)

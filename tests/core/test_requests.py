@@ -19,30 +19,32 @@ from subord.sim.world.world import World
 NODE = 40_000
 
 
-def new() -> tuple[Context, Requests]:
+def new() -> tuple[Context, Prober, Requests]:
     settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
     context = Context(settings, NODE, 1000, Random(1), now=100.0)
-    return context, Requests(context, Roster(NODE))
+    prober = Prober(context)
+    return context, prober, Requests(context, Roster(NODE), prober)
 
 
 @pytest.mark.parametrize(("has_arp_pending", "limit"), [(True, ARP_PROPOSALS_MAX), (False, PROPOSALS_MAX)])
 def test_proposals_per_second_are_limited(has_arp_pending: bool, limit: int) -> None:
-    context, requests = new()
+    context, prober, requests = new()
+    prober.note_probes(int(has_arp_pending))
     for target in range(1, limit + 1):
-        assert requests.may_propose(has_arp_pending=has_arp_pending)
+        assert requests.may_propose
         requests.propose(target, Wish.GUEST)
         context.now += 0.01
-    assert not requests.may_propose(has_arp_pending=has_arp_pending)
+    assert not requests.may_propose
     requests.clear()
-    assert requests.next_at(has_arp_pending=has_arp_pending) == 101.0  # a second after the first of them
+    assert requests.next_at == 101.0  # a second after the first of them
     context.now = 101.0
-    assert requests.may_propose(has_arp_pending=has_arp_pending)
-    assert requests.next_at(has_arp_pending=has_arp_pending) == inf
+    assert requests.may_propose
+    assert requests.next_at == inf
 
 
 def test_repeated_news_of_the_home_cause_one_proposal() -> None:
     """The tries are raised; only an exhausted request starts anew."""
-    context, requests = new()
+    context, _, requests = new()
     assert not requests.prolong(7, 2)
     requests.propose(7, Wish.HOME, tries=1)
     assert requests.prolong(7, 2)
@@ -56,8 +58,7 @@ def test_repeated_news_of_the_home_cause_one_proposal() -> None:
 
 
 def test_arp_requests_are_pending_while_the_host_may_repeat_them() -> None:
-    context, _ = new()
-    prober = Prober(context)
+    context, prober, _ = new()
     assert not prober.has_arp_pending
     prober.begin((7,), context.now)
     prober.step(known_only=True)
@@ -66,14 +67,15 @@ def test_arp_requests_are_pending_while_the_host_may_repeat_them() -> None:
     assert not prober.has_arp_pending
 
 
+@pytest.mark.slow
 def test_among_many_probing_nodes_none_exceeds_the_limit() -> None:
-    """200 nodes probe and meet at the same target: some are refused twenty times before they find a place."""
+    """100 nodes probe and meet at the same target: some are refused twenty times before they find a place."""
     world = World(Settings(network=Network.parse("10.0.0.0/20"), fanout=2, guest_slots=2), seed=1, disk=False)
-    crowd = Random(1).sample(range(world.settings.network.size // 2, world.settings.network.size), 200)
+    crowd = Random(1).sample(range(world.settings.network.size // 2, world.settings.network.size), 100)
     times: dict[int, list[float]] = {}
 
     def note(source: int, _target: int, message: object, _copies: int) -> None:
-        if type(message) is Propose and world.nodes[source].joining._prober.has_arp_pending:
+        if type(message) is Propose and world.nodes[source].search.prober.has_arp_pending:
             times.setdefault(source, []).append(world.now)
 
     world.on_message = note

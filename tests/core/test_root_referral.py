@@ -136,7 +136,7 @@ def test_referred_nodes_are_no_peers() -> None:
     world = two_roots()
     world.tell(9, RIGHT, Meet(1, 20_000))
     world.run(1)
-    assert 20_000 not in tuple(world.nodes[RIGHT].joining.peers)
+    assert 20_000 not in tuple(world.nodes[RIGHT].search.peers)
 
 
 def test_a_leader_with_an_empty_path_does_no_harm() -> None:
@@ -148,4 +148,4 @@ def test_a_leader_with_an_empty_path_does_no_harm() -> None:
     world.start_all((41_000,), known=(20_000,))
     world.run_until(lambda: world.leader_of(41_000) == 20_000, within_s=5)
     world.tell(20_000, 41_000, Guide(world.nodes[20_000].context.incarnation, nameless))
-    assert world.nodes[41_000].joining.referral.refer(5) is False
+    assert world.nodes[41_000].referral.refer(5) is False

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 
 import pytest
 
 from subord.core.messages import CHANGES_MAX, Change
-from subord.core.state.roster import OWN, Roster
+from subord.core.state import digests
+from subord.core.state.roster import OWN, SETTLED_MAX, Roster
+from subord.core.tables import WHOLE_MAX, SplitMap
 
 HOME, GUEST = 1, 2
 
@@ -202,6 +205,160 @@ def test_a_new_leader_gets_everything() -> None:
     assert {c.position for c in roster.batch(2.0)[1]} == {1, 2, 3, 4, 5, 6}
 
 
+BRANCH = range(2, 3 * SETTLED_MAX)
+
+
+def of_a_branch() -> Roster:
+    roster = Roster(1)
+    roster.state(OWN, change(1, 0, place=0), 0.0)
+    for position in BRANCH:
+        roster.state(2, change(position, position - 1), 0.0)
+    return roster
+
+
+def test_a_large_branch_leaves_in_steps() -> None:
+    """F6: a root of 100,000 nodes that lost half of them was busy for 135 ms."""
+    roster = of_a_branch()
+    roster.drop(2, 1.0)
+    assert roster.live == 1 + len(BRANCH) - SETTLED_MAX
+    last = BRANCH[-1]
+    roster.state(3, change(last, 3, moves=1), 2.0)  # found a new leader meanwhile
+    while roster.unsettled:
+        before = roster.live
+        roster.settle_some(3.0)
+        assert before - roster.live <= SETTLED_MAX
+    assert leaders(roster) == {1: 0, last: 3}
+    assert (roster.live, roster.told(2), roster.living_of(2)) == (2, 0, 0)
+
+
+def test_a_branch_that_returns_while_its_rows_are_settled_keeps_them() -> None:
+    roster = of_a_branch()
+    roster.drop(2, 1.0)
+    for position in BRANCH:
+        roster.state(2, change(position, position - 1), 2.0)
+    while roster.unsettled:
+        roster.settle_some(3.0)
+    assert roster.live == 1 + len(BRANCH) == 1 + roster.told(2)
+
+
+def settle_all(roster: Roster) -> None:
+    while roster.unsettled:
+        before = roster.live
+        roster.settle_some(3.0)
+        assert before - roster.live <= SETTLED_MAX
+
+
+def test_branches_that_are_lost_at_once_leave_in_steps() -> None:
+    roster = of_a_branch()
+    for via in range(1000, 1100):
+        for position in range(20 * via, 20 * via + 10):
+            roster.state(via, change(position, via), 0.0)
+    before = roster.live
+    for via in (2, *range(1000, 1100)):
+        roster.drop(via, 1.0)
+    assert before - roster.live <= SETTLED_MAX
+    settle_all(roster)
+    assert leaders(roster) == {1: 0}
+
+
+@pytest.mark.parametrize("size", [len(BRANCH), WHOLE_MAX + SETTLED_MAX])
+def test_a_sweep_retracts_in_steps_what_is_not_repeated_meanwhile(size: int) -> None:
+    roster, last = Roster(1), 1 + size
+    for position in range(2, last + 1):
+        roster.state(2, change(position, 2), 0.0)
+    roster.doubt(2)
+    roster.state(2, change(2, 1), 1.0)
+    roster.sweep(2, 1.0)
+    assert (roster.told(2), roster.digests[2]) == (1, digests.of_row(change(2, 1)))
+    assert roster.live >= size - SETTLED_MAX
+    roster.state(2, change(last, 2), 2.0)
+    settle_all(roster)
+    assert leaders(roster) == {2: 1, last: 2}
+    assert (roster.below(2), roster.living_of(2), roster.told(2)) == (2, 2, 2)
+    assert roster.digests[2] == roster.digest
+
+
+def test_a_sweep_ends_with_the_branch_and_spares_a_later_session() -> None:
+    roster = of_a_branch()
+    roster.doubt(2)
+    roster.sweep(2, 1.0)
+    roster.drop(2, 2.0)
+    roster.state(2, change(BRANCH[-1], 2), 2.0)
+    settle_all(roster)
+    assert leaders(roster) == {1: 0, BRANCH[-1]: 2}
+    roster = of_a_branch()
+    roster.doubt(2)
+    roster.sweep(2, 1.0)
+    roster.doubt(2)
+    roster.state(2, change(BRANCH[-1], 2), 2.0)
+    settle_all(roster)
+    assert leaders(roster) == {1: 0, BRANCH[-1]: 2}
+
+
+def test_what_is_kept_is_dropped_without_a_look_at_other_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed trial: hundreds of rows go that were never listed."""
+    roster = of_a_branch()
+    kept = range(1000, 2000)
+    for position in kept:
+        roster.keep(2, position)
+        roster.state(2, change(position, 2), 0.0)
+    roster.state(3, change(kept[0], 3), 0.0)
+    assert list(roster.rivals) == [kept[0]]
+    before, settled, settle = roster.digest, [], roster._settle
+
+    def noted(position: int, now: float) -> None:
+        settled.append(position)
+        settle(position, now)
+
+    monkeypatch.setattr(roster, "_settle", noted)
+    assert roster.drop_kept(2, 1.0)
+    assert settled == [kept[0]]
+    assert (roster.rivals, roster.digest, roster.living_of(2)) == ({}, before, len(BRANCH))
+    assert not roster.drop_kept(2, 1.0)
+
+
+def test_the_nodes_below_a_subordinate_are_counted_without_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    roster = of_a_branch()
+    looked_at: list[int] = []
+    monkeypatch.setattr(SplitMap, "get", lambda _self, key: looked_at.append(key))
+    assert roster.below(2) == len(BRANCH)
+    assert looked_at == []
+
+
+def test_a_new_leader_gets_a_long_list_in_parts_each_row_once() -> None:
+    roster, changed, gone_at = Roster(1), 5 * WHOLE_MAX, 6 * WHOLE_MAX
+    for position in range(1, 8 * WHOLE_MAX, 4):
+        roster.state(2, change(position, 0), 0.0)
+    roster.report_everything()
+    assert len(roster._dirty) <= WHOLE_MAX < roster.unreported == len(roster.rows)
+    roster.state(2, change(changed + 1, 7), 0.0)
+    roster.retract(2, gone_at + 1, 0.0)
+    told: list[int] = []
+    while roster.unreported:
+        revisions, _, gone = roster.batch(1.0)
+        assert len(revisions) == CHANGES_MAX or len(revisions) == roster.unreported
+        told += revisions
+        assert not gone or gone == (gone_at + 1,)
+        roster.confirm(revisions)
+    assert sorted(told) == list(range(1, 8 * WHOLE_MAX, 4))
+    assert set(told[-2:]) == {changed + 1, gone_at + 1}
+    roster.report_everything()
+    roster.stop_reporting()
+    assert roster.unreported == 0
+
+
+def test_a_missing_node_is_not_forgotten_because_of_a_row_that_is_not_settled_yet() -> None:
+    roster = of_a_branch()
+    last = BRANCH[-1]
+    roster.state(OWN, missing(last, 1, incarnation=1000), 1.0)
+    roster.drop(2, 1.0)
+    assert roster.is_live(last)  # not settled yet
+    assert roster.expire_missing(1.0, 60.0) is not None
+    while roster.unsettled:
+        roster.settle_some(1.0)
+    assert roster.rows[last][1].change.missing
+
+
 def test_counts_after_a_thousand_random_claims() -> None:
     chance, roster = Random(5), Roster(1)
     for step in range(2000):
@@ -229,6 +386,8 @@ def test_counts_after_a_thousand_random_claims() -> None:
         guests = [c for c in live if c.place == GUEST]
         assert (roster.live, roster.not_home, roster.guests.total()) == (len(live), len(guests), len(guests))
         assert {p for p, claims in claimed(roster)} == set(roster.rows)
+        below = Counter(via for via, claim in roster.rows.values() if not claim.change.missing)
+        assert below == roster._below
 
 
 def claimed(roster: Roster) -> list[tuple[int, int]]:

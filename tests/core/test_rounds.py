@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from subord.core.address.network import Network
+from subord.core.messages import Advice
 from subord.core.search.rounds import ADVISERS_MAX, CONTACTED_MAX, Round
 from subord.core.settings import Settings
 from subord.core.state.context import Context
@@ -50,9 +51,9 @@ def test_the_number_of_advisers_is_bounded_however_many_are_silent() -> None:
 def test_only_the_answer_of_an_adviser_is_advice() -> None:
     found = new()
     asked(found, 20)
-    found.advised_by(30)
+    found.take(30, Advice(1, 1, False, 0, (), 0))
     assert not found.is_advised
-    found.advised_by(20)
+    found.take(20, Advice(1, 1, False, 0, (), 0))
     assert found.is_advised
 
 

@@ -12,10 +12,10 @@ from small_world import SmallWorld
 
 from subord.core.edges.leader import ROUND_TRIPS
 from subord.core.events import Measured
-from subord.core.messages import Message, Probe
+from subord.core.mapping.latency import REST_FACTOR
+from subord.core.messages import Ask, Message, Probe
 from subord.core.placement.latency import CANDIDATES_MAX, SAMPLES
 from subord.core.placement.move_budget import HOUR_S, MOVES_PER_HOUR_MAX
-from subord.core.placement.optimizer import REST_FACTOR
 from subord.core.quantize import CLASS_MAX
 from subord.core.settings import LAN
 from subord.core.view import Position
@@ -124,14 +124,29 @@ def test_a_near_but_full_leader_exchanges_its_highest_guest() -> None:
 # -- what a look costs -----------------------------------------------------------------------------------------------
 
 
-def test_a_look_costs_so_many_probes_and_looks_become_rarer() -> None:
-    world = dwelling(interleaved(16))
-    world.run(4 * RARE_S)
+def test_a_start_costs_so_many_probes_and_the_rest_none() -> None:
+    world = dwelling({})
     sent = probes(world)
+    world.weather.site_of = interleaved(16)
+    world.start_all(world.weather.site_of)
     world.run(4 * RARE_S)
-    looks = 4 / 0.9 + 1
+    looks = 3  # without a near leader, after the move, and too early
     assert 0 < sum(sent.values()) <= 2 * 15 * looks * CANDIDATES_MAX * SAMPLES
-    assert min(sent[p] for p in range(2, 17)) > 0, "all nodes look again now and then"
+    sent.clear()
+    world.run(4 * RARE_S)
+    assert sum(sent.values()) == 0, "where no place can be better, echoes tell when that changes"
+
+
+def test_below_its_computed_leader_a_newcomer_asks_no_neighbour() -> None:
+    world = dwelling({})
+    asked: list[Position] = []
+    world.on_message = lambda _source, target, message, _copies: (
+        asked.append(target) if isinstance(message, Ask) else None
+    )
+    world.weather.site_of = interleaved(16)
+    world.start_all(world.weather.site_of)
+    world.run(RARE_S)
+    assert set(asked) == {1}, "all ask the root for advice"
 
 
 def test_no_node_moves_more_often_than_allowed() -> None:

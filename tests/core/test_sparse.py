@@ -12,13 +12,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from loops import over
 from small_world import SmallWorld
 
 from subord.core.events import Action, Dropped, Event, Publish, Received
 from subord.core.messages import Advice, Announce, Ask, Message, Propose, Terms, Wish
 from subord.core.settings import LAN
+from subord.core.state.states import Phase
+from subord.core.timers import Timer
 from subord.core.view import Place
 from subord.sim.world.world import World
+from subord.wire.codec import encode
 
 SMALL_TREE = (1_000, 9_000, 17_000, 30_000, 52_000)  # a tree of nodes far from each other and from their homes
 FAR = 59_000  # near none of them, and late in the common list
@@ -76,7 +80,7 @@ def times(sent: Sent, source: int, target: int, kind: type[Message]) -> list[flo
 # -- seeds --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", SMALL_TREE)
+@over("seed", SMALL_TREE)
 def test_a_seed_is_asked_and_the_root_knows_the_place(seed: int) -> None:
     world = small_tree()
     sent = world.record()
@@ -166,11 +170,24 @@ def test_a_node_that_hears_a_lower_one_does_not_announce_itself() -> None:
     world = empty(multicast=True)
     world.start(FAR)
     for _ in range(60):
-        world.tell(1_000, FAR, Announce(1, Terms.of(world.settings)))
+        world.deliver(1_000, FAR, encode(Announce(1, Terms.of(world.settings))), by_multicast=True)
         world.run(1)
     assert world.announced == []
     world.run(LAN.leader_silence_s + ANNOUNCE_S)
     assert {position for _, position, _ in world.announced} == {FAR}
+
+
+def test_a_root_that_leaves_does_not_announce_itself() -> None:
+    world = empty(multicast=True)
+    world.start_all(SMALL_TREE)
+    world.run_until(world.whole, within_s=10)
+    root, *others = SMALL_TREE
+    for position in others:
+        world.pause(position)  # the root waits for their goodbyes
+    world.leave(root, grace_s=100.0)
+    world.run(1)
+    assert world.nodes[root].phase is Phase.LEAVING
+    assert world.nodes[root].context.timers.at(Timer.ANNOUNCE) == inf
 
 
 def test_of_a_hundred_that_start_together_few_announce_themselves() -> None:
@@ -194,7 +211,7 @@ FOREIGN: list[tuple[int | None, str, Terms, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "address", "terms", "reason"), FOREIGN)
+@over(("source", "address", "terms", "reason"), FOREIGN)
 def test_announcements_of_others_change_nothing(source: int | None, address: str, terms: Terms, reason: str) -> None:
     world = empty(multicast=True)
     world.start(FAR)
@@ -202,18 +219,18 @@ def test_announcements_of_others_change_nothing(source: int | None, address: str
     node = world.nodes[FAR]
     before = (
         node.deadline,
-        node.joining.lowest_seen.lowest,
-        [*node.joining.peers],
-        node.joining.sizes(),
+        node.search.lowest_seen.lowest,
+        [*node.search.peers],
+        node.search.sizes(),
         world.leaders(),
     )
     event = Received(source, address, Announce(7, terms))
     assert node.handle(event, world.now) == [Dropped(reason)]
     assert before == (
         node.deadline,
-        node.joining.lowest_seen.lowest,
-        node.joining.peers,
-        node.joining.sizes(),
+        node.search.lowest_seen.lowest,
+        node.search.peers,
+        node.search.sizes(),
         world.leaders(),
     )
 
@@ -224,7 +241,7 @@ def test_a_refusal_of_another_cluster_does_not_count_as_a_lower_node() -> None:
     world.own_settings[500] = msgspec.structs.replace(world.settings, fanout=3, guest_slots=3)
     world.start_all((500, 1_000))
     world.run(REST_S)
-    assert not world.nodes[1_000].joining.lowest_seen.knows_lower
+    assert not world.nodes[1_000].search.lowest_seen.knows_lower
     assert 1_000 in {position for _, position, _ in world.announced}
 
 
@@ -246,10 +263,15 @@ def test_two_clusters_on_one_wire_stay_apart() -> None:
 # -- a new lowest -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("position", "seeds"),
-    [(999, ()), (998, ()), (500, SMALL_TREE[:1]), (500, SMALL_TREE[-1:]), (1, SMALL_TREE[2:3])],
-    ids=["neighbour", "second neighbour", "seed is the root", "seed is a guest", "position 1"],
+    [
+        pytest.param(999, (), id="neighbour"),
+        pytest.param(998, (), id="second neighbour"),
+        pytest.param(500, SMALL_TREE[:1], id="seed is the root"),
+        pytest.param(500, SMALL_TREE[-1:], id="seed is a guest"),
+        pytest.param(1, SMALL_TREE[2:3], id="position 1"),
+    ],
 )
 def test_the_old_root_follows_a_new_lowest(position: int, seeds: tuple[int, ...]) -> None:
     world = small_tree()
@@ -297,7 +319,7 @@ def test_a_node_without_a_place_offers_none() -> None:
     assert [(each.room, each.root, each.hints) for each in answers] == [(False, FAR, ()), (True, FAR, (FAR,))]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@over("seed", range(8))
 def test_a_lone_node_is_root_at_the_deadline_and_not_at_the_next_probe(seed: int) -> None:
     world = SmallWorld.empty(2, timing_name="wan", seed=seed)  # with `lan` the near probes end after the deadline
     world.seeds = (30_000,)  # dead; the probes begin earlier, and none falls on the deadline
@@ -314,8 +336,8 @@ def test_a_root_asks_known_nodes_again_because_their_root_may_have_changed() -> 
     world.start(low)
     world.run(60)  # its fast probes are over
     node = world.nodes[low]
-    node.joining.peers.know((high,))
-    assert node.joining.peers.others == [high]
+    node.search.peers.know((high,))
+    assert node.search.peers.others == [high]
     world.start(high)
     world.start(lower)
     world.tell(lower, high, Ask(world.nodes[lower].context.incarnation, 1, Terms.of(world.settings)))
@@ -327,28 +349,28 @@ def test_only_a_proposal_of_a_stranger_shortens_the_rest_of_a_root() -> None:
     world.start(FAR)
     world.run(60)
     node, terms = world.nodes[FAR], Terms.of(world.settings)
-    seldom = node.joining._rest.length_s
+    seldom = node.search.rest.length_s
     assert seldom == world.settings.timing.search_interval_s_max
     world.tell(60_000, FAR, Propose(1, 1, terms, Wish.GUEST, 1))
     world.run(0.01)
-    assert node.joining._rest.length_s == world.settings.timing.search_interval_s
+    assert node.search.rest.length_s == world.settings.timing.search_interval_s
     world.run(40)
     world.tell(60_000, FAR, Propose(1, 2, terms, Wish.GUEST, 1))  # listed here, or it was until lately
     world.run(0.01)
-    assert node.joining._rest.length_s > world.settings.timing.search_interval_s
+    assert node.search.rest.length_s > world.settings.timing.search_interval_s
 
 
 def test_probes_cause_no_wake_up_and_block_nothing() -> None:
     world = empty()
     world.start(FAR)
     world.run(5)
-    requests = world.nodes[FAR].joining._requests
-    assert requests.next_at(has_arp_pending=False) == inf
+    requests = world.nodes[FAR].search.requests
+    assert requests.next_at == inf
     assert len(requests) >= 5
     assert not any(requests.awaits(each.position) for each in requests)
 
 
-@pytest.mark.parametrize("rest_s", [0.2, 0.4, 0.6, 0.8, 1.0])
+@over("rest_s", [0.2, 0.4, 0.6, 0.8, 1.0])
 def test_a_rest_that_ends_while_an_adviser_is_asked_keeps_the_question(rest_s: float) -> None:
     """FAR is root; a node of the small tree asks it, and answers take 0.3 of 0.4 s."""
     world = small_tree()
@@ -359,7 +381,7 @@ def test_a_rest_that_ends_while_an_adviser_is_asked_keeps_the_question(rest_s: f
     assert node.place is Place.ROOT
     world.lossy = lambda _source, _target, _message: False
     world.delay_of = lambda message: 0.3 if isinstance(message, Advice) else 0.0002
-    node.joining._rest.until, node.joining._rest.length_s = world.now + rest_s, 0.5
+    node.search.rest.until, node.search.rest._backoff.delay_s = world.now + rest_s, 0.5
     world.tell(SMALL_TREE[1], FAR, Ask(world.nodes[SMALL_TREE[1]].context.incarnation, 1, Terms.of(world.settings)))
     world.run_until(lambda: world.leader_of(FAR) > 0, within_s=1.2)
 
@@ -371,8 +393,8 @@ def test_a_guest_does_not_ask_its_root_again_at_once_when_that_has_no_place_yet(
     node = world.nodes[guest]
     root = node.uplink.path[0]
     world.lossy = lambda _source, _target, message: isinstance(message, Advice)  # the advice of the test replaces it
-    world.run_until(lambda: any(each.wish is None for each in node.joining._requests), within_s=60)
-    (request,) = node.joining._requests
+    world.run_until(lambda: any(each.wish is None for each in node.search.requests), within_s=60)
+    (request,) = node.search.requests
     sent = world.record()
     world.lossy = lambda _source, _target, _message: False
     world.tell(root, guest, Advice(world.nodes[root].context.incarnation, request.exchange, False, root, (), 0))

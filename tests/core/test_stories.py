@@ -14,6 +14,7 @@ from random import Random
 
 import msgspec
 import pytest
+from loops import over
 from small_world import SmallWorld
 
 from subord.core.events import Dropped, Healed, LeaderLost, PlaceChanged, Refused, SubordinateLost
@@ -41,7 +42,7 @@ from subord.core.messages import (
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.settings import LAN
 from subord.core.snapshots import roster
-from subord.core.view import Place, RosterRow, Standing
+from subord.core.view import Liveness, Place, RosterRow
 from subord.wire.codec import HEADER, Fault, encode
 
 SILENCE_S = LAN.leader_silence_s
@@ -98,7 +99,7 @@ def test_a_node_joins_with_one_exchange() -> None:
     world.run(0.01)
     assert world.leaders()[15] == 7
     assert world.sent["Propose"] == world.sent["Accept"] == 1
-    assert world.nodes[15].joining.exchanges == 1
+    assert world.nodes[15].search.exchanges == 1
     assert world.run_until(world.whole, within_s=1) <= 0.5  # the report reaches the root with two beats
     assert movers(world, before) == {}
     assert_at_rest(world)
@@ -112,7 +113,7 @@ def test_a_node_waits_for_a_home_that_is_a_little_late() -> None:
     world.start(10)  # its home is 5
     world.run(LAN.patience_s - 0.5)
     assert world.nodes[10].place is None
-    assert world.nodes[10].joining.exchanges == 0  # it has asked no other node
+    assert world.nodes[10].search.exchanges == 0  # it has asked no other node
     world.start(5)
     world.run(1)
     assert world.leaders()[10] == 5
@@ -148,9 +149,9 @@ def test_an_interior_node_dies_and_only_its_subordinates_move(how: str) -> None:
     assert causes == {"silence" if how == "silence" else how.replace("unreachable", "refused")}
     assert {n.position for n in world.noticed(SubordinateLost)} == {3}
     assert len(world.noticed(Healed)) == 2
-    rows = {row.position: row.standing for row in roster_of_root(world)}
-    assert rows.pop(3) is Standing.MISSING
-    assert set(rows.values()) == {Standing.LIVE}
+    rows = {row.position: row.liveness for row in roster_of_root(world)}
+    assert rows.pop(3) is Liveness.MISSING
+    assert set(rows.values()) == {Liveness.LIVE}
     assert_at_rest(world)
 
 
@@ -400,8 +401,8 @@ OLDER: list[tuple[int, int, Message]] = [
 ]
 
 
-@pytest.mark.parametrize("later", [False, True], ids=["first life", "second life"])
-@pytest.mark.parametrize(("source", "target", "message"), OLDER, ids=lambda each: type(each).__name__)
+@over("later", [False, True])
+@over(("source", "target", "message"), OLDER)
 def test_s4_messages_of_older_incarnations_change_nothing(
     source: int, target: int, message: Message, later: bool
 ) -> None:
@@ -475,6 +476,7 @@ def test_displacement_with_one_guest_slot() -> None:
     assert_at_rest(world)
 
 
+@pytest.mark.slow
 def test_fan_out_is_never_more_than_home_and_guest_slots() -> None:
     world = SmallWorld.empty(2, "10.0.0.0/16", guest_slots=2)
     positions = Random(3).sample(range(1, 65000), 60)
@@ -522,7 +524,7 @@ def test_an_unknown_wire_version_is_answered_with_versions() -> None:
     before = world.moves()
     world.deliver(2, 1, b"\x73\x07" + encode(Back(1, 1))[2:])
     world.run(0.01)
-    assert world.faults == {Fault.VERSION: 1}
+    assert world.dropped == {Fault.VERSION.value: 1}
     assert [(r.address, r.by) for r in world.shown(1).refusals] == [("10.0.0.2", "us")]
     assert world.shown(2).refusals == ()  # it also speaks version 1
     world.deliver(1, 2, HEADER + b"\x92\x0c\x91\x07")  # versions: 7
@@ -531,7 +533,7 @@ def test_an_unknown_wire_version_is_answered_with_versions() -> None:
     said = recorded(world)
     world.tell(2, 1, Versions((7, 8)))  # such an answer is not answered
     assert said == []
-    assert world.faults == {Fault.VERSION: 1}
+    assert world.dropped == {Fault.VERSION.value: 1}
     assert movers(world, before) == {}
     assert_at_rest(world)
 
@@ -539,8 +541,8 @@ def test_an_unknown_wire_version_is_answered_with_versions() -> None:
 # -- lost, doubled and late messages ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("times", [1, 2, 5])
-@pytest.mark.parametrize("kind", [Propose, Accept, Beat, Echo], ids=lambda each: each.__name__)
+@over("times", [1, 2, 5])
+@over("kind", [Propose, Accept, Beat, Echo])
 def test_a_lost_message_while_joining_is_repeated(kind: type[Message], times: int) -> None:
     world = at_rest(14)
     world.lossy = once(kind, times)
@@ -551,9 +553,7 @@ def test_a_lost_message_while_joining_is_repeated(kind: type[Message], times: in
     assert_at_rest(world)
 
 
-@pytest.mark.parametrize(
-    "kind", [Echo, Beat, Back, Guide, Goodbye, Accept, Propose, Ask, Refuse], ids=lambda k: k.__name__
-)
+@over("kind", [Echo, Beat, Back, Guide, Goodbye, Accept, Propose, Ask, Refuse])
 def test_a_lost_message_while_healing_is_repeated(kind: type[Message]) -> None:
     world = at_rest()
     world.lossy = once(kind, 3)
@@ -620,6 +620,7 @@ def test_doubled_and_reordered_messages_do_no_harm(seed: int) -> None:
 # -- at rest ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "fanout"), [(15, 2), (73, 8), (200, 8)])
 def test_rest_costs_a_constant_per_node(size: int, fanout: int) -> None:
     world = SmallWorld.dense(size, fanout)

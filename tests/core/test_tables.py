@@ -1,4 +1,4 @@
-"""The small parts by tables: timers, token bucket, refusals, slots, phases."""
+"""The small parts by tables: timers, mappings, token bucket, refusals, slots."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from math import inf
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.edges.slots import Granted, Slots, Subordinate, Verdict
 from subord.core.events import Refused
-from subord.core.mapping.mapping import Mapping
+from subord.core.mapping.ip import ByAddress
 from subord.core.messages import No, Wish
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.settings import Settings
 from subord.core.state.context import Context
-from subord.core.state.phases import NEXT, Phase, Trigger, follow, mermaid
 from subord.core.state.refusals import REFUSALS_MAX, Refusals
+from subord.core.tables import WHOLE_MAX, SplitMap
 from subord.core.timers import Timer, Timers
 from subord.core.view import Place
 
@@ -45,6 +46,49 @@ def test_planning_again_moves_a_timer_and_infinity_stops_it() -> None:
     timers.plan(Timer.BEAT, inf)
     timers.plan(Timer.LIVENESS, inf)  # it was not set
     assert timers.next_at == inf
+
+
+# -- mappings ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 4096, 61 * 4096, 10**15 + 7])
+def test_a_divided_mapping_holds_what_a_dict_holds(step: int) -> None:
+    """Consecutive positions, positions that share a remainder, and scattered ones."""
+    chance, mapping, model = Random(step), SplitMap[int](), dict[int, int]()
+    for number in range(3 * WHOLE_MAX):
+        key = step * chance.randrange(2 * WHOLE_MAX)
+        if chance.random() < 0.2:
+            assert mapping.pop(key, None) == model.pop(key, None)
+        else:
+            mapping[key] = model[key] = number
+        if len(model) < WHOLE_MAX:
+            assert len(mapping) == len(model)
+    assert len(model) > WHOLE_MAX
+    assert (dict(mapping.items()), sorted(mapping.values())) == (model, sorted(model.values()))
+    for key in range(0, 2 * WHOLE_MAX * step, step):
+        assert (mapping.get(key), key in mapping) == (model.get(key), key in model)
+    assert (sorted(mapping), sorted(mapping.drain()), len(mapping)) == (sorted(model), sorted(model), 0)
+
+
+def test_a_mapping_that_is_not_divided_keeps_the_order() -> None:
+    keys = Random(1).sample(range(10**9), WHOLE_MAX)
+    mapping = SplitMap[None]()
+    for key in keys:
+        mapping[key] = None
+    assert list(mapping) == keys
+    with pytest.raises(KeyError):
+        mapping[-1]
+    assert list(mapping.drain()) == keys
+
+
+def test_no_part_of_a_mapping_grows_with_another() -> None:
+    """F6: a table of 100,000 consecutive positions is never copied at once, nor all of its parts together."""
+    mapping = SplitMap[None]()
+    for key in range(100_000):
+        mapping[key] = None
+    parts = [part for part in mapping._parts if part]
+    assert max(map(len, parts)) <= WHOLE_MAX
+    assert sum(len(part) < WHOLE_MAX for part in parts) == 1
 
 
 # -- token bucket ------------------------------------------------------------------------------------------
@@ -100,32 +144,32 @@ def test_refusals_are_bounded_and_the_oldest_is_dropped() -> None:
 FULL = (20, 30)
 
 
-@pytest.mark.parametrize(
-    ("taken", "node", "wish", "verdict"),
-    [
-        ((), 6, Wish.HOME, Granted(Place.HOME)),
-        (FULL, 6, Wish.HOME, Granted(Place.HOME)),  # always accepted at home
-        (FULL, 7, Wish.GUEST, Granted(Place.HOME)),  # whatever its wish
-        ((6, 7, *FULL), 7, Wish.DISPLACE, Granted(Place.HOME)),
-        ((), 8, Wish.HOME, Granted(Place.GUEST)),  # without a home here, a guest
-        ((), 8, Wish.GUEST, Granted(Place.GUEST)),
-        ((6, 7), 8, Wish.GUEST, Granted(Place.GUEST)),  # homes take no guest slots
-        ((20,), 8, Wish.GUEST, Granted(Place.GUEST)),
-        (FULL, 8, Wish.GUEST, No.FULL),
-        (FULL, 8, Wish.HOME, No.FULL),
-        (FULL, 20, Wish.GUEST, Granted(Place.GUEST)),  # a present guest needs no further slot
-        (FULL, 20, Wish.DISPLACE, Granted(Place.GUEST)),
-        (FULL, 8, Wish.DISPLACE, Granted(Place.GUEST, evicted=30)),
-        (FULL, 25, Wish.DISPLACE, Granted(Place.GUEST, evicted=30)),
-        (FULL, 31, Wish.DISPLACE, No.FULL),  # no guest ranks above it
-        ((20,), 8, Wish.DISPLACE, Granted(Place.GUEST)),  # a free slot: no guest is displaced
-        ((6, 7, 8, 9), 10, Wish.DISPLACE, No.FULL),
-        ((), 3, Wish.HOME, No.RANK),
-        ((), 2, Wish.GUEST, No.RANK),
-        ((), 1, Wish.DISPLACE, No.RANK),
-        ((), 0, Wish.GUEST, No.RANK),
-    ],
-)
+VERDICTS = [
+    ((), 6, Wish.HOME, Granted(Place.HOME)),
+    (FULL, 6, Wish.HOME, Granted(Place.HOME)),  # always accepted at home
+    (FULL, 7, Wish.GUEST, Granted(Place.HOME)),  # whatever its wish
+    ((6, 7, *FULL), 7, Wish.DISPLACE, Granted(Place.HOME)),
+    ((), 8, Wish.HOME, Granted(Place.GUEST)),  # without a home here, a guest
+    ((), 8, Wish.GUEST, Granted(Place.GUEST)),
+    ((6, 7), 8, Wish.GUEST, Granted(Place.GUEST)),  # homes take no guest slots
+    ((20,), 8, Wish.GUEST, Granted(Place.GUEST)),
+    (FULL, 8, Wish.GUEST, No.FULL),
+    (FULL, 8, Wish.HOME, No.FULL),
+    (FULL, 20, Wish.GUEST, Granted(Place.GUEST)),  # a present guest needs no further slot
+    (FULL, 20, Wish.DISPLACE, Granted(Place.GUEST)),
+    (FULL, 8, Wish.DISPLACE, Granted(Place.GUEST, evicted=30)),
+    (FULL, 25, Wish.DISPLACE, Granted(Place.GUEST, evicted=30)),
+    (FULL, 31, Wish.DISPLACE, No.FULL),  # no guest ranks above it
+    ((20,), 8, Wish.DISPLACE, Granted(Place.GUEST)),  # a free slot: no guest is displaced
+    ((6, 7, 8, 9), 10, Wish.DISPLACE, No.FULL),
+    ((), 3, Wish.HOME, No.RANK),
+    ((), 2, Wish.GUEST, No.RANK),
+    ((), 1, Wish.DISPLACE, No.RANK),
+    ((), 0, Wish.GUEST, No.RANK),
+]
+
+
+@over(("taken", "node", "wish", "verdict"), VERDICTS)
 def test_judge(taken: tuple[int, ...], node: int, wish: Wish, verdict: Verdict) -> None:
     slots = full_of(taken)
     assert slots.judge(node, wish) == verdict
@@ -136,7 +180,7 @@ def test_judge(taken: tuple[int, ...], node: int, wish: Wish, verdict: Verdict) 
 
 def full_of(taken: tuple[int, ...], guest_slots: int = 2) -> Slots:
     settings = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=guest_slots)
-    slots = Slots(3, Mapping(settings, 3), guest_slots)
+    slots = Slots(3, ByAddress(settings, 3))
     for node in taken:
         place = Place.HOME if node in (6, 7) else Place.GUEST
         slots.taken[node] = Subordinate(
@@ -153,54 +197,5 @@ def test_guests_are_counted_apart_from_homes() -> None:
 
 def test_every_verdict_is_in_the_table() -> None:
     """`judge` returns FULL and RANK; TERMS, BUSY and LEAVING are decided before."""
-    (mark,) = [each for each in test_judge.pytestmark if each.name == "parametrize"]
-    verdicts = {v if isinstance(v, No) else (v.place, v.evicted is not None) for _, _, _, v in mark.args[1]}
+    verdicts = {v if isinstance(v, No) else (v.place, v.evicted is not None) for _, _, _, v in VERDICTS}
     assert verdicts == {No.FULL, No.RANK, (Place.HOME, False), (Place.GUEST, False), (Place.GUEST, True)}
-
-
-# -- phases ------------------------------------------------------------------------------------------------
-
-TABLE = {
-    (Phase.SEEKING, Trigger.ACCEPTED): Phase.ATTACHED,
-    (Phase.SEEKING, Trigger.ALONE): Phase.ROOT,
-    (Phase.SEEKING, Trigger.LEAVE): Phase.LEAVING,
-    (Phase.ROOT, Trigger.ACCEPTED): Phase.ATTACHED,
-    (Phase.ROOT, Trigger.LEAVE): Phase.LEAVING,
-    (Phase.ATTACHED, Trigger.ACCEPTED): Phase.ATTACHED,
-    (Phase.ATTACHED, Trigger.LOST): Phase.ORPHAN,
-    (Phase.ATTACHED, Trigger.ALONE): Phase.ROOT,
-    (Phase.ATTACHED, Trigger.LEAVE): Phase.LEAVING,
-    (Phase.ORPHAN, Trigger.ACCEPTED): Phase.ATTACHED,
-    (Phase.ORPHAN, Trigger.ALONE): Phase.ROOT,
-    (Phase.ORPHAN, Trigger.LEAVE): Phase.LEAVING,
-    (Phase.LEAVING, Trigger.LOST): Phase.LEAVING,
-    (Phase.LEAVING, Trigger.DONE): Phase.GONE,
-}
-
-
-@pytest.mark.parametrize("phase", Phase)
-@pytest.mark.parametrize("trigger", Trigger)
-def test_every_phase_and_trigger(phase: Phase, trigger: Trigger) -> None:
-    if (phase, trigger) in TABLE:
-        assert follow(phase, trigger) is TABLE[phase, trigger]
-    else:
-        with pytest.raises(KeyError):
-            follow(phase, trigger)
-
-
-def test_every_phase_is_reachable_and_leads_to_the_end() -> None:
-    reached, fresh = {Phase.SEEKING}, [Phase.SEEKING]
-    while fresh:
-        new = set(NEXT[fresh.pop()].values()) - reached
-        reached |= new
-        fresh += new
-    assert reached == set(Phase)
-    assert all(Phase.LEAVING in NEXT[phase].values() for phase in Phase if phase is not Phase.GONE)
-
-
-def test_the_diagram_shows_every_edge() -> None:
-    lines = mermaid().splitlines()
-    assert len(lines) == len(TABLE) + 3
-    assert all(
-        f"  {phase.value} --> {then.value}: {trigger.value}" in lines for (phase, trigger), then in TABLE.items()
-    )

@@ -6,6 +6,7 @@ from random import Random
 
 import msgspec
 import pytest
+from loops import over
 from small_world import SmallWorld
 
 from subord.core.address.network import Network
@@ -63,7 +64,7 @@ def test_no_node_is_sent_to_a_branch_whose_leader_is_moving() -> None:
 # -- newcomers ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("tree", "node", "wanted", "hints", "levels"),
     [
         (LONE, 100, 1, (10,), (0,)),
@@ -124,7 +125,7 @@ def test_a_node_at_home_takes_no_guest_slot() -> None:
 LINE: Tree = {**PAIR, 34: 33, 35: 34, 36: 35, 37: 36, 38: 37}  # 33 leads a long line
 
 
-@pytest.mark.parametrize(
+@over(
     ("fanout", "node", "wanted"),
     [
         # Eight live, which fill levels 0 to 3 with fan-out 2: the last of a party may stand on level 5.
@@ -143,9 +144,7 @@ def test_the_wanted_level_of_a_resident(fanout: int, node: int, wanted: int) -> 
     assert PlacesRoster(LINE, fanout=fanout).suggest(node).wanted == wanted
 
 
-@pytest.mark.parametrize(
-    ("node", "level", "expected"), [(38, 9, True), (38, 4, True), (38, 3, False), (38, 1, False), (25, 9, False)]
-)
+@over(("node", "level", "expected"), [(38, 9, True), (38, 4, True), (38, 3, False), (38, 1, False), (25, 9, False)])
 def test_a_gain_is_two_levels(node: int, level: int, expected: bool) -> None:
     """The free place is below level 1, and no leader with room may lead 25."""
     assert PlacesRoster(PAIR).suggest(node).is_gain(level) is expected
@@ -229,7 +228,7 @@ def test_a_reservation_ends_after_two_answers(something_changed: bool) -> None:
 PARTY: Tree = {15: 10, 40: 10, 16: 15, 17: 15, 30: 16, 31: 30, 32: 30, 33: 31, 41: 40}
 
 
-@pytest.mark.parametrize(
+@over(
     ("tree", "node", "level", "leader"),
     [
         # 40 ranks above 30 and its party has two nodes: it gives way to one of four.
@@ -281,3 +280,9 @@ def test_a_refusal_names_the_root_last_and_the_own_leader_only_without_a_root() 
     assert leader is not None
     leader.guidance = msgspec.structs.replace(leader.guidance, adrift=True)
     assert node.downlink.hints(200) == (17, 16, 1, 4)
+
+
+def test_a_repeated_question_frees_one_reservation() -> None:
+    """Both places of 10 are reserved, and stay so when one of the two nodes asks again."""
+    places = PlacesRoster(LONE)
+    assert [places.suggest(node).hints for node in (30, 31, 30, 32)] == [(10,), (10,), (10,), ()]

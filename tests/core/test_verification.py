@@ -8,9 +8,17 @@ from liars import claimed, lies, phantoms, says_rows
 from small_world import SmallWorld
 
 from subord.core.edges import verification
-from subord.core.edges.verification import KEPT_MAX, MISSING_MAX, ROWS_ABSENT, ROWS_UNTRIED, UNTRIED_MAX
+from subord.core.edges.verification import (
+    KEPT_MAX,
+    MISSING_MAX,
+    ROWS_ABSENT,
+    ROWS_UNTRIED,
+    SAMPLE,
+    SHARE,
+    UNTRIED_MAX,
+)
 from subord.core.events import Dropped
-from subord.core.messages import Beat, Message
+from subord.core.messages import Beat, Change, Message
 from subord.core.view import Position
 
 LIAR, LEADER, LEVEL = 12, 6, 2  # of its leader
@@ -48,9 +56,24 @@ def small(monkeypatch: pytest.MonkeyPatch, untried: int, kept: int) -> None:
     monkeypatch.setattr(verification, "MISSING_MIN", kept)
 
 
+def test_a_sample_is_of_living_nodes_however_many_are_missing() -> None:
+    """Else rows of missing nodes, which cost a liar nothing, would shrink its sample."""
+    world = SmallWorld.dense(3, 2)
+    world.run(20)
+    node, living = world.nodes[1], range(100, 140)
+    for position in (*living, *range(200, 1200)):
+        node.roster.state(2, Change(position, 2, 1, 1000, 0, 0, missing=position not in living), world.now)
+    trials = node.downlink.reports.verification
+    trial = trials._trials[2]
+    trials._draw(2, trial)
+    assert (len(trial.asked), trial.needed) == (SAMPLE, SAMPLE // SHARE)
+    assert set(trial.asked.values()) <= set(living)
+
+
 # -- liars ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_leaf_that_reports_sixty_thousand_nodes() -> None:
     world = with_liar()
     says_rows(world, LIAR, phantoms(LIAR, 1000, 60_000))
@@ -108,6 +131,7 @@ def test_retracted_reports_are_gone() -> None:
     assert len(world.nodes[1].roster.rows) == 15
 
 
+@pytest.mark.slow
 def test_a_leader_that_lies_keeps_its_own_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     """It leads 31 nodes and reports 2,000 more; at first many of a sample exist, then hardly any."""
     small(monkeypatch, 8, 100)
@@ -178,6 +202,7 @@ def test_a_wrong_verdict_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     world.run_until(world.whole, 300)
 
 
+@pytest.mark.slow
 def test_mass_deaths_are_listed_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """All nodes that lived in a branch may be missing there, whatever the first bounds."""
     small(monkeypatch, 8, 2)

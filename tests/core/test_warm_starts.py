@@ -10,7 +10,7 @@ from subord.core.address.network import Network
 from subord.core.events import Neighbourhood, PlaceChanged
 from subord.core.settings import LAN, Settings
 from subord.core.snapshots import neighbourhood
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.sim.world.world import World
 
 pytestmark = pytest.mark.slow

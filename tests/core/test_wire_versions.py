@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.wire.versions import PEERS_MAX, TELL_S, PeerVersions
 
@@ -41,7 +42,7 @@ TABLE: list[tuple[str, tuple[int, ...], Sequence[Move], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("spoken", "moves", "version"), [pytest.param(*row[1:], id=row[0]) for row in TABLE])
+@over(("spoken", "moves", "version"), [pytest.param(*row[1:], id=row[0]) for row in TABLE])
 def test_moves(spoken: tuple[int, ...], moves: Sequence[Move], version: int) -> None:
     versions = PeerVersions(spoken)
     for now, (what, said, returns) in enumerate(moves):
@@ -89,7 +90,7 @@ def _speak(one: _End, other: _End, now: float, *, lost: bool = False) -> bool:
     return understood
 
 
-@pytest.mark.parametrize(
+@over(
     ("one", "other", "best"),
     [
         ((1,), (1,), 1),

@@ -110,12 +110,42 @@ def test_an_upgrade_can_be_tried_on_the_file_before_it_is_installed(unpacked: Pa
 
 
 def test_the_files_that_alerts_name_are_in_it(unpacked: Path) -> None:
-    """A runbook is "docs/prometheus.md#...", relative to the directory of the package's documents."""
     documents = unpacked / "usr/share/doc/subord"
-    assert "runbook: docs/prometheus.md#" in (documents / "examples/prometheus/subord.rules.yml").read_text()
-    assert '<a id="SubordNodeDown">' in (documents / "docs/prometheus.md").read_text()
+    rules = (documents / "examples/prometheus/subord.rules.yml").read_text()
+    (page,) = set(re.findall(r"runbook_url: file:///(.*)#", rules))
+    assert "\n### SubordNodeDown\n" in (unpacked / page).read_text()
     assert (documents / "docs/operating.md").exists()
     assert (documents / "examples/prometheus/subord.rules.test.yml").exists()
+
+
+def test_every_link_of_the_documents_leads_to_a_file_of_the_package(unpacked: Path) -> None:
+    documents = unpacked / "usr/share/doc/subord"
+    pages = list(documents.rglob("*.md"))
+    assert len(pages) > 20
+    dead = [
+        f"{page.relative_to(documents)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", page.read_text())
+        if not target.startswith(("https://", "http://")) and not (page.parent / target).is_file()
+    ]
+    assert dead == []
+
+
+def test_the_unit_names_documents_of_the_package(unpacked: Path) -> None:
+    unit = (unpacked / "lib/systemd/system/subord.service").read_text()
+    (named,) = re.findall(r"^Documentation=(.*)$", unit, re.MULTILINE)
+    manual, file = named.split()
+    page, section = re.fullmatch(r"man:(\w+)\((\d)\)", manual).groups()  # type: ignore[union-attr]
+    assert (unpacked / f"usr/share/man/man{section}/{page}.{section}.gz").is_file()
+    assert (unpacked / file.removeprefix("file:///")).is_file()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md", "deploy/debian/control"])
+def test_what_the_package_does_not_bring_is_said(page: str, package: Path) -> None:
+    depends = field(package, "Depends")
+    assert "python3" in depends
+    text = " ".join((REPOSITORY / page).read_text().split())
+    assert "all libraries; Python comes from Debian" in text
 
 
 def test_it_names_no_path_of_the_building_machine(unpacked: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_first_installation_starts_nothing(machine: Machine) -> None:
     assert machine.shown("ActiveState") == "inactive"
     assert machine.shown("UnitFileState") == "disabled"
     assert machine.asked("subord", "--version") == f"subord {subord.__version__}"
-    assert machine.asked("systemd-analyze", "verify", "subord.service") == ""
+    assert machine.asked("systemd-analyze", "--man=no", "verify", "subord.service") == ""
     assert machine.asked("stat", "--format", "%U %a", CONFIG) == "root 644"
     assert machine.asked("getent", "passwd", "subord").endswith(":/usr/sbin/nologin")
 
@@ -210,6 +210,20 @@ def test_reload_reads_the_configuration_again(running: Machine) -> None:
     running.run("systemctl", "reload", "subord")
     until(lambda: "configuration read again: node.log_level" in running.journal(), "it was read again")
     assert running.shown("MainPID") == before
+
+
+def test_a_reload_with_a_broken_file_fails_and_changes_nothing(running: Machine) -> None:
+    before = running.shown("MainPID")
+    write(running, CONFIG, TEXT.replace("network", "net_work"))
+    assert running.run("systemctl", "reload", "subord", check=False).returncode != 0
+    assert 'unknown key "net_work"' in running.journal()
+    write(running, CONFIG, TEXT)
+    running.run("chmod", "0640", KEY)
+    assert running.run("systemctl", "reload", "subord", check=False).returncode != 0
+    running.run("chmod", "0600", KEY)
+    until(lambda: "the running daemon keeps its configuration" in running.journal(), "the reason is logged")
+    assert (is_active(running), running.shown("MainPID")) == (True, before)
+    assert "configuration was rejected" not in running.journal()
 
 
 def test_a_daemon_that_hangs_is_started_again(running: Machine) -> None:

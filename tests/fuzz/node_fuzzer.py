@@ -220,7 +220,7 @@ BOUNDS = {
 
 def tables(node: Node) -> dict[str, int]:
     """The size of every table in a node."""
-    joining, roster, leader = node.joining, node.roster, node.uplink.leader
+    search, roster, leader = node.search, node.roster, node.uplink.leader
     return {
         "rows of the roster": len(roster.rows),
         "claims": sum(map(len, roster.claims.values())),
@@ -228,12 +228,12 @@ def tables(node: Node) -> dict[str, int]:
         "leaders of guests": len(roster.guests),
         "subordinates": len(node.downlink.slots.taken),
         "unanswered beats": len(leader.pending) if leader else 0,
-        "questions": len(joining._requests),
-        "candidates": len(joining._round) + len(joining._prober),
-        "advisers": len(joining._round.advisers),
+        "questions": len(search.requests),
+        "candidates": len(search._round) + len(search.prober),
+        "advisers": len(search._round.advisers),
         "promises": len(node.downlink.vacancies._reservations) + len(node.downlink.vacancies._reserved),
-        "peers": len(joining.peers),
-        "answers of candidates": len(joining.answers),
+        "peers": len(search.peers),
+        "answers of candidates": len(search.answers),
         "refusals": len(node.refusals._lines),
         "timers": len(node.context.timers._at),
         "hidden nodes": len(node.listing),

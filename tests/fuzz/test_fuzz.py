@@ -140,7 +140,7 @@ def test_a_table_without_bound_is_noticed() -> None:
     def leaking(data: bytes) -> Message | Fault:
         read = decode(data)
         if isinstance(read, Versions):
-            fuzzer.node.joining.peers.append(2)
+            fuzzer.node.search.peers.append(2)
         return read
 
     fuzzer = Fuzzer(SEED, leaking)

@@ -1,12 +1,16 @@
 """What the tests of the lab share: the stand-in daemon, and a look at what a lab may have left behind."""
 
+import contextlib
 import importlib
+import io
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,8 +33,9 @@ def traces(name):
 
 def surroundings():
     """What must be the same before and after: mounts and links of our own namespaces, namespaces in use."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return {
-        "mounts": sorted(line.split(" ", 2)[2] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+        "mounts": sorted(line.split(" ", 2)[2] for line in mounts if " - overlay " not in line),  # of tests/deploy
         "links": sorted(os.listdir("/sys/class/net")),
         "namespaces": sorted(os.listdir("/run/netns")) if Path("/run/netns").is_dir() else [],
     }
@@ -53,6 +58,21 @@ def run_lab(*arguments, timeout=120, **kwargs):
         check=False,
         **kwargs,
     )
+
+
+def refused(*arguments, cwd="."):
+    """What `netns-lab/lab` says of a command that it refuses before it raises a lab, without a process of its own."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd):
+            code = netlab("cli.commands").main([str(each) for each in arguments])
+    except SystemExit as usage:
+        code = usage.code
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def need_relay():

@@ -5,10 +5,11 @@ import json
 import subprocess
 
 import pytest
+from loops import over
 
 from .lab_helpers import netlab, run_lab, wait_until
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 
 def packed(address):
@@ -20,9 +21,7 @@ def tally(*requests):
     arp = netlab("topology.arp_counter")
     found = arp.Tally(["10.0.0.1", "10.0.0.2"], ["10.0.0.14"], "10.0.0.0/28")
     for mono, sender, target in requests:
-        found.note(
-            netlab("topology.packet_ring").Request(mono, packed(f"10.0.0.{sender}"), packed(f"10.0.0.{target}"))
-        )
+        found.note(arp.Request(mono, packed(f"10.0.0.{sender}"), packed(f"10.0.0.{target}")))
     return found
 
 
@@ -40,7 +39,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("requests", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@over(("requests", "expected"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
 def test_tally(requests, expected):
     found = tally(*requests).figures({})
     assert {name: value for name, value in found.items() if value} == expected
@@ -84,7 +83,7 @@ LABS = [
 @pytest.mark.parametrize("rootless", [False, True])
 @pytest.mark.parametrize(("address", "network", "family"), LABS)
 def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, network, family, rootless):
-    """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (arp_proxy.py)."""
+    """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (filters.py)."""
     code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]
     with netlab("lab").Lab(addresses=addresses, network=network, arp=True, arp_proxy=True, rootless=rootless) as lab:
@@ -107,8 +106,8 @@ def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, 
 
 
 def test_without_nft_requests_are_heard_by_all(monkeypatch):
-    proxy = netlab("topology.arp_proxy").ArpProxy({"10.0.0.1": bytes(6)})
-    monkeypatch.setattr(netlab("topology.filters"), "_command", lambda: None)
+    proxy = netlab("topology.filters").ArpProxy({"10.0.0.1": bytes(6)})
+    monkeypatch.setattr(netlab("topology.filters"), "WHERE_FOUND", "/nowhere")
     proxy.begin()
     assert not proxy.runs
     proxy.end()  # and nothing is asked of `nft` later

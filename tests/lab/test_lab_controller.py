@@ -61,7 +61,7 @@ def test_a_release_that_the_lab_has_not_is_refused():
 def test_what_the_kernel_refuses_is_answered():
     """Or whoever asked would hear us hang up, and the whole lab would be gone."""
 
-    def refuse(_request):
+    def refuse():
         raise NetlinkError(16, "busy")
 
     controller = Controller.__new__(Controller)

@@ -1,6 +1,6 @@
 """Who moved, and how long orphans were without a leader: pure, from pictures and events."""
 
-import pytest
+from loops import over
 
 from .lab_helpers import netlab
 
@@ -20,7 +20,7 @@ def exited(mono, node):
 BEFORE = (forked(1, "a"), forked(1, "b"), forked(1, "c"), place(2, "a"), place(2, "b", "a"), place(2, "c", "b"))
 
 
-@pytest.mark.parametrize(
+@over(
     ("since", "expected"),
     [
         ([], {}),
@@ -34,7 +34,7 @@ BEFORE = (forked(1, "a"), forked(1, "b"), forked(1, "c"), place(2, "a"), place(2
     ],
 )
 def test_moves(since, expected):
-    events, counting = netlab("eventlog.events"), netlab("eventlog.leader_changes")
+    events, counting = netlab("eventlog.events"), netlab("eventlog.changes")
     cluster = events.Cluster()
     for event in BEFORE:
         cluster.apply(event)
@@ -44,7 +44,7 @@ def test_moves(since, expected):
     assert counting.moves(cluster, baseline) == expected
 
 
-@pytest.mark.parametrize(
+@over(
     ("done", "events", "expected"),
     [
         ([], [place(11, "c", "a")], ([1], [])),
@@ -60,7 +60,7 @@ def test_moves(since, expected):
     ],
 )
 def test_attached(done, events, expected):
-    losses = netlab("eventlog.leader_changes").Losses()
+    losses = netlab("eventlog.changes").Losses()
     losses.leader_fell("b", ["c"], 10)
     for what, node, at in done:
         getattr(losses, what)(node, at)
@@ -68,7 +68,7 @@ def test_attached(done, events, expected):
 
 
 def test_the_orphan_of_two_leaders_counts_twice():
-    losses = netlab("eventlog.leader_changes").Losses()
+    losses = netlab("eventlog.changes").Losses()
     losses.leader_fell("b", ["c"], 10)
     losses.leader_fell("a", ["c"], 12)
     assert losses.attached_s([place(11, "c", "a"), place(15, "c", "d")]) == ([1, 3], [])

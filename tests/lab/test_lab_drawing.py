@@ -1,10 +1,14 @@
 """Layouts that have a name, and what follows from addresses of both IP versions: tables, without a namespace."""
 
+import json
 import re
+from statistics import median
+from types import SimpleNamespace
 
 import pytest
+from loops import over
 
-from .lab_helpers import netlab
+from .lab_helpers import REPOSITORY, netlab
 
 pytestmark = pytest.mark.lab
 
@@ -17,8 +21,8 @@ def test_layouts_that_are_not_drawn():
     assert positions("thirds", 4, 100, 1) == [3, 6, 9, 12]
 
 
-@pytest.mark.parametrize("layout", ["random", "blocks"])
-@pytest.mark.parametrize(("nodes", "size"), [(1, 1), (7, 7), (23, 1000), (500, 65534), (100, 2**64 - 1)])
+@over("layout", ["random", "blocks"])
+@over(("nodes", "size"), [(1, 1), (7, 7), (23, 1000), (500, 65534), (100, 2**64 - 1)])
 def test_layouts_that_are_drawn(layout, nodes, size):
     positions = netlab("topology.layout").positions
     found = positions(layout, nodes, size, 5)
@@ -36,7 +40,7 @@ def test_blocks_are_five():
     assert [end - begin + 1 for begin, end in zip(begins, ends, strict=True)] == [5, 5, 5, 4, 4]
 
 
-@pytest.mark.parametrize(
+@over(
     ("layout", "nodes", "network", "expected"),
     [
         ("dense", 2, None, ["10.0.0.1", "10.0.0.2"]),
@@ -69,7 +73,7 @@ def test_routed_has_its_router_at_the_end_of_each_subnet():
     assert [addresses.link_number(each, blocks) for each in ("10.0.1.9", "10.0.2.9", "10.0.3.9")] == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
+@over(
     ("network", "block"),
     [
         ("10.0.0.0/16", "10.0.0.0/16"),
@@ -97,10 +101,10 @@ def test_the_block_of_an_interface(network, block):
 def test_names_that_follow_from_an_address(address, network, port, mac):
     addresses = netlab("topology.addresses")
     assert addresses.port_name(address, network) == port
-    assert addresses.hardware_text(addresses.hardware_address(address)) == mac
+    assert addresses.hardware_address(address).hex(":") == mac
 
 
-@pytest.mark.parametrize(
+@over(
     ("layout", "nodes", "network", "sentence"),
     [
         ("thirds", 5, "10.0.0.0/28", "--layout thirds with --nodes 5 needs 15 positions, the network has 14"),
@@ -120,14 +124,14 @@ def test_refused(layout, nodes, network, sentence):
 def test_seeds_are_evenly_spread_nodes_or_those_that_are_named():
     layout = netlab("topology.layout")
     where = layout.layout("thirds", 4)
-    assert layout.seeds(where, 0) == ()
-    assert layout.seeds(where, 2) == ("10.0.0.6", "10.0.0.12")
-    assert layout.seeds(where, 2, [9]) == ("10.0.0.9",)
+    assert layout.seeds_of(where, 0) == ()
+    assert layout.seeds_of(where, 2) == ("10.0.0.6", "10.0.0.12")
+    assert layout.seeds_of(where, 2, [9]) == ("10.0.0.9",)
     with pytest.raises(netlab("errors").LabError, match="--seed-nodes 4: no node of this layout"):
-        layout.seeds(where, 0, [4])
+        layout.seeds_of(where, 0, [4])
 
 
-@pytest.mark.parametrize(
+@over(
     ("nodes", "silent", "fits"),
     [
         (2, 0, True),
@@ -176,3 +180,15 @@ def test_nothing_of_seeds_is_said_unless_asked_for(tmp_path):
     )
     assert "\nseeds" not in text
     assert "\nannounce" not in text
+
+
+def test_the_demo_says_why_its_daemons_need_less_memory_than_one_alone():
+    lab = SimpleNamespace(
+        document=lambda *_: {"exchanges": 1, "address": "10.0.0.2"},
+        processes=lambda *_: {"cpu_s": {1: 0.1, 2: 0.3}, "pss_mib": {1: 11.0, 2: 13.0}},
+    )
+    printed = netlab("cli.demo")._costs(lab)
+    runs = json.loads((REPOSITORY / "docs/figures/memory.json").read_text())
+    alone = [run["resident_mib"] for run in runs if run.get("state") == "neighbour" and not run["is_before"]]
+    assert "12.0 MiB of memory per daemon: the lab's daemons share pages" in printed
+    assert f"A daemon alone needs {median(alone):.0f} MiB (docs/evaluation/rest.md)" in printed

@@ -4,13 +4,14 @@ import csv
 import json
 
 import pytest
+from loops import over
 
-from .lab_helpers import need_neighbours, netlab, run_lab
+from .lab_helpers import need_neighbours, netlab, refused, run_lab
 
 pytestmark = pytest.mark.lab(few=True)
 
 
-@pytest.mark.parametrize(
+@over(
     ("nodes", "sparse", "expected"),
     [
         (2, False, "10.0.0.1-10.0.0.2"),
@@ -80,7 +81,7 @@ def test_sealed_and_in_the_clear():
     """Both at rest; the same words are longer when they are sealed."""
     sealing = netlab("experiments.sealing")
     plan = sealing.Plan(nodes=(4,), repeat=1, rest_s=3.0)
-    found = {run.about["way"]: {**run.about, "fault": None, **run.measure()} for run in plan.runs(lambda *_: None)}
+    found = {run.about["way"]: {**run.about, "fault": None, **run.measure()} for run in plan.runs()}
     assert list(found) == ["sealed", "in the clear"]
     assert all(map(sealing.is_whole, found.values()))
     sealed, clear = found.values()
@@ -90,7 +91,7 @@ def test_sealed_and_in_the_clear():
     assert "in the clear" in sealing.table(list(found.values()))
 
 
-@pytest.mark.parametrize(
+@over(
     ("arguments", "code", "words"),
     [
         (("discovery", "--modes", "mapping,teleport"), 2, "`teleport`: choose from mapping, scan, cold, warm"),
@@ -101,7 +102,7 @@ def test_sealed_and_in_the_clear():
     ],
 )
 def test_wrong_input(tmp_path, arguments, code, words):
-    result = run_lab("evaluate", *arguments, cwd=tmp_path)
+    result = refused("evaluate", *arguments, cwd=tmp_path)
     assert result.returncode == code
     assert words in result.stderr
     assert "Traceback" not in result.stderr

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from loops import over
 
 from .lab_helpers import netlab
 
@@ -33,7 +34,7 @@ def roster(mono, node, nodes):
 TWO = (forked(1, 1), forked(2, 2), place(3, 1, "root"), roster(3, 1, 1), place(4, 2, "home", 1))
 
 
-@pytest.mark.parametrize(
+@over(
     ("more", "settled_at"),
     [
         ([], None),  # the root does not know the second node yet

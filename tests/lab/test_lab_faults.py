@@ -7,7 +7,7 @@ import pytest
 
 from .lab_helpers import FAKE, WAIT_S, netlab, wait_until
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 LISTEN = """
 import select, socket, sys, time

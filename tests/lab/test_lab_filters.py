@@ -1,6 +1,7 @@
 """The rules for the bridge: their text, and whether this kernel takes them."""
 
 import pytest
+from loops import over
 
 from .lab_helpers import netlab
 
@@ -13,7 +14,7 @@ def test_fair_weather_takes_every_rule_away():
     assert filters.rules(filters.Faults()) == f"{HEAD}{CHAIN}}}\n}}\n"
 
 
-@pytest.mark.parametrize(
+@over(
     ("faults", "sets", "lines"),
     [
         (

@@ -21,7 +21,7 @@ NODES = 20
 WHOLE_S_MAX = 60.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with Lab(nodes=NODES, fanout=3, timing="lab") as lab:
         lab.start_all()

@@ -1,8 +1,9 @@
 """Addresses, positions, and what is refused before anything is started."""
 
 import pytest
+from loops import over
 
-from .lab_helpers import netlab, run_lab
+from .lab_helpers import netlab, refused
 
 pytestmark = pytest.mark.lab
 
@@ -29,7 +30,7 @@ def test_hardware_address_holds_the_address():
     assert netlab("topology.addresses").hardware_address("10.0.1.2").hex(":") == "02:00:0a:00:01:02"
 
 
-@pytest.mark.parametrize(
+@over(
     ("lines", "sentence"),
     [
         ("10.0.0.300", "line 1: `10.0.0.300` is no IP address"),
@@ -46,7 +47,7 @@ def test_refused_layouts(tmp_path, lines, sentence):
         netlab("topology.layout").layout(str(path), None, "10.0.0.0/16")
 
 
-@pytest.mark.parametrize(
+@over(
     ("arguments", "sentence"),
     [
         (["up", "--nodes", "1024"], "1024 nodes: a lab has 1 to 1023"),
@@ -61,7 +62,7 @@ def test_refused_layouts(tmp_path, lines, sentence):
     ],
 )
 def test_errors_are_one_plain_line(arguments, sentence):
-    result = run_lab(*arguments)
+    result = refused(*arguments)
     assert result.returncode == 1
     assert sentence in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from .lab_helpers import FAKE, SCRIPT, netlab, run_lab, surroundings, traces, wait_until
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 
 def a_lab(nodes=5, **options):

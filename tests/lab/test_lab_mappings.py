@@ -4,10 +4,11 @@ import json
 from itertools import count
 
 import pytest
+from loops import over
 
 from subord.core.quantize import class_of
 
-from .lab_helpers import FAKE, WAIT_S, need_relay, netlab, run_lab
+from .lab_helpers import FAKE, WAIT_S, need_relay, netlab, refused, run_lab
 
 pytestmark = pytest.mark.lab
 
@@ -71,7 +72,7 @@ def test_a_run_and_its_record(tmp_path):
     mappings, file = netlab("mappings.experiment"), tmp_path / "figures.json"
     given = {"parts": ("trembling-performance",), "timing": "lab", "seconds": 1.0, "events": tmp_path}
     plan = mappings.Plan(nodes=(8,), fanout=(2, 4), repeat=3, **given)
-    records = netlab("experiments.evaluate").run_all(plan.runs(lambda *_: None), file, lambda _: None)
+    records = netlab("experiments.evaluate").run_all(plan.runs(), file, lambda _: None)
     (run,) = json.loads(file.read_text())
     assert run == records[0]
     assert mappings.is_whole(run), mappings.faults_of(run)
@@ -81,7 +82,7 @@ def test_a_run_and_its_record(tmp_path):
 
 
 def test_up_deals_performances(tmp_path):
-    drawn = netlab("processes.performance").drawn
+    drawn = netlab("topology.layout").performances
     addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
     assert drawn("latency", addresses, 16, 1) == drawn("performance", addresses, 0, 1) == {}
     found = drawn("performance", addresses, 16, 1)
@@ -91,12 +92,12 @@ def test_up_deals_performances(tmp_path):
     with netlab("lab").Lab(2, mapping="performance", spread=4, daemon=str(FAKE)) as lab:
         texts = [(lab.directory.node(position) / "config.toml").read_text() for position in lab.positions]
         assert all('mapping = "performance"\n' in text for text in texts)
-        assert sorted(text.partition("\nperformance = ")[2].split("\n")[0] for text in texts) == ["100", "400"]
+        assert sorted(text.partition("\nperformance = ")[2].split("\n")[0] for text in texts) == ["100.0", "400.0"]
         lab.set_performance(2, 7.5)  # it does not run: it will read that when it starts
         assert "\nperformance = 7.5\n" in (lab.directory.node(2) / "config.toml").read_text()
 
 
-@pytest.mark.parametrize(
+@over(
     ("arguments", "code", "words"),
     [
         (("evaluate", "mappings", "--parts", "taste"), 2, "`taste`: choose from distance, performance, trembling"),
@@ -115,7 +116,7 @@ def test_up_deals_performances(tmp_path):
     ],
 )
 def test_wrong_input(tmp_path, arguments, code, words):
-    result = run_lab(*arguments, cwd=tmp_path)
+    result = refused(*arguments, cwd=tmp_path)
     assert result.returncode == code
     assert words in result.stderr
     assert "Traceback" not in result.stderr
@@ -162,7 +163,7 @@ def test_both_directions_have_the_same_jitter_and_it_stops():
 # -- the order of a tree ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("one", "other", "expected"),
     [
         ([1, 2, 3], [10, 20, 30], 1),
@@ -218,7 +219,7 @@ def places(*some):
 
 
 def test_wide_edges_over_time():
-    replay = netlab("eventlog.replay")
+    replay = netlab("eventlog.changes")
     log = places((1, "a1", None), (2, "b1", "a1"), (3, "a2", "b1"), (4, "a2", "a1"), (5, "b2", "b1"), (6, "a1", None))
     changes = replay.wide_edges([*log, {"mono": 7.0, "node": "b1", "event": "stopped"}], lambda node: node[0])
     assert changes == [(2.0, 1), (3.0, 2), (4.0, 1), (7.0, 0)]
@@ -228,7 +229,7 @@ def test_wide_edges_over_time():
 
 
 def test_the_level_of_one_over_time():
-    replay = netlab("eventlog.replay")
+    replay = netlab("eventlog.changes")
     before = {"a": None, "b": "a", "c": "b", "d": "c"}
     log = places((1, "c", "a"), (2, "b", "c"), (3, "d", "b"), (4, "d", "a"))
     assert replay.level(log, "d", before) == [(1.0, 2), (3.0, 3), (4.0, 1)]

@@ -8,34 +8,16 @@ import pytest
 
 from .lab_helpers import FAKE, netlab, run_lab, traces
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 
-@pytest.fixture(params=["forked", "executed"])
+@pytest.fixture(scope="module", params=["forked", "executed"])
 def lab(request):
+    """As it was raised, for all tests but the last of them."""
     with netlab("lab").Lab(5, daemon=FAKE, execute=request.param == "executed") as lab:
         lab.start_all()
         lab.wait_stable(timeout_s=20, quiet_s=0.1)
         yield lab
-
-
-def test_kill_and_start(lab):
-    LabError = netlab("errors").LabError  # noqa: N806
-    lab.kill(5)
-    assert lab.look().nodes["10.0.0.5"].alive is False
-    with pytest.raises(LabError, match=r"10\.0\.0\.5 is not running"):
-        lab.kill(5)
-    lab.start(5)
-    with pytest.raises(LabError, match="running already"):
-        lab.start(5)
-    lab.wait(lambda cluster: cluster.nodes["10.0.0.5"].place == "home", timeout_s=20)
-    lab.kill(4, signal.SIGTERM)
-    lab.wait(lambda cluster: not cluster.nodes["10.0.0.4"].alive, timeout_s=20)
-    info = {node["position"]: node for node in lab.client.ask("info")["nodes"]}
-    assert info[4]["exit_code"] == -signal.SIGTERM
-    assert info[4]["pid"] is None
-    with pytest.raises(LabError, match="No node of this lab has position 6"):
-        lab.kill(6)
 
 
 def test_each_node_has_a_namespace_of_its_own_and_no_signal_of_the_zygote(lab):
@@ -86,6 +68,25 @@ def test_cut_is_silent_until_it_is_connected_again(lab):
     assert "TimeoutError" in lab.run(3, "python", "-c", ask, "0.5").stderr
     lab.cut(1, connected=True)
     assert lab.run(3, "python", "-c", ask, "20").stdout == "b'ok hello'\n"
+
+
+def test_kill_and_start(lab):
+    LabError = netlab("errors").LabError  # noqa: N806
+    lab.kill(5)
+    assert lab.look().nodes["10.0.0.5"].alive is False
+    with pytest.raises(LabError, match=r"10\.0\.0\.5 is not running"):
+        lab.kill(5)
+    lab.start(5)
+    with pytest.raises(LabError, match="running already"):
+        lab.start(5)
+    lab.wait(lambda cluster: cluster.nodes["10.0.0.5"].place == "home", timeout_s=20)
+    lab.kill(4, signal.SIGTERM)
+    lab.wait(lambda cluster: not cluster.nodes["10.0.0.4"].alive, timeout_s=20)
+    info = {node["position"]: node for node in lab.client.ask("info")["nodes"]}
+    assert info[4]["exit_code"] == -signal.SIGTERM
+    assert info[4]["pid"] is None
+    with pytest.raises(LabError, match="No node of this lab has position 6"):
+        lab.kill(6)
 
 
 def test_from_the_shell():

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from .lab_helpers import netlab, run_lab
+from .lab_helpers import netlab, refused
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 SERF_LINES = """
     2026/11/21 23:20:00 [INFO] serf: EventMemberJoin: n1 10.0.0.1
@@ -39,7 +39,11 @@ class Output:
 
 
 def lab_of(*positions):
-    return SimpleNamespace(positions=list(positions), address=lambda position: f"10.0.0.{position}")
+    return SimpleNamespace(
+        positions=list(positions),
+        address=lambda position: f"10.0.0.{position}",
+        position=lambda address: int(address.rpartition(".")[2]),
+    )
 
 
 def test_serf_has_converged_when_everybody_has_heard_of_everybody():
@@ -91,7 +95,7 @@ def test_what_is_not_installed_is_left_out_in_words(monkeypatch):
     monkeypatch.setattr(peers.shutil, "which", lambda program: None if program == "serf" else program)
     plan = peers.Plan(nodes=(8,), repeat=1)
     assert plan.missing() == [f"serf is left out: serf is not installed here ({peers.INSTALL})."]
-    assert [run.about["system"] for run in plan.runs(lambda *_: None)] == ["subord", "etcd-3", "etcd-5"]
+    assert [run.about["system"] for run in plan.runs()] == ["subord", "etcd-3", "etcd-5"]
 
 
 @pytest.mark.parametrize("system", ["subord", "serf", "etcd-3"])
@@ -101,7 +105,7 @@ def test_a_small_comparison(system):
     if not all(shutil.which(program) for program in peers.PROGRAMS[system]):
         pytest.skip(peers.INSTALL)
     plan = peers.Plan(nodes=(6,), systems=(system,), repeat=1, settle_s=1.0, rest_s=1.0)
-    (run,) = [run for run in plan.runs(lambda *_: None) if run.about["system"] == system]
+    (run,) = [run for run in plan.runs() if run.about["system"] == system]
     found = {**run.about, "fault": None, **run.measure()}
     assert found["fault"] is None
     assert found["converged"], found
@@ -129,7 +133,7 @@ def test_the_root_knows_also_while_the_victim_lives_on_as_a_root_of_its_own():
     cluster.nodes["10.0.0.2"].place = "root"
     options = SimpleNamespace(network="10.0.0.0/24", fanout=8, timing="lan")
     lab = lab_of(1, 2, 3)
-    lab.options, lab.cluster, lab.look = options, cluster, lambda: cluster
+    lab.options, lab.cluster, lab.look, lab.events = options, cluster, lambda: cluster, []
     system = netlab("peers.subord").Subord(lab)
     lab.events.append({"event": "subordinate_lost", "node": "10.0.0.1", "subordinate": "10.0.0.2", "mono": 6.0})
     assert system.noticed(2) == {1: 7.0}
@@ -149,7 +153,7 @@ def test_agents_that_are_believed_dead_are_not_converged():
 
 
 def test_too_few_nodes_are_refused_before_anything_is_done():
-    result = run_lab("evaluate", "peers", "--systems", "subord,etcd-5", "--nodes", "20,7", "--repeat", 1)
+    result = refused("evaluate", "peers", "--systems", "subord,etcd-5", "--nodes", "20,7", "--repeat", 1)
     assert result.returncode == 1
     assert "etcd-5 is compared with 8 nodes or more: correct --nodes or --systems. Nothing was done." in result.stderr
 
@@ -163,6 +167,6 @@ def test_a_program_that_ends_by_itself_is_a_fault():
 
 
 def test_an_unknown_system_is_refused():
-    result = run_lab("evaluate", "peers", "--systems", "subord,consul")
+    result = refused("evaluate", "peers", "--systems", "subord,consul")
     assert result.returncode == 2
     assert "`consul`: choose from subord, serf, etcd-3, etcd-5" in result.stderr

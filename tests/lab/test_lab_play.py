@@ -110,7 +110,9 @@ def test_document(tmp_path):
 
 def test_an_expectation_in_words():
     (good, bad) = results()
-    assert good.seen[0].in_words() == (
+    assert good.steps[1].seen.in_words() == (
         "whole after 2.50 s, 2 moves (4-5), 2 orphans, attached p50 0.20 s, p99 0.90 s"
     )
-    assert bad.seen[0].in_words() == ("not whole, 2 moves (2-3), 1 orphans, attached p50 - s, p99 - s  FAILED: no")
+    assert bad.steps[0].seen.in_words() == (
+        "not whole, 2 moves (2-3), 1 orphans, attached p50 - s, p99 - s  FAILED: no"
+    )

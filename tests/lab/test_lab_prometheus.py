@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import signal
+import time
 
 import pytest
 import yaml
@@ -38,7 +40,7 @@ def test_without_the_program_nothing_is_done(monkeypatch):
     plan = prometheus.Plan(nodes=(12,), repeat=1)
     assert plan.missing() == [f"prometheus is not installed here ({prometheus.INSTALL})."]
     with pytest.raises(netlab("errors").LabError, match="Nothing was done"):
-        next(plan.runs(lambda *_: None))
+        next(plan.runs())
 
 
 @pytest.mark.parametrize(
@@ -57,14 +59,53 @@ def test_the_alarm_rings_and_stops():
     prometheus = netlab("peers.prometheus")
     if shutil.which("prometheus") is None:
         pytest.skip(prometheus.INSTALL)
-    plan = prometheus.Plan(nodes=(12,), fanout=2, repeat=1, shorten=5, rest_s=3.0, scrapes=20)
-    (run,) = plan.runs(lambda *_: None)
+    plan = prometheus.Plan(nodes=(12,), fanout=2, repeat=1, shorten=8, rest_s=1.0, scrapes=20)
+    (run,) = plan.runs()
     found = {**run.about, "fault": None, **run.measure()}
     assert prometheus.is_whole(found), found
     assert found["alert_s"] >= 60 / plan.shorten
     assert found["root_sd_bytes"] == found["leaf_sd_bytes"] > 100 * 12
     assert found["samples_per_scrape"] > 50
     assert "1 of 1" in prometheus.table([found])
+
+
+def test_a_dead_list_does_not_ring_for_nodes_that_leave(tmp_path):
+    """The root dies, whose list Prometheus keeps; then an interior node and a leaf say goodbye."""
+    prometheus = netlab("peers.prometheus")
+    if shutil.which("prometheus") is None:
+        pytest.skip(prometheus.INSTALL)
+    shorten, dead, left = 8, 1, (5, 9)
+    with (
+        netlab("lab").Lab(12, 2) as lab,
+        netlab("peers.programs").NodePrograms(lab, tmp_path) as programs,
+        netlab("peers.page_reader").PageReader(lab, 12) as reader,
+    ):
+        lab.start_all()
+        lab.wait_stable(60)
+        server = prometheus.Prometheus(programs, reader, tmp_path, 12)
+        server.start(shorten)
+        server.wait(lambda: server.value("job:subord_members_down:sum == bool 0") == 1, 60, "to know all members")
+        server.wait(lambda: server.value("job:subord_members:count") == 12, 60, "to know all members")
+
+        def ringing(*names):
+            return {each.get("instance") for each in server.firing() if each["alertname"] in names}
+
+        def down():
+            return {
+                each["metric"]["instance"] for each in server.ask("query", query='up{job="subord"} == 0')["result"]
+            }
+
+        lab.kill(dead)
+        server.wait(lambda: ringing("SubordNodeDown") == {lab.address(dead)}, 90, "to raise the alert of the root")
+        for position in left:
+            lab.kill(position, signal.SIGTERM)
+        all_down = {lab.address(position) for position in (dead, *left)}
+        server.wait(lambda: down() == all_down, 30, "to see the goodbyes")
+        until = time.monotonic() + 1.5 * 300 / shorten  # longer than the slower of the two rules waits
+        while time.monotonic() < until:
+            assert ringing("SubordNodeDown", "SubordManyNodesDown", "SubordNoMembers") == {lab.address(dead)}
+            time.sleep(1)
+        assert down() == all_down, "the dead list is not kept, so nothing was tried"
 
 
 def test_nobody_ever_gives_half_a_list():

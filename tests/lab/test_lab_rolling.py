@@ -39,7 +39,6 @@ def lab() -> Iterator[Lab]:
     kinds = {(position in OLD, leader in OLD) for position, leader in COMPUTED.items() if leader}
     assert len(kinds) == 4
     with Lab(nodes=NODES, fanout=2, timing="lab", previous=WHEEL, old=OLD) as lab:
-        lab.events = []
         lab.start_all()
         settle(lab)
         yield lab
@@ -60,7 +59,7 @@ def leaders(lab: Lab) -> dict[int, int | None]:
 
 def events(lab: Lab, name: str) -> Iterator[dict[str, Any]]:
     lab.look()
-    return (event for event in lab.events or () if event["event"] == name)
+    return (event for event in lab.events if event["event"] == name)
 
 
 def ask(lab: Lab, position: int, target: str) -> daemon.Document:

@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
+from functools import partial
 
 import pytest
+from loops import over
 
-from subord.sim.scenario import definition, validate
+from subord.sim.scenario import definition, validate, written
 
-from .lab_helpers import REPOSITORY, SCRIPT, netlab, run_lab
+from .lab_helpers import REPOSITORY, SCRIPT, netlab, refused, run_lab
 
 SHIPPED = sorted((REPOSITORY / "netns-lab" / "scenarios").glob("*.toml"))
 SHORT = ("level_boundaries",)  # the others take longer than a test run should
@@ -54,11 +55,11 @@ KILLED = {(4, 2), (5, 2)}
 CUT_OR_PAUSED = {(10, 5), (11, 5), (12, 6), (13, 6)}
 
 
-def played(tmp_path, text, *arguments, timeout=120):
+def played(tmp_path, text, *arguments, run=run_lab):
     """(exit code, standard error, scenarios in the JSON file)."""
     file, results = tmp_path / "scenario.toml", tmp_path / "results.json"
     file.write_text(text)
-    done = run_lab("run", file, *arguments, "--json", results, timeout=timeout)
+    done = run("run", file, *arguments, "--json", results)
     document = json.loads(results.read_text()) if results.exists() and results.stat().st_size else {"scenarios": []}
     return done, document["scenarios"]
 
@@ -70,14 +71,14 @@ def of(steps, cluster="nodes = 3"):
 # -- which can be played ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+@over("file", SHIPPED)
 def test_every_shipped_file_is_a_scenario_that_says_where_it_comes_from(file, monkeypatch):
     monkeypatch.setattr(netlab("topology.filters"), "obstacle", lambda **_: None)
     script = definition.read(file.read_text())
-    netlab("scenarios.requirements").check(script, rootless=False)
+    netlab("scenarios.runner").check(script, rootless=False)
     assert script.about
     assert isinstance(script.steps[-1], definition.Expect)
-    assert definition.read(definition.write(script)) == script
+    assert definition.read(written.write(script)) == script
 
 
 def test_the_list_of_shipped_files_is_whole():
@@ -101,7 +102,7 @@ def test_the_list_of_shipped_files_is_whole():
     }
 
 
-@pytest.mark.parametrize(
+@over(
     ("steps", "cluster", "told"),
     [
         ('{ do = "jump", nodes = "1", seconds = 5 }', "nodes = 3", "step 1 (jump) asks for"),
@@ -117,7 +118,7 @@ def test_the_list_of_shipped_files_is_whole():
     ],
 )
 def test_what_the_lab_cannot_do_is_refused_before_anything_is_started(tmp_path, steps, cluster, told):
-    done, results = played(tmp_path, of(steps, cluster))
+    done, results = played(tmp_path, of(steps, cluster), run=refused)
     assert done.returncode == 4
     assert told in done.stderr
     assert (done.stderr.count("\n"), done.stdout, results) == (1, "", [])
@@ -133,7 +134,7 @@ def test_what_the_lab_cannot_do_is_refused_before_anything_is_started(tmp_path, 
     ],
 )
 def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
-    playable = netlab("scenarios.requirements")
+    playable = netlab("scenarios.runner")
     monkeypatch.setattr(netlab("topology.filters"), "obstacle", lambda **_: "there is none.")
     script = definition.read(of(steps))
     if not filtered:
@@ -143,7 +144,7 @@ def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
         playable.check(script, rootless=False)
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "arguments", "code", "told"),
     [
         ("title = 1", (), 1, "scenario.toml"),
@@ -162,7 +163,7 @@ def test_nft_is_missed_only_by_those_that_need_it(monkeypatch, steps, filtered):
     ],
 )
 def test_mistakes_are_told_in_one_sentence(tmp_path, text, arguments, code, told):
-    done, results = played(tmp_path, text, *arguments)
+    done, results = played(tmp_path, text, *arguments, run=refused)
     assert (done.returncode, done.stdout, results) == (code, "", [])
     assert told in done.stderr
     assert (done.stderr.count("\n"), done.stderr.endswith("Nothing was started.\n")) == (1, True)
@@ -180,15 +181,15 @@ def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
     refused = set()
     for name, kind in definition.STEPS.items():
         given = {key: GIVEN.get(key, 1.0) for key, field in validate.fields_of(kind).items() if field.required}
-        if netlab("scenarios.requirements")._beyond(kind(**given)):
+        if netlab("scenarios.runner")._beyond(kind(**given)):
             refused.add(name)
     lasting = {"link", "flap", "settle", "replay", "flip", "set_back", "image", "restore"}
-    lasting |= {"lie", "refit", "release", "twin", "rotate"}
+    lasting |= {"lie", "refit", "release", "twin", "rotate", "forget"}
     assert refused == marked == {"jump", "hangup", "perform", "dwell"} | lasting
     told = "Simulator only: all but `loss`."
     assert told in definition.Weather.__doc__
     weather = definition.Weather(loss=0.1, delay_s=1, jitter_s=1, doubled=0.1)
-    assert len(netlab("scenarios.requirements")._beyond(weather)) == 3
+    assert len(netlab("scenarios.runner")._beyond(weather)) == 3
 
 
 @pytest.mark.lab
@@ -260,6 +261,6 @@ def test_a_failed_expectation_ends_the_scenario_with_the_facts_and_the_next_one_
     [pytest.param(f, marks=() if f.stem in SHORT else pytest.mark.long, id=f.stem) for f in SHIPPED],
 )
 def test_shipped(tmp_path, nft, file):
-    done, (result,) = played(tmp_path, Path(file).read_text(), timeout=900)
+    done, (result,) = played(tmp_path, file.read_text(), run=partial(run_lab, timeout=900))
     assert done.returncode == 0, done.stdout + done.stderr
     assert result["failure"] is None

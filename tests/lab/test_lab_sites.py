@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from loops import over
 
-from .lab_helpers import FAKE, REPOSITORY, WAIT_S, need_relay, netlab, run_lab, traces, wait_until
+from .lab_helpers import FAKE, REPOSITORY, WAIT_S, need_relay, netlab, refused, run_lab, traces, wait_until
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 FOUR = REPOSITORY / "netns-lab" / "sites" / "four.toml"
 TWO = 'sites = [{ name = "a" }, { name = "b" }]\n'
@@ -24,12 +25,12 @@ LINK = "link = { rtt_ms = 20 }\n"
 
 def parsed(text, nodes=None):
     """The sites of so many nodes 10.0.0.1, ..., or the topology alone."""
-    topology = netlab("topology.sites_file").parsed(text, Path("it.toml"))
+    topology = netlab("topology.sites").parsed(text, Path("it.toml"))
     return topology if nodes is None else topology.place([f"10.0.0.{host}" for host in range(1, nodes + 1)])
 
 
 def test_the_file_that_ships():
-    topology = netlab("topology.sites_file").read(FOUR)
+    topology = netlab("topology.sites").read_sites(FOUR)
     sites = topology.place([f"10.0.0.{host}" for host in range(1, 11)])
     rtts_ms = sorted(2e3 * link.delay_s for link in sites.between.values())
     assert (sites.names, topology.nodes) == (("north", "east", "south", "west"), None)
@@ -54,7 +55,7 @@ def test_what_a_link_leaves_out_is_the_default():
     )
 
 
-@pytest.mark.parametrize(
+@over(
     ("sites", "nodes", "counts"),
     [
         ([{}, {}], 7, [4, 3]),
@@ -72,7 +73,7 @@ def test_how_many_nodes_each_site_has(sites, nodes, counts):
     assert [len(members) for members in parsed(text, nodes).members] == counts
 
 
-@pytest.mark.parametrize(
+@over(
     ("counts", "order", "dealt"),
     [
         ([2, 3], "contiguous", "00111"),
@@ -94,7 +95,7 @@ def test_interleaved_sites_are_of_one_size_and_neighbours_never_at_one(nodes):
     assert all(one != other for one, other in itertools.pairwise(found))
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "sentence"),
     [
         ("sites = 3", "`sites` must be a list of tables, not 3"),
@@ -122,13 +123,13 @@ def test_refused_files(tmp_path, text, sentence):
     path = tmp_path / "it.toml"
     path.write_text(text)
     with pytest.raises(netlab("errors").LabError) as caught:
-        netlab("topology.sites_file").read(path)
+        netlab("topology.sites").read_sites(path)
     assert str(caught.value).startswith(f"--sites {path}: ")
     assert sentence in str(caught.value)
     assert str(caught.value).endswith(". Nothing was started.")
 
 
-@pytest.mark.parametrize(
+@over(
     ("arguments", "text", "sentence"),
     [
         (["--nodes", 1], TWO + LINK, "of 1 nodes none is left for the site `b`: give more --nodes. Nothing was"),
@@ -149,9 +150,10 @@ def test_refused_files(tmp_path, text, sentence):
 )
 def test_refused_labs(tmp_path, arguments, text, sentence):
     path = tmp_path / "it.toml"
+    path.unlink(missing_ok=True)
     if text is not None:
         path.write_text(text)
-    result = run_lab("up", "--sites", path, *arguments)
+    result = refused("up", "--sites", path, *arguments)
     assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
     assert sentence in result.stderr
 
@@ -173,11 +175,7 @@ PASSAGES = [  # link; free at, bytes, now, draw; passage
 ]
 
 
-@pytest.mark.parametrize(
-    ("link", "given", "expected"),
-    [row[1:] for row in PASSAGES],
-    ids=[r[0] for r in PASSAGES],
-)
+@over(("link", "given", "expected"), [pytest.param(*row[1:], id=row[0]) for row in PASSAGES])
 def test_passage(link, given, expected):
     assert netlab("topology.wan").passage(netlab("topology.sites").Link(**link), *given) == expected
 
@@ -380,9 +378,9 @@ def test_a_site_is_cut_off_and_put_back(three):
     assert "Cut off: b." in run_lab("traffic", *name).stdout
     assert run_lab("mend-site", *name, "b").returncode == 0
     assert three.ping_ms(2, 5, below_ms=33) < 33
-    refused = run_lab("cut-site", *name, "d")
-    assert refused.returncode == 1
-    assert refused.stderr == "No site has the name d: there are a, b, c. Nothing was changed.\n"
+    unknown = run_lab("cut-site", *name, "d")
+    assert unknown.returncode == 1
+    assert unknown.stderr == "No site has the name d: there are a, b, c. Nothing was changed.\n"
 
 
 def test_a_partition_of_a_scenario_cuts_off_whole_sites(three):
@@ -396,7 +394,7 @@ def test_a_partition_of_a_scenario_cuts_off_whole_sites(three):
     assert three.lab.traffic()["cut_sites"] == []
 
 
-@pytest.mark.parametrize(
+@over(
     ("step", "code", "sentence"),
     [
         ('do = "partition", groups = ["1-2", "3,4"]', 4, "group `1-2` of step 1 (partition) is none"),
@@ -411,7 +409,7 @@ def test_scenarios_that_cannot_be_played_at_sites(tmp_path, step, code, sentence
     script, path = tmp_path / "script.toml", tmp_path / "sites.toml"
     script.write_text(f'title = "t"\ncluster = {{ nodes = 6 }}\nsteps = [{{ {step} }}]\n')
     path.write_text(TWO + LINK + 'addresses = "interleaved"')
-    result = run_lab("run", script, "--sites", path)
+    result = refused("run", script, "--sites", path)
     assert (result.returncode, len(result.stderr.splitlines())) == (code, 1)
     assert sentence in result.stderr
     assert result.stderr.endswith("Nothing was started.\n")
@@ -419,7 +417,7 @@ def test_scenarios_that_cannot_be_played_at_sites(tmp_path, step, code, sentence
 
 def test_the_scenario_that_ships_can_be_played():
     file = FOUR.with_name("south_cut_off.toml")
-    assert netlab("scenarios.runner").read([file], nodes=None, rootless=False, sites=FOUR)[0].sites == FOUR
+    assert len(netlab("scenarios.runner").read([file], nodes=None, rootless=False, sites=FOUR)) == 1
 
 
 TAKE = """

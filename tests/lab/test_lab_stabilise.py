@@ -14,6 +14,7 @@ from .lab_helpers import FAKE, SCRIPT, as_nobody, run_lab, traces
 
 pytestmark = pytest.mark.lab
 
+QUIET = "--quiet", "0.5"
 CONTRACT = {
     *("nodes", "fanout", "layout", "start", "stable_s", "stable_after_last_start_s", "roots", "depth"),
     *("subordinates_max", "at_home", "leader_changes_per_node", "exchanges_per_node", "datagrams_per_node"),
@@ -24,7 +25,7 @@ CONTRACT = {
 
 def test_figures_of_the_known_tree(tmp_path):
     file = tmp_path / "figures.json"
-    arguments = ["--nodes", "15,16", "--fanout", "2", "--start", "reverse", "--rest", "1", "--json", file]
+    arguments = ["--nodes", "15,16", "--fanout", "2", "--start", "reverse", "--rest", "1", "--json", file, *QUIET]
     result = run_lab("stabilise", *arguments, "--daemon", FAKE)
     assert result.returncode == 0, result.stderr
     fifteen, sixteen = json.loads(file.read_text())
@@ -58,7 +59,7 @@ def test_at_rest_every_frame_is_counted_once(tmp_path):
     chatty = tmp_path / "chatty.py"
     chatty.write_text(CHATTY.format(fake=str(FAKE.parent)))
     file = tmp_path / "figures.json"
-    result = run_lab("stabilise", "--nodes", 4, "--rest", 2, "--json", file, "--daemon", chatty)
+    result = run_lab("stabilise", "--nodes", 4, "--rest", 2, *QUIET, "--json", file, "--daemon", chatty)
     assert result.returncode == 0, result.stderr
     (run,) = json.loads(file.read_text())
     assert run["rest_packets_per_s"] == pytest.approx(50, rel=0.3)
@@ -114,7 +115,18 @@ def test_rootless():
             os.chown(directory, 65534, 65534)
         python, environment = as_nobody(directory)
         file = directory / "figures.json"
-        arguments = ["stabilise", "--nodes", "30", "--rest", "0.5", "--json", str(file), "--daemon", str(FAKE)]
+        arguments = [
+            "stabilise",
+            "--nodes",
+            "30",
+            "--rest",
+            "0.5",
+            *QUIET,
+            "--json",
+            str(file),
+            "--daemon",
+            str(FAKE),
+        ]
         command = [*python, str(SCRIPT), *arguments]
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
             _, complaint = process.communicate(timeout=120)
@@ -132,7 +144,7 @@ def test_ctrl_c_keeps_the_runs_that_are_done(tmp_path):
 
     file = tmp_path / "figures.json"
     command = [sys.executable, SCRIPT, "stabilise", "--nodes", "3", "--repeat", "9", "--rest", "0.2"]
-    command += ["--json", file, "--daemon", FAKE]
+    command += ["--json", file, "--daemon", FAKE, *QUIET]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if "run 2 of 9" in line:

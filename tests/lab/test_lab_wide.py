@@ -4,7 +4,7 @@ import pytest
 
 from .lab_helpers import need_neighbours, netlab
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 TIGHT = "10.0.1.1-10.0.1.{0},10.0.2.1-10.0.2.{0},10.0.3.1-10.0.3.{0}"
 TREE_OF_SIX = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3}

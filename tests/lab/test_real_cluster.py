@@ -80,22 +80,14 @@ def until_shown(lab, position, expected):
     wait_until(is_shown, f"node {position} shows the tree")
 
 
-def test_eleven_nodes_are_the_papers_tree(raise_lab):
-    lab = raise_lab(nodes=11, fanout=2)
-    lab.start_all()
-    wait_for(lab, PAPERS_TREE)
-    for position in (1, 5, 11):
-        until_shown(lab, position, PAPERS_TREE)
-
-
-@pytest.mark.parametrize("fanout", [2, 3, 8])
-def test_level_and_octet_boundaries(raise_lab, fanout):
-    """N = 1+p and 1+p+p^2, each -1, 0, +1, and across the octets: 254..260 and 510..516."""
-    sizes = [base + near for base in (1 + fanout, 1 + fanout + fanout**2) for near in (-1, 0, 1)]
-    sizes = sorted({*sizes, *range(254, 261), *range(510, 517)})
-    lab = raise_lab(nodes=sizes[-1], fanout=fanout)
+@pytest.mark.parametrize(("fanout", "octets"), [(2, 1), (3, 1), (8, 2)])
+def test_level_and_octet_boundaries(raise_lab, fanout, octets):
+    """N = 1+p and 1+p+p^2, each -1, 0, +1, and across octets: 254..260, and 510..516."""
+    sizes = {base + near for base in (1 + fanout, 1 + fanout + fanout**2) for near in (-1, 0, 1)}
+    sizes |= {256 * octet + near for octet in range(1, octets + 1) for near in range(-2, 5)}
+    lab = raise_lab(nodes=max(sizes), fanout=fanout)
     running = 0
-    for size in sizes:
+    for size in sorted(sizes):
         lab.start(*range(running + 1, size + 1))
         running = size
         wait_for(lab, computed(size, fanout))
@@ -155,37 +147,41 @@ def test_goodbye_costs_no_detection(raise_lab):
     assert ask(lab, 1, "tree")["missing"] == 0
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "ours_says", "theirs_says"),
-    [
-        ("fanout = 2", "fanout = 3", "fan-out 2, we use 3", "fan-out 3, we use 2"),
-        (
-            "10.0.0.0/16",
-            "10.0.0.0/17",
-            "network 10.0.0.0/16, we use 10.0.0.0/17",
-            "network 10.0.0.0/17, we use 10.0.0.0/16",
-        ),
-    ],
-)
-def test_other_settings_are_refused_on_both_sides_and_nobody_else_is_disturbed(
-    raise_lab, old, new, ours_says, theirs_says
-):
-    lab = raise_lab(nodes=8, fanout=2)
-    config = lab.directory.node(8) / "config.toml"
-    assert old in config.read_text()
-    config.write_text(config.read_text().replace(old, new))
-    lab.start(*range(1, 8))
-    wait_for(lab, computed(7, 2))
-    lab.events = events = []
-    lab.start(8)
-    lab.wait(lambda _: any(e["event"] == "refused" and e["by"] == "them" for e in events), SETTLED_S_MAX)
+STRANGERS = {  # what is written instead into the configuration, and the reasons on both sides
+    8: ("fanout = 2", "fanout = 3", "fan-out 2, we use 3", "fan-out 3, we use 2"),
+    9: (
+        "10.0.0.0/16",
+        "10.0.0.0/17",
+        "network 10.0.0.0/16, we use 10.0.0.0/17",
+        "network 10.0.0.0/17, we use 10.0.0.0/16",
+    ),
+}
 
-    (ours, *_) = [r for r in ask(lab, 8, "status")["refusals"] if r["by"] == "them"]
-    assert ours["reason"].startswith(ours_says)
-    theirs = [r for p in range(1, 8) for r in ask(lab, p, "status")["refusals"]]
-    assert {(r["by"], r["address"]) for r in theirs} == {("us", lab.address(8))}
-    assert theirs[0]["reason"].startswith(theirs_says)
-    assert edges(ask(lab, 1, "tree")) == computed(7, 2)
+
+def test_other_settings_are_refused_on_both_sides_and_nobody_else_is_disturbed(raise_lab):
+    lab = raise_lab(nodes=9, fanout=2)
+    for position, (old, new, _, _) in STRANGERS.items():
+        config = lab.directory.node(position) / "config.toml"
+        assert old in config.read_text()
+        config.write_text(config.read_text().replace(old, new))
+    tree = computed(7, 2)
+    lab.start(*tree)
+    wait_for(lab, tree)
+    lab.start(*STRANGERS)
+    ours = {lab.address(position) for position in tree}
+
+    def reasons(position, by, addresses):
+        found = ask(lab, position, "status")["refusals"]
+        return [each["reason"] for each in found if each["by"] == by and each["address"] in addresses]
+
+    for position, (_, _, ours_says, theirs_says) in STRANGERS.items():
+        wait_until(lambda position=position: reasons(position, "them", ours), f"{position} hears why it is refused")
+        assert reasons(position, "them", ours)[0].startswith(ours_says)
+        theirs = [reason for p in tree for reason in reasons(p, "us", {lab.address(position)})]
+        assert theirs[0].startswith(theirs_says)
+    refused = {(each["by"], each["address"]) for p in tree for each in ask(lab, p, "status")["refusals"]}
+    assert refused == {("us", lab.address(position)) for position in STRANGERS}
+    assert edges(ask(lab, 1, "tree")) == tree
 
 
 NOISE = """
@@ -203,12 +199,9 @@ except OSError:
 """
 
 
-@pytest.mark.parametrize("way", ["malformed", "unsealed"])
-def test_random_bytes_change_nothing_and_are_counted(raise_lab, way):
-    lab = raise_lab(nodes=7, fanout=2, insecure=way == "malformed")
-    lab.start_all()
-    wait_for(lab, computed(7, 2))
-    before = {p: ask(lab, p, "status")["leader_changes"] for p in range(1, 8)}
+def bear_noise(lab, tree, way):
+    """Random bytes change nothing and are counted."""
+    before = {p: ask(lab, p, "status")["leader_changes"] for p in tree}
 
     def dropped():
         return ask_counters(lab, 2)["dropped_by_reason"]
@@ -217,27 +210,51 @@ def test_random_bytes_change_nothing_and_are_counted(raise_lab, way):
         assert lab.run(5, sys.executable, "-c", NOISE, lab.address(2), str(seed)).returncode == 0
         wait_until(lambda seed=seed: sum(dropped().values()) >= 50 * seed, "all are counted")
     assert {way, "not_subord", "unknown_version", "oversized"} <= set(dropped())
-    assert {p: ask(lab, p, "status")["leader_changes"] for p in range(1, 8)} == before
-    until_shown(lab, 7, computed(7, 2))
+    assert {p: ask(lab, p, "status")["leader_changes"] for p in tree} == before
+    until_shown(lab, 7, tree)
+
+
+def test_random_bytes_change_nothing_in_the_clear(raise_lab):
+    lab = raise_lab(nodes=7, fanout=2, insecure=True)
+    lab.start_all()
+    wait_for(lab, computed(7, 2))
+    bear_noise(lab, computed(7, 2), "malformed")
 
 
 def ask_counters(lab, position):
-    from netlab.common.measure import counters_of
-
-    return counters_of(lab.control_socket(position))
-
-
-def test_metrics_answer_inside_the_lab(raise_lab):
-    lab = raise_lab(nodes=3, fanout=2)
-    lab.start_all()
-    wait_for(lab, computed(3, 2))
-    read = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
-    text = lab.run(3, sys.executable, "-c", read, f"http://{lab.address(1)}:9717/metrics").stdout
-    assert "subord_is_root 1.0" in text
-    assert "subord_subtree_nodes 3.0" in text
+    return lab.document(position, "/v1/counters")
 
 
 def test_the_executed_command_does_the_same_as_the_forked_one(raise_lab):
     lab = raise_lab(nodes=7, fanout=2, execute=True)
     lab.start_all()
     wait_for(lab, computed(7, 2))
+
+
+# -- tests that leave their lab as it is ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def papers_lab():
+    from netlab.lab import Lab
+
+    with Lab(nodes=11, fanout=2) as lab:
+        lab.start_all()
+        wait_for(lab, PAPERS_TREE)
+        yield lab
+
+
+def test_eleven_nodes_are_the_papers_tree(papers_lab):
+    for position in (1, 5, 11):
+        until_shown(papers_lab, position, PAPERS_TREE)
+
+
+def test_metrics_answer_inside_the_lab(papers_lab):
+    read = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
+    text = papers_lab.run(3, sys.executable, "-c", read, f"http://{papers_lab.address(1)}:9717/metrics").stdout
+    assert "subord_is_root 1.0" in text
+    assert "subord_subtree_nodes 11.0" in text
+
+
+def test_random_bytes_change_nothing(papers_lab):
+    bear_noise(papers_lab, PAPERS_TREE, "unsealed")

@@ -83,7 +83,7 @@ async def handshake(server: Tls, client: Tls) -> list[str]:
 
     async def call() -> None:
         try:
-            stream = await client.as_client(streams[1], HERE, client.names[0])
+            stream = await client.as_client(streams[1], HERE, (await client.names())[0])
             errors[1] = "" if await stream.receive_some(1) == b"x" else "closed"
         except TlsError as error:
             errors[1] = str(error)

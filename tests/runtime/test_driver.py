@@ -9,9 +9,9 @@ from functools import partial
 from random import Random
 
 import msgspec
-import pytest
 import trio
 from conditions import WAIT_S_MAX, until
+from loops import over
 
 from subord.core import snapshots
 from subord.core.address.network import Network
@@ -20,10 +20,11 @@ from subord.core.messages import Accept, No, Propose, Refuse, Terms, Wish
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
-from subord.runtime.driver import VERSION_ANSWERS_PER_S, Driver
+from subord.runtime.driver import Driver
 from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import UdpSocket
 from subord.wire.codec import DATAGRAM_BYTES_MAX, HEADER, MAGIC, VERSIONS_DATAGRAM, decode, encode
+from subord.wire.receiving import VERSION_ANSWERS_PER_S
 
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), timing_name="lab")
 TERMS = Terms.of(SETTINGS)
@@ -48,7 +49,7 @@ class Running:
         """All that it shows, except ages and the state of its own search."""
         view = msgspec.structs.replace(snapshots.snapshot(self.node, 0.0), since_s=0.0, tables={})
         rows = [(r.position, r.leader, r.place, r.incarnation) for r in snapshots.roster(self.node, 0.0).rows]
-        return msgspec.json.encode((view, rows, self.node.joining.peers))
+        return msgspec.json.encode((view, rows, self.node.search.peers))
 
 
 @asynccontextmanager
@@ -90,7 +91,7 @@ def waiting(sock: socket.socket) -> list[bytes]:
             return datagrams
 
 
-@pytest.mark.parametrize(
+@over(
     ("data", "reason"),
     [
         (b"", "too_short"),
@@ -191,7 +192,7 @@ async def test_a_host_outside_the_network_gets_no_place() -> None:
 async def test_a_host_without_a_daemon_is_noticed_at_once() -> None:
     async with running(2) as node:
         await until(
-            lambda: "no daemon there" in [asked.answer for asked in node.node.joining.answers.shown(0.0)],
+            lambda: "no daemon there" in [asked.answer for asked in node.node.search.answers.shown(0.0)],
             "the return is taken",
         )
         assert not node.counters.send_errors

@@ -21,13 +21,14 @@ from subord.core.messages import Announce, Ask, Refuse, Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
-from subord.runtime.driver import UNREADABLE_PER_S, VERSION_ANSWERS_PER_S, Driver
+from subord.runtime.driver import Driver
 from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import Datagram, UdpSocket
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import Sealer
 from subord.sim.world.later_release import BOTH, LATER
 from subord.wire.codec import MAGIC, WIRE, Wire
+from subord.wire.receiving import UNREADABLE_PER_S, VERSION_ANSWERS_PER_S
 
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), fanout=2, timing_name="lab")
 TERMS = Terms.of(SETTINGS)

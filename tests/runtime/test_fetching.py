@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.config.performance import Place
 from subord.runtime.jobs import fetching
@@ -88,7 +89,7 @@ def test_a_page(parts: tuple[bytes, ...]) -> None:
     assert b"Accept: text/plain; version=0.0.4\r\n" in asked[0]
 
 
-@pytest.mark.parametrize(
+@over(
     ("parts", "expected"),
     [
         ((b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",), "unreadable"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import netifaces
 import pytest
+from loops import over
 
 import subord
 from subord.core.address.network import Network
@@ -33,7 +34,7 @@ def chosen(machine: Mapping[str, list[str]], network: str, interface: str | None
     return choose(Network.parse(network), interface, address, lambda: machine)
 
 
-@pytest.mark.parametrize(
+@over(
     ("machine", "network", "interface", "address", "expected"),
     [
         (PLAIN, "10.0.0.0/24", None, None, ("eth0", "10.0.0.5")),
@@ -68,7 +69,7 @@ def test_the_only_address_that_fits(
 SEVERAL = "this machine has several addresses inside the network"
 
 
-@pytest.mark.parametrize(
+@over(
     ("machine", "network", "interface", "address", "expected"),
     [
         (
@@ -126,8 +127,7 @@ SEVERAL = "this machine has several addresses inside the network"
             "node.address 10.0.1.5 lies outside the network 10.0.0.0/24: correct node.address or cluster.network",
         ),
         (PLAIN, "10.0.0.0/24", None, "node5", "node.address node5 is not an IP address: correct it"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_why_none_was_chosen(
     machine: Mapping[str, list[str]], network: str, interface: str | None, address: str | None, expected: str
 ) -> None:

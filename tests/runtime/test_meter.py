@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 from conditions import until
+from loops import over
 
 from subord.config.schema import NodeConfig
 from subord.runtime.counters import Counters
@@ -53,7 +54,7 @@ async def test_reported_jobs() -> None:
     assert daemon.meter.jobs_per_hour == daemon.told[1]
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, 1.1e6, float("inf"), float("nan")])
+@over("weight", [0.0, -1.0, 1.1e6, float("inf"), float("nan")])
 async def test_a_weight_out_of_bounds_is_not_counted(weight: float) -> None:
     daemon = FakeDaemon(NodeConfig())
     assert daemon.meter.job_done(weight) == "a weight must be above 0 and at most 1e+06: nothing was counted"

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from subord.core.address.network import Network
 from subord.core.events import Healed, LeaderLost, Notice, PlaceChanged, Refused, SlowAnswers, SubordinateLost
 from subord.core.settings import Settings
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.log.dedup import Dedup

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import trio
 from conditions import WAIT_S_MAX, until
+from loops import over
 from ports import free_port
 
 from subord.core.address.network import Network
@@ -109,7 +110,7 @@ both = pytest.mark.parametrize("sealed", [False, True], ids=["clear", "sealed"])
 # -- arithmetic -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("whole_ns", "held_us", "seconds"),
     [
         (20 * MS, 0, 0.02),
@@ -130,7 +131,7 @@ def test_the_round_trip_excludes_the_time_at_the_peer(whole_ns: int, held_us: in
     assert round_trip_s(now_ns, now_ns + whole_ns, held_us) == seconds
 
 
-@pytest.mark.parametrize(
+@over(
     ("wall_ns", "steady_ns", "set_"),
     [(MS, MS, False), (MS + 150_000, MS, False), (MS + 250_000, MS, True), (MS - 250_000, MS, True), (-MS, MS, True)],
 )
@@ -262,7 +263,7 @@ def pong(probe: Probe, **changes: int) -> Message:
     return msgspec.structs.replace(Pong(5, probe.number, 0, PERFORMANCE), **changes)
 
 
-@pytest.mark.parametrize(
+@over(
     ("forge", "dropped", "heard"),
     [
         (lambda p: [(pong(p), THEIRS)], {}, 1),

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.core.quantize import class_of, steady_class
 from subord.runtime.jobs.rates import PER_HOUR_MAX, PER_HOUR_MIN, Kind, Rate, Reading, SampledRate
@@ -77,14 +78,14 @@ def test_the_frequency_of_updates_changes_nothing() -> None:
     assert often.level == pytest.approx(rate.after_steady(0.0, LONG_S + 3600).level, rel=1e-9)
 
 
-@pytest.mark.parametrize("half_lives", [0.1, 0.25, 0.5, 0.99, 1.0, 1.01, 2.0, 10.0, 40.0])
+@over("half_lives", [0.1, 0.25, 0.5, 0.99, 1.0, 1.01, 2.0, 10.0, 40.0])
 def test_a_steady_node_is_right_from_the_start(half_lives: float) -> None:
     until = half_lives * HALF_LIFE_S
     told = after_jobs(every(1.0, until), until).per_hour
     assert told == pytest.approx(3600.0, rel=0.01)
 
 
-@pytest.mark.parametrize(
+@over(
     ("jobs", "until_s", "told"),
     [
         ([], 10 * HALF_LIFE_S, False),
@@ -173,7 +174,7 @@ def test_the_sampled_rate_is_above_0_and_finite(
 # -- sources that are read ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("kind", "readings", "per_hour"),
     [
         ("counter", [(0, 500)], None),

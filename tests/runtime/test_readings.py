@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from subord.config.performance import Selector, selector_of
@@ -46,7 +47,7 @@ def selected(text: str) -> Selector:
     return selector
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "value"),
     [("0", 0), ("42\n", 42), ("  1.5e3 \n", 1500), ("+7", 7), ("1e15", 1e15), (".5", 0.5), ("3.", 3)],
 )
@@ -54,7 +55,7 @@ def test_a_counter_file_holds_one_number(text: str, value: float) -> None:
     assert counter_of(text) == Reading("counter", value)
 
 
-@pytest.mark.parametrize(
+@over(
     "text", ["", "\n", "-1", "nan", "inf", "1_000", "1 2", "1,5", "0x10", "x", "1e16", "9" * 65, "1e999", "٣", "1\0"]
 )
 def test_anything_else_is_garbled(text: str) -> None:
@@ -63,7 +64,7 @@ def test_anything_else_is_garbled(text: str) -> None:
     assert caught.value.reason == "garbled"
 
 
-@pytest.mark.parametrize(
+@over(
     ("metric", "reading"),
     [
         ("jobs_total", Reading("counter", 49)),
@@ -82,7 +83,7 @@ def test_a_metric_and_its_kind_are_found(metric: str, reading: Reading) -> None:
     assert metric_of(PAGE, selected(metric)) == reading
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "metric", "reason"),
     [
         (PAGE, "job", "no_metric"),

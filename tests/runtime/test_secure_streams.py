@@ -208,7 +208,7 @@ async def test_a_peer_with_another_key_is_refused_and_counted(cluster: Cluster) 
     assert not await b.streams.hold_edge(A)
     await until(lambda: a.dropped == b.dropped == {"tls_refused": 4}, "both have counted it")
     assert a.closed == []
-    told = [each for node in (a, b) for each in node.counters.lately.shown()]
+    told = [each for node in (a, b) for each in node.counters.problems.shown()]
     assert {(each.kind, each.text) for each in told} == {("stream", "tls_refused")}
 
 
@@ -220,7 +220,7 @@ async def test_a_handshake_broken_off_is_counted_and_no_problem(cluster: Cluster
     caller.sendall(b"\x16\x03")
     caller.close()
     await until(lambda: sum(a.dropped.values()) == 1, "it is counted")
-    assert list(a.counters.lately.shown()) == []
+    assert list(a.counters.problems.shown()) == []
 
 
 async def test_a_plain_caller_is_refused_and_counted(cluster: Cluster) -> None:
@@ -345,7 +345,7 @@ async def test_the_end_of_an_edge_is_reported(cluster: Cluster) -> None:
     async with known(a, B, ring(ONE)) as stream:
         await stream.send_all(EDGE)
         await until(lambda: B in a.streams._edges, "the edge is held")
-        assert await Frames(stream).next(module.RING_BYTES_MAX) == text_of(ring(ONE)).encode()
+        assert await Frames(stream).next(module.FRAME_BYTES_MAX) == text_of(ring(ONE)).encode()
         assert a.closed == []
     await until(lambda: a.closed == [B], "its end is reported")
     assert a.dropped == {}
@@ -361,10 +361,10 @@ async def test_a_malformed_ring_ends_the_edge_and_is_counted(cluster: Cluster, s
     assert a.ring == ring(ONE)
 
 
-async def test_a_frame_too_long_for_a_ring_ends_the_edge(cluster: Cluster) -> None:
+async def test_a_frame_too_long_ends_the_edge(cluster: Cluster) -> None:
     a = cluster.open(A, ring(ONE))
     async with known(a, B, ring(ONE)) as stream:
-        await stream.send_all(EDGE + frame(bytes(module.RING_BYTES_MAX + 1)))
+        await stream.send_all(EDGE + frame(bytes(module.FRAME_BYTES_MAX + 1)))
         await until(lambda: a.closed == [B], "the edge has ended")
     assert a.ring == ring(ONE)
 

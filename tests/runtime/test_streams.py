@@ -21,6 +21,7 @@ import msgspec
 import pytest
 import trio
 from conditions import WAIT_S_MAX, until
+from loops import over
 
 import subord
 from subord.core.address.network import Network
@@ -574,7 +575,7 @@ async def test_a_refused_connection() -> None:
     assert await node(SUBORDINATE, port).ask(LEADER, STATUS, WAIT_S_MAX) == AskFailure("does not answer")
 
 
-@pytest.mark.parametrize(
+@over(
     "data",
     [b"", b"\x00\x00", frame(b"hello")[:-1], (module.ANSWER_BYTES_MAX + 1).to_bytes(4, "big"), b"HTTP/1.1 400"],
 )
@@ -594,7 +595,7 @@ async def test_a_partial_or_invalid_answer(data: bytes) -> None:
                     sock.sendall(data)
 
             answered = await node(SUBORDINATE, listening.getsockname()[1]).ask(LEADER, STATUS, WAIT_S_MAX)
-            assert answered == AskFailure("broke off its answer")
+            assert answered == AskFailure("broke off its answer", "broken_off")
 
 
 # -- between releases -----------------------------------------------------------------------------------------------
@@ -615,11 +616,11 @@ async def test_an_unknown_topic_is_answered_with_the_version() -> None:
     later = Question("horoscope")  # type: ignore[arg-type]
     async with serving() as served:
         answer = await node(SUBORDINATE, served.port).ask(LEADER, later, WAIT_S_MAX)
-    assert answer == AskFailure(f"runs subord {subord.__version__}, which does not know horoscope")
+    assert answer == AskFailure(f"runs subord {subord.__version__}, which does not know horoscope", "older")
     assert dict(served.counters.dropped) == {"stream_unknown_topic": 1}
 
 
-@pytest.mark.parametrize(
+@over(
     ("topic", "answer", "reason"),
     [
         ("status", None, "broke off its answer"),
@@ -634,7 +635,8 @@ async def test_an_unknown_topic_is_answered_with_the_version() -> None:
     ],
 )
 def test_the_reason_of_an_older_daemon(topic: Topic, answer: bytes | None, reason: str) -> None:
-    assert understood(Question(topic), answer) == AskFailure(reason)
+    kind = "older" if reason.startswith("runs") else "broken_off"
+    assert understood(Question(topic), answer) == AskFailure(reason, kind)
 
 
 def test_the_topics_of_the_first_release() -> None:

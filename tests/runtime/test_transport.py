@@ -351,12 +351,12 @@ async def test_two_daemons_on_one_address_are_reported(warnings: list[str], monk
         assert a.sealer.open(again, end, trio.current_time()).content == encode(message_of(1))
         for number in range(duplicates.STALE_MIN + 2):
             assert a.counters.dropped["stale_boot"] == number
-            told = [each for each in a.counters.lately.shown() if each.kind == "duplicate"]
+            told = [each for each in a.counters.problems.shown() if each.kind == "duplicate"]
             assert bool(told) == (number >= duplicates.STALE_MIN)
             data = older.seal(encode(message_of(number)), a.end)
             assert a.transport.open(Datagram(data, *end), by_multicast=False) is None
         text = "duplicate address: two daemons use it, started 2025-11-23 04:40:01 UTC and 2025-11-23 04:41:01 UTC"
-        (trouble,) = [each for each in a.counters.lately.shown() if each.kind == "duplicate"]
+        (trouble,) = [each for each in a.counters.problems.shown() if each.kind == "duplicate"]
         assert (trouble.address, trouble.text) == (B, text)
         (line,) = [each for each in warnings if "duplicate" in each]
         assert line == f"{B} is a {text}; give one of them another address"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.sealing.header import What
 from subord.sealing.incarnation import CLOCK_MS_MAX, CLOCK_MS_MIN, LEAP_MS_MAX, LIFE_MAX, next_life
@@ -109,7 +110,7 @@ LIVES = [
 ]
 
 
-@pytest.mark.parametrize(("clock_ms", "lowest", "expected"), LIVES)
+@over(("clock_ms", "lowest", "expected"), LIVES)
 def test_the_number_of_the_next_incarnation(clock_ms: int, lowest: tuple[int, ...], expected: int) -> None:
     assert next_life(clock_ms, *lowest) == expected
     assert expected < LIFE_MAX

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.sealing.keyfile import FILE_BYTES_MAX, Kept, read, read_kept, write_kept
 from subord.sealing.keys import KeyringError, key_of, keyring_of, text_of
@@ -88,7 +89,7 @@ def test_the_largest_file_is_read(tmp_path: Path) -> None:
     assert read(file_of(tmp_path / "cluster.key", text + "#" * (FILE_BYTES_MAX - len(text)))) == RING
 
 
-@pytest.mark.parametrize(
+@over(
     "line",
     [
         f"primary {WORDS[1]} {WORDS[2]}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from loops import over
 
 from subord.sealing.keys import KEYS_MAX, REVISION_MAX, KeyringError, key_of, keyring_of, new_key, parse, text_of
 
@@ -48,7 +49,7 @@ def test_no_representation_contains_a_secret() -> None:
         assert repr(SECRETS[0]) not in text
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "words"),
     [
         ("", "0 keys are marked primary"),

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import over
 
 from subord.sealing.keys import KEYS_MAX, REVISION_MAX, Key, Keyring, KeyringError, key_of, keyring_of, parse, text_of
 from subord.sealing.rotation import STEP_MAX, at_start, fingerprint, install, newer, remove, use
@@ -148,23 +149,39 @@ def test_a_fingerprint_tells_no_secret_and_knows_no_order() -> None:
 # -- a start --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@over(
     ("given_", "kept", "since", "expected"),
     [
-        (ring(ONE), None, "", ring(ONE)),
-        (ring(ONE), ring(TWO, ONE, revision=2), fingerprint(ring(ONE)), ring(TWO, ONE, revision=2)),
-        (ring(ONE, revision=3), ring(TWO, revision=2), fingerprint(ring(ONE)), ring(ONE, revision=3)),
-        (ring(THREE), ring(TWO, ONE, revision=2), fingerprint(ring(ONE)), ring(THREE, revision=3)),
-        (ring(THREE, revision=9), ring(TWO, revision=2), fingerprint(ring(ONE)), ring(THREE, revision=9)),
-        (ring(ONE, TWO), ring(TWO, revision=2), "", ring(ONE, TWO, revision=3)),
-    ],
-    ids=[
-        "nothing kept",
-        "file unchanged",
-        "file unchanged and newer",
-        "file changed by hand",
-        "with a revision",
-        "unknown",
+        pytest.param(ring(ONE), None, "", ring(ONE), id="nothing kept"),
+        pytest.param(
+            ring(ONE),
+            ring(TWO, ONE, revision=2),
+            fingerprint(ring(ONE)),
+            ring(TWO, ONE, revision=2),
+            id="file unchanged",
+        ),
+        pytest.param(
+            ring(ONE, revision=3),
+            ring(TWO, revision=2),
+            fingerprint(ring(ONE)),
+            ring(ONE, revision=3),
+            id="file unchanged and newer",
+        ),
+        pytest.param(
+            ring(THREE),
+            ring(TWO, ONE, revision=2),
+            fingerprint(ring(ONE)),
+            ring(THREE, revision=3),
+            id="file changed by hand",
+        ),
+        pytest.param(
+            ring(THREE, revision=9),
+            ring(TWO, revision=2),
+            fingerprint(ring(ONE)),
+            ring(THREE, revision=9),
+            id="with a revision",
+        ),
+        pytest.param(ring(ONE, TWO), ring(TWO, revision=2), "", ring(ONE, TWO, revision=3), id="unknown"),
     ],
 )
 def test_the_ring_at_start(given_: Keyring, kept: Keyring | None, since: str, expected: Keyring) -> None:

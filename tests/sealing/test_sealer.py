@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.sealing.header import HEADER_BYTES, TICKET_BYTES
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of
@@ -172,7 +173,7 @@ def test_a_challenge_is_no_longer_than_its_cause() -> None:
     assert len(answer) <= len(question)
 
 
-@pytest.mark.parametrize("index", [*range(HEADER_BYTES + 20), -1])
+@over("index", [*range(HEADER_BYTES + 20), -1])
 def test_every_changed_byte_is_noticed(index: int) -> None:
     a, b = node(A), node(B)
     meet(a, b)
@@ -187,7 +188,7 @@ def test_every_changed_byte_is_noticed(index: int) -> None:
     assert state(b) == before
 
 
-@pytest.mark.parametrize("length", range(0, 53, 4))
+@over("length", range(0, 53, 4))
 def test_a_truncated_one_is_noticed(length: int) -> None:
     a, b = node(A), node(B)
     meet(a, b)
@@ -380,3 +381,9 @@ def test_each_report_of_a_later_incarnation_raises_the_number_once() -> None:
         for reply in b.open(first, A, NOW).replies:
             a.open(reply, B, NOW)
     assert a.boot == known
+
+
+def test_only_a_peer_that_has_shown_the_key_is_known() -> None:
+    a, b = node(A), node(B)
+    meet(a, b)
+    assert [a.has_met(end) for end in (B, C)] == [True, False]

@@ -11,6 +11,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from loops import over
 
 from subord.sealing.keys import key_of, keyring_of
 from subord.sealing.sealer import End, Sealer, boot_of
@@ -77,8 +78,8 @@ class LossyNetwork:
                 self.sealers[chance.choice(ENDS)]._peers.clear()
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-@pytest.mark.parametrize("seed", range(40))
+@over("trusted", [True, False])
+@over("seed", range(40))
 def test_after_faults_all_nodes_reach_each_other(seed: int, *, trusted: bool) -> None:
     network = LossyNetwork(seed, trusted=trusted)
     network.run_faults()
@@ -90,8 +91,8 @@ def test_after_faults_all_nodes_reach_each_other(seed: int, *, trusted: bool) ->
     assert {(source, target) for source, target, _ in network.heard} == set(permutations(ENDS, 2))
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-@pytest.mark.parametrize("seed", range(20))
+@over("trusted", [True, False])
+@over("seed", range(20))
 def test_after_faults_a_node_that_only_receives_is_reached(seed: int, *, trusted: bool) -> None:
     """One node sends, the other never begins to."""
     network = LossyNetwork(seed, trusted=trusted)

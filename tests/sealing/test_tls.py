@@ -40,7 +40,7 @@ async def handshake(server: Tls, client: Tls, *, name: str | None = None, client
     async with there, here, trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         try:
-            stream = await client.as_client(here, HERE, name or client.names[0])
+            stream = await client.as_client(here, HERE, name or (await client.names())[0])
             said[1] = "" if await stream.receive_some(1) == b"x" else "closed"
         except TlsError as error:
             said[1] = str(error)
@@ -90,7 +90,7 @@ async def test_a_rotation_may_be_under_way(server: tuple[int, ...], client: tupl
 async def test_a_client_with_a_new_primary_tries_the_old_key_next() -> None:
     old, new = tls(1), tls(2, 1)
     assert (await handshake(old, new))[1]
-    assert await handshake(old, new, name=new.names[1]) == ["", ""]
+    assert await handshake(old, new, name=(await new.names())[1]) == ["", ""]
 
 
 async def test_a_ring_is_replaced_while_it_is_used() -> None:

@@ -1,4 +1,4 @@
-"""Test vectors: another implementation, written from docs/protocol.md, must make the same bytes.
+"""Test vectors: another implementation, written from docs/protocol/sealing.md, must make the same bytes.
 
 The file was written once by `python tests/sealing/test_vectors.py`, and is checked here by separate code: HKDF from
 hmac, the header from int.to_bytes; only AES-GCM is the library's.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from loops import over
 
 from subord.core.address.network import Network
 from subord.core.edges.reports import Reports
@@ -16,7 +17,7 @@ from subord.core.edges.subordinates import Downlink
 from subord.core.events import Wakeup
 from subord.core.messages import AGE_S_MAX, Beat, Change, Guidance
 from subord.core.placement.rank_change import RankChange
-from subord.core.search.joining import Joining
+from subord.core.search.search import Search
 from subord.core.settings import LAN, Settings
 from subord.sim import campaign, checkers, limits
 from subord.sim.checkers.fingerprints import Fingerprint
@@ -42,7 +43,7 @@ def script() -> Scenario:
     return read(SILENT_LEAF)
 
 
-@pytest.mark.parametrize("path", CHECKERS, ids=lambda path: path.stem)
+@over("path", CHECKERS)
 def test_checkers_import_no_constant_of_the_core(path: Path) -> None:
     """A bound read from the core would move with a fault in the core."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -67,6 +68,7 @@ def test_s2_a_leader_that_waits_for_another_half_silence_is_found(monkeypatch: p
     assert campaign.try_script(script(), 1).broken == "S2"
 
 
+@pytest.mark.slow
 def test_s11_a_branch_that_vanishes_from_the_roster_for_a_moment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Node 2 reports its branch anew now and then, and the branch takes more than one beat."""
     beats = count()
@@ -135,7 +137,7 @@ def test_l5_a_prober_that_stays_fast_is_found(monkeypatch: pytest.MonkeyPatch) -
     world = World(Settings(network=Network.parse("10.0.0.0/29"), fanout=2, guest_slots=2, timing_name="lab"), seed=1)
     for position in (1, 2, 3):
         world.start(position)
-    monkeypatch.setattr(Joining, "is_fast", True)
+    monkeypatch.setattr(Search, "is_fast", True)
     with pytest.raises(Violation, match=r"L5 at .* still probe"):
         demand_healing(world)
 
@@ -177,10 +179,10 @@ def report_an_old_row() -> None:
     oldest = Change(9, 4, 2, 1, 0, age_s=AGE_S_MAX)
     beat = Beat(sender.incarnation, leader.incarnation, sender.next_number(), 1100, 1, (oldest,), rows=2)
     world.deliver(4, 2, encode(beat))
-    before = world.faults.total()
+    before = world.dropped.total()
     world.run(5)
     assert world.leader_of(2) == 1
-    assert world.faults.total() == before
+    assert world.dropped.total() == before
 
 
 def test_s13_what_was_accepted_is_passed_on_and_read() -> None:

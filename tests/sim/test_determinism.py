@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -14,6 +15,7 @@ SEEDS = (3, 7, 118)  # some hundred lines and more each
 HASH_SEEDS = ("0", "1", "4242")
 
 
+@cache
 def trace(seed: int, hash_seed: str) -> str:
     ran = subprocess.run(
         [sys.executable, "-m", "subord", "simulate", "--seed", str(seed), "--trace"],

@@ -7,6 +7,7 @@ from math import floor, log2
 
 import msgspec
 import pytest
+from loops import over
 
 from subord.core.address.network import NetworkError
 from subord.sim import growth
@@ -65,7 +66,7 @@ def test_an_invalid_network_is_an_error() -> None:
         measure(Start(nodes=2, fanout=2, network="everywhere"))
 
 
-@pytest.mark.parametrize(
+@over(
     ("nodes", "fanout", "levels"), [(1, 2, 0), (2, 2, 1), (3, 2, 1), (4, 2, 2), (9, 8, 1), (10, 8, 2), (4161, 64, 2)]
 )
 def test_the_least_depth(nodes: int, fanout: int, levels: int) -> None:

@@ -6,30 +6,32 @@ A kind whose seeds take minutes is drawn only by name.
 from __future__ import annotations
 
 import pytest
+from loops import over
 
 from subord.sim import campaign
 from subord.sim.draw.aim import Aim
 from subord.sim.draw.kinds import BY_NAME, CLUSTERS, KINDS, LARGER, USUAL, kinds_of
 from subord.sim.draw.seed import draw
 from subord.sim.scenario import definition
-from subord.sim.scenario.definition import Scenario, positions_of, read, write
+from subord.sim.scenario.definition import Scenario, positions_of, read
+from subord.sim.scenario.written import write
 
 SEEDS = range(200)
 FEW = range(2)
 
 
-def drawn(kind: str) -> list[Scenario]:
-    return [draw(seed, "ip", Aim(kinds=(kind,))) for seed in SEEDS]
+def drawn(kind: str, seeds: range = SEEDS) -> list[Scenario]:
+    return [draw(seed, "ip", Aim(kinds=(kind,))) for seed in seeds]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@over("kind", KINDS)
 def test_a_kind_can_be_drawn_alone_written_and_read(kind: str) -> None:
-    for script in drawn(kind):
+    for script in drawn(kind, range(30)):
         assert read(write(script)) == script
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in BY_NAME])
+@over("kind", [kind for kind in KINDS if kind not in BY_NAME])
 def test_the_core_passes_a_kind(kind: str) -> None:
     summary = campaign.run(FEW, aim=Aim(kinds=(kind,), nodes=(4, 16)))
     assert summary.failed == [], "\n".join(campaign.report(summary))
@@ -94,6 +96,7 @@ def test_clusters_have_their_shape() -> None:
     assert 500 < max(sizes) <= 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 8])
 def test_a_mass_leave_with_one_guest_slot(seed: int) -> None:
     aim = Aim(fanout=8, guest_slots=1, nodes=(72, 72), kinds=("leave", "kill"))

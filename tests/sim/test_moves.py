@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from loops import over
 
 from subord.sim import moves
 from subord.sim.growth import depth_min
@@ -17,8 +18,7 @@ CHAIN_MAX = 8  # moves of all events together beyond those of the subordinates; 
 DEEPER_MAX = 3  # levels beyond the flattest tree
 
 
-@pytest.mark.parametrize("fanout", [2, 8])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@over(("layout", "fanout"), [*((layout, 2) for layout in LAYOUTS), ("dense", 8), ("random", 8)])
 def test_a_death_and_a_return_move_few(layout: Layout, fanout: int) -> None:
     run = MovesRun(Case(layout=layout, fanout=fanout, nodes=NODES), "random")
     found = happen(run, EVENTS)
@@ -52,7 +52,7 @@ def test_churn_makes_no_deep_tree() -> None:
     assert found.depth_after <= found.depth_before + 1
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@over("layout", LAYOUTS)
 def test_a_layout_has_all_its_nodes(layout: Layout) -> None:
     found = positions_of(layout, NODES, moves.Random(1))
     assert len(found) == len(set(found)) == NODES

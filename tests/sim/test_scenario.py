@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.cli import main, simulate
 from subord.sim.player import Play
 from subord.sim.scenario import definition
-from subord.sim.scenario.definition import Cluster, ScenarioError, folded, read, select, write
+from subord.sim.scenario.definition import Cluster, ScenarioError, folded, read, select
+from subord.sim.scenario.written import write
 from subord.sim.violation import Violation
 
 SHIPPED = sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml"))
@@ -20,7 +22,7 @@ cluster = { nodes = 15, timing = "lab" }
 steps = [
   { do = "start" },
   { do = "expect", within_s = 10 },
-  { do = "pass", s = 5 },
+  { do = "pass", s = 12 },
   { do = "kill", nodes = "root" },
   { do = "expect", within_s = 5, moved = "2-3", moves_max = 2, attached_p99_s = 1.5 },
 ]
@@ -57,7 +59,7 @@ def test_an_expectation_can_fail(there: str, instead: str, complaint: str) -> No
     assert complaint in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "complaint"),
     [
         ("title = ", "no TOML"),
@@ -68,10 +70,10 @@ def test_an_expectation_can_fail(there: str, instead: str, complaint: str) -> No
         (DYING.replace('nodes = "root"', 'node = "1"'), "step 4 (kill): no key `node`; keys: nodes."),
         (DYING.replace(', nodes = "root"', ""), "step 4 (kill): `nodes` is missing: a selector"),
         (DYING.replace('nodes = "root"', "nodes = 1"), "step 4 (kill): `nodes` must be a selector"),
-        (DYING.replace("s = 5 }", "s = -5 }"), "step 3 (pass): `s` must be a number from 0 to 86400, not -5"),
-        (DYING.replace("s = 5 }", "s = nan }"), "step 3 (pass): `s` must be a number from 0 to 86400, not nan"),
-        (DYING.replace("s = 5 }", "s = " + "9" * 5000 + " }"), "a number is too long"),
-        (DYING.replace('{ do = "pass", s = 5 }', "5"), "step 3 must be a table"),
+        (DYING.replace("s = 12 }", "s = -5 }"), "step 3 (pass): `s` must be a number from 0 to 86400, not -5"),
+        (DYING.replace("s = 12 }", "s = nan }"), "step 3 (pass): `s` must be a number from 0 to 86400, not nan"),
+        (DYING.replace("s = 12 }", "s = " + "9" * 5000 + " }"), "a number is too long"),
+        (DYING.replace('{ do = "pass", s = 12 }', "5"), "step 3 must be a table"),
         (
             DYING.replace("moves_max = 2", "moves_max = -1"),
             "`moves_max` must be a whole number from 0 upwards, not -1",
@@ -143,7 +145,7 @@ def test_a_dotted_text_is_no_dotted_key() -> None:
     assert script.cluster.network == addresses
 
 
-@pytest.mark.parametrize(
+@over(
     ("selector", "named"),
     [
         ("2", "2"),
@@ -180,7 +182,7 @@ def test_every_seed_is_allowed_in_a_file() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+@over("file", SHIPPED)
 def test_the_shipped_scenarios_hold_in_the_simulator(file: Path) -> None:
     script = read(file.read_text())
     assert read(write(script)) == script

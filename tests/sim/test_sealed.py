@@ -62,7 +62,7 @@ def test_a_sealed_cluster_becomes_a_tree_with_sealed_datagrams() -> None:
     assert complaint(play.world, home=True) is None
     assert seals_of(play).opened > 100
     assert set(seals_of(play).broken) == {Broken.FIRST_CONTACT}
-    assert not play.world.faults
+    assert not play.world.dropped
 
 
 def test_a_datagram_is_opened_once_and_a_repeated_one_is_dropped() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from loops import over
 from small_world import SmallWorld
 
 from subord.core.messages import Message, Versions
@@ -82,7 +83,7 @@ def test_half_old_half_new_is_one_tree_and_each_edge_has_its_best_version(mappin
     before = world.moves()
     world.run(300)
     assert (world.whole(), world.moves()) == (True, before)
-    assert world.faults == {}
+    assert world.dropped == {}
     assert not any(world.shown(position).refusals for position in world.nodes)
 
 
@@ -136,9 +137,7 @@ def test_two_releases_apart_the_one_between_is_enough() -> None:
     assert set(reasons.values()) <= {"speaks wire versions [3], we do not", "speaks wire version 3, we do not"}
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(BOTH, ONLY_LATER), (ONLY_LATER, BOTH), (BOTH, BOTH), (WIRE, BOTH), (BOTH, WIRE)]
-)
+@over(("low", "high"), [(BOTH, ONLY_LATER), (ONLY_LATER, BOTH), (BOTH, BOTH), (WIRE, BOTH), (BOTH, WIRE)])
 def test_announcements_are_understood_one_release_away(low: Wire, high: Wire) -> None:
     world = SmallWorld.empty(2)
     world.multicast = True
@@ -157,7 +156,7 @@ LIES: list[tuple[str, Wire, Wire, tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other", "spoken"), [pytest.param(*row[1:], id=row[0]) for row in LIES])
+@over(("one", "other", "spoken"), [pytest.param(*row[1:], id=row[0]) for row in LIES])
 def test_lies_about_versions_move_no_node_and_do_not_last(one: Wire, other: Wire, spoken: tuple[int, ...]) -> None:
     world = mixed(lambda position: one if position.bit_length() % 2 else other, nodes=15)
     world.run(60)
@@ -188,7 +187,7 @@ def test_versions_cost_little_between_old_and_new_and_nothing_among_equals() -> 
         assert bool(sent) == (len(wires) > 1)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@over("seed", range(24))
 def test_drawn_faults_hold_with_old_and_new(seed: int) -> None:
     """S1 to S13, then L1 to L10, as in the campaigns."""
     play = Play(draw(seed))

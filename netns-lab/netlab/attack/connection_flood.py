@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 PORT = 7117
 AT_ONCE_MAX = 48
@@ -29,9 +30,9 @@ class ConnectionFlood:
         self._name = f"{key_id.hex()}.subord"
         self._chance = random.Random(seed)
         self._free = threading.BoundedSemaphore(AT_ONCE_MAX)
-        self._threads: list[threading.Thread] = []
+        self._threads = ThreadPoolExecutor(AT_ONCE_MAX)
         self._contexts = {"own_papers": _context(own), "no_papers": _context(None)}
-        self.tried: Counter[str] = Counter()
+        self._tried: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
         self._skipped = 0
 
@@ -42,20 +43,14 @@ class ConnectionFlood:
             return
         way, target = self._chance.choice(WAYS), self._chance.choice(self._targets)
         noise = self._chance.randbytes(600)
-        self.tried[way] += 1
-        thread = threading.Thread(target=self._run, args=(target, way, noise), daemon=True)
-        self._threads = [each for each in self._threads if each.is_alive()]
-        self._threads.append(thread)
-        thread.start()
+        self._tried[way] += 1
+        self._threads.submit(self._run, target, way, noise)
 
-    def finish(self) -> None:
-        """Wait until the last connection has ended."""
-        for thread in self._threads:
-            thread.join()
-
-    def found(self) -> dict[str, object]:
-        """`answered`: how often a daemon answered with anything but a refusal."""
-        return {"answered": self._ends["answered"], "skipped": self._skipped, "ends": dict(self._ends)}
+    def finish(self) -> dict[str, object]:
+        """What was done; `answered`: how often a daemon answered with anything but a refusal."""
+        self._threads.shutdown()
+        counts = {"sent": self._tried.total(), "ways": dict(self._tried), "skipped": self._skipped}
+        return {**counts, "answered": self._ends["answered"], "ends": dict(self._ends)}
 
     def _run(self, target: str, way: str, noise: bytes) -> None:
         try:
@@ -94,11 +89,11 @@ def _context(own: str | None) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     if own is not None:
-        from subord.sealing.authority import authority_of, passport
+        from subord.sealing.authority import authority_of, own_certificate
         from subord.sealing.keys import new_key
 
         with tempfile.NamedTemporaryFile() as certificate:
-            certificate.write(passport(authority_of(new_key()), own))
+            certificate.write(own_certificate(authority_of(new_key()), own))
             certificate.flush()
             context.load_cert_chain(certificate.name)
     return context

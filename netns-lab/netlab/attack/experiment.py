@@ -11,26 +11,23 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from netlab.attack import intruder, plaintext, recorder
-from netlab.common import measure
 from netlab.common.results import Record
 from netlab.common.tables import aligned, groups, spread
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
-from netlab.eventlog import leader_changes
-from netlab.eventlog.events import Cluster, Event
-from netlab.experiments import evaluate
-from netlab.experiments.evaluate import Run, is_measured
+from netlab.eventlog import changes as log_changes
+from netlab.eventlog.events import Cluster
+from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.figures import cpu_used
 from netlab.experiments.healing import FIRST_EDGES_S
 from netlab.lab import Lab
-from netlab.processes.enter import WIRE
-from netlab.processes.launch import Progress
-from netlab.processes.node_command import NodeCommand
+from netlab.processes.enter import WIRE, NodeCommand
 from subord.sealing.keys import parse
 from subord.sim.checkers.metrics import percentile
 
@@ -40,7 +37,6 @@ STABLE_S_MAX = 120.0
 HEAL_S_MAX = 30.0
 HOME_S_MAX = 60.0
 RECORDED_S_MAX = 20.0
-ANSWER_S_MAX = 15.0  # of a daemon on a busy machine
 SHARES = {"replay": 0.5, "forge": 0.5}  # of `per_s`
 CONNECTIONS_PER_S = 50.0
 ATTACK_S_MAX = 300.0  # longer than all waiting for the healing
@@ -55,48 +51,35 @@ REASONS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(evaluate.Plan):
+class Plan(Evaluation):
     """`nodes` run, and one more address is the intruder's. `per_s`: datagrams, of all kinds together."""
 
     fanout: int = 8
     per_s: float = 2000.0
     seconds: float = 20.0  # or longer, until all are back in their places
     rest_s: float = 6.0  # how long processor time is measured, without and under attack
-    events: Path | None = None  # a directory for the event log of each run
 
-    def runs(self, progress: Progress) -> Iterator[Run]:
-        """Raises LabError for sizes that are too small, and when the event logs cannot be kept."""
-        evaluate.check_directory(self.events)
+    def runs(self) -> Iterator[Run]:
         self.check_nodes(NODES_MIN, "A siege")
-
-        def measure(nodes: int, repeat: int) -> Record:
-            return measure_one(self, nodes, repeat, progress)
-
-        yield from self.by_turns(measure, about={"fanout": self.fanout, "per_s": self.per_s})
+        yield from self.by_turns(measure_one, about={"fanout": self.fanout, "per_s": self.per_s})
 
 
-def measure_one(plan: Plan, nodes: int, number: int, progress: Progress) -> Record:
-    """One cluster. Raises LabError."""
-    with Lab(
-        nodes + 1, plan.fanout, seed=1 + number, announce=True, rootless=plan.rootless, progress=progress
-    ) as lab:
+def measure_one(plan: Plan, nodes: int, number: int) -> Record:
+    log = f"siege-{nodes}-{plan.fanout}-{number}"
+    with plan.raised(nodes + 1, plan.fanout, log=log, seed=1 + number, announce=True) as lab:
         lab.touch_memory()
-        progress("starting daemons, waiting for a stable tree", 0, 0)
-        lab.events = []
+        lab.progress("starting daemons, waiting for a stable tree")
         lab.start(*(position for position in lab.positions if position != INTRUDER))
         lab.wait_stable(STABLE_S_MAX)
         time.sleep(FIRST_EDGES_S)
         first, second = victims_of(lab.look())
         recording = lab.directory.path / "recording"
-        progress("recording", 0, 0)
+        lab.progress("recording")
         found = record(lab, recording, first)
         lab.wait_stable(STABLE_S_MAX)
-        progress(f"attacking for {plan.seconds:g} s or more", 0, 0)
-        try:
-            found |= attack(lab, recording, plan, second, seed=f"{number}")
-            return {**found, "faults": faults_of(found)}
-        finally:
-            evaluate.keep_events(lab, plan.events, f"siege-{nodes}-{plan.fanout}-{number}")
+        lab.progress(f"attacking for {plan.seconds:g} s or more")
+        found |= attack(lab, recording, plan, second, seed=f"{number}")
+        return {**found, "faults": faults_of(found)}
 
 
 def victims_of(cluster: Cluster) -> tuple[str, str]:
@@ -109,29 +92,22 @@ def victims_of(cluster: Cluster) -> tuple[str, str]:
     return interior[0].address, interior[1].address
 
 
-# -- recording ---------------------------------------------------------------------------------------------
-
-
 def record(lab: Lab, recording: Path, victim: str) -> Record:
     """Record while a node dies and comes back, and a node asks for the whole tree; what of it can be read."""
     order = recorder.Order(path=str(recording))
-    command = NodeCommand(lab.options.name, WIRE, "record", vars(order), order.seconds_max)
-    try:
-        command.await_begin(recorder.READY)
+    with NodeCommand(lab.options.name, WIRE, "record", vars(order), order.seconds_max) as command:
+        command.await_begin()
         found = _named("peace", kill_and_restart(lab, victim))
-        if measure.document_of(lab.control_socket(lab.positions[-1]), "/v1/tree", ANSWER_S_MAX) is None:
-            raise LabError(f"Node {lab.positions[-1]} does not show the tree: see its log.")
+        lab.document(lab.positions[-1], "/v1/tree")
         # The node that is back opens the stream to its leader after some seconds.
         wait_until(lambda: is_complete(lab, recorder.read(recording)), RECORDED_S_MAX, 0.5)
         recorded = command.finish()
-    finally:
-        command.end()
     frames = recorder.read(recording)
     secret = secret_of(lab)
     findings = plaintext.findings(frames, plaintext.known_words(lab.options.addresses, secret), secret)
     return {
         **found,
-        **{f"recorded_{name}": value for name, value in recorded.items()},
+        **_named("recorded", recorded),
         "recorded_handshakes": plaintext.handshakes(frames),
         "recorded_unheard": sorted(unrecorded(lab, frames)),
         "plain": len(findings),
@@ -154,19 +130,14 @@ def secret_of(lab: Lab) -> bytes:
     return parse(lab.directory.key.read_text()).primary.secret
 
 
-# -- one node dies and comes back --------------------------------------------------------------------------
-
-
 def kill_and_restart(lab: Lab, victim: str) -> Record:
     """Kill a leader, wait until its orphans have another one; start it again, wait until all are back.
 
     Seconds from the kill, or from the start; None: not in time. `lab.events` holds what has happened.
     """
-    position = next(each for each in lab.positions if lab.address(each) == victim)
-    cluster, events = lab.look(), lab.events
-    assert events is not None
+    position, cluster, events = lab.position(victim), lab.look(), lab.events
     leader, orphans, mark = cluster.nodes[victim].leader, cluster.subordinates().get(victim, []), len(events)
-    losses = leader_changes.Losses()
+    losses = log_changes.Losses()
     lab.kill(position)
     lab.look()
     struck = (float(e["mono"]) for e in events[mark:] if (e["node"], e["event"]) == (victim, "lab_signalled"))
@@ -197,31 +168,30 @@ def _named(phase: str, found: Record) -> Record:
     return {f"{phase}_{name}": value for name, value in found.items()}
 
 
-# -- the attack --------------------------------------------------------------------------------------------
-
-
 def attack(lab: Lab, recording: Path, plan: Plan, victim: str, seed: str) -> Record:
     """All kinds at once, and a death in the midst of it. Raises LabError."""
     before = _figures(lab, victim)
-    peace = _cpu_percent(lab, plan.rest_s)
-    cluster, events = lab.look(), lab.events
-    assert events is not None
-    since, roots, mark = leader_changes.baseline(cluster), {root.address for root in cluster.roots()}, len(events)
-    commands = _commands(lab, recording, plan, seed)
-    try:
+    calm = _cpu_percent(lab, plan.rest_s)
+    cluster, mark = lab.look(), len(lab.events)
+    since, roots = log_changes.baseline(cluster), {root.address for root in cluster.roots()}
+    per_s = {kind: plan.per_s * SHARES[kind] if kind in SHARES else CONNECTIONS_PER_S for kind in intruder.KINDS}
+    with ExitStack() as ending:
+        commands = {
+            kind: ending.enter_context(_command(lab, recording, kind, rate, f"{seed}/{kind}"))
+            for kind, rate in per_s.items()
+        }
         for command in commands.values():
-            command.await_begin(intruder.READY)
+            command.await_begin()
         until = time.monotonic() + plan.seconds
-        siege = _cpu_percent(lab, plan.rest_s)
-        moved_before = sum(leader_changes.moves(lab.look(), since).values())
+        attacked = _cpu_percent(lab, plan.rest_s)
+        moved_before = sum(log_changes.moves(lab.look(), since).values())
         killed = kill_and_restart(lab, victim)
         time.sleep(max(0.0, until - time.monotonic()))
         done = {kind: command.finish() for kind, command in commands.items()}
-    finally:
-        for command in commands.values():
-            command.end()
     cluster = lab.look()
-    moved = leader_changes.moves(cluster, since)
+    moved = log_changes.moves(cluster, since)
+    places = [event for event in lab.events[mark:] if event["event"] == "place"]
+    roots |= {event["node"] for event in places if event["place"] == "root"}
     after = _figures(lab, victim)
     return {
         "attacked_s": min(each["lasted_s"] for each in done.values()),
@@ -229,56 +199,10 @@ def attack(lab: Lab, recording: Path, plan: Plan, victim: str, seed: str) -> Rec
         "moved_before_kill": moved_before,
         "orphan_moves_max": max((moved.get(node, 0) for node in killed["concerned"][1:]), default=0),
         "others_moved": sum(times for node, times in moved.items() if node not in killed["concerned"]),
-        **_roots(events[mark:], roots, lab.address(INTRUDER)),
+        "roots": len(roots),
+        "root_addresses": sorted(roots),
+        "led_by_intruder": sum(event.get("leader") == lab.address(INTRUDER) for event in places),
         "ended": sum(not node.alive for node in cluster.nodes.values()),
-        **_of_intruder(done),
-        "wanted": {kind: _per_s(plan, kind) * done[kind]["lasted_s"] for kind in (*SHARES, "knock")},
-        "dropped": {name: after.dropped[name] - before.dropped[name] for name in sorted(after.dropped)},
-        "dropped_before": dict(before.dropped),
-        "cpu_percent_peace": statistics.mean(peace),
-        "cpu_percent_peace_max": max(peace),
-        "cpu_percent_siege": statistics.mean(siege),
-        "cpu_percent_siege_max": max(siege),
-        "resident_mib_max_before": before.resident_mib_max,
-        "resident_mib_max_after": after.resident_mib_max,
-        "log_lines_max": max(after.log_lines[node] - before.log_lines[node] for node in after.log_lines),
-    }
-
-
-def _commands(lab: Lab, recording: Path, plan: Plan, seed: str) -> dict[str, NodeCommand]:
-    """Start all kinds; each begins by itself."""
-    commands: dict[str, NodeCommand] = {}
-    for kind in intruder.KINDS:
-        order = intruder.Order(
-            kind=kind,
-            own=lab.address(INTRUDER),
-            options=lab.options.to_json(),
-            per_s=_per_s(plan, kind),
-            for_s=ATTACK_S_MAX,
-            seed=f"{seed}/{kind}",
-            recording=str(recording),
-        )
-        commands[kind] = NodeCommand(lab.options.name, INTRUDER, "intrude", vars(order), ATTACK_S_MAX)
-    return commands
-
-
-def _per_s(plan: Plan, kind: str) -> float:
-    return plan.per_s * SHARES[kind] if kind in SHARES else CONNECTIONS_PER_S
-
-
-def _roots(events: Iterable[Event], roots: set[str], own: str) -> Record:
-    """All nodes that were root meanwhile, and how often one followed the intruder."""
-    places = [event for event in events if event["event"] == "place"]
-    found = roots | {event["node"] for event in places if event["place"] == "root"}
-    return {
-        "roots": len(found),
-        "root_addresses": sorted(found),
-        "led_by_intruder": sum(event.get("leader") == own for event in places),
-    }
-
-
-def _of_intruder(done: dict[str, dict[str, Any]]) -> Record:
-    return {
         "sent": {kind: each["sent"] for kind, each in done.items()},
         "forged": done["forge"]["ways"],
         "knocked": done["knock"]["ways"],
@@ -287,27 +211,45 @@ def _of_intruder(done: dict[str, dict[str, Any]]) -> Record:
         "knocks_answered": done["knock"]["answered"],
         "pretender_tree_nodes": done["pretend"]["tree_nodes"],
         "pretender_led": done["pretend"]["led"],
+        "wanted": {kind: rate * done[kind]["lasted_s"] for kind, rate in per_s.items() if kind != "pretend"},
+        "dropped": {name: after.dropped[name] - before.dropped[name] for name in sorted(after.dropped)},
+        "dropped_before": dict(before.dropped),
+        "cpu_percent_peace": statistics.mean(calm),
+        "cpu_percent_peace_max": max(calm),
+        "cpu_percent_siege": statistics.mean(attacked),
+        "cpu_percent_siege_max": max(attacked),
+        "resident_mib_max_before": before.resident_mib_max,
+        "resident_mib_max_after": after.resident_mib_max,
+        "log_lines_max": max(after.log_lines[node] - before.log_lines[node] for node in after.log_lines),
     }
 
 
-@dataclass(frozen=True)
-class _Figures:
-    dropped: Counter[str]  # by reason, of all nodes but the one that will be killed
+def _command(lab: Lab, recording: Path, kind: intruder.Kind, per_s: float, seed: str) -> NodeCommand:
+    order = intruder.Order(
+        kind=kind,
+        own=lab.address(INTRUDER),
+        options=lab.options.to_json(),
+        per_s=per_s,
+        for_s=ATTACK_S_MAX,
+        seed=seed,
+        recording=str(recording),
+    )
+    return NodeCommand(lab.options.name, INTRUDER, "intrude", vars(order), ATTACK_S_MAX)
+
+
+class _Figures(NamedTuple):
+    """Of all nodes but the one that will be killed: drops by reason, the most memory, lines in each log."""
+
+    dropped: Counter[str]
     resident_mib_max: float
     log_lines: dict[int, int]
 
 
 def _figures(lab: Lab, victim: str) -> _Figures:
-    """Raises LabError when a daemon does not answer."""
     dropped: Counter[str] = Counter()
     lines = {}
-    for position in lab.positions:
-        if position == INTRUDER or lab.address(position) == victim:
-            continue
-        counted = measure.counters_of(lab.control_socket(position), ANSWER_S_MAX)
-        if counted is None:
-            raise LabError(f"The daemon of node {position} does not tell what it counted: see its log.")
-        dropped.update(counted["dropped_by_reason"])
+    for position in set(lab.positions) - {INTRUDER, lab.position(victim)}:
+        dropped.update(lab.document(position, "/v1/counters")["dropped_by_reason"])
         lines[position] = (lab.directory.node(position) / "log").read_bytes().count(b"\n")
     resident = lab.processes("resident_mib")["resident_mib"]
     return _Figures(dropped, max(mib for node, mib in resident.items() if node != victim), lines)
@@ -317,9 +259,6 @@ def _cpu_percent(lab: Lab, seconds: float) -> list[float]:
     """Of one core, each node."""
     used, passed_s = cpu_used(lab, seconds)
     return [100 * spent_s / passed_s for spent_s in used.values()]
-
-
-# -- verdict and table -------------------------------------------------------------------------------------
 
 
 def faults_of(record: Record) -> list[str]:
@@ -355,7 +294,6 @@ def faults_of(record: Record) -> list[str]:
 
 
 def is_whole(record: Record) -> bool:
-    """Nothing of what must not be."""
     return not faults_of(record)
 
 

@@ -34,10 +34,14 @@ class Forger:
             "flipped": self._flipped,
             "truncated": self._truncated,
             "oversized": self._oversized,
-            "other_boot": self._other_boot,
-            "other_number": self._other_number,
-            "other_ticket": self._other_ticket,
-            "unknown_key": self._unknown_key,
+            "other_boot": lambda datagram: self._counted(
+                datagram, BOOT_AT, (-1, 1, self._chance.randrange(BOOT_MAX))
+            ),
+            "other_number": lambda datagram: self._counted(datagram, NUMBER_AT, range(1, 1001)),
+            "other_ticket": lambda datagram: _with(
+                datagram, TICKET_AT, self._chance.choice((bytes(8), self._chance.randbytes(8)))
+            ),
+            "unknown_key": lambda datagram: _with(datagram, KEY_AT, self._chance.randbytes(4)),
             "redirected": self._redirected,
             "reflected": self._reflected,
             "stranger": self._of_a_stranger,
@@ -65,22 +69,10 @@ class Forger:
         length = self._chance.randint(SEALED_BYTES_MAX + 1, PAYLOAD_BYTES_MAX)
         return datagram._replace(payload=datagram.payload + self._chance.randbytes(length - len(datagram.payload)))
 
-    def _other_boot(self, datagram: Packet) -> Packet:
-        """Of the run before, the next one, or any."""
-        boot = int.from_bytes(datagram.payload[BOOT_AT:NUMBER_AT], "big")
-        other = self._chance.choice((boot - 1, boot + 1, self._chance.randrange(BOOT_MAX)))
-        return _with(datagram, BOOT_AT, (other % (1 << 64)).to_bytes(8, "big"))
-
-    def _other_number(self, datagram: Packet) -> Packet:
-        number = int.from_bytes(datagram.payload[NUMBER_AT:TICKET_AT], "big") + self._chance.randint(1, 1000)
-        return _with(datagram, NUMBER_AT, (number % (1 << 64)).to_bytes(8, "big"))
-
-    def _other_ticket(self, datagram: Packet) -> Packet:
-        """None at all, or a made-up one."""
-        return _with(datagram, TICKET_AT, self._chance.choice((bytes(8), self._chance.randbytes(8))))
-
-    def _unknown_key(self, datagram: Packet) -> Packet:
-        return _with(datagram, KEY_AT, self._chance.randbytes(4))
+    def _counted(self, datagram: Packet, at: int, steps: Sequence[int]) -> Packet:
+        """With one of the eight-byte numbers of its header further on, or back."""
+        number = int.from_bytes(datagram.payload[at : at + 8], "big") + self._chance.choice(steps)
+        return _with(datagram, at, (number % (1 << 64)).to_bytes(8, "big"))
 
     def _redirected(self, datagram: Packet) -> Packet:
         return self._to(datagram, self._another(datagram.target))

@@ -1,7 +1,7 @@
-"""Ethernet frames, parsed and built: UDP and TCP over IPv4 and IPv6.
+"""Ethernet frames of UDP and TCP over IPv4, parsed and built.
 
 A built frame has the right lengths and checksums, so that no kernel drops it before the daemon sees it.
-Source: RFC 791, RFC 768, RFC 9293, RFC 8200, RFC 1071. Pure.
+Source: RFC 791, RFC 768, RFC 9293, RFC 1071. Pure.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-IPV4, IPV6 = 0x0800, 0x86DD
+IPV4 = 0x0800
 TCP, UDP = 6, 17
 SYN = 0x02
 TTL = 64
 FRAME_BYTES_MAX = 1514  # what fits on an Ethernet: header, and an MTU of 1500
 _ETHERNET = struct.Struct("!6s6sH")
 _IPV4 = struct.Struct("!BBHHHBBH4s4s")
-_IPV6 = struct.Struct("!IHBB16s16s")
 _UDP = struct.Struct("!HHHH")
 _TCP = struct.Struct("!HHIIBB")
+_HEADERS = {UDP: _UDP, TCP: _TCP}
 _DONT_FRAGMENT, _FRAGMENT_AT = 0x4000, 0x1FFF
 
 
@@ -37,65 +37,34 @@ class Packet(NamedTuple):
     flags: int = 0
 
 
-class _IpPacket(NamedTuple):
-    protocol: int
-    source: bytes
-    target: bytes
-    content: bytes
-
-
 def parsed(frame: bytes) -> Packet | None:
     """None: neither UDP nor TCP, not whole, or a later fragment."""
-    if len(frame) < _ETHERNET.size:
+    if len(frame) < _ETHERNET.size + _IPV4.size:
         return None
     target_mac, source_mac, kind = _ETHERNET.unpack_from(frame)
-    packet = _ip_packet(kind, frame[_ETHERNET.size :])
-    if packet is None:
+    first, _, length, _, fragment, _, protocol, _, source, target = _IPV4.unpack_from(frame, _ETHERNET.size)
+    begin, end = _ETHERNET.size + (first & 15) * 4, _ETHERNET.size + length
+    if kind != IPV4 or fragment & _FRAGMENT_AT or protocol not in _HEADERS or end > len(frame):
         return None
-    protocol, source, target, content = packet
-    if protocol == UDP and len(content) >= _UDP.size:
-        source_port, target_port, _, _ = _UDP.unpack_from(content)
-        ends = source, target, source_port, target_port
-        return Packet(target_mac, source_mac, protocol, *ends, content[_UDP.size :])
-    if protocol == TCP and len(content) >= _TCP.size:
-        source_port, target_port, number, _, length, flags = _TCP.unpack_from(content)
-        ends = source, target, source_port, target_port
-        payload = content[(length >> 4) * 4 :]
-        return Packet(target_mac, source_mac, protocol, *ends, payload, number, flags)
-    return None
-
-
-def _ip_packet(kind: int, data: bytes) -> _IpPacket | None:
-    if kind == IPV4 and len(data) >= _IPV4.size:
-        first, _, length, _, fragment, _, protocol, _, source, target = _IPV4.unpack_from(data)
-        begin = (first & 15) * 4
-        whole = begin <= length <= len(data) and not fragment & _FRAGMENT_AT
-        return _IpPacket(protocol, source, target, data[begin:length]) if whole else None
-    if kind == IPV6 and len(data) >= _IPV6.size:
-        _, length, protocol, _, source, target = _IPV6.unpack_from(data)
-        end = _IPV6.size + length
-        return _IpPacket(protocol, source, target, data[_IPV6.size : end]) if end <= len(data) else None
-    return None
+    content, header = frame[begin:end], _HEADERS[protocol]
+    if len(content) < header.size:
+        return None
+    source_port, target_port, *rest = header.unpack_from(content)
+    ends = target_mac, source_mac, protocol, source, target, source_port, target_port
+    if protocol == UDP:
+        return Packet(*ends, content[_UDP.size :])
+    number, _, header_length, flags = rest
+    return Packet(*ends, content[(header_length >> 4) * 4 :], number, flags)
 
 
 def built(packet: Packet) -> bytes:
-    """The frame of a UDP datagram, lengths and checksums computed; over IPv4 UDP goes without one, as it may."""
+    """The frame of a UDP datagram: lengths and the header's checksum computed; UDP itself goes without, as it may."""
     length = _UDP.size + len(packet.payload)
-    ports = packet.source_port, packet.target_port
-    if len(packet.source) == 4:
-        udp = _UDP.pack(*ports, length, 0) + packet.payload
-        kind, header = IPV4, _header_4(packet.source, packet.target, _IPV4.size + length)
-    else:
-        pseudo = packet.source + packet.target + struct.pack("!IHBB", length, 0, 0, UDP)
-        sum_of_all = checksum(pseudo + _UDP.pack(*ports, length, 0) + packet.payload)
-        udp = _UDP.pack(*ports, length, sum_of_all or 0xFFFF) + packet.payload
-        kind, header = IPV6, _IPV6.pack(6 << 28, length, UDP, TTL, packet.source, packet.target)
-    return _ETHERNET.pack(packet.target_mac, packet.source_mac, kind) + header + udp
-
-
-def _header_4(source: bytes, target: bytes, length: int) -> bytes:
-    fields = 0x45, 0, length, 0, _DONT_FRAGMENT, TTL, UDP
-    return _IPV4.pack(*fields, checksum(_IPV4.pack(*fields, 0, source, target)), source, target)
+    fields = 0x45, 0, _IPV4.size + length, 0, _DONT_FRAGMENT, TTL, UDP
+    header_sum = checksum(_IPV4.pack(*fields, 0, packet.source, packet.target))
+    ethernet = _ETHERNET.pack(packet.target_mac, packet.source_mac, IPV4)
+    ip = _IPV4.pack(*fields, header_sum, packet.source, packet.target)
+    return ethernet + ip + _UDP.pack(packet.source_port, packet.target_port, length, 0) + packet.payload
 
 
 def checksum(data: bytes) -> int:

@@ -13,7 +13,6 @@ itself, because the bridge learns from the source: that is a cut cable, and no k
 
 from __future__ import annotations
 
-import base64
 import os
 import random
 import select
@@ -25,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -34,15 +34,18 @@ from netlab.attack import recorder
 from netlab.attack.connection_flood import ConnectionFlood
 from netlab.attack.forging import SEALED_AT, Forger
 from netlab.attack.frames import FRAME_BYTES_MAX, UDP, Packet, built, parsed
-from netlab.common import linux, measure
+from netlab.common import linux
+from netlab.common.waiting import await_end
 from netlab.errors import LabError
 from netlab.eventlog.events import EventLog
 from netlab.processes import zygote
+from netlab.processes.enter import say_begun
 from netlab.processes.options import Options, config_text
-from netlab.processes.rundir import KEY_BYTES, RunDirectory
+from netlab.processes.rundir import RunDirectory
 from netlab.topology.addresses import hardware_address
+from subord.client.daemon import ask
+from subord.client.errors import CommandError
 
-READY = "intruding"
 Kind = Literal["replay", "forge", "knock", "pretend"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 INTERFACE = "eth0"
@@ -95,17 +98,13 @@ def _wire() -> socket.socket:
     return wire
 
 
-def genuine(frames: list[bytes]) -> list[Packet]:
-    """Sealed datagrams of a recording. Raises LabError when there are none."""
-    found = [packet for packet in map(parsed, frames) if packet is not None and packet.protocol == UDP]
-    sealed = [packet for packet in found if packet.payload.startswith(recorder.SEALED)]
+def _recorded(order: Order) -> list[Packet]:
+    """The sealed datagrams of the recording. Raises LabError when there are none."""
+    found = [packet for packet in map(parsed, recorder.read(Path(order.recording))) if packet is not None]
+    sealed = [each for each in found if each.protocol == UDP and each.payload.startswith(recorder.SEALED)]
     if not any(len(packet.payload) > SEALED_AT for packet in sealed):
         raise LabError("There is no sealed datagram in the recording: record a lab with a key. Nothing was sent.")
     return sealed
-
-
-def _recorded(order: Order) -> list[Packet]:
-    return genuine(recorder.read(Path(order.recording)))
 
 
 def _replay(order: Order, _options: Options) -> Done:
@@ -119,27 +118,26 @@ def _send(order: Order, make: Callable[[], tuple[str, Packet]]) -> Done:
     """As Ethernet frames, so that the source can be any address."""
     own, ways, not_sent = hardware_address(order.own), Counter[str](), 0
     with _wire() as wire:
-        print(READY, flush=True)
-        for due in _due(order.per_s, order.for_s):
-            for _ in range(due):
-                way, packet = make()
-                frame = built(packet._replace(source_mac=own))
-                assert len(frame) <= FRAME_BYTES_MAX, way
-                try:
-                    wire.send(frame)
-                    ways[way] += 1
-                except OSError:  # no room in the queue
-                    not_sent += 1
+        say_begun()
+        for _ in _due(order.per_s, order.for_s):
+            way, packet = make()
+            frame = built(packet._replace(source_mac=own))
+            assert len(frame) <= FRAME_BYTES_MAX, way
+            try:
+                wire.send(frame)
+                ways[way] += 1
+            except OSError:  # no room in the queue
+                not_sent += 1
     return {"sent": ways.total(), "not_sent": not_sent, "ways": dict(ways)}
 
 
 def _due(per_s: float, for_s: float) -> Iterator[int]:
-    """How many now; again and again until standard input ends, or the time is over."""
+    """One value for each that is due now; until standard input ends, or the time is over."""
     begin, done = time.monotonic(), 0.0
     while (passed := time.monotonic() - begin) < for_s and not _told_to_end(0):
         done = max(done, (passed - BEHIND_S_MAX) * per_s)
         due = int(passed * per_s - done)
-        yield due
+        yield from range(due)
         done += due
         time.sleep(TURN_S)
 
@@ -148,24 +146,21 @@ def _told_to_end(wait_s: float) -> bool:
     return bool(select.select([sys.stdin], [], [], wait_s)[0])
 
 
-def _knock(order: Order, options: Options) -> Done:
+def _flood(order: Order, options: Options) -> Done:
     key_id = _recorded(order)[0].payload[4:8]
     targets = [address for address in options.addresses if address != order.own]
     flood = ConnectionFlood(targets, order.own, key_id, order.seed)
-    print(READY, flush=True)
-    for due in _due(order.per_s, order.for_s):
-        for _ in range(due):
-            flood.connect()
-    flood.finish()
-    return {"sent": flood.tried.total(), "ways": dict(flood.tried), **flood.found()}
+    say_begun()
+    for _ in _due(order.per_s, order.for_s):
+        flood.connect()
+    return flood.finish()
 
 
-def _pretend(order: Order, options: Options) -> Done:
+def _claim_root(order: Order, options: Options) -> Done:
     """The daemon as it is, with a key that no other node has."""
     with tempfile.TemporaryDirectory(prefix="intruder-") as path:
         directory = RunDirectory(Path(path))
-        directory.key.touch(mode=0o600)
-        directory.key.write_text(f"primary {base64.b64encode(os.urandom(KEY_BYTES)).decode()}\n")
+        directory.make_key()
         config = directory.path / "config.toml"
         own = replace(options, announce=True, insecure=False, disk=True)
         config.write_text(config_text(own, order.own, directory.path, directory))
@@ -178,21 +173,17 @@ def _pretend(order: Order, options: Options) -> Done:
                 stderr=log,
                 preexec_fn=lambda: linux.die_with(starter, signal.SIGKILL),  # noqa: PLW1509 - one thread
             )
-        print(READY, flush=True)
-        until = time.monotonic() + order.for_s
+        say_begun()
+        until, sent = time.monotonic() + order.for_s, 0
         while time.monotonic() < until and not _told_to_end(TURN_S) and process.poll() is None:
             pass
         if process.poll() is not None:
             last_line = (directory.path / "log").read_text(errors="replace").strip().rpartition("\n")[2]
             raise LabError(f"The daemon of the intruder ended by itself: {last_line}")
-        counted = measure.counters_of(directory.path / "control.sock") or {}
+        with suppress(CommandError):
+            sent = int(ask(str(directory.path / "control.sock"), "/v1/counters", gives_up_s=0)["messages_sent"])
         process.terminate()
-        try:
-            process.wait(LEAVE_S_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        sent = int(counted.get("messages_sent", 0))
+        await_end(process, LEAVE_S_MAX)
         return {"sent": sent, "ways": {"pretend": sent}, **_reached(directory.events)}
 
 
@@ -209,6 +200,6 @@ def _reached(events: Path) -> Done:
 _KINDS: dict[str, Callable[[Order, Options], Done]] = {
     "replay": _replay,
     "forge": lambda order, options: _send(order, Forger(_recorded(order), order.own, options, order.seed).forge),
-    "knock": _knock,
-    "pretend": _pretend,
+    "knock": _flood,
+    "pretend": _claim_root,
 }

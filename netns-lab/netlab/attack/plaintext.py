@@ -37,22 +37,25 @@ def known_words(addresses: Iterable[str], secret: bytes) -> list[bytes]:
 
 def findings(frames: Iterable[bytes], words: Iterable[bytes], secret: bytes) -> list[Finding]:
     """Datagrams that `secret` does not open, streams that are not TLS from their first byte on, any of `words`."""
-    wanted, found, streams = list(words), [], _Streams()
-    for number, packet in _packets(frames):
-        if packet.protocol == TCP:
-            streams.add(number, packet)
-        elif why := _not_sealed(packet, secret) or _in_clear((packet.payload,), wanted):
-            found.append(Finding(number, _between(packet), why))
-    return sorted([*found, *streams.findings(wanted)])
+    wanted, packets = list(words), list(_packets(frames))
+    found = [
+        Finding(number, _between(packet), why)
+        for number, packet in packets
+        if packet.protocol == UDP and (why := _not_sealed(packet, secret) or _in_clear((packet.payload,), wanted))
+    ]
+    for stream in _streams(packets):
+        runs = stream.runs()
+        why = _in_clear((run for _, run in runs), wanted)
+        if not why and stream.is_begun:
+            why = _not_tls(runs[0][1])
+        if why:
+            found.append(Finding(stream.frame, stream.between, why))
+    return sorted(found)
 
 
 def handshakes(frames: Iterable[bytes]) -> int:
     """Streams of which both sides were recorded from their first byte on."""
-    streams = _Streams()
-    for number, packet in _packets(frames):
-        if packet.protocol == TCP:
-            streams.add(number, packet)
-    return streams.begun // 2
+    return sum(stream.is_begun for stream in _streams(_packets(frames))) // 2
 
 
 def senders(frames: Iterable[bytes]) -> set[str]:
@@ -76,6 +79,11 @@ class _Stream:
     first: int
     pieces: dict[int, bytes] = field(default_factory=dict)
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether it was recorded from its first byte on, and is not empty."""
+        return self.begin is not None and min(self.pieces, default=None) == 0
+
     def add(self, packet: Packet) -> None:
         at = (packet.number - self.first + (1 << 31)) % (1 << 32) - (1 << 31)  # numbers wrap around
         if len(packet.payload) > len(self.pieces.get(at, b"")):
@@ -93,40 +101,21 @@ class _Stream:
         return [(at, bytes(run)) for at, run in found]
 
 
-class _Streams:
-    def __init__(self) -> None:
-        self._all: list[_Stream] = []
-        self._now: dict[tuple[bytes, int, bytes, int], _Stream] = {}
-
-    def add(self, number: int, packet: Packet) -> None:
+def _streams(packets: Iterable[tuple[int, Packet]]) -> list[_Stream]:
+    found: list[_Stream] = []
+    now: dict[tuple[bytes, int, bytes, int], _Stream] = {}
+    for number, packet in packets:
+        if packet.protocol != TCP:
+            continue
         ends = packet.source, packet.source_port, packet.target, packet.target_port
-        first = (packet.number + bool(packet.flags & SYN)) % (1 << 32)
-        stream = self._now.get(ends)
-        if packet.flags & SYN and (stream is None or stream.begin != first):
-            stream = self._begin(ends, _Stream(number, _between(packet), first, first))
-        elif stream is None:
-            stream = self._begin(ends, _Stream(number, _between(packet), None, first))
+        begins, stream = bool(packet.flags & SYN), now.get(ends)
+        first = (packet.number + begins) % (1 << 32)
+        if stream is None or (begins and stream.begin != first):  # else the SYN is sent again
+            stream = now[ends] = _Stream(number, _between(packet), first if begins else None, first)
+            found.append(stream)
         if packet.payload:
             stream.add(packet)
-
-    def _begin(self, ends: tuple[bytes, int, bytes, int], stream: _Stream) -> _Stream:
-        self._all.append(stream)
-        self._now[ends] = stream
-        return stream
-
-    @property
-    def begun(self) -> int:
-        """Those that were recorded from their first byte on, and are not empty."""
-        return sum(stream.begin is not None and 0 in stream.pieces for stream in self._all)
-
-    def findings(self, words: list[bytes]) -> Iterator[Finding]:
-        for stream in self._all:
-            runs = stream.runs()
-            why = _in_clear((run for _, run in runs), words)
-            if not why and stream.begin is not None and runs and runs[0][0] == 0:
-                why = _not_tls(runs[0][1])
-            if why:
-                yield Finding(stream.frame, stream.between, why)
+    return found
 
 
 def _not_sealed(packet: Packet, secret: bytes) -> str:

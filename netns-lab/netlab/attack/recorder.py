@@ -1,4 +1,4 @@
-"""The lab's traffic recorded into a file: UDP and TCP of the cluster's port, each frame once.
+"""The lab's IPv4 traffic recorded into a file: UDP and TCP of the cluster's port, each frame once.
 
 `record` runs in the namespace of the bridges (`netns-lab/lab exec wire`) and reads what comes in at every port of
 theirs. A recording is one frame after the other, four bytes of length before each. Source: packet(7).
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from netlab.attack.frames import IPV4, IPV6, TCP, UDP
+from netlab.attack.frames import IPV4, TCP, UDP
+from netlab.processes.enter import say_begun
 from netlab.topology import packet_filter as bpf
 from netlab.topology.packet_filter import Line
 
 PORT = 7117
-READY = "recording"
 SEALED = bytes((0x73, 2))
 BUFFER_BYTES = 16 << 20
 FRAME_BYTES_MAX = 1 << 17  # without a real wire a segment may be longer than an Ethernet frame
@@ -49,7 +49,7 @@ def record(**given: Any) -> dict[str, Any]:
     """Until standard input ends, or a bound of the order is reached; what was recorded."""
     order = Order(**given)
     with _tap() as tap, Path(order.path).open("wb") as file:
-        print(READY, flush=True)
+        say_begun()
         frames, was_asked = _write(tap, file, order)
         _, lost = struct.unpack("=II", tap.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
         return {"frames": frames, "lost": lost, "cut": not was_asked}
@@ -77,7 +77,6 @@ def _received(tap: socket.socket, frames_max: int) -> Iterator[bytes]:
 
 
 def _tap() -> socket.socket:
-    """Raises OSError."""
     bridges = [index for index, name in socket.if_nameindex() if name.startswith("br")]
     tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))  # of all interfaces, from now on
     bpf.attach(tap, filter_lines(bridges))
@@ -97,19 +96,12 @@ def filter_lines(bridges: Iterable[int]) -> list[Line]:
     lines += [(bpf.LOAD_WORD, 0, 0, _INTERFACE)]
     for bridge in bridges:
         lines += [(bpf.JUMP_EQUAL, 0, 1, bridge), _DROP]
-    either = ((bpf.JUMP_EQUAL, 2, 0, UDP), (bpf.JUMP_EQUAL, 1, 0, TCP), _DROP)
-    begins = ((bpf.LOAD_HALF, 0, 0, 20), (bpf.JUMP_ANY_BIT, 0, 1, 0x1FFF), _DROP)  # later fragments have no ports
-    header = (bpf.LOAD_HEADER_BYTES, 0, 0, 14)
-    v4 = ((bpf.LOAD_BYTE, 0, 0, 23), *either, *begins, header, *_of_port(bpf.LOAD_HALF_BEHIND, 14))
-    v6 = ((bpf.LOAD_BYTE, 0, 0, 20), *either, *_of_port(bpf.LOAD_HALF, 54))
-    lines += [(bpf.LOAD_HALF, 0, 0, 12), (bpf.JUMP_EQUAL, 0, len(v4), IPV4), *v4]
-    return [*lines, (bpf.JUMP_EQUAL, 1, 0, IPV6), _DROP, *v6]
-
-
-def _of_port(load: int, at: int) -> tuple[Line, ...]:
-    """Source or target port, which stand one after the other at `at`."""
-    source = ((load, 0, 0, at), (bpf.JUMP_EQUAL, 3, 0, PORT))
-    return (*source, (load, 0, 0, at + 2), (bpf.JUMP_EQUAL, 1, 0, PORT), _DROP, _KEEP)
+    lines += [(bpf.LOAD_HALF, 0, 0, 12), (bpf.JUMP_EQUAL, 1, 0, IPV4), _DROP]
+    lines += [(bpf.LOAD_BYTE, 0, 0, 23), (bpf.JUMP_EQUAL, 2, 0, UDP), (bpf.JUMP_EQUAL, 1, 0, TCP), _DROP]
+    lines += [(bpf.LOAD_HALF, 0, 0, 20), (bpf.JUMP_ANY_BIT, 0, 1, 0x1FFF), _DROP]  # later fragments have no ports
+    lines += [(bpf.LOAD_HEADER_BYTES, 0, 0, 14)]
+    lines += [(bpf.LOAD_HALF_BEHIND, 0, 0, 14), (bpf.JUMP_EQUAL, 3, 0, PORT)]  # the source, and behind it the target
+    return [*lines, (bpf.LOAD_HALF_BEHIND, 0, 0, 16), (bpf.JUMP_EQUAL, 1, 0, PORT), _DROP, _KEEP]
 
 
 def read(path: Path) -> list[bytes]:

@@ -10,22 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from netlab.experiments.discovery import MODES
-from netlab.mappings.experiment import PARTS
+from netlab.mappings.experiment import PARTS, SITES
 from netlab.peers.experiment import SYSTEMS
-from netlab.processes.performance import JOBS_PER_HOUR_MAX, SPREAD, SPREAD_MAX
 from netlab.processes.releases import PRESENT, PREVIOUS
-from netlab.topology.addresses import NETWORK
-from netlab.topology.layout import NAMES, NODES_MAX
+from netlab.topology.addresses import NETWORK, NODES_MAX
+from netlab.topology.layout import JOBS_PER_HOUR_MAX, NAMES, SPREAD, SPREAD_MAX
 
 DESCRIPTION = "A cluster of real subord daemons on this machine, each in a network namespace of its own."
 MAPPINGS = ("ip", "performance", "latency")
 TIMINGS = ("lan", "wan", "lab")
 ORDERS = ("together", "random", "reverse")
-OF_LAB = (
-    *("layout", "sites", "network", "seeds", "seed_nodes", "announce", "disk", "insecure", "mapping", "spread"),
-    *("guest_slots", "timing", "execute", "rootless", "daemon"),
-)
-"""Options that are given to Lab as they are, beside the seed."""
 RUN_EXIT_CODES = """\
 exit codes (those of `subord simulate` differ, see docs/scenarios.md):
     0  everything held
@@ -41,140 +35,122 @@ Parser = argparse.ArgumentParser
 
 
 def parser() -> Parser:
-    """Of `netns-lab/lab`; `do` is the name of the command."""
+    """Of `netns-lab/lab`; `do` is the name of the command, `what` that of an evaluation."""
     whole = Parser(prog="lab", description=DESCRIPTION)
-    commands = whole.add_subparsers(required=True, metavar="COMMAND")
-    _add_up(commands)
-    _add_stabilise(commands)
-    _add_heal(commands)
-    _add_evaluate(commands)
-    _add_scan(commands)
-    _add_run(commands)
-    _add_soak(commands)
-    found = _command(commands, "demo", "a cluster forms, loses a node and heals, in a minute", named=False)
-    _add_rootless(found)
-    _command(commands, "down", "end a lab")
-    _command(commands, "status", "what the lab knows of its nodes")
-    found = _command(commands, "tree", "`subord tree` on the first live node")
-    found.add_argument("options", nargs=argparse.REMAINDER, help="options of `subord tree`")
-    _add_nodes(commands)
-    _add_sites(commands)
+    commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="do")
+    _add_labs(commands)
+    _add_measurements(commands)
+    found = _command(commands, "evaluate", "the paper's tests, run again (docs/evaluation.md)")
+    _add_evaluations(found.add_subparsers(required=True, metavar="TEST", dest="what"))
     return whole
 
 
-def _add_up(commands: Commands[Parser]) -> None:
-    found = _command(commands, "up", "raise a lab and leave it running")
+def _command(commands: Commands[Parser], name: str, text: str, *shared: str, after: str | None = None) -> Parser:
+    raw = argparse.RawDescriptionHelpFormatter
+    found = commands.add_parser(name, help=text, description=text, epilog=after, formatter_class=raw)
+    for each in shared:
+        found.add_argument(each, **SHARED[each])
+    return found
+
+
+def _add_labs(commands: Commands[Parser]) -> None:
+    """What acts on a lab that stays."""
+    found = _command(commands, "up", "raise a lab and leave it running", "--name", *OF_LAB)
     found.add_argument("--nodes", type=int, help="how many; with a layout file: the first of it")
     found.add_argument("--fanout", type=int, default=2, help="fan-out p")
     found.add_argument("--start", choices=ORDERS, default="together", help="order of starting")
     found.add_argument("--foreground", action="store_true", help="stay, and end the lab on Ctrl-C")
-    found.add_argument(
-        "--previous", type=Path, metavar="FILE", help="a wheel of another release, or a directory with its package"
-    )
+    wheel = "a wheel of another release, or a directory with its package"
+    found.add_argument("--previous", type=Path, metavar="FILE", help=wheel)
     found.add_argument("--old", type=_ranges, default=(), metavar="1,3,5-9", help="nodes that begin with it")
-    _add_lab(found)
-
-
-def _add_stabilise(commands: Commands[Parser]) -> None:
-    found = _command(commands, "stabilise", "measure how fast a stable tree forms, and its cost", named=False)
-    found.add_argument("--nodes", type=_numbers, required=True, metavar="N,N...")
-    found.add_argument("--fanout", type=_numbers, default=(2,), metavar="P,P...")
-    found.add_argument(
-        "--start", type=_several(ORDERS), default=("together",), metavar="ORDER,...", help=", ".join(ORDERS)
-    )
-    found.add_argument("--repeat", type=_positive, default=1, help="runs of each combination")
-    _add_seconds(found, "--rest", 10.0, "how long to measure at rest; 0: not", _from_zero, dest="rest_s")
-    _add_seconds(found, "--timeout", 60.0, "longest wait for stability", _above_zero, dest="timeout_s")
-    _add_seconds(found, "--quiet", 3.0, "no node may move for so long (not counted)", _from_zero, dest="quiet_s")
-    found.set_defaults(what="stabilise")
-    found.add_argument("--arp", action="store_true", help="count ARP requests and IPv6 neighbour solicitations")
-    found.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures there, and FILE.csv")
-    _add_lab(found)
-
-
-def _add_heal(commands: Commands[Parser]) -> None:
-    found = _command(commands, "heal", "kill and restart daemons, measure how the tree heals", named=False)
-    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
-    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
-    found.add_argument(
-        "--way",
-        type=_several(("kill", "cut")),
-        default=("kill", "cut"),
-        metavar="kill,cut",
-        help="kill -9, or the cable too",
-    )
-    found.add_argument("--times", type=_positive, default=5, help="interior nodes per way; root and leaf once each")
-    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
-    _add_json(found)
-    _add_rootless(found)
-
-
-def _add_nodes(commands: Commands[Parser]) -> None:
-    found = _command(commands, "exec", "run a command on a node: exec NODE -- COMMAND...")
+    _command(commands, "down", "end a lab", "--name")
+    _command(commands, "status", "what the lab knows of its nodes", "--name")
+    found = _command(commands, "tree", "`subord tree` on the first live node", "--name")
+    found.add_argument("options", nargs=argparse.REMAINDER, help="options of `subord tree`")
+    found = _command(commands, "exec", "run a command on a node: exec NODE -- COMMAND...", "--name")
     found.add_argument("node", help="position or address; `wire`: where the bridges are, which all traffic passes")
     found.add_argument("command", nargs=argparse.REMAINDER)
-    found = _command(commands, "kill", "send a signal to a node's daemon")
-    found.add_argument("node", help="position or address")
+    found = _command(commands, "kill", "send a signal to a node's daemon", "--name", "node")
     found.add_argument("--signal", type=int, default=int(signal.SIGKILL), metavar="NUMBER")
-    found = _command(commands, "start", "start a node's daemon")
-    found.add_argument("node", help="position or address")
-    found.add_argument(
-        "--release", choices=(PRESENT, PREVIOUS), help="of this release from now on; default: as before"
-    )
-    found = _command(commands, "perform", "give a node another performance, which it reads again (SIGHUP)")
-    found.add_argument("node", help="position or address")
+    found = _command(commands, "start", "start a node's daemon", "--name", "node")
+    releases = "of this release from now on; default: as before"
+    found.add_argument("--release", choices=(PRESENT, PREVIOUS), help=releases)
+    again = "give a node another performance, which it reads again (SIGHUP)"
+    found = _command(commands, "perform", again, "--name", "node")
     jobs = _number(lambda n: 0 < n <= JOBS_PER_HOUR_MAX, f"is not above 0 and at most {JOBS_PER_HOUR_MAX:g}")
     found.add_argument("jobs", type=jobs, help="jobs an hour")
-
-
-def _add_sites(commands: Commands[Parser]) -> None:
-    for name, text in (("cut-site", "cut a site off from all others"), ("mend-site", "put it back")):
-        _command(commands, name, text).add_argument("site", help="its name in the file of --sites")
-    found = _command(commands, "traffic", "what has crossed from site to site")
+    _command(commands, "cut-site", "cut a site off from all others", "--name", "site")
+    _command(commands, "mend-site", "put it back", "--name", "site")
+    found = _command(commands, "traffic", "what has crossed from site to site", "--name")
     found.add_argument("--json", action="store_true", help="for programs")
-    found = _command(commands, "tremble", "delays between sites become longer and shorter, again and again")
+    found = _command(commands, "tremble", "delays between sites become longer and shorter, again and again", "--name")
     share = _number(lambda n: 0 <= n < 1, "is not from 0 to below 1")
     found.add_argument("share", type=share, help="by how much of their own at the most, such as 0.3; 0: no longer")
-    _command(commands, "edges", "edges of the tree by the sites of their ends")
+    _command(commands, "edges", "edges of the tree by the sites of their ends", "--name")
 
 
-def _add_run(commands: Commands[Parser]) -> None:
-    found = _command(commands, "run", "play scenario files with real daemons", named=False, after=RUN_EXIT_CODES)
+def _add_measurements(commands: Commands[Parser]) -> None:
+    """What raises labs of its own."""
+    found = _command(commands, "stabilise", "measure how fast a stable tree forms, and its cost", *OF_LAB)
+    found.add_argument("--nodes", type=_numbers, required=True, metavar="N,N...")
+    found.add_argument("--fanout", type=_numbers, default=(2,), metavar="P,P...")
+    _add_several(found, "--start", ORDERS, "ORDER,...", default=("together",))
+    found.add_argument("--repeat", type=_positive, default=1, help="runs of each combination")
+    _add_seconds(found, "--rest", 10.0, "how long to measure at rest; 0: not", _from_zero, dest="rest_s")
+    _add_seconds(found, "--timeout", 60.0, "longest wait for stability", dest="timeout_s")
+    _add_seconds(found, "--quiet", 3.0, "no node may move for so long (not counted)", _from_zero, dest="quiet_s")
+    found.add_argument("--arp", action="store_true", help="count ARP requests and IPv6 neighbour solicitations")
+    found.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures there, and FILE.csv")
+    how = "kill and restart daemons, measure how the tree heals"
+    found = _command(commands, "heal", how, "--json", "--rootless")
+    _add_one_size(found, 100, 2)
+    _add_several(found, "--way", ("kill", "cut"), "kill,cut", "kill -9, or the cable too")
+    found.add_argument("--times", type=_positive, default=5, help="interior nodes per way; root and leaf once each")
+    found.add_argument("--seed", type=int, default=1, help="chooses the victims")
+    found = _command(commands, "scan", "what a full scan asks by ARP, for comparison", "--json", "--rootless")
+    found.add_argument("--nodes", type=_positive, default=10, metavar="N", help="hosts; the last one scans")
+    found.add_argument("--network", default=NETWORK, help="as for `up`")
+    found.add_argument("--per-s", type=_above_zero, default=15.0, metavar="RATE", help="datagrams a second")
+    _add_seconds(found, "--seconds", 30.0, "how long")
+    found = _command(commands, "run", "play scenario files with real daemons", "--rootless", after=RUN_EXIT_CODES)
     found.add_argument("files", type=Path, nargs="+", metavar="FILE.toml", help="such as netns-lab/scenarios/*.toml")
     found.add_argument("--nodes", type=_positive, metavar="N", help="in the place of the files' `cluster.nodes`")
     found.add_argument("--sites", type=Path, metavar="FILE.toml", help="play them there, as for `up`")
     found.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen there")
     found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each scenario there")
-    _add_rootless(found)
+    churn = "churn for a long time: does memory grow, or the tree?"
+    found = _command(commands, "soak", churn, "--seeds", "--json", "--rootless")
+    _add_one_size(found, 100, 2)
+    found.add_argument("--minutes", type=_positive, default=30)
+    ended = "nodes ended a minute"
+    found.add_argument("--percent-per-min", type=_above_zero, default=10.0, metavar="SHARE", help=ended)
+    found.add_argument("--layout", default="dense", help="as for `up`")
+    found.add_argument("--seed", type=int, default=1, help="of the layout and the victims")
+    _command(commands, "demo", "a cluster forms, loses a node and heals, in a minute", "--rootless")
 
 
-def _add_evaluate(commands: Commands[Parser]) -> None:
-    found = _command(commands, "evaluate", "the paper's tests, run again (docs/evaluation.md)", named=False)
-    tests = found.add_subparsers(required=True, metavar="TEST", dest="what")
+def _add_evaluations(tests: Commands[Parser]) -> None:
     test = _test(tests, "discovery", "mapping against a full scan, and starts from disk", "10,20,30,40,50")
-    test.add_argument("--modes", type=_several(MODES), default=MODES, metavar="MODE,...", help=", ".join(MODES))
-    test = _test(tests, "stability", "every change of the tree for half a minute", "100,200,300,400,500")
+    _add_several(test, "--modes", MODES, "MODE,...")
+    whole = "every change of the tree for half a minute"
+    test = _test(tests, "stability", whole, "100,200,300,400,500", "--events")
     test.add_argument("--fanout", type=_numbers, default=(2, 8, 64), metavar="P,P...")
-    _add_seconds(test, "--seconds", 30.0, "how long each run is recorded", _above_zero)
-    _add_events(test)
+    _add_seconds(test, "--seconds", 30.0, "how long each run is recorded")
     test = _test(tests, "peers", "Serf and etcd, where they are installed, in the same lab", "20,50,100,200,300")
-    test.add_argument(
-        "--systems", type=_several(SYSTEMS), default=SYSTEMS, metavar="NAME,...", help=", ".join(SYSTEMS)
-    )
+    _add_several(test, "--systems", SYSTEMS, "NAME,...")
     _test(tests, "sealing", "what the seal costs: sealed, and in the clear", "40,100")
-    test = _test(tests, "mappings", "by latency at sites far apart, and by performance, with changes", "200")
+    orders = "by latency at sites far apart, and by performance, with changes"
+    test = _test(tests, "mappings", orders, "200", "--timing", "--events")
     test.add_argument("--fanout", type=_numbers, default=(2, 8), metavar="P,P...", help="default: 2,8 (README)")
-    test.add_argument("--parts", type=_several(PARTS), default=PARTS, metavar="PART,...", help=", ".join(PARTS))
-    test.add_argument("--sites", type=Path, metavar="FILE.toml", help="default: netns-lab/sites/four.toml")
-    _add_seconds(test, "--seconds", 600.0, "how long the jitter lasts", _above_zero)
+    _add_several(test, "--parts", PARTS, "PART,...")
+    four = "default: netns-lab/sites/four.toml"
+    test.add_argument("--sites", type=Path, default=SITES, metavar="FILE.toml", help=four)
+    _add_seconds(test, "--seconds", 600.0, "how long the jitter lasts")
     _add_seconds(test, "--rest", 60.0, "measured at rest", _from_zero, dest="rest_s")
-    test.add_argument("--timing", choices=TIMINGS, default="lan", help="timing preset of the daemons")
-    _add_events(test)
-    test = _test(tests, "siege", "an intruder without the key, which has the lowest address", "100")
+    test = _test(tests, "siege", "an intruder without the key, which has the lowest address", "100", "--events")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     test.add_argument("--per-s", type=_above_zero, default=2000.0, metavar="RATE", help="datagrams a second, in all")
-    _add_seconds(test, "--seconds", 20.0, "how long the attack lasts", _above_zero)
-    _add_events(test)
+    _add_seconds(test, "--seconds", 20.0, "how long the attack lasts")
     test = _test(tests, "prometheus", "the real one finds all nodes, and raises an alert when one dies", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     times = _number(lambda n: 1 <= n <= 100, "is not from 1 to 100")
@@ -182,102 +158,38 @@ def _add_evaluate(commands: Commands[Parser]) -> None:
     _add_seconds(test, "--rest", 60.0, "measured at rest", _from_zero, dest="rest_s")
 
 
-def _test(tests: Commands[Parser], name: str, text: str, nodes: str) -> Parser:
-    found = tests.add_parser(name, help=text, description=text)
+def _test(tests: Commands[Parser], name: str, text: str, nodes: str, *shared: str) -> Parser:
+    found = _command(tests, name, text, "--rootless", *shared)
     found.add_argument("--nodes", type=_numbers, default=_numbers(nodes), metavar="N,N...", help=f"default: {nodes}")
     found.add_argument("--repeat", type=_positive, default=5, help="runs of each combination")
     found.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures there, and FILE.csv")
-    _add_rootless(found)
     return found
 
 
-def _add_scan(commands: Commands[Parser]) -> None:
-    found = _command(commands, "scan", "what a full scan asks by ARP, for comparison", named=False)
-    found.add_argument("--nodes", type=_positive, default=10, metavar="N", help="hosts; the last one scans")
-    found.add_argument("--network", default=NETWORK, help="as for `up`")
-    found.add_argument("--per-s", type=_above_zero, default=15.0, metavar="RATE", help="datagrams a second")
-    _add_seconds(found, "--seconds", 30.0, "how long", _above_zero)
-    _add_json(found)
-    _add_rootless(found)
-
-
-def _add_soak(commands: Commands[Parser]) -> None:
-    found = _command(commands, "soak", "churn for a long time: does memory grow, or the tree?", named=False)
-    found.add_argument("--nodes", type=_positive, default=100, metavar="N")
-    found.add_argument("--fanout", type=_positive, default=2, metavar="P")
-    found.add_argument("--minutes", type=_positive, default=30)
-    found.add_argument(
-        "--percent-per-min", type=_above_zero, default=10.0, metavar="SHARE", help="nodes ended a minute"
-    )
-    found.add_argument("--layout", default="dense", help="as for `up`")
-    found.add_argument("--seeds", type=_positive, default=0, metavar="N", help="tell daemons of N nodes")
-    found.add_argument("--seed", type=int, default=1, help="of the layout and the victims")
-    _add_json(found)
-    _add_rootless(found)
-
-
-def _command(
-    commands: Commands[Parser], name: str, text: str, *, named: bool = True, after: str | None = None
-) -> Parser:
-    found = commands.add_parser(
-        name, help=text, description=text, epilog=after, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    found.set_defaults(do=name)
-    if named:
-        found.add_argument("--name", default="lab", help="which lab, when there are several")
-    return found
-
-
-def _add_lab(found: Parser) -> None:
-    """Options of a lab: OF_LAB, and the seed."""
-    found.add_argument("--layout", default="dense", help=f"{', '.join(NAMES)}, or a file with one address a line")
-    found.add_argument("--sites", type=Path, metavar="FILE.toml", help="sites, and the links between them")
-    found.add_argument(
-        "--network", help="block, or ranges and addresses between commas (default: the layout's, mostly 10.0.0.0/16)"
-    )
-    found.add_argument("--seeds", type=_positive, default=0, metavar="N", help="tell daemons of N nodes")
-    found.add_argument("--seed-nodes", type=_numbers, default=(), metavar="POSITION,...", help="or of these nodes")
-    found.add_argument("--announce", action="store_true", help="daemons announce themselves by multicast")
-    found.add_argument("--no-disk", dest="disk", action="store_false", help="daemons keep nothing over a restart")
-    found.add_argument("--insecure", action="store_true", help="nothing is sealed")
-    found.add_argument("--mapping", choices=MAPPINGS, default="ip", help="which node may lead which; default: ip")
-    found.add_argument(
-        "--spread",
-        type=_number(lambda n: n == 0 or 1 <= n <= SPREAD_MAX, f"is neither 0 nor from 1 to {SPREAD_MAX:g}"),
-        default=SPREAD,
-        metavar="TIMES",
-        help=f"with --mapping performance: how many times as fast the fastest node is (default {SPREAD:g});"
-        " 0: nodes measure what they do",
-    )
-    found.add_argument("--guest-slots", type=int, help="default: the daemon's")
-    found.add_argument("--timing", choices=TIMINGS, default="lan", help="timing preset of the daemons")
-    found.add_argument("--seed", type=int, default=1, help="of the layout and the random start order")
-    found.add_argument(
-        "--exec", dest="execute", action="store_true", help="execute `subord run` per node, do not fork"
-    )
-    found.add_argument("--daemon", metavar="FILE", help="a Python file whose main(argv) takes the place of subord")
-    _add_rootless(found)
-
-
-def _add_json(found: Parser) -> None:
-    found.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-
-
-def _add_events(found: Parser) -> None:
-    found.add_argument("--events", type=Path, metavar="DIRECTORY", help="keep the event log of each run there")
-
-
-def _add_rootless(found: Parser) -> None:
-    found.add_argument("--rootless", action="store_true", help="use a user namespace though we are root")
+def _add_one_size(found: Parser, nodes: int, fanout: int) -> None:
+    found.add_argument("--nodes", type=_positive, default=nodes, metavar="N")
+    found.add_argument("--fanout", type=_positive, default=fanout, metavar="P")
 
 
 def _add_seconds(
-    found: Parser, name: str, default: float, text: str, kind: Callable[[str], float], **more: Any
+    found: Parser, name: str, default: float, text: str, kind: Callable[[str], float] | None = None, **more: Any
 ) -> None:
-    found.add_argument(name, type=kind, default=default, metavar="SECONDS", help=text, **more)
+    found.add_argument(name, type=kind or _above_zero, default=default, metavar="SECONDS", help=text, **more)
 
 
-# -- values ------------------------------------------------------------------------------------------------
+def _add_several(
+    found: Parser, name: str, known: tuple[str, ...], metavar: str, text: str | None = None, **more: Any
+) -> None:
+    """Some of these words, with commas between; by default all of them."""
+
+    def convert(text: str) -> tuple[str, ...]:
+        for part in text.split(","):
+            if part not in known:
+                raise argparse.ArgumentTypeError(f"`{part}`: choose from {', '.join(known)}")
+        return tuple(text.split(","))
+
+    how = {"default": known, "help": text or ", ".join(known), **more}
+    found.add_argument(name, type=convert, metavar=metavar, **how)
 
 
 def _number(holds: Callable[[float], bool], complaint: str) -> Callable[[str], float]:
@@ -299,18 +211,6 @@ def _number(holds: Callable[[float], bool], complaint: str) -> Callable[[str], f
 
 _above_zero = _number(lambda n: n > 0, "is not above 0")
 _from_zero = _number(lambda n: n >= 0, "is not 0 or more")
-
-
-def _several(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    """The type of some of these words, with commas between."""
-
-    def convert(text: str) -> tuple[str, ...]:
-        for part in text.split(","):
-            if part not in known:
-                raise argparse.ArgumentTypeError(f"`{part}`: choose from {', '.join(known)}")
-        return tuple(text.split(","))
-
-    return convert
 
 
 def _positive(text: str) -> int:
@@ -335,3 +235,46 @@ def _ranges(text: str) -> tuple[int, ...]:
             raise argparse.ArgumentTypeError(f"{part} is no range of nodes")
         found += range(ends[0], ends[1] + 1)
     return tuple(dict.fromkeys(found))
+
+
+OF_LAB: dict[str, dict[str, Any]] = {
+    "--layout": {"default": "dense", "help": f"{', '.join(NAMES)}, or a file with one address a line"},
+    "--sites": {"type": Path, "metavar": "FILE.toml", "help": "sites, and the links between them"},
+    "--network": {
+        "help": "block, or ranges and addresses between commas (default: the layout's, mostly 10.0.0.0/16)"
+    },
+    "--seeds": {"type": _positive, "default": 0, "metavar": "N", "help": "tell daemons of N nodes"},
+    "--seed-nodes": {"type": _numbers, "default": (), "metavar": "POSITION,...", "help": "or of these nodes"},
+    "--announce": {"action": "store_true", "help": "daemons announce themselves by multicast"},
+    "--no-disk": {"dest": "disk", "action": "store_false", "help": "daemons keep nothing over a restart"},
+    "--insecure": {"action": "store_true", "help": "nothing is sealed"},
+    "--mapping": {"choices": MAPPINGS, "default": "ip", "help": "which node may lead which; default: ip"},
+    "--spread": {
+        "type": _number(lambda n: n == 0 or 1 <= n <= SPREAD_MAX, f"is neither 0 nor from 1 to {SPREAD_MAX:g}"),
+        "default": SPREAD,
+        "metavar": "TIMES",
+        "help": f"with --mapping performance: how many times as fast the fastest node is (default {SPREAD:g});"
+        " 0: nodes measure what they do",
+    },
+    "--guest-slots": {"type": int, "help": "default: the daemon's"},
+    "--timing": {"choices": TIMINGS, "default": "lan", "help": "timing preset of the daemons"},
+    "--seed": {"type": int, "default": 1, "help": "of the layout and the random start order"},
+    "--exec": {"dest": "execute", "action": "store_true", "help": "execute `subord run` per node, do not fork"},
+    "--daemon": {"metavar": "FILE", "help": "a Python file whose main(argv) takes the place of subord"},
+    "--rootless": {"action": "store_true", "help": "use a user namespace though we are root"},
+}
+"""Options that are given to Lab as they are."""
+SHARED = OF_LAB | {
+    "--name": {"default": "lab", "help": "which lab, when there are several"},
+    "--json": {"type": Path, "metavar": "FILE", "help": "write the figures there"},
+    "--events": {"type": Path, "metavar": "DIRECTORY", "help": "keep the event log of each run there"},
+    "node": {"help": "position or address"},
+    "site": {"help": "its name in the file of --sites"},
+}
+"""Options and arguments of several commands."""
+
+
+def of_lab(given: argparse.Namespace) -> dict[str, Any]:
+    """What Lab is given of the command line, by the names of its parameters."""
+    names = (how.get("dest", name[2:].replace("-", "_")) for name, how in OF_LAB.items())
+    return {name: getattr(given, name) for name in names}

@@ -7,6 +7,7 @@ scenario that cannot be played here; 130 Ctrl-C; 141 the reader of the output we
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import select
 import signal
@@ -17,21 +18,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from netlab.cli import sites
-from netlab.cli.arguments import OF_LAB, parser
+from netlab.cli import demo
+from netlab.cli.arguments import of_lab, parser
 from netlab.cli.terminal import Terminal
 from netlab.common import results
+from netlab.common.tables import aligned
 from netlab.errors import LabError
+from netlab.eventlog import tree as trees
 from netlab.eventlog.events import Cluster, EventLog
 from netlab.experiments import evaluate, healing, scan, soak
 from netlab.lab import Lab, facts, start_order
-from netlab.processes import client, enter, keeper
+from netlab.processes import enter, keeper
+from netlab.processes.client import Client, attach
+from netlab.processes.enter import carry_out
 from netlab.processes.launch import LabHandle
-from netlab.processes.node_command import carry_out
 from netlab.processes.options import Options
-from netlab.scenarios import report, requirements, runner
+from netlab.scenarios import report, runner
+from netlab.topology.wan import LATE_S
 
 PIPE_CLOSED = 141  # 128 + SIGPIPE, as `subord` does
+WAY_COLUMNS = ("frames", "bytes", "lost", "queue_full", "cut", "no_room")
 
 EXPERIMENTS = {
     "stabilise": "experiments.start_up",
@@ -46,13 +52,13 @@ EXPERIMENTS = {
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 
 INSIDE = {
-    "babble": "scenarios.bad_input:send",
+    "send-bad-input": "scenarios.bad_input:send",
     "scan-from": "experiments.scan:send",
     "record": "attack.recorder:record",
     "intrude": "attack.intruder:intrude",
     "fetch": "peers.page_reader:fetch",
 }
-"""Words by which the lab calls itself inside a node's namespace, or in that of the bridges (node_command.py)."""
+"""Words by which the lab calls itself inside a node's namespace, or in that of the bridges (enter.py)."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,7 +92,11 @@ def _is_reader_gone(stream: TextIO) -> bool:
 def _called(given: argparse.Namespace) -> int:
     """Run the command; an exit code for what is expected to go wrong."""
     try:
-        code: int = CALLS[given.do](given)
+        if given.do in ON_LAB:
+            with attach(given.name) as controller:
+                code = ON_LAB[given.do](controller, given)
+        else:
+            code = CALLS[given.do](given)
         sys.stdout.flush()
     except LabError as reason:
         print(f"\n{reason}" if sys.stderr.isatty() else str(reason), file=sys.stderr)
@@ -103,21 +113,14 @@ def _terminated(number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-# -- a lab that stays --------------------------------------------------------------------------------------
-
-
-def _of_lab(given: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(given, name) for name in OF_LAB}
-
-
 def up(given: argparse.Namespace) -> int:
     """Raise a lab, start all nodes; stay in the background, or in the foreground until Ctrl-C."""
     terminal = Terminal()
-    about = {name: getattr(given, name) for name in ("name", "seed", "previous", "old")}
-    lab = Lab(given.nodes, given.fanout, **_of_lab(given), **about)
+    about = {name: getattr(given, name) for name in ("name", "previous", "old")}
+    lab = Lab(given.nodes, given.fanout, **of_lab(given), **about)
     handle = LabHandle(lab.options, terminal.progress)
     try:
-        with client.Client(handle.directory) as controller:
+        with Client(handle.directory) as controller:
             terminal.progress("starting daemons", 0, 0)
             order = start_order(lab.positions, given.start, given.seed)
             controller.ask("start", addresses=list(map(lab.address, order)))
@@ -146,20 +149,15 @@ def _how_to_use(lab: Lab, handle: LabHandle) -> str:
     )
 
 
-def down(given: argparse.Namespace) -> int:
-    """End a lab and wait until it has cleaned up."""
-    with client.attach(given.name) as controller:
-        controller.end()
+def down(lab: Client, given: argparse.Namespace) -> int:
+    lab.end()
     print(f"The lab {given.name} is gone.")
     return 0
 
 
-def status(given: argparse.Namespace) -> int:
+def status(lab: Client, _given: argparse.Namespace) -> int:
     """What the event log and the controller know, without asking a daemon."""
-    with client.attach(given.name) as controller:
-        info = controller.ask("info")
-    cluster = Cluster.of(EventLog(Path(info["events"])).new())
-    options = Options.from_json(info["options"])
+    info, options, cluster = _seen(lab)
     print(f"{facts(cluster)} Depth {cluster.depth()}; network {options.network}, fan-out {options.fanout}.")
     width = max(len(node["address"]) for node in info["nodes"])
     site_width = max(len(node["site"] or "") for node in info["nodes"])
@@ -177,46 +175,84 @@ def status(given: argparse.Namespace) -> int:
     return 0
 
 
-def execute(given: argparse.Namespace) -> int:
-    """Run a command on a node."""
-    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+def _seen(lab: Client) -> tuple[dict[str, Any], Options, Cluster]:
+    """What the controller says; in it the options; what the event log says."""
+    info = lab.ask("info")
+    return info, Options.from_json(info["options"]), Cluster.of(EventLog(Path(info["events"])).new())
+
+
+def execute(lab: Client, given: argparse.Namespace) -> int:
+    command = _without_dashes(given.command)
     if not command:
         raise LabError("Which command? For example: netns-lab/lab exec 7 -- subord status")
-    with client.attach(given.name) as controller:
-        return enter.run_in(controller, given.node, command)
+    return enter.run_in(lab, given.node, command)
 
 
-def tree(given: argparse.Namespace) -> int:
-    """`subord tree`, on the first live node."""
-    with client.attach(given.name) as controller:
-        live = [node for node in controller.ask("info")["nodes"] if node["pid"] is not None]
-        if not live:
-            raise LabError("No node is running: `netns-lab/lab start NODE` starts one.")
-        rest = given.options[1:] if given.options[:1] == ["--"] else given.options
-        return enter.run_in(controller, live[0]["address"], ["subord", "tree", *rest])
+def tree(lab: Client, given: argparse.Namespace) -> int:
+    live = [node for node in lab.ask("info")["nodes"] if node["pid"] is not None]
+    if not live:
+        raise LabError("No node is running: `netns-lab/lab start NODE` starts one.")
+    return enter.run_in(lab, live[0]["address"], ["subord", "tree", *_without_dashes(given.options)])
 
 
-def _on_node(given: argparse.Namespace, do: str, **request: Any) -> int:
-    """One request to the controller about one node."""
-    with client.attach(given.name) as controller:
-        address = enter.find_node(controller.ask("info"), given.node)["address"]
-        controller.ask(do, **({"addresses": [address]} if do == "start" else {"address": address}), **request)
+def _without_dashes(words: list[str]) -> list[str]:
+    return words[1:] if words[:1] == ["--"] else words
+
+
+def traffic(lab: Client, given: argparse.Namespace) -> int:
+    """What has crossed from site to site so far: a line a direction; then what is late, under way, cut or dropped."""
+    found = lab.ask("relay", request={"do": "traffic"})
+    if given.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    rows = [["from", "to", *WAY_COLUMNS]]
+    rows += [[way["from"], way["to"], *(str(way[column]) for column in WAY_COLUMNS)] for way in found["ways"]]
+    print(aligned(rows))
+    print(
+        f"Late by {1e3 * found['late_s_mean']:.2f} ms on average, {1e3 * found['late_s_max']:.1f} ms at the most,"
+        f" {found['late']} frames by more than {1e3 * LATE_S:g} ms.\n{found['under_way']} frames are under way."
+    )
+    if found["cut_sites"]:
+        print(f"Cut off: {', '.join(found['cut_sites'])}.")
+    if left_out := sum(found["overrun"].values()) + found["refused"]:
+        print(f"{left_out} frames were too many for the relay or the kernel.")
     return 0
 
 
-# -- measuring ---------------------------------------------------------------------------------------------
+def edges(lab: Client, _given: argparse.Namespace) -> int:
+    """Edges of the present tree: a row for the site of the subordinate, a column for that of its leader; the sum."""
+    _, options, cluster = _seen(lab)
+    if (sites := options.sites) is None:
+        raise LabError("This lab has no sites: raise it with `--sites FILE`. Nothing was changed.")
+    found = trees.edges_between(cluster.leaders(), sites.name_of)
+    rows = [["below \\ above", *sites.names]]
+    rows += [[below, *(str(found[below, above]) for above in sites.names)] for below in sites.names]
+    wide = trees.wide_edges(cluster.leaders(), sites.name_of)
+    print(f"{aligned(rows)}\n{wide} of {found.total()} edges lead from one site to another.")
+    return 0
+
+
+def _request(lab: Client, do: str, **request: Any) -> int:
+    lab.ask(do, **request)
+    return 0
+
+
+def _on_node(lab: Client, given: argparse.Namespace, do: str, **request: Any) -> int:
+    address = enter.find_node(lab.ask("info"), given.node)["address"]
+    return _request(lab, do, **({"addresses": [address]} if do == "start" else {"address": address}), **request)
 
 
 def evaluated(given: argparse.Namespace) -> int:
-    """Repeat an experiment, print its table."""
-    terminal, experiment = Terminal(), import_module(f"netlab.{EXPERIMENTS[given.what]}")
-    if given.do == "stabilise":
-        given.lab = {**_of_lab(given), "arp": given.arp}
+    what = given.what if given.do == "evaluate" else given.do
+    terminal, experiment = Terminal(), import_module(f"netlab.{EXPERIMENTS[what]}")
+    if what == "stabilise":
+        given.options = {"arp": given.arp, **of_lab(given)}
+        del given.options["seed"], given.options["rootless"]  # the plan has them
     options = {field.name: getattr(given, field.name) for field in fields(experiment.Plan) if field.name in given}
-    plan: evaluate.Plan = experiment.Plan(**options)
+    plan: evaluate.Evaluation = experiment.Plan(**options, progress=terminal.progress)
     for sentence in plan.missing():
         terminal.say(sentence)
-    records = evaluate.run_all(plan.runs(terminal.progress), given.json, terminal.say)
+    records = evaluate.run_all(plan.runs(), given.json, terminal.say)
     terminal.say(experiment.table(records))
     return 0 if all(map(experiment.is_whole, records)) else 3
 
@@ -230,7 +266,6 @@ def _checked_json(given: argparse.Namespace) -> Path | None:
 
 
 def heal(given: argparse.Namespace) -> int:
-    """Kill and restart daemons, print how the tree healed."""
     terminal, path = Terminal(), _checked_json(given)
     with Lab(given.nodes, given.fanout, rootless=given.rootless, progress=terminal.progress) as lab:
         rows = healing.measure(lab, ways=given.way, times=given.times, seed=given.seed, say=terminal.say)
@@ -241,38 +276,26 @@ def heal(given: argparse.Namespace) -> int:
 
 
 def soaked(given: argparse.Namespace) -> int:
-    """Churn for a long time, print whether memory grows."""
     terminal, path = Terminal(), _checked_json(given)
     about = {name: getattr(given, name) for name in ("layout", "seed", "seeds", "rootless")}
+    churn = {name: getattr(given, name) for name in ("minutes", "percent_per_min", "seed", "layout")}
     with Lab(given.nodes, given.fanout, progress=terminal.progress, **about) as lab:
-        script = soak.script_of(lab, given.minutes, given.percent_per_min, given.seed)
-
-        def write(samples: list[soak.Sample], failure: str | None = None) -> None:
-            if path is not None:
-                soak.write_json(path, lab, script, samples, layout=given.layout, failure=failure)
-
-        result, samples = soak.soak(lab, script, say=terminal.say, write=write)
-        write(samples, result.failure)
-    for name, value in (("median", lambda s: s.resident_mib_median), ("root", lambda s: s.root_mib)):
-        terminal.say(
-            f"resident memory, {name}: {soak.growth_kib_per_min(samples, value):+.1f} KiB a minute, second half"
-        )
-    if result.failure is not None:
-        terminal.say(result.failure)
-        return 3
-    return 0
+        failure = soak.measure(lab, path=path, say=terminal.say, **churn)
+    if failure is not None:
+        terminal.say(failure)
+    return 0 if failure is None else 3
 
 
 def run(given: argparse.Namespace) -> int:
-    """Play scenario files, print what was seen."""
     terminal = Terminal()
     try:
-        playable = runner.read(given.files, nodes=given.nodes, rootless=given.rootless, sites=given.sites)
-    except requirements.Unplayable as reason:
+        scripts = runner.read(given.files, nodes=given.nodes, rootless=given.rootless, sites=given.sites)
+    except runner.Unplayable as reason:
         print(reason, file=sys.stderr)
         return 4
     played = runner.play_all(
-        playable,
+        scripts,
+        sites=given.sites,
         rootless=given.rootless,
         json_path=given.json,
         events=given.events,
@@ -283,15 +306,7 @@ def run(given: argparse.Namespace) -> int:
     return 3 if any(each.failure is not None for each in played) else 0
 
 
-def demo(given: argparse.Namespace) -> int:
-    """What `./dev demo` shows."""
-    from netlab.cli import demo as story
-
-    return story.run(rootless=given.rootless)
-
-
 def scanned(given: argparse.Namespace) -> int:
-    """Print what a full scan of the network asks by ARP."""
     terminal, path = Terminal(), _checked_json(given)
     about = {name: getattr(given, name) for name in ("per_s", "seconds", "rootless")}
     found = scan.measure(given.nodes, given.network, progress=terminal.progress, **about)
@@ -301,6 +316,22 @@ def scanned(given: argparse.Namespace) -> int:
     return 0
 
 
+ON_LAB: dict[str, Callable[[Client, argparse.Namespace], int]] = {
+    "down": down,
+    "status": status,
+    "tree": tree,
+    "exec": execute,
+    "kill": lambda lab, given: _on_node(lab, given, "signal", number=given.signal),
+    "start": lambda lab, given: _on_node(lab, given, "start", release=given.release),
+    "perform": lambda lab, given: _on_node(lab, given, "perform", jobs_per_hour=given.jobs),
+    "cut-site": lambda lab, given: _request(lab, "cut_site", site=given.site, connected=False),
+    "mend-site": lambda lab, given: _request(lab, "cut_site", site=given.site, connected=True),
+    "tremble": lambda lab, given: _request(lab, "relay", request={"do": "jitter", "share": given.share}),
+    "traffic": traffic,
+    "edges": edges,
+}
+"""What acts on a lab that runs."""
+
 CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "up": up,
     "stabilise": evaluated,
@@ -309,17 +340,5 @@ CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "heal": heal,
     "run": run,
     "soak": soaked,
-    "demo": demo,
-    "down": down,
-    "status": status,
-    "tree": tree,
-    "exec": execute,
-    "kill": lambda given: _on_node(given, "signal", signal=given.signal),
-    "start": lambda given: _on_node(given, "start", release=given.release),
-    "perform": lambda given: _on_node(given, "perform", jobs_per_hour=given.jobs),
-    "cut-site": sites.cut_site,
-    "mend-site": sites.cut_site,
-    "tremble": sites.jitter,
-    "traffic": sites.traffic,
-    "edges": sites.edges,
+    "demo": lambda given: demo.run(rootless=given.rootless),
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean
 
 from netlab.cli.terminal import Terminal
 from netlab.experiments import healing
@@ -15,6 +15,8 @@ NODES = 30
 FANOUT = 3
 VICTIM = 3
 STABLE_S_MAX = 60.0
+ALONE_MIB = 44
+"""Resident memory of one daemon with a neighbour; measured, see docs/evaluation/rest.md."""
 
 
 def run(nodes: int = NODES, fanout: int = FANOUT, *, rootless: bool = False) -> int:
@@ -52,7 +54,8 @@ def _headline(text: str) -> str:
 
 
 def _show_tree(lab: Lab, last: int) -> None:
-    subprocess.run([_subord(), "tree", "--socket", str(lab.control_socket(last))], check=True)
+    subord = str(Path(sys.executable).with_name("subord"))
+    subprocess.run([subord, "tree", "--socket", str(lab.control_socket(last))], check=True)
     print(flush=True)
 
 
@@ -67,18 +70,10 @@ def _healed(healed: healing.Healing, what: str) -> str:
 
 
 def _costs(lab: Lab) -> str:
-    answer = subprocess.run(
-        [_subord(), "status", "--json", "--socket", str(lab.control_socket(2))], capture_output=True, check=True
-    )
-    status = json.loads(answer.stdout)
-    cpu = lab.processes("cpu_s", "pss_mib")
-    live = len(cpu["cpu_s"])
+    status, used = lab.document(2, "/v1/status"), lab.processes("cpu_s", "pss_mib")
     return (
-        f"{sum(cpu['cpu_s'].values()) / live * 1000:.0f} ms of processor and"
-        f" {sum(cpu['pss_mib'].values()) / live:.1f} MiB of memory per daemon, "
-        f"{status['exchanges']} exchange for {status['address']} to join.\n"
+        f"{status['exchanges']} exchange for {status['address']} to join;"
+        f" {1000 * fmean(used['cpu_s'].values()):.0f} ms of processor per daemon.\n"
+        f"{fmean(used['pss_mib'].values()):.1f} MiB of memory per daemon: the lab's daemons share pages."
+        f" A daemon alone needs {ALONE_MIB} MiB (docs/evaluation/rest.md).\n"
     )
-
-
-def _subord() -> str:
-    return str(Path(sys.executable).with_name("subord"))

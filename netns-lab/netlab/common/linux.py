@@ -33,12 +33,10 @@ def _check(result: int, what: str) -> None:
 
 
 def unshare(kinds: int) -> None:
-    """Move the calling process into new namespaces."""
     _check(_libc.unshare(ctypes.c_int(kinds)), "unshare")
 
 
 def setns(descriptor: int, kind: int) -> None:
-    """Move the calling process into the namespace behind `descriptor`."""
     _check(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
 
 
@@ -81,21 +79,24 @@ def close_all_but(keep: tuple[int, ...]) -> None:
     os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
 
 
+def write_to(file: os.PathLike[str], *descriptors: int) -> None:
+    """Let these descriptors of this process, such as standard error, lead to the end of that file."""
+    out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for descriptor in descriptors:
+        os.dup2(out, descriptor)
+    os.close(out)
+
+
 def end_all_below() -> None:
     """Kill and reap every descendant until none is left. Needs `adopt_orphans` at the start."""
     while True:
-        for pid in processes_below():
-            os.kill(pid, signal.SIGKILL)
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            if (fields := _stat(int(pid))) and fields[_LEADER_FIELD] == str(os.getpid()):
+                os.kill(int(pid), signal.SIGKILL)
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
-
-
-def processes_below() -> list[int]:
-    """Processes that have this one as direct starter, zombies included."""
-    me, pids = str(os.getpid()), [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
-    return [pid for pid in pids if (fields := _stat(pid)) and fields[_LEADER_FIELD] == me]
 
 
 def started_at(pid: int) -> int | None:

@@ -6,19 +6,20 @@ everything else was measured. A process that has ended costs 0.
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import platform
-import socket
+import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from subord.client.daemon import ask
+from subord.client.errors import CommandError
+
 REPOSITORY = Path(__file__).resolve().parents[3]
-ANSWER_BYTES_MAX = 16 << 20
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: the clock of a whole process, by the scheduler's account
 
 
@@ -33,22 +34,8 @@ def cpu_s(pid: int) -> float:
         return 0.0
 
 
-def pss_mib(pid: int) -> float:
-    """Memory in MiB, shared pages divided by their users (proc(5): smaps_rollup)."""
-    return _memory_mib(pid, "Pss:")
-
-
-def private_mib(pid: int) -> float:
-    """Memory in MiB that no other process shares."""
-    return _memory_mib(pid, "Private_Clean:", "Private_Dirty:")
-
-
-def resident_mib(pid: int) -> float:
-    """Memory in MiB, shared pages included: copying a page on write does not change it."""
-    return _memory_mib(pid, "Rss:")
-
-
-def _memory_mib(pid: int, *names: str) -> float:
+def _memory_mib(names: tuple[str, ...], pid: int) -> float:
+    """Source: proc(5), smaps_rollup."""
     lines = _lines(f"/proc/{pid}/smaps_rollup")
     return sum(int(line.split()[1]) for line in lines if line.startswith(names)) / 1024
 
@@ -68,9 +55,9 @@ def datagrams_sent(pid: int) -> int:
 
 OF_PROCESS: dict[str, Callable[[int], float]] = {
     "cpu_s": cpu_s,
-    "pss_mib": pss_mib,
-    "private_mib": private_mib,
-    "resident_mib": resident_mib,
+    "pss_mib": partial(_memory_mib, ("Pss:",)),  # shared pages divided by their users
+    "private_mib": partial(_memory_mib, ("Private_Clean:", "Private_Dirty:")),
+    "resident_mib": partial(_memory_mib, ("Rss:",)),  # shared pages included: a copy on a write does not change it
     "datagrams_sent": datagrams_sent,
 }
 
@@ -107,41 +94,13 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-# -- what a daemon says ------------------------------------------------------------------------------------
-
-
-def counters_of(control_socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
-    """`GET /v1/counters` of one daemon, or None when it does not answer that."""
-    return document_of(control_socket, "/v1/counters", timeout_s)
-
-
-def document_of(control_socket: Path, path: str, timeout_s: float = 2.0) -> dict[str, Any] | None:
-    """The JSON object that a daemon shows at that path, or None when it does not answer that."""
-    connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
-    stream = socket.socket(socket.AF_UNIX)
-    stream.settimeout(timeout_s)
-    connection.sock = stream
-    try:
-        stream.connect(str(control_socket))
-        connection.request("GET", path, headers={"Connection": "close"})
-        answer = connection.getresponse()
-        if answer.status != http.HTTPStatus.OK:
-            return None
-        found = json.loads(answer.read(ANSWER_BYTES_MAX))
-    except (OSError, http.client.HTTPException, ValueError):
-        return None
-    finally:
-        connection.close()
-    return found if isinstance(found, dict) else None
-
-
 def exchanges_per_node(control_sockets: Iterable[Path]) -> float | None:
     """Mean of the exchanges that the daemons counted; None when one of them does not tell."""
-    told: list[Any] = [(counters_of(path) or {}).get("exchanges") for path in control_sockets]
-    return None if None in told or not told else sum(map(int, told)) / len(told)
-
-
-# -- what was measured, and where --------------------------------------------------------------------------
+    try:
+        told = [ask(str(path), "/v1/counters", gives_up_s=0)["exchanges"] for path in control_sockets]
+    except (CommandError, KeyError):
+        return None
+    return statistics.fmean(told) if told else None
 
 
 def commit() -> str:
@@ -159,7 +118,6 @@ def _git(*words: str) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Description of this machine for a results file; `load` is that of the last minute."""
     memory_kib = int(Path("/proc/meminfo").read_text().split(maxsplit=2)[1])
     return {
         "cores": os.cpu_count(),

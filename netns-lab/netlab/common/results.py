@@ -1,7 +1,6 @@
 """Results on disk: JSON for programs, and the same as CSV for spreadsheets.
 
-A file is replaced as a whole, so a reader never sees half of one. Whether it can be written is checked before
-anything is measured.
+Whether a file can be written is checked before anything is measured.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ Record = dict[str, Any]
 
 
 def check_writable(path: Path) -> None:
-    """Raises LabError for a file that cannot be written."""
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise LabError(f"{path.parent} is no directory that we may write to: correct --json. Nothing was done.")
 
@@ -33,9 +31,8 @@ def check_pair(path: Path) -> None:
 
 
 def write_pair(path: Path, records: list[Record]) -> None:
-    """As JSON, and as CSV beside it, with columns such as `machine.cores` and none for lists."""
     write_json(path, records)
-    rows = [_flat(record) for record in records]
+    rows = [flat(record) for record in records]
     text = io.StringIO()
     table = csv.DictWriter(text, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
     table.writeheader()
@@ -47,20 +44,26 @@ def write_json(path: Path, document: object) -> None:
     _write(path, json.dumps(document, indent=1) + "\n")
 
 
-def _flat(record: Mapping[str, Any], before: str = "") -> Record:
-    flat: Record = {}
+def flat(record: Mapping[str, Any], before: str = "") -> Record:
+    """With names such as `machine.cores` for what is in another record, and without lists."""
+    found: Record = {}
     for name, value in record.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{before}{name}.")
+            found |= flat(value, f"{before}{name}.")
         elif not isinstance(value, list | tuple):
-            flat[before + name] = value
-    return flat
+            found[before + name] = value
+    return found
 
 
 def _write(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():  # a device or a pipe is written to, and stays
         path.write_text(text)
-        return
+    else:
+        replace_file(path, text)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """As a whole, so that a reader never sees half of one."""
     new = path.with_name(path.name + ".new")
     new.write_text(text)
     os.replace(new, path)

@@ -53,7 +53,6 @@ class EventLog:
         return [event for line in complete if (event := self._parse(line)) is not None]
 
     def new(self) -> Iterator[Event]:
-        """Everything that was appended since the last call."""
         while events := self.read():
             yield from events
 
@@ -97,7 +96,6 @@ class Cluster:
 
     @staticmethod
     def of(events: Iterable[Event]) -> Cluster:
-        """The state after these events."""
         cluster = Cluster()
         for event in events:
             cluster.apply(event)
@@ -134,7 +132,6 @@ class Cluster:
         return max(moved_at, roots[0].roster_at)
 
     def depth(self) -> int:
-        """Edges on the longest way up."""
         leaders = {address: node.leader for address, node in self.nodes.items()}
         return max((level(leaders, node.address) for node in self.live()), default=0)
 

@@ -18,7 +18,6 @@ def level(leaders: Leaders, node: str) -> int:
 
 
 def depth_optimum(nodes: int, fanout: int) -> int:
-    """Depth, in edges, of a complete tree of so many nodes."""
     depth, width, room = 0, 1, 1
     while room < nodes:
         depth, width = depth + 1, width * fanout

@@ -9,6 +9,7 @@ import itertools
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from netlab.common import measure
 from netlab.common.results import Record, check_pair, write_pair
 from netlab.errors import LabError
 from netlab.lab import Lab
-from netlab.processes.launch import Progress
+from netlab.processes.launch import Progress, silent
 
 
 class Run(NamedTuple):
@@ -31,51 +32,58 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(ABC):
+class Evaluation(ABC):
     """What is repeated how often; fields are options of the command. Its module also has `table` and `is_whole`."""
 
     nodes: tuple[int, ...]
     repeat: int = 5
     rootless: bool = False
+    events: Path | None = None  # a directory for the event log of each run
+    progress: Progress = silent
 
     def missing(self) -> list[str]:
         """Sentences about what is left out on this machine."""
         return []
 
     @abstractmethod
-    def runs(self, progress: Progress) -> Iterator[Run]:
+    def runs(self) -> Iterator[Run]:
         """Raises LabError, before the first run, when the plan cannot be carried out."""
 
     def by_turns(
-        self, measure: Callable[..., Record], about: Record | None = None, **axes: Sequence[Any]
+        self,
+        measure: Callable[..., Record],
+        about: Record | None = None,
+        summary: Callable[[Record], str] = lambda _record: "",
+        **axes: Sequence[Any],
     ) -> Iterator[Run]:
         """Each size and repeat with every value of the axes, by turns: other load on the machine affects all of them.
 
-        `measure` is given the size, the number of the repeat and the values, by name; `about` is in every record.
+        `measure` is given the plan, the size, the number of the repeat and the values, by name; `about` is in every
+        record. Raises LabError when the event logs cannot be kept.
         """
+        if self.events is not None and not self.events.is_dir():
+            raise LabError(f"{self.events} is no directory: make it, or correct --events. Nothing was done.")
         for nodes, number in itertools.product(self.nodes, range(self.repeat)):
             for values in itertools.product(*axes.values()):
                 chosen = dict(zip(axes, values, strict=True))
-                turn = {"nodes": nodes, **chosen, "repeat": number}
-                words = [f"{nodes} nodes", *map(str, values), f"run {number + 1} of {self.repeat}"]
-                yield Run(", ".join(words), {**turn, **(about or {})}, partial(measure, **turn))
+                words = (f"{name} {value}" for name, value in chosen.items())
+                title = ", ".join((f"{nodes} nodes", *words, f"run {number + 1} of {self.repeat}"))
+                record = {"nodes": nodes, **chosen, "repeat": number, **(about or {})}
+                yield Run(title, record, partial(measure, self, nodes, number, **chosen), summary)
+
+    @contextmanager
+    def raised(self, nodes: int, fanout: int, *, log: str = "", **options: Any) -> Iterator[Lab]:
+        """A lab for one run; its event log is kept by the name `log`, also if the run fails. Raises LabError."""
+        with Lab(nodes, fanout, rootless=self.rootless, progress=self.progress, **options) as lab:
+            try:
+                yield lab
+            finally:
+                if self.events is not None:
+                    shutil.copy(lab.directory.events, self.events / f"{log}.jsonl")
 
     def check_nodes(self, least: int, what: str) -> None:
-        """Raises LabError for sizes that are too small."""
         if min(self.nodes) < least:
             raise LabError(f"{what} takes {least} nodes or more: correct --nodes. Nothing was done.")
-
-
-def check_directory(events: Path | None) -> None:
-    """Raises LabError when event logs cannot be kept there."""
-    if events is not None and not events.is_dir():
-        raise LabError(f"{events} is no directory: make it, or correct --events. Nothing was done.")
-
-
-def keep_events(lab: Lab, events: Path | None, name: str) -> None:
-    """Copy the event log of a lab to that directory, if there is one."""
-    if events is not None:
-        shutil.copy(lab.directory.events, events / f"{name}.jsonl")
 
 
 def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) -> list[Record]:
@@ -108,5 +116,4 @@ def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) 
 
 
 def is_measured(record: Record) -> bool:
-    """Whether the run came to its end."""
     return record["fault"] is None

@@ -6,15 +6,16 @@ Rates are per node; frames are counted where they enter the bridge, so each once
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from netlab.eventlog.events import Cluster
-from netlab.lab import Lab, Stable
+from netlab.lab import Lab, LabTimeout, Stable
 
 Figures = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,16 @@ def read(lab: Lab, *, datagrams: bool = False) -> Reading:
     return Reading(**{"datagrams_sent": {}, **processes, **lab.ports()})
 
 
+def until_stable(lab: Lab, timeout_s: float, quiet_s: float, read: Callable[[], T]) -> tuple[Stable | None, T, str]:
+    """The stable tree or None; what was read at that moment; and the facts if it is not stable."""
+    found: list[T] = []
+    try:
+        stable = lab.wait_stable(timeout_s, quiet_s, on_settled=lambda: found.append(read()))
+    except LabTimeout as reason:
+        return None, read(), str(reason)
+    return stable, found[-1], ""
+
+
 def cpu_used(lab: Lab, seconds: float) -> tuple[dict[str, float], float]:
     """(seconds of processor time of each node that still lives, how long it was measured)."""
     before = lab.processes("cpu_s")
@@ -47,7 +58,6 @@ def _used(before: dict[str, float], after: dict[str, float]) -> dict[str, float]
 
 
 def of_tree(cluster: Cluster) -> Figures:
-    """What the final tree looks like."""
     live = cluster.live()
     subordinates = cluster.subordinates()
     return {
@@ -142,6 +152,17 @@ def of_rest(before: Reading, after: Reading, root: str | None) -> Figures:
         "rest_root_bytes_per_s": (octets[root] + octets_in[root]) / seconds,
         "rest_root_cpu_percent": 100 * cpu_s[root] / seconds,
     }
+
+
+def at_rest(lab: Lab, seconds: float) -> Figures:
+    """The same of the next seconds, and how often nodes changed places meanwhile."""
+    before, places = read(lab), sum(node.places for node in lab.look().live())
+    time.sleep(seconds)
+    after = read(lab)
+    moved = sum(node.places for node in lab.look().live()) - places
+    roots = [root.address for root in lab.cluster.roots()]
+    found = of_rest(before, after, roots[0] if len(roots) == 1 else None)
+    return {"rest_s": after.mono - before.mono, "rest_place_changes": moved, **found}
 
 
 def _passed(

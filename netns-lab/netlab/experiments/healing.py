@@ -9,20 +9,20 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from netlab.common.measure import machine
-from netlab.common.results import write_json
-from netlab.common.tables import aligned, cell
-from netlab.eventlog.events import Cluster, Event
+from netlab.common.results import Record, write_json
+from netlab.common.tables import aligned, cell, groups
+from netlab.eventlog.events import Cluster
 from netlab.lab import Lab
 from subord.sim.checkers.metrics import percentile
 
 HEAL_S_MAX = 30.0
 STABLE_S_MAX = 60.0
+MARKS = ("lab_signalled", "lab_forked")
 EDGES_S = 3.0  # after a change of place, until the streams along the edges are open again
 FIRST_EDGES_S = 7.0  # after a first start that has been stable for 3 s
 
@@ -77,12 +77,11 @@ def revive(lab: Lab, position: int, struck: Healing, guests: Iterable[str]) -> H
 
 def _observe(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: str, concerned: list[str]) -> Healing:
     lab.look()
-    events: list[Event] = []
-    lab.events = events
+    mark = len(lab.events)
     act()
     stable = lab.wait_stable(HEAL_S_MAX)
-    lab.events = None
-    at = next(float(event["mono"]) for event in events if _is_mark(event, victim))
+    events = lab.events[mark:]
+    at = next(float(e["mono"]) for e in events if e["node"] == victim and e["event"] in MARKS)
     moved = [e for e in events if e["event"] == "place" and float(e["mono"]) >= at]
     back = {e["node"]: float(e["mono"]) - at for e in moved if e["node"] in concerned}
     return Healing(
@@ -95,10 +94,6 @@ def _observe(lab: Lab, act: Callable[[], None], *, victim: str, role: str, way: 
         moves=sum(e["node"] != victim for e in moved),
         others=len({e["node"] for e in moved} - {victim, *concerned}),
     )
-
-
-def _is_mark(event: Event, victim: str) -> bool:
-    return bool(event["node"] == victim and event["event"] in ("lab_signalled", "lab_forked"))
 
 
 def measure(lab: Lab, *, ways: Iterable[str], times: int, seed: int, say: Callable[[str], None]) -> list[Healing]:
@@ -129,30 +124,26 @@ def measure(lab: Lab, *, ways: Iterable[str], times: int, seed: int, say: Callab
     return found
 
 
-def rows_of(healings: Iterable[Healing]) -> list[dict[str, Any]]:
-    """One row a way and role: how many orphans, and the spread of their times."""
-    groups: dict[tuple[str, str], list[Healing]] = {}
-    for each in healings:
-        groups.setdefault((each.way, each.role), []).append(each)
-    rows = []
-    for (way, role), members in groups.items():
-        times = sorted(t for each in members for t in each.attached_s)
-        rows.append(
-            {
-                "what": way,
-                "role": role,
-                "times": len(members),
-                "orphans": sum(each.orphans for each in members),
-                "attached": len(times),
-                "attached_p50_s": percentile(times, 0.5),
-                "attached_p99_s": percentile(times, 0.99),
-                "roster_s_median": statistics.median(each.roster_s for each in members),
-                "roster_s_max": max(each.roster_s for each in members),
-                "moves_mean": statistics.mean(each.moves for each in members),
-                "others": sum(each.others for each in members),
-            }
-        )
-    return rows
+def rows_of(healings: Iterable[Healing]) -> list[Record]:
+    return [_row(way, role, some) for (way, role), some in groups(map(asdict, healings), ("way", "role")).items()]
+
+
+def _row(way: str, role: str, some: list[Record]) -> Record:
+    times = sorted(each_s for each in some for each_s in each["attached_s"])
+    rosters_s = [each["roster_s"] for each in some]
+    return {
+        "what": way,
+        "role": role,
+        "times": len(some),
+        "orphans": sum(each["orphans"] for each in some),
+        "attached": len(times),
+        "attached_p50_s": percentile(times, 0.5),
+        "attached_p99_s": percentile(times, 0.99),
+        "roster_s_median": statistics.median(rosters_s),
+        "roster_s_max": max(rosters_s),
+        "moves_mean": statistics.mean(each["moves"] for each in some),
+        "others": sum(each["others"] for each in some),
+    }
 
 
 TITLES = {
@@ -175,8 +166,6 @@ def table(healings: Iterable[Healing]) -> str:
     return aligned([list(TITLES.values()), *([cell(row[key]) for key in TITLES] for row in rows_of(healings))])
 
 
-def write(path: Path, healings: Iterable[Healing], *, nodes: int, fanout: int) -> None:
-    """Everything that was measured, with the machine, as JSON."""
-    known = list(healings)
+def write(path: Path, healings: Sequence[Healing], *, nodes: int, fanout: int) -> None:
     about = {"nodes": nodes, "fanout": fanout, "machine": machine()}
-    write_json(path, {**about, "rows": rows_of(known), "healings": [asdict(each) for each in known]})
+    write_json(path, {**about, "rows": rows_of(healings), "healings": list(map(asdict, healings))})

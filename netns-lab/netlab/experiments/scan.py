@@ -10,8 +10,8 @@ import time
 
 from netlab.errors import LabError
 from netlab.lab import Lab
+from netlab.processes.enter import NodeCommand
 from netlab.processes.launch import Progress
-from netlab.processes.node_command import NodeCommand
 from netlab.topology.addresses import network_of
 
 PORT = 7117
@@ -29,7 +29,8 @@ def measure(
     with Lab(addresses=addresses, network=network, arp=True, rootless=rootless, progress=progress) as lab:
         progress("scanning", 0, 0)
         order = {"network": network, "per_s": per_s, "seconds": seconds}
-        sent = NodeCommand(lab.options.name, numbers.size, "scan-from", order, seconds).finish()
+        with NodeCommand(lab.options.name, numbers.size, "scan-from", order, seconds) as command:
+            sent = command.finish()
         asked = lab.arp()
     targets = numbers.size - 1
     return {
@@ -46,7 +47,6 @@ def measure(
 
 
 def sentence(found: dict[str, float]) -> str:
-    """For people."""
     return (
         f"{found['sent']:.0f} of {found['targets']:.0f} addresses got a datagram in {found['seconds']:.1f} s:"
         f" {found['arp_requests']:.0f} ARP requests, at most {found['arp_per_s_max']:.0f} in one second"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from netlab.common.results import Record
 from netlab.common.tables import Column, comparison
-from netlab.experiments import evaluate, start_up
-from netlab.experiments.evaluate import Run, is_measured
+from netlab.experiments import start_up
+from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.start_up import is_whole
-from netlab.processes.launch import Progress
 
 FANOUT = 8
 WAYS = {"sealed": False, "in the clear": True}
@@ -25,20 +25,22 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(evaluate.Plan):
+class Plan(Evaluation):
     """`rest_s`: how long each tree is measured at rest."""
 
     rest_s: float = 30.0
 
-    def runs(self, progress: Progress) -> Iterator[Run]:
-        def measure(nodes: int, way: str, repeat: int) -> Record:
-            lab = {"insecure": WAYS[way], "rootless": self.rootless}
-            plan = start_up.Plan(nodes=(nodes,), fanout=(FANOUT,), rest_s=self.rest_s, lab=lab)
-            return start_up.measure_one(plan, progress, nodes=nodes, fanout=FANOUT, start="together", number=repeat)
-
-        return self.by_turns(measure, way=tuple(WAYS))
+    def runs(self) -> Iterator[Run]:
+        about = {"fanout": FANOUT, "layout": "dense", "start": "together"}
+        return self.by_turns(measure_one, about, way=tuple(WAYS))
 
 
-def table(records: list[Record]) -> str:
-    """For people: medians and spread."""
-    return comparison(records, ("nodes", "way"), COLUMNS, is_whole, counted="stable", measured=is_measured)
+def measure_one(plan: Plan, nodes: int, number: int, way: str) -> Record:
+    options = {name: getattr(plan, name) for name in ("nodes", "rest_s", "rootless", "progress")}
+    start = start_up.Plan(fanout=(FANOUT,), options={"insecure": WAYS[way]}, **options)
+    return start_up.measure_one(start, nodes, number, fanout=FANOUT, start="together")
+
+
+table = partial(
+    comparison, keys=("nodes", "way"), columns=COLUMNS, is_whole=is_whole, counted="stable", measured=is_measured
+)

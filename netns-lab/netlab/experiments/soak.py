@@ -17,9 +17,7 @@ from netlab.common.measure import machine
 from netlab.eventlog.tree import depth_optimum
 from netlab.lab import Lab
 from netlab.scenarios.player import Player
-from netlab.scenarios.report import Result
 from subord.sim.scenario import definition
-from subord.sim.scenario.definition import Cluster, Scenario, Step
 
 MINUTE_S = 60.0
 DOWN_S = 2.0
@@ -40,27 +38,38 @@ class Sample:
     cpu_s: float  # of all live daemons since they were started
 
 
-def script_of(lab: Lab, minutes: int, percent_per_min: float, seed: int) -> Scenario:
-    """So many minutes of churn, the tree whole after each. The lowest node stays: it has the largest roster."""
-    others = definition.folded(lab.positions[1:])
-    churn = definition.Churn(nodes=others, percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
-    steps: list[Step] = [definition.Start(), definition.Expect(within_s=30.0)]
-    for _ in range(minutes):
-        steps += [churn, definition.Expect(within_s=WHOLE_S_MAX)]
-    cluster = Cluster(
-        positions=definition.folded(lab.positions), network=lab.options.network, fanout=lab.options.fanout
-    )
-    return Scenario(title=f"soak of {minutes} minutes", seed=seed, cluster=cluster, steps=tuple(steps))
-
-
-def soak(
-    lab: Lab, script: Scenario, *, say: Callable[[str], None], write: Callable[[list[Sample]], None]
-) -> tuple[Result, list[Sample]]:
-    """Play the script; `write` is given all samples after each. Raises LabError."""
+def measure(
+    lab: Lab,
+    *,
+    minutes: int,
+    percent_per_min: float,
+    seed: int,
+    layout: str,
+    path: Path | None,
+    say: Callable[[str], None],
+) -> str | None:
+    """Churn for so long, and write the figures after each minute; what failed, if something did. Raises LabError."""
+    about = {
+        "nodes": len(lab.positions),
+        "fanout": lab.options.fanout,
+        "layout": layout,
+        "network": lab.options.network,
+        "seeds": lab.options.seeds,
+        "depth_optimum": depth_optimum(len(lab.positions), lab.options.fanout),
+        "percent_per_min": percent_per_min,
+        "at": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+    }
     samples: list[Sample] = []
     first: dict[str, float | None] = {}  # live address -> start of its process, as the log says
 
-    def look(step: Step) -> None:
+    def write(failure: str | None) -> None:
+        if path is not None:
+            growth = {f"growth_kib_per_min_{name}": value for name, value in growths(samples).items()}
+            found = {"minutes": len(samples) - 1, "failure": failure, **growth, "samples": list(map(asdict, samples))}
+            results.write_json(path, about | found)
+
+    def look(step: definition.Step) -> None:
         if not isinstance(step, definition.Expect):
             return
         cluster = lab.look()
@@ -70,9 +79,26 @@ def soak(
         veterans = {address for address, at in first.items() if lives.get(address) == at}
         samples.append(_sample(lab, len(samples), cluster.depth(), veterans))
         say(f"          {samples[-1]}")
-        write(samples)
+        write(None)
 
-    return Player(script, lab, say=lambda _line: None, after=look).run("soak"), samples
+    script = _script(lab, minutes, percent_per_min, seed)
+    failure = Player(script, lab, say=lambda _line: None, after=look).run("soak").failure
+    write(failure)
+    for name, growth in growths(samples).items():
+        say(f"resident memory, {name}: {growth:+.1f} KiB a minute, second half")
+    return failure
+
+
+def _script(lab: Lab, minutes: int, percent_per_min: float, seed: int) -> definition.Scenario:
+    """So many minutes of churn, the tree whole after each. The lowest node stays: it has the largest roster."""
+    others = definition.folded(lab.positions[1:])
+    churn = definition.Churn(nodes=others, percent_per_min=percent_per_min, for_s=MINUTE_S, down_s=DOWN_S)
+    steps: list[definition.Step] = [definition.Start(), definition.Expect(within_s=30.0)]
+    steps += [churn, definition.Expect(within_s=WHOLE_S_MAX)] * minutes
+    cluster = definition.Cluster(
+        positions=definition.folded(lab.positions), network=lab.options.network, fanout=lab.options.fanout
+    )
+    return definition.Scenario(title=f"soak of {minutes} minutes", seed=seed, cluster=cluster, steps=tuple(steps))
 
 
 def _sample(lab: Lab, minute: int, depth: int, veterans: set[str]) -> Sample:
@@ -93,34 +119,12 @@ def _sample(lab: Lab, minute: int, depth: int, veterans: set[str]) -> Sample:
     )
 
 
-def growth_kib_per_min(samples: list[Sample], values: Callable[[Sample], float]) -> float:
-    """Slope of a straight line through the second half of the samples: what comes after everything is warm."""
+def growths(samples: list[Sample]) -> dict[str, float]:
+    """KiB a minute: slope of a straight line through the second half of the samples, when everything is warm."""
     late = samples[len(samples) // 2 :]
     if len(late) < 2:
-        return 0.0
-    slope = statistics.linear_regression([s.minute for s in late], [values(s) for s in late]).slope
-    return slope * 1024
-
-
-def write_json(
-    path: Path, lab: Lab, script: Scenario, samples: list[Sample], *, layout: str, failure: str | None
-) -> None:
-    """Everything that was measured, with the machine."""
-    churn = next(step for step in script.steps if isinstance(step, definition.Churn))
-    document = {
-        "nodes": len(lab.positions),
-        "fanout": lab.options.fanout,
-        "layout": layout,
-        "network": lab.options.network,
-        "seeds": lab.options.seeds,
-        "depth_optimum": depth_optimum(len(lab.positions), lab.options.fanout),
-        "percent_per_min": churn.percent_per_min,
-        "minutes": len(samples) - 1,
-        "failure": failure,
-        "at": time.strftime("%Y-%m-%d"),
-        "machine": machine(),
-        "growth_kib_per_min_median": growth_kib_per_min(samples, lambda s: s.resident_mib_median),
-        "growth_kib_per_min_root": growth_kib_per_min(samples, lambda s: s.root_mib),
-        "samples": [asdict(sample) for sample in samples],
-    }
-    results.write_json(path, document)
+        return {"median": 0.0, "root": 0.0}
+    minutes = [sample.minute for sample in late]
+    medians, roots = [sample.resident_mib_median for sample in late], [sample.root_mib for sample in late]
+    slopes = {"median": medians, "root": roots}
+    return {name: 1024 * statistics.linear_regression(minutes, values).slope for name, values in slopes.items()}

@@ -6,21 +6,17 @@ start, whatever happens.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from netlab.common.results import Record
 from netlab.common.tables import Column, comparison
 from netlab.eventlog.tree import depth_optimum
-from netlab.experiments import evaluate, figures
-from netlab.experiments.evaluate import Run, is_measured
-from netlab.lab import Lab
-from netlab.processes.launch import Progress
+from netlab.experiments import figures
+from netlab.experiments.evaluate import Evaluation, Run, is_measured
 
 LOOK_INTERVAL_S = 0.2
 FIRST_START_S_MAX = 30.0
@@ -32,30 +28,21 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(evaluate.Plan):
+class Plan(Evaluation):
     """All sizes with all fan-outs, `repeat` times; each run is recorded for `seconds` from the first start."""
 
     fanout: tuple[int, ...]
     seconds: float = 30.0
-    events: Path | None = None  # a directory for the event log of each run
 
-    def runs(self, progress: Progress) -> Iterator[Run]:
-        """Raises LabError when the event logs cannot be kept."""
-        evaluate.check_directory(self.events)
-        for number, nodes, fanout in itertools.product(range(self.repeat), self.nodes, self.fanout):
-            yield Run(
-                f"{nodes} nodes, fan-out {fanout}, run {number + 1} of {self.repeat}",
-                {"nodes": nodes, "fanout": fanout, "repeat": number},
-                partial(measure_one, self, nodes, fanout, number, progress),
-            )
+    def runs(self) -> Iterator[Run]:
+        return self.by_turns(measure_one, fanout=self.fanout)
 
 
-def measure_one(plan: Plan, nodes: int, fanout: int, number: int, progress: Progress) -> Record:
-    """One run. Raises LabError."""
-    with Lab(nodes, fanout, seed=1 + number, arp_proxy=True, rootless=plan.rootless, progress=progress) as lab:
+def measure_one(plan: Plan, nodes: int, number: int, fanout: int) -> Record:
+    log = f"stability-{nodes}-{fanout}-{number}"
+    with plan.raised(nodes, fanout, log=log, seed=1 + number, arp_proxy=True) as lab:
         lab.touch_memory()
-        lab.events = []
-        progress(f"starting daemons, recording for {plan.seconds:g} s", 0, 0)
+        lab.progress(f"starting daemons, recording for {plan.seconds:g} s")
         lab.start_all()
         lab.wait(lambda cluster: cluster.first_fork_at is not None, FIRST_START_S_MAX)
         begun_at = lab.cluster.first_fork_at or 0.0
@@ -66,7 +53,6 @@ def measure_one(plan: Plan, nodes: int, fanout: int, number: int, progress: Prog
         seen = [event["mono"] - begun_at for event in lab.events if event["event"] == "place"]
         changes = [at for at in seen if at <= plan.seconds]
         by_second = Counter(map(int, changes))
-        evaluate.keep_events(lab, plan.events, f"stability-{nodes}-{fanout}-{number}")
         return {
             "filmed_s": plan.seconds,
             "started_within_s": cluster.last_fork_at - begun_at,
@@ -81,11 +67,9 @@ def measure_one(plan: Plan, nodes: int, fanout: int, number: int, progress: Prog
 
 
 def is_whole(record: Record) -> bool:
-    """One tree of all nodes."""
     return is_measured(record) and (record["roots"], record["placed"]) == (1, record["nodes"])
 
 
-def table(records: list[Record]) -> str:
-    """For people: medians and spread of each size and fan-out."""
-    ordered = sorted(records, key=lambda record: (record["nodes"], record["fanout"]))
-    return comparison(ordered, ("nodes", "fanout"), COLUMNS, is_whole, counted="one root", measured=is_measured)
+table = partial(
+    comparison, keys=("nodes", "fanout"), columns=COLUMNS, is_whole=is_whole, counted="one root", measured=is_measured
+)

@@ -11,7 +11,6 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,11 @@ from netlab.common import measure
 from netlab.common.results import Record
 from netlab.common.tables import Column, comparison
 from netlab.eventlog.tree import depth_optimum
-from netlab.experiments import evaluate, figures
-from netlab.experiments.evaluate import Run, is_measured
-from netlab.experiments.figures import Reading
-from netlab.lab import QUIET_S, Lab, LabTimeout, Stable
-from netlab.processes.launch import Progress
+from netlab.experiments import figures
+from netlab.experiments.evaluate import Evaluation, Run, is_measured
+from netlab.lab import QUIET_S, Lab
 
 REST_AFTER_S = 10.0  # from the last change of place to the measurement at rest
-
-
 COLUMNS = (
     Column("stable_s", "stable s", 2),
     Column("stable_after_last_start_s", "after last", 2),
@@ -52,8 +47,8 @@ ARP_COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(evaluate.Plan):
-    """All combinations of sizes, fan-outs and orders of starting. `lab`: what else a Lab is given."""
+class Plan(Evaluation):
+    """All combinations of sizes, fan-outs and orders of starting. `options`: what else a Lab is given."""
 
     fanout: tuple[int, ...]
     start: tuple[str, ...] = ("together",)
@@ -62,39 +57,25 @@ class Plan(evaluate.Plan):
     rest_s: float = 10.0
     timeout_s: float = 60.0
     quiet_s: float = QUIET_S
-    lab: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def layout(self) -> str:
-        return str(self.lab.get("layout", "dense"))
-
-    def runs(self, progress: Progress) -> Iterator[Run]:
-        chosen = list(itertools.product(self.nodes, self.fanout, self.start, range(self.repeat)))
-        for nodes, fanout, _, number in chosen:
-            self.lab_of(nodes, fanout, number, progress)  # refused before the first run
-        for nodes, fanout, start, number in chosen:
-            place = f"{nodes} nodes, fan-out {fanout}, {self.layout}, start {start}"
-            yield Run(
-                f"{place}, run {number + 1} of {self.repeat}",
-                {"nodes": nodes, "fanout": fanout, "layout": self.layout, "start": start},
-                partial(measure_one, self, progress, nodes=nodes, fanout=fanout, start=start, number=number),
-                _sentence,
-            )
-
-    def lab_of(self, nodes: int, fanout: int, number: int, progress: Progress) -> Lab:
-        """Raises LabError when there can be no such lab."""
-        return Lab(nodes, fanout, seed=self.seed + number, arp_proxy=True, progress=progress, **self.lab)
+    def runs(self) -> Iterator[Run]:
+        for nodes, fanout, number in itertools.product(self.nodes, self.fanout, range(self.repeat)):
+            Lab(nodes, fanout, seed=self.seed + number, **self.options)  # refused before the first run
+        about = {"layout": self.options.get("layout", "dense")}
+        return self.by_turns(measure_one, about, _sentence, fanout=self.fanout, start=self.start)
 
 
-def measure_one(plan: Plan, progress: Progress, *, nodes: int, fanout: int, start: str, number: int) -> Record:
+def measure_one(plan: Plan, nodes: int, number: int, fanout: int, start: str) -> Record:
     """One run in a lab of its own. Raises LabError when the lab cannot be raised."""
-    with plan.lab_of(nodes, fanout, number, progress) as lab:
-        progress("touching memory", 0, 0)
+    with plan.raised(nodes, fanout, seed=plan.seed + number, arp_proxy=True, **plan.options) as lab:
+        lab.progress("touching memory")
         touched_mib = lab.touch_memory()
-        progress("starting daemons, waiting for a stable tree", 0, 0)
+        lab.progress("starting daemons, waiting for a stable tree")
         lab.start_all(start, plan.seed + number)
-        stable, then, asked, facts = _await_stable(lab, plan)
-        progress("measuring at rest", 0, 0)
+        settled = figures.until_stable(lab, plan.timeout_s, plan.quiet_s, lambda: _counted(lab))
+        stable, (then, asked), facts = settled
+        lab.progress("measuring at rest")
         rest = _rest(lab, plan.rest_s) if plan.rest_s > 0 else figures.NO_REST
         cluster = lab.look()
         pss = lab.processes("pss_mib")["pss_mib"].values()
@@ -109,10 +90,9 @@ def measure_one(plan: Plan, progress: Progress, *, nodes: int, fanout: int, star
             "live": len(cluster.live()),
             "facts": facts,
             "malformed_events": lab.malformed_events,
-            "repeat": number,
             "seed": plan.seed + number,
             "quiet_s": plan.quiet_s,
-            **_circumstances(lab, plan.lab.get("sites")),
+            **_circumstances(lab, plan.options.get("sites")),
             "memory_touched_mib": touched_mib,
         }
 
@@ -132,40 +112,20 @@ def _circumstances(lab: Lab, sites: Path | None) -> Record:
     }
 
 
-def _await_stable(lab: Lab, plan: Plan) -> tuple[Stable | None, Reading, Record, str]:
-    """The stable tree or None; what was counted at that moment; and the facts if it is not stable."""
-    readings: list[tuple[Reading, Record]] = []
-
-    def read() -> None:
-        asked = figures.of_arp(lab.arp() if lab.options.arp else None, len(lab.positions))
-        has_sites = lab.options.sites is not None
-        crossed = figures.of_sites(lab.traffic(), lab.wide_edges()) if has_sites else figures.NO_SITES
-        readings[:] = [(figures.read(lab, datagrams=True), asked | crossed)]
-
-    try:
-        stable = lab.wait_stable(plan.timeout_s, plan.quiet_s, on_settled=read)
-    except LabTimeout as reason:
-        read()
-        return None, *readings[0], str(reason)
-    return stable, *readings[0], ""
+def _counted(lab: Lab) -> tuple[figures.Reading, Record]:
+    asked = figures.of_arp(lab.arp() if lab.options.arp else None, len(lab.positions))
+    has_sites = lab.options.sites is not None
+    crossed = figures.of_sites(lab.traffic(), lab.wide_edges()) if has_sites else figures.NO_SITES
+    return figures.read(lab, datagrams=True), asked | crossed
 
 
 def _rest(lab: Lab, rest_s: float) -> Record:
     # By then beats are slow, streams along the edges are open and neighbourhoods are on disk.
     time.sleep(max(0.0, lab.look().last_place_at + REST_AFTER_S - time.monotonic()))
-    before, asked_before = figures.read(lab), _asked(lab)
-    places = sum(node.places for node in lab.look().live())
-    time.sleep(rest_s)
-    after, asked_after = figures.read(lab), _asked(lab)
-    moved = sum(node.places for node in lab.look().live()) - places
-    roots = [root.address for root in lab.look().roots()]
-    seconds = after.mono - before.mono
-    return {
-        "rest_s": seconds,
-        "rest_place_changes": moved,
-        **figures.of_rest(before, after, roots[0] if len(roots) == 1 else None),
-        "rest_arp_per_s": (asked_after - asked_before) / len(lab.positions) / seconds if lab.options.arp else None,
-    }
+    asked = _asked(lab)
+    found = figures.at_rest(lab, rest_s)
+    arp_per_s = (_asked(lab) - asked) / len(lab.positions) / found["rest_s"]
+    return {**found, "rest_arp_per_s": arp_per_s if lab.options.arp else None}
 
 
 def _asked(lab: Lab) -> int:
@@ -182,7 +142,6 @@ def _sentence(run: Record) -> str:
 
 
 def is_whole(record: Record) -> bool:
-    """One stable tree of all nodes."""
     return is_measured(record) and bool(record["stable"])
 
 

@@ -5,21 +5,18 @@ Each part measures the tree, does one thing to it, and says what must not be in 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from netlab.common.results import Record
+from netlab.common.results import Record, flat
 from netlab.common.tables import Column, groups, spread
-from netlab.experiments import evaluate
-from netlab.experiments.evaluate import Run, is_measured
+from netlab.experiments.evaluate import Evaluation, Run, is_measured
+from netlab.lab import Lab
 from netlab.mappings import jitter, multisite, rank_change
-from netlab.mappings.base import MappingRun
-from netlab.processes.launch import Progress
-from netlab.topology import sites_file
+from netlab.topology.layout import SPREAD
+from netlab.topology.sites import read_sites
 from subord.core.settings import TimingName
 
 SITES = Path(__file__).parents[2] / "sites" / "four.toml"
@@ -60,80 +57,93 @@ JITTER = (Column("trembled_s", "jitter, s", 0), Column("places", "changes of pla
 
 
 class Part(NamedTuple):
-    """What is measured with which mappings, by turns; `lowest`: at the lowest fan-out, not the highest; None: all.
+    """What is measured with which mappings, by turns, at one of the fan-outs or at all of them.
 
     A long part is done `once`, however often the others are repeated.
     """
 
     mappings: tuple[str, ...]
-    lowest: bool | None
-    measure: Callable[[MappingRun], Record]
-    faults_of: Callable[[Record], list[str]]
+    fanout: Callable[[tuple[int, ...]], int] | None
+    measure: Callable[[Lab, int, Plan], Record]
+    faults_of: Callable[[Record], dict[str, object]]
     columns: tuple[Column, ...]
     once: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Plan(Evaluation):
+    """Each part at the fan-outs that it names."""
+
+    fanout: tuple[int, ...] = (2, 8)
+    parts: tuple[str, ...] = ()
+    sites: Path = SITES
+    rest_s: float = 60.0
+    seconds: float = 600.0  # of jitter
+    timing: TimingName = "lan"
+
+    def runs(self) -> Iterator[Run]:
+        """Raises LabError for what cannot be measured."""
+        self.check_nodes(NODES_MIN, "A comparison of mappings")
+        read_sites(self.sites)
+        for name in self.parts:
+            part = KNOWN[name]
+            plan = replace(self, repeat=1) if part.once else self
+            fanouts = self.fanout if part.fanout is None else (part.fanout(self.fanout),)
+            about = {"timing": self.timing}
+            yield from plan.by_turns(measure_one, about, part=(name,), fanout=fanouts, mapping=part.mappings)
+
+
+def _jitter(lab: Lab, number: int, plan: Plan) -> Record:
+    return jitter.measure_one(lab, number, plan.seconds)
+
+
 KNOWN = {
-    "distance": Part(("ip", "latency"), False, multisite.measure_one, multisite.faults_of, DISTANCE),
-    "performance": Part(("performance",), None, rank_change.measure_one, rank_change.faults_of, PERFORMANCE),
-    "trembling-performance": Part(("performance",), True, jitter.measure_one, jitter.faults_of, JITTER, once=True),
-    "trembling-latency": Part(("latency",), False, jitter.measure_one, jitter.faults_of, JITTER, once=True),
+    "distance": Part(
+        ("ip", "latency"),
+        max,
+        lambda lab, number, plan: multisite.measure_one(lab, number, plan.rest_s),
+        multisite.faults_of,
+        DISTANCE,
+    ),
+    "performance": Part(
+        ("performance",),
+        None,
+        lambda lab, number, _plan: rank_change.measure_one(lab, number),
+        rank_change.faults_of,
+        PERFORMANCE,
+    ),
+    "trembling-performance": Part(("performance",), min, _jitter, jitter.faults_of, JITTER, once=True),
+    "trembling-latency": Part(("latency",), max, _jitter, jitter.faults_of, JITTER, once=True),
 }
 PARTS = tuple(KNOWN)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan(evaluate.Plan):
-    """`performance` is measured at each fan-out; the others at the one that their part names."""
-
-    fanout: tuple[int, ...] = (2, 8)
-    parts: tuple[str, ...] = PARTS
-    sites: Path | None = None
-    rest_s: float = 60.0
-    seconds: float = 600.0  # of jitter
-    timing: TimingName = "lan"
-    events: Path | None = None  # a directory for the event log of each run
-
-    def runs(self, progress: Progress) -> Iterator[Run]:
-        """Raises LabError for what cannot be measured."""
-        evaluate.check_directory(self.events)
-        self.check_nodes(NODES_MIN, "A comparison of mappings")
-        sites_file.read(self.sites or SITES)
-        for part in self.parts:
-            known = KNOWN[part]
-            fanouts = (
-                self.fanout if known.lowest is None else (min(self.fanout) if known.lowest else max(self.fanout),)
-            )
-            repeats = range(1 if known.once else self.repeat)
-            for nodes, number, fanout, mapping in itertools.product(self.nodes, repeats, fanouts, known.mappings):
-                run = MappingRun(
-                    part=part,
-                    nodes=nodes,
-                    fanout=fanout,
-                    mapping=mapping,
-                    number=number,
-                    timing=self.timing,
-                    sites=None if mapping == "performance" else self.sites or SITES,
-                    rest_s=self.rest_s,
-                    seconds=self.seconds,
-                    rootless=self.rootless,
-                    events=self.events,
-                    progress=progress,
-                )
-                about = {"part": part, "mapping": mapping, "nodes": nodes, "fanout": fanout, "repeat": number}
-                title = f"{part}, mapping {mapping}, {nodes} nodes, fan-out {fanout}, run {number + 1}"
-                yield Run(title, about | {"timing": self.timing}, partial(known.measure, run))
+def measure_one(plan: Plan, nodes: int, number: int, *, part: str, fanout: int, mapping: str) -> Record:
+    with plan.raised(
+        nodes,
+        fanout,
+        log=f"mappings-{part}-{mapping}-{nodes}-{fanout}-{number}",
+        sites=None if mapping == "performance" else plan.sites,
+        mapping=mapping,
+        spread=SPREAD,
+        seed=1 + number,
+        arp_proxy=True,
+        timing=plan.timing,
+    ) as lab:
+        lab.touch_memory()
+        lab.progress("starting daemons, waiting until no node moves any more")
+        lab.start_all()
+        return KNOWN[part].measure(lab, number, plan)
 
 
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words; nothing when all is as it should be."""
     if record["fault"] is not None:
         return [str(record["fault"])]
-    return KNOWN[record["part"]].faults_of(record)
+    return [words for words, holds in KNOWN[record["part"]].faults_of(record).items() if holds]
 
 
 def is_whole(record: Record) -> bool:
-    """Nothing of what must not be."""
     return not faults_of(record)
 
 
@@ -144,17 +154,7 @@ def table(records: list[Record]) -> str:
         good = list(filter(is_measured, some))
         lines.append(f"{part}, mapping {mapping}, {nodes} nodes, fan-out {fanout}: {len(good)} of {len(some)} runs")
         for column in KNOWN[part].columns if good else ():
-            values = [value_of(record, column.key) for record in good]
-            lines.append(f"  {column.title:32}{spread(values, column.digits)}")
+            values = spread([flat(record)[column.key] for record in good], column.digits)
+            lines.append(f"  {column.title:32}{values}")
         lines += [f"  run {record['repeat'] + 1}: {words}" for record in some for words in faults_of(record)]
     return "\n".join(lines)
-
-
-def value_of(record: Record, name: str) -> float | None:
-    """`slow.reached_s` is in the record `slow`."""
-    found: Record | float | None = record
-    for part in name.split("."):
-        assert isinstance(found, dict)
-        found = found[part]
-    assert not isinstance(found, dict)
-    return found

@@ -7,10 +7,10 @@ import time
 from heapq import heapify, heapreplace
 
 from netlab.common.results import Record
-from netlab.eventlog import leader_changes
+from netlab.eventlog import changes as log_changes
 from netlab.experiments import figures
 from netlab.lab import READ_INTERVAL_S, Lab
-from netlab.mappings.base import MappingRun, await_quiet, performances
+from netlab.mappings.base import await_quiet, long_quiet_s, performances, quiet_s
 from netlab.mappings.multisite import await_wide
 
 SHARE = 0.3  # up and down
@@ -19,32 +19,26 @@ LOOK_S = 0.5
 NAMED_MAX = 100
 
 
-def measure_one(run: MappingRun) -> Record:
-    """One lab. Raises LabError."""
-    with run.lab() as lab:
-        try:
-            run.begin(lab)
-            by_latency = run.mapping == "latency"
-            calm = await_wide(lab, run.long_quiet_s) if by_latency else await_quiet(lab, run.quiet_s)
-            assert lab.events is not None
-            since, mark, begin = leader_changes.baseline(lab.look()), len(lab.events), time.monotonic()
-            run.progress(f"jitter for {run.seconds:g} s", 0, 0)
-            changes = _of_links(lab, run.seconds) if by_latency else _of_nodes(lab, run)
-            moved = leader_changes.moves(lab.look(), since)
-            places = [each for each in lab.events[mark:] if each["event"] == "place"]
-            return {
-                "calm_before": calm,
-                "trembled_s": time.monotonic() - begin,
-                "share": SHARE,
-                "changes": changes,
-                "moves": sum(moved.values()),
-                "moved": len(moved),
-                "places": len(places),
-                "places_who": [[round(each["mono"] - begin, 1), each["node"]] for each in places[:NAMED_MAX]],
-                **figures.of_tree(lab.cluster),
-            }
-        finally:
-            run.keep(lab)
+def measure_one(lab: Lab, number: int, seconds: float) -> Record:
+    """So many seconds of jitter. Raises LabError."""
+    by_latency = lab.options.mapping == "latency"
+    calm = await_wide(lab, long_quiet_s(lab)) if by_latency else await_quiet(lab, quiet_s(lab))
+    since, mark, begin = log_changes.baseline(lab.look()), len(lab.events), time.monotonic()
+    lab.progress(f"jitter for {seconds:g} s")
+    changes = _of_links(lab, seconds) if by_latency else _of_nodes(lab, number, seconds)
+    moved = log_changes.moves(lab.look(), since)
+    places = [each for each in lab.events[mark:] if each["event"] == "place"]
+    return {
+        "calm_before": calm,
+        "trembled_s": time.monotonic() - begin,
+        "share": SHARE,
+        "changes": changes,
+        "moves": sum(moved.values()),
+        "moved": len(moved),
+        "places": len(places),
+        "places_who": [[round(each["mono"] - begin, 1), each["node"]] for each in places[:NAMED_MAX]],
+        **figures.of_tree(lab.cluster),
+    }
 
 
 def _of_links(lab: Lab, seconds: float) -> int | None:
@@ -55,11 +49,12 @@ def _of_links(lab: Lab, seconds: float) -> int | None:
     return None
 
 
-def _of_nodes(lab: Lab, run: MappingRun) -> int:
+def _of_nodes(lab: Lab, number: int, seconds: float) -> int:
     """Every node at moments of its own; how often a node was given another performance."""
-    chance = random.Random(f"trembling/{run.number}")
+    chance = random.Random(f"trembling/{number}")
     exact = performances(lab)
-    until, begin, changes = time.monotonic() + run.seconds, time.monotonic(), 0
+    begin, changes = time.monotonic(), 0
+    until = begin + seconds
     due = [(begin + EACH_S[1] * chance.random(), position) for position in lab.positions]
     heapify(due)
     while due[0][0] < until:
@@ -80,10 +75,8 @@ def _look_until(lab: Lab, until: float) -> None:
         time.sleep(max(0.0, min(LOOK_S, until - time.monotonic())))
 
 
-def faults_of(record: Record) -> list[str]:
-    """What must not be, in words."""
-    bad = {
+def faults_of(record: Record) -> dict[str, object]:
+    return {
         "it was not calm before": not record["calm_before"],
         f"{record['places']} changes of place": record["places"],
     }
-    return [words for words, holds in bad.items() if holds]

@@ -6,47 +6,41 @@ That node shall change its level, and no other node shall move.
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from typing import Any
 
 from netlab.common.results import Record
 from netlab.errors import LabError
-from netlab.eventlog import leader_changes, replay
+from netlab.eventlog import changes as log_changes
 from netlab.eventlog.tree import depth_optimum
 from netlab.experiments import figures
 from netlab.lab import Lab
 from netlab.mappings import ranking
-from netlab.mappings.base import MappingRun, await_quiet, performances, statuses
+from netlab.mappings.base import await_quiet, performances, quiet_s, statuses
 from subord.core.quantize import class_of
 
 TIMES = 8.0  # slower, and faster
 NAMED_MAX = 40
 
 
-def measure_one(run: MappingRun) -> Record:
-    """One lab. Raises LabError."""
-    with run.lab() as lab:
-        try:
-            run.begin(lab)
-            await_quiet(lab, run.quiet_s)
-            begin = lab.cluster.last_fork_at
-            found: Record = {
-                "last_move_s": lab.cluster.last_place_at - begin,
-                "places_per_node": sum(node.places for node in lab.cluster.live()) / run.nodes,
-                **figures.of_tree(lab.cluster),
-                "depth_optimum": depth_optimum(run.nodes, run.fanout),
-                **judged(lab),
-                **_reported(lab),
-            }
-            chance = random.Random(f"promotion/{run.number}")
-            for way, times in (("slow", 1 / TIMES), ("fast", TIMES)):
-                victim = victim_of(lab, times, chance, leads=(run.number % 2 == 0) == (way == "slow"))
-                run.progress(f"{victim} becomes {TIMES:g} times as {way}", 0, 0)
-                found[way] = change(lab, run, victim, times)
-            after = {f"{name}_after": value for name, value in (judged(lab) | _reported(lab)).items()}
-            return found | after
-        finally:
-            run.keep(lab)
+def measure_one(lab: Lab, number: int) -> Record:
+    """The order of the tree, and the two changes. Raises LabError."""
+    await_quiet(lab, quiet_s(lab))
+    found: Record = {
+        "last_move_s": lab.cluster.last_place_at - lab.cluster.last_fork_at,
+        "places_per_node": statistics.fmean(node.places for node in lab.cluster.live()),
+        **figures.of_tree(lab.cluster),
+        "depth_optimum": depth_optimum(len(lab.positions), lab.options.fanout),
+        **judged(lab),
+        **_reported(lab),
+    }
+    chance = random.Random(f"promotion/{number}")
+    for way, times in (("slow", 1 / TIMES), ("fast", TIMES)):
+        victim = victim_of(lab, times, chance, leads=(number % 2 == 0) == (way == "slow"))
+        lab.progress(f"{victim} becomes {TIMES:g} times as {way}")
+        found[way] = change(lab, victim, times)
+    return found | {f"{name}_after": value for name, value in (judged(lab) | _reported(lab)).items()}
 
 
 def judged(lab: Lab) -> Record:
@@ -94,18 +88,17 @@ def victim_of(lab: Lab, times: float, chance: random.Random, *, leads: bool) -> 
     return chance.choice([node for node in some if (node in leaders) == leads] or some)
 
 
-def change(lab: Lab, run: MappingRun, victim: str, times: float) -> Record:
+def change(lab: Lab, victim: str, times: float) -> Record:
     """Its level before and after, how long that took, and which other nodes have another leader now."""
-    assert lab.events is not None
     cluster, exact = lab.look(), performances(lab)
-    leaders, since, mark = cluster.leaders(), leader_changes.baseline(cluster), len(lab.events)
+    leaders, since, mark = cluster.leaders(), log_changes.baseline(cluster), len(lab.events)
     led, level = cluster.subordinates().get(victim, []), ranking.levels(leaders)[victim]
     changed_at = time.monotonic()
     lab.set_performance(lab.position(victim), exact[victim] * times)
-    await_quiet(lab, run.quiet_s)
-    moved = leader_changes.moves(lab.look(), since)
+    await_quiet(lab, quiet_s(lab))
+    moved = log_changes.moves(lab.look(), since)
     now = ranking.levels(lab.cluster.leaders())[victim]
-    reached_at = replay.since(replay.level(lab.events[mark:], victim, leaders), now)
+    reached_at = log_changes.since(log_changes.level(lab.events[mark:], victim, leaders), now)
     others = sorted(set(moved) - {victim, *led})
     return {
         "node": victim,
@@ -131,9 +124,8 @@ def best_level(lab: Lab, node: str) -> int:
     return ranking.levels_in_order(better + 1, lab.options.fanout)[better]
 
 
-def faults_of(record: Record) -> list[str]:
-    """What must not be, in words."""
-    bad = {
+def faults_of(record: Record) -> dict[str, object]:
+    return {
         f"{record['above_faster']} stand above a node two classes faster": record["above_faster"],
         f"{record['above_faster_after']} do so after the changes": record["above_faster_after"],
         "the root is not of the best class": not record["root_is_best"],
@@ -142,4 +134,3 @@ def faults_of(record: Record) -> list[str]:
         "the slower one does not stand lower": record["slow"]["level_after"] <= record["slow"]["level_before"],
         "the faster one does not stand higher": record["fast"]["level_after"] >= record["fast"]["level_before"],
     }
-    return [words for words, holds in bad.items() if holds]

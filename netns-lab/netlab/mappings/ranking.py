@@ -9,9 +9,9 @@ of their ranks.
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
 
 from netlab.eventlog.tree import Leaders, level
 
@@ -35,15 +35,13 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Of pairs; None where all values of a side are the same."""
-    a, b = ranks(one), ranks(other)
-    middle = (len(a) + 1) / 2
-    together = sum((x - middle) * (y - middle) for x, y in zip(a, b, strict=True))
-    alone = sum((x - middle) ** 2 for x in a) * sum((y - middle) ** 2 for y in b)
-    return together / sqrt(alone) if alone else None
+    try:
+        return statistics.correlation(ranks(one), ranks(other))
+    except statistics.StatisticsError:
+        return None
 
 
 def levels(leaders: Leaders) -> dict[str, int]:
-    """Edges on the way up of each node."""
     return {node: level(leaders, node) for node in leaders}
 
 
@@ -79,6 +77,5 @@ def below_slower(leaders: Leaders, classes: Mapping[str, int]) -> Iterator[tuple
 
 
 def on_levels(standing: Mapping[str, int]) -> list[int]:
-    """How many nodes are on each level, from the top."""
     counts = Counter(standing.values())
     return [counts[each] for each in range(max(counts, default=-1) + 1)]

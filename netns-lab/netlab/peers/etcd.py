@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.peers.programs import NodePrograms
-from netlab.peers.systems import Costs, Noticed, Since
+from netlab.peers.systems import Costs, Noticed, Sightings
 
 PROGRAM, CLIENT = "etcd", "etcdctl"
 LEASE_S = 5  # subord notices a silent death within 4.5 s
@@ -41,14 +40,11 @@ class Etcd:
         self._programs = programs
         self._members = lab.positions[:members]
         self._clients = lab.positions[members:]
-        self._started: list[float] = []
-        self._seen: defaultdict[int, set[int]] = defaultdict(set)  # watcher -> registered clients
-        self._deleted: defaultdict[int, Noticed] = defaultdict(dict)
+        self._sightings = Sightings()  # of the registered clients, by each watcher
         self._verb: dict[int, str] = {}  # of the last PUT or DELETE that a watcher printed
         self._position_of: dict[str, int] = {}  # member by its own name for itself
         self._leader: dict[int, tuple[str, float]] = {}  # of each member, since when
         self._ended: set[int] = set()
-        self._converged = Since()
         self.settings = (
             f"{version}: {members} members, defaults; when they have a leader, each other node starts two etcdctl:"
             f" one keeps a lease of {LEASE_S} s alive, one watches all of them"
@@ -56,11 +52,9 @@ class Etcd:
 
     def start(self) -> None:
         for position in self._members:
-            self._started.append(time.monotonic())
             self._start_member(position, "new")
-        self._await_leader()
+        self.leader()
         for position in self._clients:
-            self._started.append(time.monotonic())
             self._start_client(position)
 
     def _start_member(self, position: int, state: str) -> None:
@@ -91,15 +85,14 @@ class Etcd:
         self._programs.start(position, "lease", *environment, *register)
 
     def started_at(self) -> tuple[float, float]:
-        return self._started[0], self._started[-1]
+        return self._programs.started_at()
 
     def converged_at(self) -> float | None:
         self._read()
-        every = set(self._clients)
-        return self._converged.look(holds=all(self._seen[position] == every for position in every))
+        return self._sightings.complete_at(self._clients)
 
-    def victims(self) -> tuple[int, int]:
-        return self._clients[len(self._clients) // 2], self._clients[len(self._clients) // 2 - 1]
+    def victims(self) -> Sequence[int]:
+        return self._clients
 
     def end(self, position: int) -> None:
         self._ended.add(position)
@@ -108,14 +101,18 @@ class Etcd:
 
     def noticed(self, victim: int) -> Noticed:
         self._read()
-        return self._deleted[victim]
+        return self._sightings.gone[victim]
 
     def must_notice(self, victim: int) -> frozenset[int]:
         return frozenset(self._clients) - self._ended - {victim}
 
     def leader(self) -> int:
         """Raises LabError when there is none within a minute."""
-        return self._await_leader()
+        if not (name := wait_until(self._agreed, RESTORE_S_MAX, LOOK_S)):
+            raise LabError(
+                f"etcd elected no leader within {RESTORE_S_MAX:g} s. Its logs were in the lab, which has ended."
+            )
+        return self._position_of[name]
 
     def leader_since(self, other_than: int) -> float | None:
         self._read()
@@ -128,14 +125,7 @@ class Etcd:
     def restore(self, position: int) -> None:
         self._ended.discard(position)
         self._start_member(position, "existing")
-        self._await_leader()
-
-    def _await_leader(self) -> int:
-        if not wait_until(self._agreed, RESTORE_S_MAX, LOOK_S):
-            raise LabError(
-                f"etcd elected no leader within {RESTORE_S_MAX:g} s. Its logs were in the lab, which has ended."
-            )
-        return self._position_of[self._agreed()]
+        self.leader()
 
     def _agreed(self) -> str:
         """The leader that all members name; empty when they do not agree."""
@@ -146,26 +136,18 @@ class Etcd:
     def costs(self) -> Costs:
         return self._programs.costs()
 
-    def groups(self) -> dict[str, Iterable[int]]:
+    def groups(self) -> dict[str, Sequence[int]]:
         return {"member": self._members, "client": self._clients}
 
     def _read(self) -> None:
         now = time.monotonic()
         for writer, line in self._programs.lines("etcd"):
-            found = ELECTED.search(line)
-            if found is not None:
+            if (found := ELECTED.search(line)) is not None:
                 self._position_of[found[1]] = writer
                 self._leader[writer] = (found[2], now)
         for writer, line in self._programs.lines("watch"):
             if line in ("PUT", "DELETE"):
                 self._verb[writer] = line
             elif line.startswith("/nodes/"):
-                self._note(writer, int(line.removeprefix("/nodes/")), now)
-
-    def _note(self, watcher: int, client: int, now: float) -> None:
-        if self._verb.get(watcher) == "PUT":
-            self._seen[watcher].add(client)
-            self._deleted[client].pop(watcher, None)
-        else:
-            self._seen[watcher].discard(client)
-            self._deleted[client].setdefault(watcher, now)
+                client = int(line.removeprefix("/nodes/"))
+                self._sightings.note(writer, client, now, present=self._verb.get(writer) == "PUT")

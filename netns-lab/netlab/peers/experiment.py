@@ -14,20 +14,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from netlab.common.results import Record
 from netlab.common.tables import Column, comparison, spread
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
-from netlab.experiments import evaluate
-from netlab.experiments.evaluate import Run, is_measured
+from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.lab import Lab
 from netlab.peers import etcd, serf
 from netlab.peers.etcd import Etcd
 from netlab.peers.programs import NodePrograms, version_of
 from netlab.peers.serf import Serf
 from netlab.peers.subord import Subord
-from netlab.processes.launch import Progress
 
 CONVERGED_S_MAX = 180.0
 KNOWN_S_MAX = 60.0
@@ -48,7 +47,7 @@ NOT_COMPARED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(evaluate.Plan):
+class Plan(Evaluation):
     """`systems` take turns; `settle_s`: a pause before the measurement at rest."""
 
     systems: tuple[str, ...] = SYSTEMS
@@ -64,8 +63,7 @@ class Plan(evaluate.Plan):
             if shutil.which(program) is None
         ]
 
-    def runs(self, progress: Progress) -> Iterator[Run]:
-        """Raises LabError for sizes that are too small."""
+    def runs(self) -> Iterator[Run]:
         for name in self.systems:
             if min(self.nodes) < NODES_MIN[name]:
                 raise LabError(
@@ -73,31 +71,27 @@ class Plan(evaluate.Plan):
                     " Nothing was done."
                 )
         present = [name for name in self.systems if all(shutil.which(program) for program in PROGRAMS[name])]
-
-        def measure(nodes: int, system: str, **_: int) -> Record:
-            return measure_one(self, system, nodes, progress)
-
-        yield from self.by_turns(measure, system=present)
+        yield from self.by_turns(measure_one, system=present)
 
 
-def measure_one(plan: Plan, name: str, nodes: int, progress: Progress) -> Record:
-    """One system in a lab of its own. Raises LabError."""
+def measure_one(plan: Plan, nodes: int, _number: int, system: str) -> Record:
     with (
-        Lab(nodes, FANOUT, execute=True, rootless=plan.rootless, progress=progress) as lab,
+        plan.raised(nodes, FANOUT, execute=True) as lab,
         tempfile.TemporaryDirectory(prefix="peers-") as directory,
         _high_priority(),
-        _system(name, lab, Path(directory)) as system,
+        NodePrograms(lab, Path(directory)) as programs,
     ):
-        progress(f"starting {name}", 0, 0)
-        system.start()
-        found = {"settings": system.settings, "meaning": system.meaning, **_converge(system)}
+        lab.progress(f"starting {system}")
+        chosen = _system(system, lab, programs)
+        chosen.start()
+        found = {"settings": chosen.settings, "meaning": chosen.meaning, **_converge(chosen)}
         try:
             if found["converged"]:
                 time.sleep(plan.settle_s)
-                progress("measuring at rest", 0, 0)
-                found |= _rest(lab, system, plan.rest_s)
-                progress("killing, and pulling cables", 0, 0)
-                found |= _deaths(lab, system)
+                lab.progress("measuring at rest")
+                found |= _rest(lab, chosen, plan.rest_s)
+                lab.progress("killing, and pulling cables")
+                found |= _deaths(lab, chosen)
         except LabError as reason:  # the figures until then are worth keeping
             found["fault"] = str(reason)
         return found
@@ -116,28 +110,17 @@ def _high_priority() -> Iterator[None]:
             os.setpriority(os.PRIO_PROCESS, 0, old)
 
 
-@contextmanager
-def _system(name: str, lab: Lab, directory: Path) -> Iterator[System]:
+def _system(name: str, lab: Lab, programs: NodePrograms) -> System:
     if name == "subord":
-        yield Subord(lab)
-        return
-    with NodePrograms(lab, directory) as programs:
-        if name == "serf":
-            yield Serf(lab, programs, version_of(serf.PROGRAM, "version"))
-        else:
-            yield Etcd(lab, programs, int(name.removeprefix("etcd-")), version_of(etcd.PROGRAM, "--version"))
+        return Subord(lab)
+    if name == "serf":
+        return Serf(lab, programs, version_of(serf.PROGRAM, "version"))
+    return Etcd(lab, programs, int(name.removeprefix("etcd-")), version_of(etcd.PROGRAM, "--version"))
 
 
 def _converge(system: System) -> Record:
-    since: list[float] = []
-
-    def converged() -> bool:
-        at = system.converged_at()
-        since.extend(() if at is None else (at,))
-        return at is not None
-
-    wait_until(converged, CONVERGED_S_MAX, LOOK_S)
-    (first, last), at = system.started_at(), since[0] if since else None
+    at = wait_until(system.converged_at, CONVERGED_S_MAX, LOOK_S)
+    first, last = system.started_at()
     return {
         "converged": at is not None,
         "started_within_s": last - first,
@@ -152,27 +135,28 @@ def _rest(lab: Lab, system: System, seconds: float) -> Record:
     time.sleep(seconds)
     after, now = lab.ports(), system.costs()
     passed = after["mono"] - before["mono"]
+    sent = {
+        lab.position(address): [(new - old) / passed for new, old in zip(after["sent"][address], some, strict=True)]
+        for address, some in before["sent"].items()
+    }
+    of_node: dict[str, Callable[[int], float]] = {
+        "packets_per_s": lambda position: sent[position][1],
+        "bytes_per_s": lambda position: sent[position][0],
+        "cpu_percent": lambda position: 100 * (now.cpu_s[position] - then.cpu_s[position]) / passed,
+        "pss_mib": now.pss_mib.__getitem__,
+        "resident_mib": now.resident_mib.__getitem__,
+    }
     found: Record = {"rest_s": passed}
     for group, members in system.groups().items():
-        some = list(members)
-        sent = [
-            [new - old for new, old in zip(after["sent"][address], before["sent"][address], strict=True)]
-            for address in map(lab.address, some)
-        ]
-        found |= {
-            f"{group}s": len(some),
-            f"{group}_packets_per_s": sum(packets for _, packets in sent) / passed / len(some),
-            f"{group}_bytes_per_s": sum(count for count, _ in sent) / passed / len(some),
-            f"{group}_cpu_percent": 100 * sum(now.cpu_s[p] - then.cpu_s[p] for p in some) / passed / len(some),
-            f"{group}_pss_mib": sum(now.pss_mib[p] for p in some) / len(some),
-            f"{group}_resident_mib": sum(now.resident_mib[p] for p in some) / len(some),
-        }
+        found[f"{group}s"] = len(members)
+        found |= {f"{group}_{name}": fmean(map(value, members)) for name, value in of_node.items()}
     return found
 
 
 def _deaths(lab: Lab, system: System) -> Record:
     """An ordinary node, then the leader, if there is one; each killed, and each cut off."""
-    killed, cut = system.victims()
+    some = system.victims()
+    killed, cut = some[len(some) // 2], some[len(some) // 2 - 1]
     found = _noticed_s("known_kill", system, killed, lambda: system.end(killed))
     found |= _noticed_s("known_cut", system, cut, lambda: lab.cut(cut))
     system.end(cut)  # or it would go on as a cluster of one
@@ -202,13 +186,10 @@ def _noticed_s(what: str, system: System, victim: int, act: Callable[[], None]) 
 def _succession(system: Led, leader: int, act: Callable[[], None]) -> float | None:
     at = time.monotonic()
     act()
-    wait_until(lambda: (system.leader_since(leader) or 0.0) > at, KNOWN_S_MAX, LOOK_S)
-    since = system.leader_since(leader)
-    return None if since is None or since < at else since - at
+    return wait_until(lambda: max(0.0, (system.leader_since(leader) or 0.0) - at), KNOWN_S_MAX, LOOK_S) or None
 
 
 def is_whole(record: Record) -> bool:
-    """It converged in time."""
     return is_measured(record) and bool(record["converged"])
 
 
@@ -231,9 +212,8 @@ def table(records: list[Record]) -> str:
 
 
 def _cell(records: list[Record], column: Column) -> str:
-    key = next(
-        (key for key in (column.key, column.key.replace("node_", "client_")) if any(key in r for r in records)), ""
-    )
-    values = [record.get(key) for record in records]
-    never = values.count(None) if key else 0
+    keys = (column.key, column.key.replace("node_", "client_"))
+    known = [key for key in keys if any(key in record for record in records)]
+    values = [record.get(known[0]) for record in records] if known else []
+    never = values.count(None)
     return spread(values, column.digits) + (f", {never} never" if never else "")

@@ -6,12 +6,15 @@ The process stays for all pages, because starting it takes longer than reading.
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from typing import Any, NamedTuple
 
+from netlab.common.json_lines import Lines
+from netlab.common.waiting import await_end
 from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.processes.enter import command_in
@@ -30,7 +33,6 @@ class Page(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes."""
         return len(self.text.encode())
 
 
@@ -38,40 +40,26 @@ class PageReader:
     """Reads pages in the namespace of one node; usable as a context manager."""
 
     def __init__(self, lab: Lab, position: int) -> None:
-        self._process = subprocess.Popen(
-            command_in(lab.options.name, str(position), [sys.executable, str(SCRIPT), "fetch", "{}"]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._stream, inside = socket.socketpair()
+        self._lines = Lines(self._stream)
+        command = command_in(lab.options.name, str(position), [sys.executable, str(SCRIPT), "fetch", "{}"])
+        with inside:
+            self._process = subprocess.Popen(command, stdin=inside.fileno(), stdout=inside.fileno())
 
     def __enter__(self) -> PageReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(END_S_MAX)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        self._stream.shutdown(socket.SHUT_WR)
+        await_end(self._process, END_S_MAX)
+        self._stream.close()
 
     def get(self, url: str, times: int = 1) -> Page:
         """The page; asked for so many times, one after the other. Raises LabError when the process is gone."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(json.dumps([url, times]) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except OSError:
-            line = ""
-        if not line:
+        answer = self._lines.ask({"url": url, "times": times})
+        if answer is None:
             raise LabError("The process that reads pages inside the lab has ended.")
-        return Page(*json.loads(line))
+        return Page(**answer)
 
     def json(self, url: str) -> Any:
         """The document of the page; None without an answer, or for something else than JSON."""
@@ -83,14 +71,14 @@ class PageReader:
 
 
 def fetch() -> dict[str, Any]:
-    """Inside: a line [URL, TIMES] of standard input is answered by a line [STATUS, TEXT, SECONDS]."""
+    """Inside: a line of standard input, with a URL and how often to ask for it, is answered by a line with a Page."""
     without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     for line in sys.stdin:
-        url, times = json.loads(line)
+        asked = json.loads(line)
         began, status, text = time.perf_counter(), 0, ""
-        for _ in range(times):
-            status, text = _get(without_proxy, url)
-        print(json.dumps([status, text, time.perf_counter() - began]), flush=True)
+        for _ in range(asked["times"]):
+            status, text = _get(without_proxy, asked["url"])
+        print(json.dumps({"status": status, "text": text, "seconds": time.perf_counter() - began}), flush=True)
     return {}
 
 

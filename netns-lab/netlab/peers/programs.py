@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ class NodePrograms:
         self._directory = directory
         self._info = lab.client.ask("info")
         self._running: defaultdict[int, list[subprocess.Popen[bytes]]] = defaultdict(list)
+        self._started: list[float] = []
         self._output: dict[tuple[str, int], tuple[Path, int, bytes]] = {}  # file, bytes read, unfinished line
 
     def __enter__(self) -> NodePrograms:
@@ -40,6 +42,7 @@ class NodePrograms:
 
     def start(self, position: int, name: str, *command: str) -> None:
         """Run a command in the node's namespaces; it ends with this process. Raises OSError."""
+        self._started.append(time.monotonic())
         node = enter.find_node(self._info, str(position))
         starter = os.getpid()
         path = self._directory / f"{name}-{position}.log"
@@ -60,6 +63,9 @@ class NodePrograms:
             )
         self._running[position].append(process)
         self._output.setdefault((name, position), (path, 0, b""))
+
+    def started_at(self) -> tuple[float, float]:
+        return self._started[0], self._started[-1]
 
     def end(self, position: int) -> None:
         """Kill what runs on the node; it is gone on return."""
@@ -91,7 +97,7 @@ class NodePrograms:
 
     def costs(self) -> Costs:
         """Of each node's processes together. Raises LabError when one has ended by itself."""
-        reads = (measure.cpu_s, measure.pss_mib, measure.resident_mib)
+        reads = (measure.OF_PROCESS[name] for name in Costs._fields)
         return Costs(*({p: sum(read(each.pid) for each in self._running[p]) for p in self.live()} for read in reads))
 
 

@@ -15,6 +15,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,11 @@ from netlab.common.results import Record
 from netlab.common.tables import Column, comparison
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
-from netlab.experiments import evaluate
-from netlab.experiments.evaluate import Run, is_measured
+from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.figures import cpu_used
 from netlab.lab import Lab
 from netlab.peers.page_reader import PageReader
 from netlab.peers.programs import NodePrograms, version_of
-from netlab.processes.launch import Progress
 
 PROGRAM = "prometheus"
 FILES = measure.REPOSITORY / "deploy" / "prometheus"
@@ -48,7 +47,7 @@ NODES_MIN = 8  # the root, two more that are asked for the list, an interior nod
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(evaluate.Plan):
+class Plan(Evaluation):
     """`shorten`: all durations of the files are divided by it; 1: they are used as they are."""
 
     fanout: int = 8
@@ -59,15 +58,11 @@ class Plan(evaluate.Plan):
     def missing(self) -> list[str]:
         return [] if shutil.which(PROGRAM) else [f"{PROGRAM} is not installed here ({INSTALL})."]
 
-    def runs(self, progress: Progress) -> Iterator[Run]:
+    def runs(self) -> Iterator[Run]:
         if self.missing():
             raise LabError(f"{self.missing()[0]} Nothing was done.")
         self.check_nodes(NODES_MIN, "It")
-
-        def measure(nodes: int, **_: int) -> Record:
-            return measure_one(self, nodes, progress)
-
-        yield from self.by_turns(measure, about={"fanout": self.fanout, "shorten": self.shorten})
+        yield from self.by_turns(measure_one, about={"fanout": self.fanout, "shorten": self.shorten})
 
 
 def shortened(text: str, times: float) -> str:
@@ -87,8 +82,8 @@ class Prometheus:
         self._programs, self._reader = programs, reader
         self._directory, self._position = directory, position
 
-    def start(self, shorten: float) -> None:
-        """With the shipped files. Raises LabError when it does not get ready."""
+    def start(self, shorten: float) -> float:
+        """With the shipped files; seconds until it was ready. Raises LabError when it does not get ready."""
         for name in ("prometheus.yml", "subord.rules.yml"):
             (self._directory / name).write_text(shortened((FILES / name).read_text(), shorten))
         self._programs.start(
@@ -99,19 +94,21 @@ class Prometheus:
             f"--storage.tsdb.path={self._directory / 'data'}",
             f"--web.listen-address={urllib.parse.urlsplit(PAGE).netloc}",
         )
-        self.wait(lambda: self._reader.get(f"{PAGE}/-/ready").status == 200, READY_S_MAX, "to be ready")
+        return self.wait(lambda: self._reader.get(f"{PAGE}/-/ready").status == 200, READY_S_MAX, "to be ready")
 
-    def wait(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
-        """Raises LabError when it does not come true in time, or Prometheus ends."""
+    def wait(self, condition: Callable[[], bool], seconds: float, what: str) -> float:
+        """Seconds until it comes true. Raises LabError when that is not in time, or Prometheus ends."""
+        began = time.monotonic()
 
         def holds() -> bool:
             self._programs.live()
             return condition()
 
         if not wait_until(holds, seconds, LOOK_S):
-            raise LabError(f"Waited {seconds:g} s for Prometheus {what}. {self.complaints()}")
+            raise LabError(f"Waited {seconds:g} s for Prometheus {what}. {self._complaints()}")
+        return time.monotonic() - began
 
-    def complaints(self) -> str:
+    def _complaints(self) -> str:
         """The last warnings and errors that it printed."""
         lines = (self._directory / f"{PROGRAM}-{self._position}.log").read_text(errors="replace").splitlines()
         return " | ".join([line for line in lines if "level=warn" in line or "level=err" in line][-3:])
@@ -122,7 +119,6 @@ class Prometheus:
         return float(found["result"][0]["value"][1]) if found and found["result"] else 0.0
 
     def firing(self) -> list[dict[str, str]]:
-        """The labels of all alerts that fire."""
         found = self.ask("alerts") or {"alerts": []}
         return [alert["labels"] for alert in found["alerts"] if alert["state"] == "firing"]
 
@@ -132,10 +128,9 @@ class Prometheus:
         return None if answer is None else answer["data"]
 
 
-def measure_one(plan: Plan, nodes: int, progress: Progress) -> Record:
-    """One cluster, one Prometheus, one death. Raises LabError."""
+def measure_one(plan: Plan, nodes: int, _number: int) -> Record:
     with (
-        Lab(nodes, plan.fanout, rootless=plan.rootless, progress=progress) as lab,
+        plan.raised(nodes, plan.fanout) as lab,
         tempfile.TemporaryDirectory(prefix="prometheus-") as directory,
         NodePrograms(lab, Path(directory)) as programs,
         PageReader(lab, lab.positions[-1]) as reader,
@@ -144,12 +139,12 @@ def measure_one(plan: Plan, nodes: int, progress: Progress) -> Record:
         lab.wait_stable(STABLE_S_MAX)
         prometheus = Prometheus(programs, reader, Path(directory), lab.positions[-1])
         found: Record = {"settings": version_of(PROGRAM, "--version")}
-        progress("measuring pages", 0, 0)
+        lab.progress("measuring pages")
         found |= _pages(lab, reader, plan.scrapes) | {"idle_cpu_ms_per_s": _cpu_ms_per_s(lab, plan.rest_s)}
-        progress("waiting until Prometheus has found all nodes", 0, 0)
+        lab.progress("waiting until Prometheus has found all nodes")
         found |= _discovery(prometheus, nodes, plan.shorten)
         found |= _scrapes(lab, prometheus, plan.rest_s, found["idle_cpu_ms_per_s"])
-        progress("killing an interior node", 0, 0)
+        lab.progress("killing an interior node")
         found |= _alert(lab, prometheus)
         silent = [each for each in queries() if not (prometheus.ask("query", query=each) or {"result": ()})["result"]]
         return found | {"silent_panels": silent}
@@ -185,20 +180,17 @@ def _cpu_ms_per_s(lab: Lab, seconds: float) -> float:
 
 
 def _discovery(prometheus: Prometheus, nodes: int, shorten: float) -> Record:
-    began = time.monotonic()
-    prometheus.start(shorten)
-    ready = time.monotonic()
-    prometheus.wait(
-        lambda: len((prometheus.ask("targets", state="active") or {"activeTargets": ()})["activeTargets"]) == nodes,
-        FOUND_S_MAX,
-        f"to find {nodes} targets",
-    )
-    found = time.monotonic()
-    prometheus.wait(
-        lambda: prometheus.value('count(up{job="subord"} == 1)') == nodes, FOUND_S_MAX, f"to scrape {nodes} targets"
-    )
-    scraped = time.monotonic()
-    return {"ready_s": ready - began, "found_s": found - ready, "scraped_s": scraped - ready}
+    def has_found() -> bool:
+        active = (prometheus.ask("targets", state="active") or {"activeTargets": ()})["activeTargets"]
+        return [each["labels"]["job"] for each in active].count("subord") == nodes
+
+    def has_scraped() -> bool:
+        return prometheus.value('count(up{job="subord"} == 1)') == nodes
+
+    ready_s = prometheus.start(shorten)
+    found_s = prometheus.wait(has_found, FOUND_S_MAX, f"to find {nodes} targets")
+    scraped_s = found_s + prometheus.wait(has_scraped, FOUND_S_MAX, f"to scrape {nodes} targets")
+    return {"ready_s": ready_s, "found_s": found_s, "scraped_s": scraped_s}
 
 
 def _scrapes(lab: Lab, prometheus: Prometheus, seconds: float, idle_cpu_ms_per_s: float) -> Record:
@@ -229,29 +221,26 @@ def _alert(lab: Lab, prometheus: Prometheus) -> Record:
     def fires() -> bool:
         return any((each["alertname"], each.get("instance")) == ("SubordNodeDown", address) for each in alerts())
 
-    died = time.monotonic()
+    def is_down() -> bool:
+        return prometheus.value(f'up{{instance="{address}"}} == bool 0') == 1
+
     lab.kill(victim)
-    prometheus.wait(lambda: prometheus.value(f'up{{instance="{address}"}} == bool 0') == 1, ALERT_S_MAX, "to see")
-    down = time.monotonic()
-    prometheus.wait(fires, ALERT_S_MAX, f"to raise the alert of {address}")
-    alerted = time.monotonic()
+    down_s = prometheus.wait(is_down, ALERT_S_MAX, f"to see that {address} is down")
+    alert_s = down_s + prometheus.wait(fires, ALERT_S_MAX, f"to raise the alert of {address}")
     lab.start(victim)
-    began = time.monotonic()
-    prometheus.wait(lambda: not alerts(), ALERT_S_MAX, "to end the alert")
-    ended = time.monotonic()
+    clear_s = prometheus.wait(lambda: not alerts(), ALERT_S_MAX, "to end the alert")
     (standing,) = {each["standing"] for each in seen if each.get("instance") == address and "standing" in each}
     return {
         "victim": address,
-        "down_s": down - died,
-        "alert_s": alerted - died,
-        "clear_s": ended - began,
+        "down_s": down_s,
+        "alert_s": alert_s,
+        "clear_s": clear_s,
         "standing": standing,
         "alerts": sorted({each["alertname"] for each in seen}),
     }
 
 
 def queries() -> list[str]:
-    """Those of the dashboard, of all nodes of the lab."""
     panels = json.loads(DASHBOARD.read_text())["panels"]
     asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
     for variable, value in (("$__rate_interval", "5m"), ("$job", "subord"), ("$instance", ".+")):
@@ -289,6 +278,4 @@ COLUMNS = (
 )
 
 
-def table(records: list[Record]) -> str:
-    """For people: medians and spread."""
-    return comparison(records, ("nodes",), COLUMNS, is_whole)
+table = partial(comparison, keys=("nodes",), columns=COLUMNS, is_whole=is_whole)

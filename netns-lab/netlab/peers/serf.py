@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from netlab.lab import Lab
 from netlab.peers.programs import NodePrograms
-from netlab.peers.systems import Costs, Noticed, Since
+from netlab.peers.systems import Costs, Noticed, Sightings
 
 PROGRAM = "serf"
 EVENT = re.compile(r"serf: EventMember(Join|Failed|Leave): n(\d+) ")
@@ -27,46 +26,31 @@ class Serf:
         self.settings = f"{version}: serf agent -profile=lan -retry-join=FIRST -retry-interval=1s"
         self._lab = lab
         self._programs = programs
-        self._joined: defaultdict[int, set[int]] = defaultdict(set)
-        self._failed: defaultdict[int, Noticed] = defaultdict(dict)
-        self._started: list[float] = []
-        self._converged = Since()
+        self._sightings = Sightings()
 
     def start(self) -> None:
         first = self._lab.positions[0]
         for position in self._lab.positions:
-            self._started.append(time.monotonic())
             join = () if position == first else (f"-retry-join={self._lab.address(first)}", "-retry-interval=1s")
-            self._programs.start(
-                position,
-                "serf",
-                PROGRAM,
-                "agent",
-                f"-node=n{position}",
-                f"-bind={self._lab.address(position)}",
-                "-rpc-addr=127.0.0.1:7373",
-                "-profile=lan",
-                *join,
-            )
+            names = (f"-node=n{position}", f"-bind={self._lab.address(position)}", "-rpc-addr=127.0.0.1:7373")
+            self._programs.start(position, "serf", PROGRAM, "agent", *names, "-profile=lan", *join)
 
     def started_at(self) -> tuple[float, float]:
-        return self._started[0], self._started[-1]
+        return self._programs.started_at()
 
     def converged_at(self) -> float | None:
         self._read()
-        every = set(self._lab.positions)
-        return self._converged.look(holds=all(self._joined[position] == every for position in every))
+        return self._sightings.complete_at(self._lab.positions)
 
-    def victims(self) -> tuple[int, int]:
-        positions = self._lab.positions
-        return positions[len(positions) // 2], positions[len(positions) // 2 - 1]
+    def victims(self) -> Sequence[int]:
+        return self._lab.positions
 
     def end(self, position: int) -> None:
         self._programs.end(position)
 
     def noticed(self, victim: int) -> Noticed:
         self._read()
-        return self._failed[victim]
+        return self._sightings.gone[victim]
 
     def must_notice(self, victim: int) -> frozenset[int]:
         return self._programs.live() - {victim}
@@ -74,19 +58,11 @@ class Serf:
     def costs(self) -> Costs:
         return self._programs.costs()
 
-    def groups(self) -> dict[str, Iterable[int]]:
+    def groups(self) -> dict[str, Sequence[int]]:
         return {"node": self._lab.positions}
 
     def _read(self) -> None:
         now = time.monotonic()
         for writer, line in self._programs.lines("serf"):
-            found = EVENT.search(line)
-            if found is None:
-                continue
-            what, member = found[1], int(found[2])
-            if what == "Join":
-                self._joined[writer].add(member)
-                self._failed[member].pop(writer, None)
-            else:
-                self._joined[writer].discard(member)
-                self._failed[member].setdefault(writer, now)
+            if (found := EVENT.search(line)) is not None:
+                self._sightings.note(writer, int(found[2]), now, present=found[1] == "Join")

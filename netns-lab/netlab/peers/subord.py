@@ -6,13 +6,11 @@ other node is told, so no other node has to notice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from netlab.errors import LabError
-from netlab.eventlog.events import Event
 from netlab.lab import Lab
 from netlab.peers.systems import Costs, Noticed
-from netlab.topology.addresses import position_of
 from subord import __version__
 
 RESTORE_S_MAX = 60.0
@@ -29,8 +27,6 @@ class Subord:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self.settings = f"subord {__version__}: fan-out {lab.options.fanout}, timing {lab.options.timing}"
-        self._events: list[Event] = []
-        lab.events = self._events
 
     def start(self) -> None:
         self._lab.start_all()
@@ -42,13 +38,12 @@ class Subord:
     def converged_at(self) -> float | None:
         return self._lab.look().settled_at({self._lab.address(position) for position in self._lab.positions})
 
-    def victims(self) -> tuple[int, int]:
+    def victims(self) -> Sequence[int]:
         """Leaders of others, where there are two besides the root: the death of a leaf is less trouble."""
         subordinates = self._lab.look().subordinates()
         others = self._lab.positions[1:]
         chosen = [position for position in others if self._lab.address(position) in subordinates]
-        chosen = chosen if len(chosen) > 1 else others
-        return chosen[len(chosen) // 2], chosen[len(chosen) // 2 - 1]
+        return chosen if len(chosen) > 1 else others
 
     def end(self, position: int) -> None:
         self._lab.kill(position)
@@ -58,25 +53,25 @@ class Subord:
         self._lab.look()
         gone = self._lab.address(victim)
         known = {
-            self._position(event["node"]): float(event["mono"])
-            for event in self._events
+            self._lab.position(event["node"]): float(event["mono"])
+            for event in self._lab.events
             if event["event"] == "subordinate_lost" and event["subordinate"] == gone
         }
         roots = [root for root in self._lab.cluster.roots() if root.address != gone]  # a node cut off is its own root
         living = sum(node.address != gone for node in self._lab.cluster.live())
         if known and len(roots) == 1 and roots[0].roster_nodes == living:
-            root = self._position(roots[0].address)
+            root = self._lab.position(roots[0].address)
             known[root] = max(roots[0].roster_at, known.get(root, 0.0))
         return known
 
     def must_notice(self, victim: int) -> frozenset[int]:
-        return frozenset(self._position(root.address) for root in self._lab.look().roots()) - {victim}
+        return frozenset(self._lab.position(root.address) for root in self._lab.look().roots()) - {victim}
 
     def leader(self) -> int:
         roots = [root.address for root in self._lab.look().roots()]
         if len(roots) != 1:
             raise LabError(f"subord has {len(roots)} roots where one was expected: {', '.join(roots) or 'none'}.")
-        return self._position(roots[0])
+        return self._lab.position(roots[0])
 
     def leader_since(self, other_than: int) -> float | None:
         """The new root, with all others below it."""
@@ -92,11 +87,8 @@ class Subord:
         missing = len(self._lab.positions) - len(found["cpu_s"])
         if missing:
             raise LabError(f"{missing} daemons ended by themselves: see the logs of the nodes.")
-        by_position = ({self._position(a): value for a, value in found[key].items()} for key in Costs._fields)
+        by_position = ({self._lab.position(a): value for a, value in found[key].items()} for key in Costs._fields)
         return Costs(*by_position)
 
-    def groups(self) -> dict[str, Iterable[int]]:
+    def groups(self) -> dict[str, Sequence[int]]:
         return {"node": self._lab.positions}
-
-    def _position(self, address: str) -> int:
-        return position_of(address, self._lab.options.network)

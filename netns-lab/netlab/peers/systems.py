@@ -6,7 +6,7 @@ Each is a class with the same methods. Times are monotonic seconds; any method m
     start()                 start all nodes, as fast as possible
     started_at()            when the first and the last process were started
     converged_at()          since when every node knows all the others it should; None: not now
-    victims()               two ordinary nodes: one to be killed, one to be cut off
+    victims()               ordinary nodes, in the order of their positions: some will be killed or cut off
     end(position)           kill -9
     noticed(victim)         the nodes that have noticed that it is gone
     must_notice(victim)     the nodes that have to notice until its death is known
@@ -23,6 +23,8 @@ A system with a leader also has:
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 Noticed = dict[int, float]
@@ -37,16 +39,27 @@ class Costs(NamedTuple):
     resident_mib: dict[int, float]
 
 
-class Since:
-    """Since when a condition has held at every look."""
+class Sightings:
+    """What the nodes print of each other: which ones each lists, and since when it has given one up."""
 
     def __init__(self) -> None:
-        self._at: float | None = None
+        self._listed: defaultdict[int, set[int]] = defaultdict(set)
+        self._complete_at: float | None = None
+        self.gone: defaultdict[int, Noticed] = defaultdict(dict)
 
-    def look(self, *, holds: bool) -> float | None:
-        """None: it does not hold now."""
-        if not holds:
-            self._at = None
-        elif self._at is None:
-            self._at = time.monotonic()
-        return self._at
+    def note(self, observer: int, node: int, now: float, *, present: bool) -> None:
+        if present:
+            self._listed[observer].add(node)
+            self.gone[node].pop(observer, None)
+        else:
+            self._listed[observer].discard(node)
+            self.gone[node].setdefault(observer, now)
+
+    def complete_at(self, nodes: Iterable[int]) -> float | None:
+        """Since when, at every look, each of these nodes has listed them all; None: not now."""
+        every = set(nodes)
+        if any(self._listed[observer] != every for observer in every):
+            self._complete_at = None
+        elif self._complete_at is None:
+            self._complete_at = time.monotonic()
+        return self._complete_at

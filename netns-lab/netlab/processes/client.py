@@ -10,16 +10,13 @@ from typing import Any
 
 from netlab.common.json_lines import Lines
 from netlab.errors import LabError
-from netlab.processes import rundir
-from netlab.processes.rundir import RunDirectory
+from netlab.processes.rundir import RunDirectory, find
 
 ANSWER_S_MAX = 120.0
 END_S_MAX = 60.0
 
 
 class Client:
-    """A connection to one lab; usable as a context manager."""
-
     def __init__(self, directory: RunDirectory) -> None:
         self.directory = directory
         stream = socket.socket(socket.AF_UNIX)
@@ -71,5 +68,4 @@ class Client:
 
 
 def attach(name: str) -> Client:
-    """Connect to the running lab of that name. Raises LabError."""
-    return Client(rundir.find(name))
+    return Client(find(name))

@@ -18,14 +18,17 @@ from dataclasses import replace
 from typing import Any
 
 from netlab.common import linux, measure
+from netlab.common.helper import ask
 from netlab.common.json_lines import Lines, Message
 from netlab.common.linux import ENDING_SIGNALS
+from netlab.common.results import replace_file
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.processes import zygotes
 from netlab.processes.options import Options, config_text
+from netlab.processes.releases import Release
 from netlab.processes.rundir import RunDirectory
-from netlab.topology import arp_counter, filters, relay, router
+from netlab.topology import arp_counter, filters, relay
 from netlab.topology.addresses import (
     hardware_address,
     network_of,
@@ -35,8 +38,8 @@ from netlab.topology.addresses import (
     silent_below,
 )
 from netlab.topology.arp_filter import ArpFilter
-from netlab.topology.arp_proxy import ArpProxy
-from netlab.topology.bridges import Bridges
+from netlab.topology.bridges import Bridges, router_mac
+from netlab.topology.filters import ArpProxy
 
 CLIENTS_MAX = 64
 UNWIND_S_MAX = 30.0
@@ -55,7 +58,8 @@ class Controller:
         self._directory = directory
         self._ask_by_arp = ask_by_arp
         self._report = report
-        self._clients: dict[Lines, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()  # whatever is readable is given to the function beside it
+        self._clients: set[Lines] = set()
         self._arp_filter = _arp_filter(options)
         self._arp_proxy = _arp_proxy(options) if ask_by_arp and options.arp_proxy else None
         self._arp_counter: Lines | None = None
@@ -64,13 +68,13 @@ class Controller:
     def run(self) -> None:
         """Raise the lab, serve until a signal, take everything down. Raises LabError, OSError."""
         bridges: Bridges | None = None
+        options = self._options
         try:
             for number in ENDING_SIGNALS:
                 signal.signal(number, _stop)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the keeper has blocked them
             linux.adopt_orphans()
-            self._zygotes = zygotes.start(self._options, self._directory)
-            options = self._options
+            self._zygotes = zygotes.start(options, self._directory)
             known = () if self._ask_by_arp else options.addresses
             bridges = self._bridges = Bridges(
                 options.network, options.subnets, known, self._arp_filter, self._arp_proxy, sites=options.sites
@@ -92,7 +96,9 @@ class Controller:
             linux.end_all_below()
             if bridges is not None:
                 bridges.close()
-                _await_unwinding(bridges.names)
+                # The kernel takes the links down by itself; its work must not fall into the next measurement.
+                left = {"lo", *bridges.names}
+                wait_until(lambda: set(measure.interface_counters()) <= left, UNWIND_S_MAX, 0.02)
 
     def _raise(self) -> None:
         addresses = self._options.addresses
@@ -109,66 +115,66 @@ class Controller:
         self._report({"progress": "reading configurations"})
         self._zygotes.prepare([self._position(address) for address in addresses])
 
-    # Serving
-
     def _serve(self) -> None:
-        with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
+        with socket.socket(socket.AF_UNIX) as listener, self._selector:
             listener.bind(str(self._directory.socket))
             listener.listen(CLIENTS_MAX)
             self._report({"ready": True, "controller": os.getpid()})
-            selector.register(listener, selectors.EVENT_READ)
+            self._selector.register(listener, selectors.EVENT_READ, self._accept)
             for each in self._zygotes.lines.values():
-                selector.register(each, selectors.EVENT_READ, self._zygotes.receive)
+                self._selector.register(each, selectors.EVENT_READ, self._zygotes.receive)
             if self._relay is not None:
-                selector.register(self._relay, selectors.EVENT_READ)
+                self._selector.register(self._relay, selectors.EVENT_READ, _relay_ended)
             while not self._zygotes.ended:
-                for key, _ in selector.select():
-                    if key.fileobj is listener:
-                        self._accept(listener, selector)
-                    elif key.data is not None:
-                        key.data(key.fileobj)
-                    elif key.fileobj is self._relay:  # it only answers, and every answer is waited for
-                        raise LabError(relay.GONE)
-                    elif isinstance(key.fileobj, Lines):
-                        self._attend(key.fileobj, selector)
+                for key, _ in self._selector.select():
+                    key.data(key.fileobj)
         raise LabError(zygotes.GONE)
 
-    def _accept(self, listener: socket.socket, selector: selectors.BaseSelector) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         stream, _ = listener.accept()
         if len(self._clients) >= CLIENTS_MAX:
             stream.close()
             return
         stream.settimeout(10.0)  # a client that stops reading must not stop the controller
         client = Lines(stream)
-        self._clients[client] = stream
-        selector.register(client, selectors.EVENT_READ)
+        self._clients.add(client)
+        self._selector.register(client, selectors.EVENT_READ, self._attend)
 
-    def _attend(self, client: Lines, selector: selectors.BaseSelector) -> None:
+    def _attend(self, client: Lines) -> None:
         try:
             for request in client.receive():
                 client.send(self._answer(request))
         except (OSError, ValueError):
             client.ended = True
         if client.ended:
-            selector.unregister(client)
-            del self._clients[client]
+            self._selector.unregister(client)
+            self._clients.remove(client)
             client.close()
 
     def _answer(self, request: Message) -> Message:
-        do = getattr(self, f"_do_{request.get('do')}", None)
+        what = request.pop("do", None)
+        do = getattr(self, f"_do_{what}", None)
         if do is None:
-            return {"error": f"The lab does not know how to {request.get('do')}: it was started by another version."}
+            return {"error": f"The lab does not know how to {what}: it was started by another version."}
         try:
-            return {"ok": do(request)}
+            for address in (*request.get("addresses", ()), *([request["address"]] if "address" in request else ())):
+                self._check(address)
+            return {"ok": do(**request)}
         except LabError as reason:
             return {"error": str(reason)}
         except Stop:
             raise
         except Exception as reason:  # netlink has exceptions of its own; the lab must outlive a refused request
             traceback.print_exc()
-            return {"error": f"The lab could not {request['do']}: {type(reason).__name__}: {reason}."}
+            return {"error": f"The lab could not {what}: {type(reason).__name__}: {reason}."}
 
-    def _do_info(self, _request: Message) -> Any:
+    def _check(self, address: str) -> None:
+        if address not in self._bridges.namespaces:
+            raise LabError(
+                f"{address} is no node of this lab: `netns-lab/lab status` lists them. Nothing was changed."
+            )
+
+    def _do_info(self) -> Message:
         return {
             "controller": os.getpid(),
             "keeper": os.getppid(),
@@ -192,72 +198,50 @@ class Controller:
             "namespace": self._namespace(address),
         }
 
-    def _do_start(self, request: Message) -> Any:
+    def _do_start(self, addresses: list[str], release: Release | None = None) -> dict[str, int]:
         """Fork these nodes in this order, without waiting for any; `release`: another one than before."""
-        addresses = request["addresses"]
         self._zygotes.receive_exits()
         for address in addresses:
-            self._check(address)
             if address in self._zygotes.pids:
                 raise LabError(f"{address} is running already. Nothing was started.")
         nodes = [[address, self._namespace(address), self._position(address)] for address in addresses]
-        return self._zygotes.start(nodes, request.get("release"))
+        return self._zygotes.start(nodes, release)
 
-    def _do_signal(self, request: Message) -> Any:
-        address = request["address"]
-        self._check(address)
-        done = self._zygotes.signal(address, request["signal"])
+    def _do_signal(self, address: str, number: int) -> Message:
+        done = self._zygotes.signal(address, number)
         if not done:
             raise LabError(f"{address} is not running: `netns-lab/lab start {address}` starts it.")
         return done
 
-    def _do_cut(self, request: Message) -> Any:
-        self._check(request["address"])
-        self._bridges.cut(request["address"], connected=request["connected"])
+    def _do_cut(self, address: str, connected: bool) -> None:
+        self._bridges.cut(address, connected=connected)
 
-    def _do_cut_site(self, request: Message) -> Any:
-        """Cut a site off from all others, or end that."""
-        sites, name = self._options.sites, request["site"]
-        if sites is None or name not in sites.names:
+    def _do_cut_site(self, site: str, connected: bool) -> Any:
+        sites = self._options.sites
+        if sites is None or site not in sites.names:
             known = "this lab has none" if sites is None else f"there are {', '.join(sites.names)}"
-            raise LabError(f"No site has the name {name}: {known}. Nothing was changed.")
-        return self._ask_relay(do="cut", site=name, connected=request["connected"])
+            raise LabError(f"No site has the name {site}: {known}. Nothing was changed.")
+        return self._do_relay({"do": "cut", "site": site, "connected": connected})
 
-    def _do_jitter(self, request: Message) -> Any:
-        return self._ask_relay(do="jitter", share=request["share"])
-
-    def _do_traffic(self, _request: Message) -> Any:
-        return self._ask_relay(do="traffic")
-
-    def _ask_relay(self, **request: Any) -> Any:
+    def _do_relay(self, request: Message) -> Any:
         if self._relay is None:
             raise LabError("This lab has no sites: raise it with `--sites FILE`. Nothing was changed.")
-        return relay.ask(self._relay, **request)
+        return ask(self._relay, request, relay.GONE)
 
-    def _do_perform(self, request: Message) -> Any:
+    def _do_perform(self, address: str, jobs_per_hour: float) -> None:
         """Another performance for a node: in its configuration, which it reads again if it runs."""
-        address = request["address"]
-        self._check(address)
-        performances = {**self._options.performances, address: request["jobs_per_hour"]}
+        performances = {**self._options.performances, address: jobs_per_hour}
         self._options = replace(self._options, performances=performances)
         self._configure(address)
         self._zygotes.signal(address, int(signal.SIGHUP))
 
-    def _do_performances(self, _request: Message) -> Any:
-        """The configured ones, as they are now: {address: jobs an hour}."""
-        return dict(self._options.performances)
-
     def _configure(self, address: str) -> None:
         """Replace the file as a whole: the daemon may be reading it."""
         files = self._directory.node(self._position(address))
-        new = files / "config.toml.new"
-        new.write_text(config_text(self._options, address, files, self._directory))
-        os.replace(new, files / "config.toml")
+        replace_file(files / "config.toml", config_text(self._options, address, files, self._directory))
 
-    def _do_replace(self, request: Message) -> Any:
+    def _do_replace(self, address: str) -> None:
         """Another host, with an empty disk, at this address; the old one disappears without a message."""
-        address = request["address"]
-        self._check(address)
         self._bridges.check_replaceable()
         self._bridges.cut(address, connected=False)
         self._zygotes.signal(address, int(signal.SIGKILL))
@@ -266,14 +250,14 @@ class Controller:
         state.mkdir()
         self._bridges.replace(address)
 
-    def _do_filter(self, request: Message) -> Any:
-        filters.load(request["rules"])
+    def _do_filter(self, rules: str) -> None:
+        filters.load(rules)
 
-    def _do_touch_memory(self, _request: Message) -> Any:
-        """MiB touched for the daemons that will be started (warm_up.py)."""
+    def _do_touch_memory(self) -> int:
+        """MiB touched for the daemons that will be started (zygote.py)."""
         return self._zygotes.touch(self._options.addresses)
 
-    def _do_ports(self, _request: Message) -> Any:
+    def _do_ports(self) -> Message:
         """What every node has sent, and what was brought to it, so far: {address: [bytes, packets]}, and when."""
         ports = measure.interface_counters()
         counters = {address: ports[self._bridges.port_name(address)] for address in self._options.addresses}
@@ -283,28 +267,17 @@ class Controller:
             "brought": {address: each.sent for address, each in counters.items()},
         }
 
-    def _do_arp(self, request: Message) -> Any:
+    def _do_arp(self, contacts: dict[str, float]) -> Any:
         """What was counted so far (arp_counter.py); `contacts`: address -> first contact, s."""
         if self._arp_counter is None:
             raise LabError("This lab does not count ARP requests: raise it with `arp`.")
-        return arp_counter.ask(self._arp_counter, request["contacts"])
+        return ask(self._arp_counter, {"contacts": contacts}, arp_counter.GONE)
 
-    def _do_processes(self, request: Message) -> Any:
+    def _do_processes(self, what: list[str]) -> Message:
         """Of every live node the named figures of measure.OF_PROCESS: {address: value} each."""
         pids = self._zygotes.pids.items()
-        figures = {name: measure.OF_PROCESS[name] for name in request["what"]}
-        return {
-            "mono": time.monotonic(),
-            **{name: {address: read(pid) for address, pid in pids} for name, read in figures.items()},
-        }
-
-    # Names
-
-    def _check(self, address: str) -> None:
-        if address not in self._bridges.namespaces:
-            raise LabError(
-                f"{address} is no node of this lab: `netns-lab/lab status` lists them. Nothing was changed."
-            )
+        found = {name: {address: measure.OF_PROCESS[name](pid) for address, pid in pids} for name in what}
+        return {"mono": time.monotonic(), **found}
 
     def _namespace(self, address: str) -> str:
         return f"/proc/{os.getpid()}/fd/{self._bridges.namespaces[address]}"
@@ -325,7 +298,7 @@ def _arp_proxy(options: Options) -> ArpProxy | None:
     """Where nodes ask each other by ARP."""
     if network_of(options.network).version == 6:
         return None
-    routers = {address: router.hardware_address(leg) for leg, address in enumerate(router_addresses(options.subnets))}
+    routers = {address: router_mac(leg) for leg, address in enumerate(router_addresses(options.subnets))}
     return ArpProxy({address: hardware_address(address) for address in options.addresses} | routers)
 
 
@@ -343,6 +316,6 @@ def _stop(*_: object) -> None:
     raise Stop
 
 
-def _await_unwinding(bridges: Iterable[str]) -> None:
-    """Wait until the kernel has taken the links down, so that its work does not fall into the next measurement."""
-    wait_until(lambda: set(measure.interface_counters()) <= {"lo", *bridges}, UNWIND_S_MAX, 0.02)
+def _relay_ended(_relay: Lines) -> None:
+    """It only answers, and every answer is waited for: nothing else makes the connection readable."""
+    raise LabError(relay.GONE)

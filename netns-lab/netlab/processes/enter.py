@@ -1,17 +1,25 @@
-"""Running a command in one node's network namespace, or in that of the bridges (`wire`), from the shell.
+"""Running a command in one node's network namespace, or in that of the bridges (`wire`).
 
 The command sees the node's network and finds its daemon (`SUBORD_SOCKET`). It ends when the lab ends, and what it has
 left in the background ends with it.
+
+Commands of the lab itself run beside the caller. Each is `netns-lab/lab WORD ORDER`, the order a JSON object. It
+prints BEGUN when it has begun, ends when its standard input ends, and prints one line of JSON when it is done.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import selectors
 import signal
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from netlab.common import linux
 from netlab.common.json_lines import Message
@@ -20,6 +28,9 @@ from netlab.processes.client import Client
 from netlab.processes.launch import SCRIPT
 
 NOT_FOUND = 127  # as the shell has it
+BEGUN = "begun"
+BEGIN_S_MAX = 60.0
+END_S_MAX = 30.0  # beyond the time that was asked for
 WIRE = "wire"  # in the place of a node: the namespace of the bridges, which all traffic passes
 
 
@@ -86,7 +97,6 @@ def enter(info: Message, node: Message) -> None:
 
 
 def _await_either(pid: int, client: Client) -> int:
-    """The command's end, or the lab's."""
     process = os.pidfd_open(pid)
     with selectors.DefaultSelector() as selector:
         selector.register(process, selectors.EVENT_READ)
@@ -96,3 +106,65 @@ def _await_either(pid: int, client: Client) -> int:
             print("The lab ended, and this command with it.", file=sys.stderr)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return code if code >= 0 else 128 - code
+
+
+class NodeCommand:
+    """One process, from its start on; it has ended after `finish`, and at the end of a `with` block."""
+
+    def __init__(self, name: str, place: int | str, word: str, order: Mapping[str, Any], for_s: float) -> None:
+        """In the lab `name`, at a position or on the wire; the command may take `for_s`."""
+        self._what = f"`{word}` at {place}"
+        self._until = time.monotonic() + BEGIN_S_MAX + for_s + END_S_MAX
+        command = [sys.executable, str(SCRIPT), word, json.dumps(order)]
+        self._process = subprocess.Popen(
+            command_in(name, str(place), command),
+            stdin=subprocess.PIPE,  # its end asks the command to end
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,  # or what follows the first line might be read with it
+        )
+
+    def __enter__(self) -> NodeCommand:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()  # what it runs in the namespace dies with it (enter.py)
+            self._process.communicate()
+
+    def await_begin(self) -> None:
+        """Until it prints BEGUN. Raises LabError."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        if not select.select([stdout], [], [], BEGIN_S_MAX)[0] or stdout.readline() != f"{BEGUN}\n".encode():
+            self._process.kill()
+            complaint = self._process.communicate()[1].decode(errors="replace").strip()
+            raise LabError(f"{self._what} did not begin: {complaint}")
+
+    def finish(self) -> dict[str, Any]:
+        """Its line of JSON when it is done. Raises LabError."""
+        try:
+            printed, complaint = self._process.communicate(timeout=max(0.1, self._until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise LabError(f"{self._what} does not end.") from None
+        if self._process.returncode:
+            words = (complaint.strip() or printed.strip()).decode(errors="replace")
+            raise LabError(f"{self._what} failed: {words}")
+        found: dict[str, Any] = json.loads(printed)
+        return found
+
+
+def say_begun() -> None:
+    """Inside: tell the caller that the command has begun."""
+    print(BEGUN, flush=True)
+
+
+def carry_out(act: Callable[..., dict[str, Any]], text: str) -> int:
+    """Inside: do what the order (JSON) says, print the result. The exit code: 0, or 1 with a sentence why not."""
+    try:
+        found = act(**json.loads(text))
+    except LabError as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    print(json.dumps(found), flush=True)
+    return 0

@@ -15,7 +15,6 @@ import os
 import selectors
 import signal
 import socket
-import sys
 import traceback
 
 from netlab.common import linux
@@ -45,7 +44,7 @@ def keep(options: Options) -> int:
         report({"error": str(reason)})
         return 1
     try:
-        _redirect_errors(directory.log)
+        linux.write_to(directory.log, 2)  # in the background there is no terminal to write to
         ask_by_arp = _room(table, options, version, rootless=rootless)
         linux.adopt_orphans()
         pid = os.fork()
@@ -91,7 +90,6 @@ def _room(table: neighbours.Table, options: Options, version: int, *, rootless: 
 def _control(
     options: Options, directory: rundir.RunDirectory, table: neighbours.Table, *, rootless: bool, ask_by_arp: bool
 ) -> int:
-    """The controller's process, from its first line to its exit code."""
     keeper = os.getppid()
     try:
         try:
@@ -153,11 +151,3 @@ def _await_end(controller: int) -> int:
                     selector.unregister(0)
                 elif any(number in ENDING_SIGNALS for number in wakeup.recv(64)):
                     ending = True
-
-
-def _redirect_errors(log: os.PathLike[str]) -> None:
-    """Standard error goes to the lab's own log: in the background there is no terminal to write to."""
-    sys.stderr.flush()
-    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)

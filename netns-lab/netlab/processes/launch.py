@@ -18,9 +18,9 @@ from pathlib import Path
 from netlab.common.json_lines import Message
 from netlab.common.linux import ENDING_SIGNALS
 from netlab.errors import LabError
-from netlab.processes import releases, rundir, zygote
+from netlab.processes import releases, zygote
 from netlab.processes.options import Options
-from netlab.processes.rundir import RunDirectory
+from netlab.processes.rundir import RunDirectory, base
 
 SCRIPT = Path(__file__).parents[2] / "lab"
 END_S_MAX = 60.0
@@ -29,21 +29,26 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and of how much (0: unknown)."""
 
 
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Progress that is not shown."""
+
+
 class LabHandle:
     """One lab that lives until `end`, or after `release` until `down`. Raises LabError when it cannot be raised."""
 
     def __init__(self, options: Options, progress: Progress) -> None:
         _check_command(options)
-        self.directory: RunDirectory = RunDirectory(rundir.base() / options.name)
+        self.directory: RunDirectory = RunDirectory(base() / options.name)
         self.controller = 0
         # Ctrl-C waits until the handle holds the keeper, which blocks signals itself (keeper.py).
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+        command = [sys.executable, str(SCRIPT), "keep", options.to_json()]
         self._process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), "keep", options.to_json()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
         self.keeper = self._process.pid
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -53,16 +58,13 @@ class LabHandle:
             raise
 
     def release(self) -> None:
-        """Let the lab go on without this process."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"release\n")
-        self._process.stdin.close()
+        self._to.write(b"release\n")
+        self._to.close()
 
     def end(self) -> None:
         """End the lab and wait until it has taken itself down. Safe to repeat."""
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            self._to.close()
         self.wait(END_S_MAX)
 
     def wait(self, timeout_s: float | None = None) -> int:
@@ -71,19 +73,17 @@ class LabHandle:
         Prints why the lab failed, if it did: a client only sees that its connection has ended.
         """
         code = self._process.wait(timeout_s)
-        stdout = self._process.stdout
-        if stdout is not None and not stdout.closed:
-            os.set_blocking(stdout.fileno(), False)  # other processes may hold the other end
-            for line in (stdout.read() or b"").splitlines():
+        if not self._from.closed:
+            os.set_blocking(self._from.fileno(), False)  # other processes may hold the other end
+            for line in (self._from.read() or b"").splitlines():
                 if words := _complaint(line):
                     print(words, file=sys.stderr)
-            stdout.close()
+            self._from.close()
         return code
 
     def _await_ready(self, progress: Progress) -> None:
-        assert self._process.stdout is not None
         failed: list[str] = []
-        for line in self._process.stdout:
+        for line in self._from:
             message: Message = json.loads(line)
             if "ready" in message:
                 self.controller = message["controller"]
@@ -97,12 +97,10 @@ class LabHandle:
 
 def _complaint(line: bytes) -> str:
     """The keeper's complaint; nothing for progress, or for a line that ends in the middle."""
-    try:
-        message: Message = json.loads(line)
-    except ValueError:
-        return ""
-    words: str = message.get("error") or message.get("log") or ""
-    return words
+    with contextlib.suppress(ValueError):
+        message: dict[str, str] = json.loads(line)
+        return message.get("error") or message.get("log") or ""
+    return ""
 
 
 def _check_command(options: Options) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from netlab.errors import LabError
 from netlab.processes.rundir import RunDirectory
@@ -32,7 +35,7 @@ class Options:
     full_scan: bool = False  # daemons ask every address before they choose
     disk: bool = True  # daemons keep their neighbourhood over a restart
     arp: bool = False  # nodes ask by ARP, and the requests are counted (arp_counter.py)
-    arp_proxy: bool = False  # the bridge takes ARP requests to the host that they are for (arp_proxy.py)
+    arp_proxy: bool = False  # the bridge takes ARP requests to the host that they are for (filters.py)
     performances: Mapping[str, float] = field(default_factory=dict)  # address -> jobs an hour; others: measured
     insecure: bool = False  # nothing is sealed; otherwise by a key that is made for this lab
     execute: bool = False
@@ -52,33 +55,38 @@ class Options:
             raise LabError(f"--name {self.name}: use at most 32 letters, digits, - and _.")
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return msgspec.json.encode(self).decode()
 
     @staticmethod
     def from_json(text: str) -> Options:
-        given = json.loads(text)
-        lists = {name: tuple(given[name]) for name in ("addresses", "subnets", "seeds", "old")}
-        sites = None if given["sites"] is None else Sites.from_plain(given["sites"])
-        return Options(**{**given, **lists, "sites": sites})
+        return msgspec.json.decode(text, type=Options)
 
 
 def config_text(options: Options, address: str, files: Path, directory: RunDirectory) -> str:
     """The daemon's configuration file for one node; `files` is the node's own directory."""
-    guests = "" if options.guest_slots is None else f"guest_slots = {options.guest_slots}\n"
-    state = f"state_directory = {json.dumps(str(files / 'state'))}\n" if options.disk else ""
-    quoted = json.dumps  # TOML basic strings: JSON escapes are a subset
-    seeds = f"seeds = {quoted(options.seeds)}\n" if options.seeds else ""
-    flags = "announce = true\n" if options.announce else ""
-    flags += "full_scan = true\n" if options.full_scan else ""
-    if address in options.performances:
-        flags += f"performance = {options.performances[address]:.6g}\n"
-    seal = "insecure = true\n" if options.insecure else f"key_file = {quoted(str(directory.key))}\n"
-    host = f"[{address}]" if ":" in address else address
-    return (
-        f"[cluster]\nnetwork = {quoted(options.network)}\nfanout = {options.fanout}\n{guests}"
-        f"mapping = {quoted(options.mapping)}\n"
-        f"numbering = {quoted(options.numbering)}\ntiming = {quoted(options.timing)}\nport = 7117\n{seal}\n"
-        f"[node]\naddress = {quoted(address)}\ncontrol_socket = {quoted(str(files / 'control.sock'))}\n"
-        f"metrics = {quoted(host + ':9717')}\n{state}{seeds}{flags}"
-        f"event_log = {quoted(str(directory.events))}\ngrace_s = 2.0\n"
-    )
+    cluster = {
+        **{name: getattr(options, name) for name in ("network", "fanout", "guest_slots", "mapping", "numbering")},
+        "timing": options.timing,
+        "port": 7117,
+        "insecure": options.insecure or None,
+        "key_file": None if options.insecure else str(directory.key),
+    }
+    node = {
+        "address": address,
+        "control_socket": str(files / "control.sock"),
+        "metrics": f"[{address}]:9717" if ":" in address else f"{address}:9717",
+        "state_directory": str(files / "state") if options.disk else None,
+        "seeds": options.seeds,
+        "announce": options.announce or None,
+        "full_scan": options.full_scan or None,
+        "performance": options.performances.get(address),
+        "event_log": str(directory.events),
+        "grace_s": 2.0,
+    }
+    return f"[cluster]\n{_lines(cluster)}\n[node]\n{_lines(node)}"
+
+
+def _lines(table: dict[str, Any]) -> str:
+    """A table of TOML, without what is not given; JSON is a subset for strings, numbers and lists of strings."""
+    given = {key: value for key, value in table.items() if value is not None and value != ()}
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items())

@@ -34,7 +34,6 @@ def tree_of(path: Path, directory: Path) -> Path:
 
 
 def unpack(path: Path, directory: Path) -> Path:
-    """Unpack a wheel there; a directory is used as it is."""
     tree = tree_of(path, directory)
     if tree != path:
         with zipfile.ZipFile(path) as wheel:

@@ -57,8 +57,11 @@ class RunDirectory:
     def control_socket(self, position: int) -> Path:
         return self.node(position) / "control.sock"
 
+    def make_key(self) -> None:
+        self.key.touch(mode=0o600)
+        self.key.write_text(f"primary {base64.b64encode(os.urandom(KEY_BYTES)).decode()}\n")
+
     def remove(self) -> None:
-        """Remove it and everything in it; safe to repeat."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self.lock is not None:
             os.close(self.lock)
@@ -84,8 +87,7 @@ def create(name: str, position_max: int = 1 << 20) -> RunDirectory:
         path.mkdir(mode=0o700)
         (path / "nodes").mkdir()
         made = RunDirectory(path, _lock(path, wait=False))
-        made.key.touch(mode=0o600)
-        made.key.write_text(f"primary {base64.b64encode(os.urandom(KEY_BYTES)).decode()}\n")
+        made.make_key()
         return made
     except FileExistsError:
         raise LabError(f"A lab named {name} is running: `netns-lab/lab down --name {name}` ends it.") from None
@@ -105,7 +107,6 @@ def find(name: str) -> RunDirectory:
 
 
 def _remove_dead(parent: Path) -> None:
-    """Remove the directories of labs that were killed."""
     for path in sorted(parent.iterdir()):
         if path.is_dir() and not path.is_symlink():
             lock = _lock(path, wait=False)

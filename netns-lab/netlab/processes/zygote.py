@@ -12,11 +12,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import importlib.util
+import mmap
 import os
+import runpy
 import selectors
 import signal
 import socket
+import ssl
 import sys
 import time
 import traceback
@@ -24,10 +26,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from netlab.common import helper, linux
+from netlab.common import linux
+from netlab.common.helper import fork
 from netlab.common.json_lines import Lines, Message
+from netlab.common.measure import memory_available_bytes
 from netlab.eventlog.events import append_event
-from netlab.processes import releases, warm_up
+from netlab.processes import releases
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
 
@@ -36,14 +40,20 @@ if TYPE_CHECKING:
 
 Main = Callable[[list[str]], int | None]
 
-PRELOADED = ("subord.daemon", "subord.cli", "subord.cli.run", "subord.api.handlers.metrics", "encodings.utf_8_sig")
+PORTION_MIB = 8  # private memory of a daemon and its page tables
+MEMORY_SHARE_MAX = 0.5
+PASSES = 4  # hello, hello and certificate, certificate, done
+PRELOADED = (
+    *("subord.daemon", "subord.cli", "subord.cli.run"),
+    *("subord.api.handlers.metrics", "subord.sealing.authority", "h11", "encodings.utf_8_sig"),
+)
 """What a daemon needs, late imports included: every copy would import again what is missing here."""
 
 
 def start(options: Options, directory: RunDirectory, tree: Path | None = None) -> Lines:
     """Fork the zygote; the connection to it. `tree`: the other release of subord that its copies run."""
     name = "lab-zygote" if tree is None else "lab-zygote-old"
-    return helper.fork(name, lambda controller: Zygote(options, directory, controller, tree).run())
+    return fork(name, lambda: Zygote(options, directory, tree), lambda made, controller: made.run(controller))
 
 
 class Zygote:
@@ -51,39 +61,33 @@ class Zygote:
     {"signal": N, "to": address}.
     """
 
-    def __init__(
-        self, options: Options, directory: RunDirectory, controller: Lines, tree: Path | None = None
-    ) -> None:
+    def __init__(self, options: Options, directory: RunDirectory, tree: Path | None = None) -> None:
         self._tree = tree
         self._options = options
         self._directory = directory
-        self._controller = controller
         self._pids: dict[str, int] = {}
         self._addresses: dict[int, str] = {}
         self._events = os.open(directory.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._main: Main | None = None
         self._prepared: dict[int, tuple[int, Config]] = {}
-        self._memory = warm_up.MemoryPool()
+        self._memory = MemoryPool()
         self._wakeup, self._waker = socket.socketpair()
 
-    def run(self) -> None:
-        try:
-            if self._tree is not None:
-                releases.enter(self._tree)
-            if not self._options.execute:
-                self._main = _load(self._options.daemon)
-                self._warm_up(self._main)
-        except BaseException as reason:  # an import may fail in any way, and the user must read it
-            traceback.print_exc()
-            self._controller.send({"failed": f"{type(reason).__name__}: {reason}"})
-            return
+        if tree is not None:
+            releases.enter(tree)
+        if not options.execute:
+            self._main = _load(options.daemon)
+            self._warm_up(self._main)
         self._waker.setblocking(False)
         self._wakeup.setblocking(False)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         gc.collect()
         gc.freeze()  # a collection in a copy would write to, and so duplicate, every page of objects
-        self._controller.send({"ready": True})
+
+    def run(self, controller: Lines) -> None:
+        """Until the controller closes the connection."""
+        self._controller = controller
         with selectors.DefaultSelector() as selector:
             selector.register(self._controller, selectors.EVENT_READ)
             selector.register(self._wakeup, selectors.EVENT_READ)
@@ -101,7 +105,7 @@ class Zygote:
         if self._options.daemon is not None:
             return
         with contextlib.suppress(ModuleNotFoundError):  # the previous release has TLS elsewhere
-            warm_up.seal()
+            _seal_once()
         file = self._directory.path / f"warm-up-{os.getpid()}.toml"
         file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
@@ -177,7 +181,8 @@ class Zygote:
         try:
             linux.die_with(zygote, signal.SIGKILL)
             files = self._directory.node(position)
-            _redirect(files / "log")
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            linux.write_to(files / "log", 1, 2)
             descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
             linux.setns(descriptor, linux.CLONE_NEWNET)
             linux.close_all_but(keep=(0, 1, 2))
@@ -217,6 +222,31 @@ class Zygote:
         append_event(self._events, address, "lab_exited", pid=pid, code=code)
 
 
+class MemoryPool:
+    """Portions of touched memory, invisible for forked copies, freed one by one before a daemon is forked.
+
+    In a virtual machine the host lends a page when it is touched first and takes it back soon after it is freed: 3 s
+    a GiB were measured, more than all the work of starting 500 daemons.
+    """
+
+    def __init__(self) -> None:
+        self._portions: list[mmap.mmap] = []
+
+    def fill(self, portions: int) -> int:
+        """Touch so many portions, or as many as fit into half of the memory that is free; MiB held."""
+        fitting = int(memory_available_bytes() * MEMORY_SHARE_MAX) // (PORTION_MIB << 20)
+        for _ in range(min(portions, fitting)):
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+            portion = mmap.mmap(-1, PORTION_MIB << 20, flags=flags)
+            portion.madvise(mmap.MADV_DONTFORK)
+            self._portions.append(portion)
+        return len(self._portions) * PORTION_MIB
+
+    def free_portion(self) -> None:
+        if self._portions:
+            self._portions.pop().close()
+
+
 def daemon_command(daemon: str | None) -> list[str]:
     """Command of a daemon started the ordinary way; `run --config FILE` follows."""
     if daemon is not None:
@@ -234,12 +264,7 @@ def _load(daemon: str | None) -> Main:
                 importlib.import_module(name)
         main: Main = importlib.import_module("subord.cli").main
         return main
-    spec = importlib.util.spec_from_file_location("lab_daemon", daemon)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Main = module.main
+    found: Main = runpy.run_path(daemon)["main"]
     return found
 
 
@@ -254,12 +279,36 @@ def _run_trio_once() -> None:
     trio.run(turn)
 
 
-def _redirect(log: Path) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.dup2(nothing, 0)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
+def _seal_once() -> None:
+    """One handshake and one sealed datagram: two cryptographic libraries initialise 4 MiB at first use.
+
+    The copies share that memory; the keys are thrown away.
+    """
+    from subord.runtime.security.tls import Tls, certificates_of
+    from subord.sealing.keys import keyring_of, new_key
+    from subord.sealing.sealer import Sealer
+
+    ring = keyring_of(new_key())
+    ends = ("127.0.0.1", 1), ("127.0.0.2", 1)
+    sealers = [Sealer(ring, end, 1, bytes(32), 0.0) for end in ends]
+    sealers[1].open(sealers[0].seal(bytes(32), ends[1]), ends[0], 0.0)
+    _shake_hands(Tls(lambda: certificates_of(ring, "127.0.0.1")))
+
+
+def _shake_hands(tls: object) -> None:
+    contexts = tls.contexts()  # type: ignore[attr-defined]
+    (name, client), (server,) = next(iter(contexts.clients.items())), contexts.servers.values()
+    there, here = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(here, there, server_hostname=f"{name}.subord"),
+        server.wrap_bio(there, here, server_side=True),
+    ]
+    for _ in range(PASSES):
+        for side in sides:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    sides[0].write(bytes(32))
+    sides[1].read(32)
 
 
 def _reset_signals() -> None:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from netlab.common.helper import failure
+from netlab.common.helper import await_ready
 from netlab.common.json_lines import Lines, Message
 from netlab.errors import LabError
-from netlab.processes import releases, zygote
+from netlab.processes import zygote
 from netlab.processes.options import Options
-from netlab.processes.releases import PRESENT, PREVIOUS, Release
+from netlab.processes.releases import PRESENT, PREVIOUS, Release, unpack
 from netlab.processes.rundir import RunDirectory
 
 GONE = "A zygote ended by itself, and every daemon with it. Its last words, if any:"
@@ -42,10 +42,8 @@ class Zygotes:
         return self._releases.get(address, PRESENT)
 
     def await_ready(self) -> None:
-        """Until all have imported the daemon. Raises LabError."""
         for each in self.lines.values():
-            if (reason := failure(each)) is not None:
-                raise LabError(f"The daemon cannot be imported: {reason}")
+            await_ready(each, "The daemon cannot be imported: {}")
 
     def prepare(self, positions: Iterable[int]) -> None:
         """Each release reads every configuration: a node may be of either."""
@@ -53,12 +51,10 @@ class Zygotes:
             self._ask(release, {"prepare": list(positions)})
 
     def touch(self, addresses: Iterable[str]) -> int:
-        """MiB touched for the daemons that will be started (warm_up.py)."""
         wanted = [self.release_of(address) for address in addresses]
         return sum(self._ask(release, {"touch": wanted.count(release)})["mib"] for release in self.lines)
 
     def start(self, nodes: Iterable[Node], release: Release | None) -> dict[str, int]:
-        """Fork these, in this order; `release` None: each as before. Raises LabError."""
         if release is not None:
             if release not in self.lines:
                 raise LabError(
@@ -109,9 +105,8 @@ class Zygotes:
 
 
 def start(options: Options, directory: RunDirectory) -> Zygotes:
-    """Fork them; `await_ready` returns when they have imported the daemon."""
     lines = {PRESENT: zygote.start(options, directory)}
     if options.previous is not None:
-        tree = releases.unpack(Path(options.previous), directory.path)
+        tree = unpack(Path(options.previous), directory.path)
         lines[PREVIOUS] = zygote.start(options, directory, tree)
     return Zygotes(lines, options.old)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from netlab.eventlog import leader_changes
-from netlab.eventlog.events import Cluster, Event
+from netlab.eventlog import changes as log_changes
+from netlab.eventlog.events import Cluster
 from netlab.lab import Lab
 from netlab.scenarios.node_state import NodeState, Positions
 from netlab.scenarios.report import Seen
@@ -37,14 +37,13 @@ class Assertions:
         self._state = state
         self._cluster = cluster
         self._computed_leader = numbering(cluster.numbering, cluster.fanout).computed_leader
-        self._events: list[Event] = []
-        self._baseline: leader_changes.Baseline = {}
-        self.losses = leader_changes.Losses()
+        self._events = lab.events
+        self._baseline: log_changes.Baseline = {}
+        self.losses = log_changes.Losses()
         self.excused: set[str] = set()  # their moves do not count: they were cut off
 
     def look(self) -> Cluster:
         """The state now. Raises Shortfall when a daemon has ended by itself."""
-        self._lab.events = self._events
         cluster = self._lab.look()
         for position in self._state.running:
             if not cluster.nodes[self._lab.address(position)].alive:
@@ -65,8 +64,6 @@ class Assertions:
         safe = {self._lab.address(p) for p in self._state.living if p not in victims}
         return [a for a in self._lab.look().subordinates().get(self._lab.address(leader), []) if a in safe]
 
-    # -- an expectation -----------------------------------------------------------------------------------
-
     def expect(self, step: definition.Expect, moved: Collection[int] | None, wait: Wait) -> Seen:
         """What was seen since the last expectation; its `faults` are what `step` demands and is not so."""
         began = time.monotonic()
@@ -83,13 +80,13 @@ class Assertions:
             seen.faults.append(f"not whole within {step.within_s:g} s: {self._facts(home=step.home)}")
         seen.faults += _complaints(seen, step)
         self._events.clear()
-        self._baseline = leader_changes.baseline(self._lab.cluster)
-        self.losses = leader_changes.Losses()
+        self._baseline = log_changes.baseline(self._lab.cluster)
+        self.losses = log_changes.Losses()
         self.excused.clear()
         return seen
 
     def _count(self, whole_s: float | None, moved: Collection[int] | None) -> Seen:
-        moves = leader_changes.moves(self._lab.cluster, self._baseline)
+        moves = log_changes.moves(self._lab.cluster, self._baseline)
         by_position = {self._position(a): n for a, n in moves.items() if a not in self.excused}
         attached_s, never = self.losses.attached_s(self._events)
         return Seen(
@@ -103,8 +100,6 @@ class Assertions:
 
     def _position(self, address: str) -> int:
         return position_of(address, self._cluster.network)
-
-    # -- wholeness ----------------------------------------------------------------------------------------
 
     def _whole_at(self, *, home: bool) -> float | None:
         """Since when every part is one tree; None while one is not, or a node has not left yet."""
@@ -125,26 +120,21 @@ class Assertions:
 
     def _away(self, part: Positions) -> list[int]:
         """Those that are not below their computed leader, though it is in the same part."""
-        found = []
-        for position in sorted(part):
-            leader = self._computed_leader(position)
-            if leader in part and self._leader(position) != leader:
-                found.append(position)
-        return found
+        computed = {position: self._computed_leader(position) for position in sorted(part)}
+        return [each for each, leader in computed.items() if leader in part and self._leader(each) != leader]
 
     def _leader(self, position: int) -> int | None:
         leader = self._lab.cluster.nodes[self._lab.address(position)].leader
         return None if leader is None else self._position(leader)
 
-    # -- what is wrong ------------------------------------------------------------------------------------
-
     def _facts(self, *, home: bool) -> str:
         """One sentence a part that is not whole."""
         found = [f"still leaving: {_named(lingering)}"] if (lingering := self._lingering()) else []
-        for part in self._state.parts():
-            wrong = self._facts_of(part, home=home)
-            if wrong:
-                found.append(f"of {_named(sorted(part))} {', '.join(wrong)}")
+        found += [
+            f"of {_named(sorted(part))} {', '.join(wrong)}"
+            for part in self._state.parts()
+            if (wrong := self._facts_of(part, home=home))
+        ]
         return "; ".join(found) or "a node moved again, or it was late"
 
     def _facts_of(self, part: Positions, *, home: bool) -> list[str]:

@@ -1,7 +1,7 @@
 """Datagrams that no daemon understands: what a broken, old or foreign program might send.
 
-`send` runs inside a node's namespace, started by `netns-lab/lab babble` (player.py), and sends from a port of its
-own, since the daemon of that host has the other one. The seed decides every byte.
+`send` runs inside a node's namespace, started by player.py, and sends from a port of its own, since the daemon of
+that host has the other one. The seed decides every byte.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from netlab.errors import LabError
+from netlab.processes.enter import say_begun
 
 PORT = 7117
-READY = "babbling"
 OVERSIZED_BYTES = (1_300, 60_000)
 MALFORMED_BYTES = (1, 1_174)  # behind the two bytes that every datagram begins with: 1,176 may be read
 
@@ -74,7 +74,7 @@ def send(**given: Any) -> dict[str, Any]:
     """Carry out the order; how much was sent. Raises LabError when not one datagram could be sent."""
     order = Order(**given)
     make = datagrams(order)
-    print(READY, flush=True)
+    say_begun()
     sent: dict[str, Any] = {"sent": 0, "not_sent": 0}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
         begin = time.monotonic()

@@ -25,8 +25,6 @@ class FaultInjector:
         self._sites = lab.options.sites
         self._faults = Faults()
 
-    # -- daemons ------------------------------------------------------------------------------------------
-
     def start(self, positions: Collection[int]) -> None:
         """Start daemons in this order, with their cables plugged in. Raises LabError when one does not start."""
         order = [position for position in positions if position not in self._state.running]
@@ -105,8 +103,6 @@ class FaultInjector:
         for position in victims:
             self._assertions.losses.leader_fell(self._lab.address(position), orphans[position], time.monotonic())
             act(position)
-
-    # -- the network --------------------------------------------------------------------------------------
 
     def cut(self, positions: Iterable[int]) -> None:
         """Pull the cables, also of nodes that do not run."""

@@ -1,6 +1,6 @@
 """Plays a scenario with real daemons: one step after the other, in real time.
 
-The script is that of `subord/sim/scenario.py`, which says what each step means; the simulator plays the same one.
+The script is that of `subord/sim/scenario/`, which says what each step means; the simulator plays the same one.
 What takes time beside other steps (a slow host, churn) is left to timers.
 """
 
@@ -10,11 +10,12 @@ import random
 import sched
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 
 import msgspec
 
 from netlab.lab import READ_INTERVAL_S, Lab, start_order
-from netlab.processes.node_command import NodeCommand
+from netlab.processes.enter import NodeCommand
 from netlab.scenarios import bad_input
 from netlab.scenarios.assertions import Assertions, Shortfall
 from netlab.scenarios.faults import FaultInjector
@@ -52,16 +53,22 @@ class Player:
         self._faults = FaultInjector(lab, self._state, self._assertions)
         self._timers = sched.scheduler(time.monotonic)
         self._senders: list[NodeCommand] = []
+        self._ending = ExitStack()  # of the senders
 
     def run(self, file: str) -> Result:
         """All steps, or those up to the first expectation that fails. Raises LabError when the lab itself fails."""
         script, began = self._script, time.monotonic()
         found = Result(file=file, title=script.title, cluster=script.cluster, seed=script.seed)
-        try:
+        with self._ending:
             for number, step in enumerate(script.steps, 1):
                 at_s = time.monotonic() - began
                 self._say(f"{at_s:8.2f}  {self._in_words(step)}")
-                seen = self._do(step)
+                try:
+                    seen = self._do(step)
+                except Shortfall as reason:
+                    found.failure = f"step {number} ({step.__struct_config__.tag}): {reason}"
+                    self._say(f"{time.monotonic() - began:8.2f}    FAILED: {reason}")
+                    break
                 self._after(step)
                 found.steps.append(PlayedStep(number=number, at_s=at_s, step=step, seen=seen))
                 if seen is not None:
@@ -71,12 +78,6 @@ class Player:
                         break
             else:
                 found.babbled = sum(sender.finish()["sent"] for sender in self._senders)
-        except Shortfall as reason:
-            found.failure = f"step {number} ({step.__struct_config__.tag}): {reason}"
-            self._say(f"{time.monotonic() - began:8.2f}    FAILED: {reason}")
-        finally:
-            for sender in self._senders:
-                sender.end()
         found.lasted_s = time.monotonic() - began
         return found
 
@@ -109,8 +110,6 @@ class Player:
             if now >= until:
                 return False
             time.sleep(min(READ_INTERVAL_S, until - now, max(0.0, next_s or READ_INTERVAL_S)))
-
-    # -- steps --------------------------------------------------------------------------------------------
 
     def _do(self, step: Step) -> Seen | None:
         name = step.__struct_config__.tag
@@ -181,8 +180,10 @@ class Player:
                 timing=cluster.timing,
             )
             if order.targets:
-                self._senders.append(NodeCommand(self._lab.options.name, position, "babble", vars(order), step.for_s))
-                self._senders[-1].await_begin(bad_input.READY)
+                name = self._lab.options.name
+                sender = NodeCommand(name, position, "send-bad-input", vars(order), step.for_s)
+                self._senders.append(self._ending.enter_context(sender))
+                sender.await_begin()
 
     def _do_churn(self, step: definition.Churn) -> None:
         named = self._named(step.nodes)

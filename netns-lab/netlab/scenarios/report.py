@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from subord.sim.checkers.metrics import percentile
 from subord.sim.scenario.definition import Cluster, Step, folded, positions_of
 
 
-@dataclass(kw_only=True)
-class Seen:
+class Seen(msgspec.Struct, kw_only=True):
     """Between two expectations. Times in seconds, nodes as positions; restarted nodes are not among the moved."""
 
     whole_s: float | None  # until all was whole, from the step; None: it was not
@@ -26,10 +24,9 @@ class Seen:
     outside: list[int]  # those of the moved that were not allowed to
     attached_s: list[float]  # of those whose leader was struck, ascending
     never: list[int]  # those of them that had no leader again
-    faults: list[str] = field(default_factory=list)  # what was expected and is not so; empty: it held
+    faults: list[str] = []  # what was expected and is not so; empty: it held
 
     def in_words(self) -> str:
-        """One line for people."""
         whole = "not whole" if self.whole_s is None else f"whole after {self.whole_s:.2f} s"
         moved = f" ({folded(self.moved)})" if self.moved else ""
         orphans = len(self.attached_s) + len(self.never)
@@ -41,41 +38,26 @@ class Seen:
         return f"{whole}, {self.moves} moves{moved}{attached}{verdict}"
 
 
-@dataclass(kw_only=True)
-class PlayedStep:
-    """One step as it was played."""
-
+class PlayedStep(msgspec.Struct, kw_only=True, omit_defaults=True):
     number: int
     at_s: float  # since the beginning
     step: Step
-    seen: Seen | None  # of an expectation
-
-    def document(self) -> dict[str, Any]:
-        about = {"number": self.number, "at_s": self.at_s, "step": msgspec.to_builtins(self.step)}
-        return about if self.seen is None else about | {"seen": asdict(self.seen)}
+    seen: Seen | None = None  # of an expectation
 
 
-@dataclass(kw_only=True)
-class Result:
-    """One scenario as it went."""
-
+class Result(msgspec.Struct, kw_only=True):
     file: str
     title: str
     cluster: Cluster
     seed: int
     sites: str | None = None  # name of their file
-    steps: list[PlayedStep] = field(default_factory=list)
+    steps: list[PlayedStep] = []
     failure: str | None = None  # None: everything held
     lasted_s: float = 0.0
     babbled: int = 0  # datagrams of bad input
 
-    @property
-    def seen(self) -> list[Seen]:
-        return [each.seen for each in self.steps if each.seen is not None]
-
     def row(self) -> dict[str, Any]:
-        """The figures of the table."""
-        seen = self.seen
+        seen = [each.seen for each in self.steps if each.seen is not None]
         attached_s = sorted(time for each in seen for time in each.attached_s)
         wholes = [each.whole_s for each in seen if each.whole_s is not None]
         return {
@@ -89,19 +71,6 @@ class Result:
             "attached_p50_s": percentile(attached_s, 0.5),
             "attached_p99_s": percentile(attached_s, 0.99),
             "lasted_s": self.lasted_s,
-        }
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "file": self.file,
-            "title": self.title,
-            "cluster": msgspec.to_builtins(self.cluster),
-            "seed": self.seed,
-            "sites": self.sites,
-            "failure": self.failure,
-            "babbled": self.babbled,
-            **self.row(),
-            "steps": [each.document() for each in self.steps],
         }
 
 
@@ -120,7 +89,6 @@ TITLES = {
 
 
 def table(played: Iterable[Result]) -> str:
-    """For people: one line a scenario."""
     known = list(played)
     rows = [list(TITLES.values()), *([cell(each.row()[key]) for key in TITLES] for each in known)]
     failures = [f"{each.file}: {each.failure}" for each in known if each.failure is not None]
@@ -128,5 +96,5 @@ def table(played: Iterable[Result]) -> str:
 
 
 def write(path: Path, played: Iterable[Result]) -> None:
-    """Everything that was seen, with the machine, as JSON."""
-    results.write_json(path, {"machine": machine(), "scenarios": [each.document() for each in played]})
+    scenarios = [{**msgspec.to_builtins(each), **each.row()} for each in played]
+    results.write_json(path, {"machine": machine(), "scenarios": scenarios})

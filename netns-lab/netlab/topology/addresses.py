@@ -6,6 +6,7 @@ The positions come from the arithmetic of the daemon (subord.core.address.networ
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from netlab.errors import LabError
 from subord.core.address.network import Network, NetworkError
 
 NETWORK = "10.0.0.0/16"
+NODES_MAX = 1023  # ports of one Linux bridge (BR_MAX_PORTS)
 PORT_NAME_POSITION_MAX = 10**14 - 1  # IFNAMSIZ: 15 characters
 
 Block = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -20,7 +22,6 @@ Block = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @lru_cache(maxsize=64)
 def network_of(network: str) -> Network:
-    """The network as a value. Raises LabError."""
     try:
         return Network.parse(network)
     except NetworkError as reason:
@@ -46,7 +47,6 @@ def silent_below(addresses: Sequence[str], network: str) -> int:
 
 
 def router_addresses(subnets: Iterable[str]) -> list[str]:
-    """The last host address of each subnet."""
     numbers = map(network_of, subnets)
     return [each.address_text_of(each.size) for each in numbers]
 
@@ -57,27 +57,20 @@ def link_of(network: str) -> Block:
     numbers = network_of(network)
     if numbers.prefix_length is not None:
         return ipaddress.ip_network(numbers.text)
-    ends = [int(ipaddress.ip_address(end)) for item in numbers.text.split(",") for end in item.split("-")]
-    first, last = min(ends), max(ends)
-    bits = 32 if numbers.version == 4 else 128
+    ends = sorted(map(ipaddress.ip_address, re.split("[,-]", numbers.text)), key=int)
+    first, last = ends[0], ends[-1]
+    block = ipaddress.ip_network(f"{first}/{30 if numbers.version == 4 else 64}", strict=False)
     # Neither the first nor the last address of a block is a host's.
-    length = min(64, bits) if numbers.version == 6 else bits - 2
-    while length > 0:
-        low = first >> (bits - length) << (bits - length)
-        if low < first and last < low + (1 << (bits - length)) - 1:
-            break
-        length -= 1
-    kind = ipaddress.IPv4Address if numbers.version == 4 else ipaddress.IPv6Address
-    return ipaddress.ip_network(f"{kind(first)}/{length}", strict=False)
+    while block.prefixlen and not int(block[0]) < int(first) <= int(last) < int(block[-1]):
+        block = block.supernet()
+    return block
 
 
 def links(network: str, subnets: Sequence[str]) -> list[Block]:
-    """One block for each bridge of the lab."""
     return [link_of(each) for each in subnets] if subnets else [link_of(network)]
 
 
 def link_number(address: str, blocks: Sequence[Block]) -> int:
-    """The number of the bridge that the node is plugged into."""
     return next(number for number, block in enumerate(blocks) if ipaddress.ip_address(address) in block)
 
 
@@ -87,11 +80,6 @@ def hardware_address(address: str, host: int = 0) -> bytes:
     `host` counts the hosts that have had the address before.
     """
     return bytes((2, host % 256)) + packed(address)[-4:]
-
-
-def hardware_text(mac: bytes) -> str:
-    """02:00:0a:00:01:02"""
-    return mac.hex(":")
 
 
 def port_name(address: str, network: str) -> str:

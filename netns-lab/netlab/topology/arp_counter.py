@@ -1,27 +1,92 @@
 """The process that counts neighbour requests, by ARP or IPv6 neighbour solicitation, by sender.
 
-It reads the packet rings of the bridges beside the controller, so that a busy controller misses nothing. It answers
-{"contacts": {ADDRESS: s}} with the figures so far. A rate is the most requests of one sender in any second, in a
-sliding window. A target is silent when it is in the network and is neither a node's nor a router's.
+It reads the packet ring of every bridge, memory that the kernel fills, beside the controller, so that a busy
+controller misses nothing. It answers {"contacts": {ADDRESS: s}} with the figures so far. Only requests to all hosts
+count: by a request to one host alone the kernel confirms a neighbour it knows; those that filters.py redirects are
+copied by arp_filter.py. A rate is the most requests of one sender in any second, in a sliding window. A target is
+silent when it is in the network and is neither a node's nor a router's.
+
+Source: packet(7), Documentation/networking/packet_mmap.rst (TPACKET_V2), RFC 826, RFC 4861.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import mmap
 import selectors
+import socket
+import struct
+import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from netlab.common import helper
+from netlab.common.helper import await_ready, fork
 from netlab.common.json_lines import Lines
-from netlab.errors import LabError
 from netlab.topology.addresses import network_of, packed
-from netlab.topology.packet_ring import Request, Ring
+from netlab.topology.packet_filter import ETH_P, RETURN, attach, neighbour_requests
 
 READ_INTERVAL_S = 0.1
+GONE = "The process that counts ARP requests ended by itself: the lab.log may say why."
 PAIRS_MAX = 4_000_000  # of sender and silent target that are remembered: 0.5 GiB
+RING_BYTES = 32 << 20  # 262,144 requests of IPv4, ten seconds of the worst there is
+BLOCK_BYTES = 64 << 10
+SLOT_BYTES = {4: 128, 6: 256}  # header and the frame as far as it matters
+
+_SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V2 = 263, 5, 6, 10, 1
+_TO_USER = 1  # TP_STATUS_USER
+_SLOT = struct.Struct("=IIIHHII")  # status, length, kept, offsets of frame and of its payload, s, ns
+_KEEP = 0xFFFF
+# Where sender and target stand behind the Ethernet header, and how long they are.
+_SENDER_AT, _TARGET_AT, _ADDRESS_BYTES = {4: 14, 6: 8}, {4: 24, 6: 48}, {4: 4, 6: 16}
+
+
+class Request(NamedTuple):
+    """The sender asks for the target (packed addresses); `mono`: on the event log's clock in seconds."""
+
+    mono: float
+    sender: bytes
+    target: bytes
+
+
+class Ring:
+    """Make it in the namespace of the bridge. Raises OSError."""
+
+    def __init__(self, bridge: str, version: int) -> None:
+        self._version = version
+        self._slot_bytes = SLOT_BYTES[version]
+        self._next = 0
+        self._lost = 0
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        attach(self._socket, (*neighbour_requests(version, otherwise=0), (RETURN, 0, 0, _KEEP)))
+        self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+        slots = RING_BYTES // self._slot_bytes
+        shape = struct.pack("=IIII", BLOCK_BYTES, RING_BYTES // BLOCK_BYTES, self._slot_bytes, slots)
+        self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, shape)
+        self._memory = mmap.mmap(self._socket.fileno(), RING_BYTES, mmap.MAP_SHARED)
+        self._socket.bind((bridge, ETH_P[version]))
+
+    def read(self) -> Iterator[Request]:
+        """What came in since the last time; at most one round of the ring."""
+        memory, version = self._memory, self._version
+        size, ends = _ADDRESS_BYTES[version], (_SENDER_AT[version], _TARGET_AT[version])
+        to_mono = time.monotonic() - time.time()
+        for _ in range(RING_BYTES // self._slot_bytes):
+            at = self._next
+            status, _length, _kept, _frame, payload, seconds, nanoseconds = _SLOT.unpack_from(memory, at)
+            if not status & _TO_USER:
+                return
+            sender, target = (memory[at + payload + end : at + payload + end + size] for end in ends)
+            struct.pack_into("=I", memory, at, 0)  # the slot is the kernel's again
+            self._next = (at + self._slot_bytes) % RING_BYTES
+            yield Request(seconds + nanoseconds / 1e9 + to_mono, sender, target)
+
+    def lost(self) -> int:
+        """Requests for which there was no room, so far."""
+        packets_and_drops = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)  # counts anew after this
+        self._lost += struct.unpack("=II", packets_and_drops)[1]
+        return self._lost
 
 
 @dataclass
@@ -98,27 +163,16 @@ def start(tally: Tally, bridges: Mapping[str, frozenset[bytes]], version: int) -
 
     `bridges`: name -> senders (packed) that are at another site, whose requests are counted there.
     """
-    counter = helper.fork("lab-arp", lambda controller: _count(tally, bridges, version, controller))
-    if (reason := helper.failure(counter)) is not None:
-        raise LabError(f"ARP requests cannot be counted here: {reason}. Give no --arp.")
-    return counter
+
+    def rings() -> list[tuple[Ring, frozenset[bytes]]]:
+        return [(Ring(bridge, version), elsewhere) for bridge, elsewhere in bridges.items()]
+
+    helper = fork("lab-arp", rings, lambda rings, controller: _count(tally, rings, controller))
+    await_ready(helper, "ARP requests cannot be counted here: {}. Give no --arp.")
+    return helper
 
 
-def ask(counter: Lines, contacts: Mapping[str, float]) -> Any:
-    """The figures so far. Raises LabError when the counter is gone."""
-    answer = counter.ask({"contacts": contacts})
-    if answer is None:
-        raise LabError("The process that counts ARP requests ended by itself: the lab.log may say why.")
-    return answer
-
-
-def _count(tally: Tally, bridges: Mapping[str, frozenset[bytes]], version: int, controller: Lines) -> None:
-    try:
-        rings = [(Ring(bridge, version), elsewhere) for bridge, elsewhere in bridges.items()]
-    except OSError as reason:
-        controller.send({"failed": str(reason.strerror)})
-        return
-    controller.send({"ready": True})
+def _count(tally: Tally, rings: list[tuple[Ring, frozenset[bytes]]], controller: Lines) -> None:
     with selectors.DefaultSelector() as selector:
         selector.register(controller, selectors.EVENT_READ)
         while not controller.ended:

@@ -2,7 +2,7 @@
 
 With 500 hosts one request for a silent address would be copied 500 times. A packet filter at each port of the bridge
 redirects such a request to the bridge itself, where it is counted. Requests for a host of the lab pass; where
-arp_proxy.py redirects them, the bridge gets a copy. Hosts are known by the last 32 bits of their address, which are
+filters.py redirects them, the bridge gets a copy. Hosts are known by the last 32 bits of their address, which are
 theirs alone (layout.checked).
 
 Source: tc-bpf(8), tc-mirred(8), rtnetlink(7), include/uapi/linux/{pkt_cls,pkt_sched}.h.

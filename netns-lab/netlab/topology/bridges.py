@@ -3,6 +3,9 @@
 Interface names: `eth0` in a node's namespace, `n<position>` at the bridge. Bytes and packets *received* at the
 bridge end are those the node sent: adding them up counts each frame of the lab once. No link leads out of the outer
 namespace, and a node's namespace vanishes with its link when the last process in it has ended.
+
+The router of the layout `routed` is one host with an interface on every bridge (`eth0`, `eth1`, ... at the ports
+`r0`, `r1`, ...), which forwards between the subnets.
 """
 
 from __future__ import annotations
@@ -18,15 +21,14 @@ from typing import Any
 from netlab.common import linux
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
-from netlab.topology import router
-from netlab.topology.addresses import hardware_address, hardware_text, link_number, links, port_name, router_addresses
+from netlab.topology.addresses import Block, hardware_address, link_number, links, port_name, router_addresses
 from netlab.topology.arp_filter import ArpFilter
-from netlab.topology.arp_proxy import ArpProxy
+from netlab.topology.filters import ArpProxy
 from netlab.topology.neighbours import PermanentEntries
 from netlab.topology.relay import TAP_FRAMES_MAX, tap_name
 from netlab.topology.sites import Sites
 
-NODE_INTERFACE_INDEX = 2
+FIRST_INTERFACE_INDEX = 2  # in the namespaces of nodes and of the router
 IFA_F_NODAD = 0x02  # include/uapi/linux/if_addr.h
 LINK_S_MAX = 5.0
 NTF_MASTER, NUD_NOARP = 0x04, 0x40  # an entry of the bridge that lasts: include/uapi/linux/neighbour.h
@@ -57,7 +59,6 @@ class Bridges:
         self._network = network
         self._sites = sites
         self._links = links(network, subnets) * (1 if sites is None else len(sites.names))
-        self._numbers = range(len(self._links))
         self._routers = router_addresses(subnets)
         self._known = tuple(known)
         self._arp_filter = arp_filter
@@ -68,24 +69,29 @@ class Bridges:
         self.namespaces: dict[str, int] = {}  # address -> descriptor, which keeps the namespace alive
         self._router: int | None = None
         self.hosts: Counter[str] = Counter()  # address -> how many hosts have had it before this one
-        self.names = [f"br{number}" for number in self._numbers]
+        self.names = [f"br{number}" for number in range(len(self._links))]
         _disable_ipv6()  # bridges forward it nevertheless
         self._netlink.link("set", index=1, state="up")
         for number, name in enumerate(self.names, 1):
             mac = f"02:ff:00:00:00:{number:02x}"
             self._netlink.link("add", ifname=name, kind="bridge", address=mac, br_mcast_snooping=0)
             self._netlink.link("set", index=self._index_of(name), state="up")
-        _disable_iptables()
+        # Where br_netfilter is loaded it takes every frame through the rules of iptables, of which there are none.
+        _write_all([str(path) for path in Path("/proc/sys/net/bridge").glob("bridge-nf-call-*")], "0")
         if arp_proxy is not None:
             arp_proxy.begin()
         if arp_filter is not None:
-            arp_filter.copies_redirected &= arp_proxy is not None and arp_proxy.runs
-        self._indexes = [self._index_of(name) for name in self.names]
-        self._entries = [PermanentEntries(self._neighbours(each), NODE_INTERFACE_INDEX) for each in self._numbers]
+            arp_filter.copies_redirected &= self._is_redirecting
+        self._indexes = list(map(self._index_of, self.names))
+        self._entries = [PermanentEntries(self._neighbours(number)) for number in range(len(self._links))]
         if self._routers:
             self._router = self._make(self._set_up_router)
-            for number in self._numbers:
-                self._plug_in(self._index_of(router.router_port_name(number)), number)
+            for number in range(len(self._links)):
+                self._plug_in(self._index_of(f"r{number}"), number)
+
+    @property
+    def _is_redirecting(self) -> bool:
+        return self._arp_proxy is not None and self._arp_proxy.runs
 
     def add(self, address: str) -> None:
         """A namespace for the node, linked to its bridge. Raises OSError."""
@@ -95,16 +101,18 @@ class Bridges:
         self._make_known(address)
 
     def plug_in_relay(self) -> None:
-        """Plug the relay's taps into the bridges of their sites."""
-        for number in self._numbers:
+        for number, bridge in enumerate(self._indexes):
             tap = self._index_of(tap_name(number))
-            self._netlink.link("set", index=tap, master=self._indexes[number], txqlen=TAP_FRAMES_MAX, state="up")
+            self._netlink.link("set", index=tap, master=bridge, txqlen=TAP_FRAMES_MAX, state="up")
 
     def _make_known(self, address: str) -> None:
         """To the bridge, before the node has sent anything: else it would copy a redirected request to every port."""
-        if self._arp_proxy is not None and self._arp_proxy.runs:
-            mac = hardware_text(hardware_address(address, self.hosts[address]))
+        if self._is_redirecting:
+            mac = self._mac(address).hex(":")
             self._netlink.fdb("append", ifindex=self._ports[address], lladdr=mac, flags=NTF_MASTER, state=NUD_NOARP)
+
+    def _mac(self, address: str) -> bytes:
+        return hardware_address(address, self.hosts[address])
 
     def _make(self, set_up: Callable[[], None]) -> int:
         """A new namespace, set up from inside; its descriptor."""
@@ -116,29 +124,37 @@ class Bridges:
             linux.setns(self._outer, linux.CLONE_NEWNET)
 
     def _set_up_node(self, address: str) -> None:
-        block = self._links[self._link_of(address)]
-        if block.version == 6:
+        link = self._link_of(address)
+        if self._links[link].version == 6:
             _enable_ipv6()
         else:
             _disable_ipv6()
-        index = NODE_INTERFACE_INDEX
-        mac = hardware_text(hardware_address(address, self.hosts[address]))
-        peer = {"ifname": self.port_name(address), "net_ns_fd": self._outer}
-        how = {"broadcast": str(block.broadcast_address)} if block.version == 4 else {"flags": IFA_F_NODAD}
         with self._open_netlink() as inside:
             inside.link("set", index=1, state="up")  # without `lo` even 127.0.0.1 is unreachable
-            inside.link("add", ifname="eth0", kind="veth", index=index, address=mac, peer=peer)
-            inside.addr("add", index=index, address=address, prefixlen=block.prefixlen, **how)
-            inside.link("set", index=index, state="up")
+            self._add_interface(
+                inside, 0, address, self._links[link], mac=self._mac(address), port=self.port_name(address)
+            )
             if self._routers:
-                inside.route("add", dst="default", gateway=self._routers[self._link_of(address)])
-        self._entries[self._link_of(address)].write_here()
+                inside.route("add", dst="default", gateway=self._routers[link])
+        self._entries[link].write_here()
 
     def _set_up_router(self) -> None:
         _disable_ipv6()
-        router.set_up(self._open_netlink, self._outer, self._routers, self._links)
-        for number in self._numbers:
-            PermanentEntries(self._hardware(number), router.FIRST_INTERFACE_INDEX + number).write_here()
+        with self._open_netlink() as inside:
+            inside.link("set", index=1, state="up")
+            for number, (address, block) in enumerate(zip(self._routers, self._links, strict=True)):
+                self._add_interface(inside, number, address, block, mac=router_mac(number), port=f"r{number}")
+        Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+        for number in range(len(self._links)):
+            PermanentEntries(self._hardware(number), FIRST_INTERFACE_INDEX + number).write_here()
+
+    def _add_interface(self, inside: Any, number: int, address: str, block: Block, *, mac: bytes, port: str) -> None:
+        """`eth<number>` in the present namespace, with its other end at that port in the outer one."""
+        index, peer = FIRST_INTERFACE_INDEX + number, {"ifname": port, "net_ns_fd": self._outer}
+        how = {"broadcast": str(block.broadcast_address)} if block.version == 4 else {"flags": IFA_F_NODAD}
+        inside.link("add", ifname=f"eth{number}", kind="veth", index=index, address=mac.hex(":"), peer=peer)
+        inside.addr("add", index=index, address=address, prefixlen=block.prefixlen, **how)
+        inside.link("set", index=index, state="up")
 
     def _link_of(self, address: str) -> int:
         return link_number(address, self._links) if self._sites is None else self._sites.numbers[address]
@@ -168,7 +184,7 @@ class Bridges:
         """Raises LabError, with nothing changed, where `replace` is not supported."""
         if len(self._links) > 1 or self._links[0].version == 6:
             raise LabError("Another host at the same address: the lab can do that with IPv4 on one bridge alone.")
-        if self._arp_proxy is not None and self._arp_proxy.runs:
+        if self._is_redirecting:
             raise LabError("Another host at the same address: no host of this lab would hear its announcement.")
 
     def replace(self, address: str) -> None:
@@ -185,22 +201,22 @@ class Bridges:
             _await(lambda: self._is_forwarding(address))
             self._inside(address, lambda: self._announce(address))
             return
-        self._entries[0] = PermanentEntries(self._neighbours(0), NODE_INTERFACE_INDEX)
+        self._entries[0] = PermanentEntries(self._neighbours(0))
         self.add(address)
-        entry = PermanentEntries({address: hardware_address(address, self.hosts[address])}, NODE_INTERFACE_INDEX)
+        entry = PermanentEntries({address: self._mac(address)})
         for other in self.namespaces:
             self._inside(other, entry.write_here)
 
     def _hardware(self, link: int) -> dict[str, bytes]:
         """MAC of every known address on that bridge."""
         there = [each for each in self._known if self._sites is not None or self._link_of(each) == link]
-        return {each: hardware_address(each, self.hosts[each]) for each in there}
+        return {each: self._mac(each) for each in there}
 
     def _neighbours(self, link: int) -> dict[str, bytes]:
         """The permanent entries of a node on that bridge: these, and its router."""
         found = self._hardware(link)
         if found and self._routers:
-            found[self._routers[link]] = router.hardware_address(link)
+            found[self._routers[link]] = router_mac(link)
         return found
 
     def _inside(self, address: str, act: Callable[[], None]) -> None:
@@ -217,33 +233,35 @@ class Bridges:
         return state == FORWARDING
 
     def _announce(self, address: str) -> None:
-        """From inside its namespace, as soon as the interface there sends frames."""
+        """From inside its namespace, as soon as the interface there sends frames.
+
+        For every host that has noted another MAC of this address (RFC 5227, 1.1).
+        """
         with self._open_netlink() as inside:
-            _await(lambda: inside.get_links(NODE_INTERFACE_INDEX)[0].get_attr("IFLA_QDISC") != "noop")
-        _announce(address, self.hosts[address])
+            _await(lambda: inside.get_links(FIRST_INTERFACE_INDEX)[0].get_attr("IFLA_QDISC") != "noop")
+        mac, ip = self._mac(address), socket.inet_aton(address)
+        header = struct.pack("!6s6sH", b"\xff" * 6, mac, 0x0806)
+        request = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 1, mac, ip, bytes(6), ip)
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+            wire.bind(("eth0", 0))
+            wire.send(header + request)
 
     def close(self) -> None:
-        """Let go of the namespaces."""
         for descriptor in (*self.namespaces.values(), *([] if self._router is None else [self._router])):
             os.close(descriptor)
         self.namespaces.clear()
         self._router = None
 
 
+def router_mac(number: int) -> bytes:
+    """Of the router's interface at that bridge; no node has such a one."""
+    return bytes((6, 0, 0, 0, 0, number))
+
+
 def _await(condition: Callable[[], bool]) -> None:
     """The kernel brings links up on its own time. Raises LabError when that takes too long."""
     if not wait_until(condition, LINK_S_MAX, 0.002):
         raise LabError(f"A new link did not come up within {LINK_S_MAX:g} s: end this lab.")
-
-
-def _announce(address: str, host: int) -> None:
-    """An ARP announcement, for every host that has noted another MAC of this address (RFC 5227, 1.1)."""
-    mac, ip = hardware_address(address, host), socket.inet_aton(address)
-    header = struct.pack("!6s6sH", b"\xff" * 6, mac, 0x0806)
-    request = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 1, mac, ip, bytes(6), ip)
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
-        wire.bind(("eth0", 0))
-        wire.send(header + request)
 
 
 def _enable_ipv6() -> None:
@@ -263,11 +281,6 @@ def _enable_ipv6() -> None:
 def _disable_ipv6() -> None:
     """Where no daemon uses it: its neighbour discovery would count as traffic at rest."""
     _write_all([f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6" for which in ("all", "default")], "1")
-
-
-def _disable_iptables() -> None:
-    """Where br_netfilter is loaded it takes every frame through the rules of iptables, of which there are none."""
-    _write_all([str(path) for path in Path("/proc/sys/net/bridge").glob("bridge-nf-call-*")], "0")
 
 
 def _write_all(paths: Sequence[str], text: str) -> None:

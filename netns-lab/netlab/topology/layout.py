@@ -1,6 +1,6 @@
-"""Which addresses the nodes of a lab have, by the name of a layout or from a file.
+"""Which addresses the nodes of a lab have, by the name of a layout or from a file, and how fast nodes are.
 
-Positions are drawn from a seed: the same seed draws the same ones. A layout holds its addresses in order of position,
+What is drawn comes from a seed: the same seed draws the same. A layout holds its addresses in order of position,
 and only addresses that can be nodes of one lab.
 """
 
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from netlab.errors import LabError
-from netlab.topology.addresses import NETWORK, hardware_address, link_of, network_of, position_of
-from netlab.topology.sites import Sites
+from netlab.topology.addresses import NETWORK, NODES_MAX, hardware_address, link_of, network_of, position_of
+from netlab.topology.sites import Sites, read_sites
 from subord.core.address.network import Address
 
-NODES_MAX = 1023  # ports of one Linux bridge (BR_MAX_PORTS)
 BLOCKS = 5
+SPREAD = 16.0  # the highest performance, in multiples of the lowest
+SPREAD_MAX = 1e6
+LOWEST_JOBS_PER_HOUR = 100.0
+JOBS_PER_HOUR_MAX = 1e9  # that a daemon takes
 SUBNETS = ("10.0.1.0/24", "10.0.2.0/24", "10.0.3.0/24")
 """Of the layout `routed`: one bridge each, and the last address is the router's."""
 
@@ -31,6 +34,20 @@ class Layout:
     network: str
     subnets: tuple[str, ...] = ()
     sites: Sites | None = None
+
+
+def located(sites: Path | None, name: str, nodes: int | None, network: str | None, seed: int) -> Layout:
+    """The layout of that name at these sites, whose file may say how many nodes there are. Raises LabError."""
+    if sites is not None and name == "routed":
+        raise LabError("--layout routed has subnets of its own, and no --sites: leave one out. Nothing was started.")
+    if sites is not None and nodes is None and name in NAMES:
+        nodes = read_sites(sites).nodes
+    return placed(sites, layout(name, nodes, network, seed))
+
+
+def placed(sites: Path | None, where: Layout) -> Layout:
+    """Its nodes at the sites of that file, if there is one. Raises LabError."""
+    return where if sites is None else replace(where, sites=read_sites(sites).place(where.addresses))
 
 
 def layout(name: str, nodes: int | None, network: str | None = None, seed: int = 1) -> Layout:
@@ -60,7 +77,7 @@ def listed(addresses: Iterable[str | Address], network: str | None = None) -> La
     return Layout(addresses=checked(addresses, network), network=network)
 
 
-def seeds(where: Layout, count: int, positions: Iterable[int] = ()) -> tuple[str, ...]:
+def seeds_of(where: Layout, count: int, positions: Iterable[int] = ()) -> tuple[str, ...]:
     """Addresses of the nodes at these positions, or without any of `count` evenly spread ones. Raises LabError."""
     by_position = {position_of(address, where.network): address for address in where.addresses}
     nodes = list(by_position)
@@ -106,13 +123,7 @@ def _too_many(nodes: int) -> LabError:
 
 
 def _first_of_file(path: Path, nodes: int | None) -> list[Address]:
-    found = _read(path)
-    if nodes is not None and nodes > len(found):
-        raise LabError(f"{path} has {len(found)} addresses, fewer than --nodes {nodes}. Nothing was started.")
-    return found[:nodes]
-
-
-def _read(path: Path) -> list[Address]:
+    """The first `nodes` addresses of the file; None: all of them."""
     try:
         lines = path.read_text().splitlines()
     except OSError as reason:
@@ -120,8 +131,7 @@ def _read(path: Path) -> list[Address]:
         raise LabError(f"--layout {path}: {reason.strerror}. Give {names}, or a file of addresses.") from None
     found: dict[Address, int] = {}
     for number, line in enumerate(lines, 1):
-        text = line.partition("#")[0].strip()
-        if not text:
+        if not (text := line.partition("#")[0].strip()):
             continue
         try:
             address = ipaddress.ip_address(text)
@@ -130,10 +140,26 @@ def _read(path: Path) -> list[Address]:
         if address in found:
             raise LabError(f"{path}, line {number}: {address} is in line {found[address]} already.")
         found[address] = number
-    return list(found)
+    if nodes is not None and nodes > len(found):
+        raise LabError(f"{path} has {len(found)} addresses, fewer than --nodes {nodes}. Nothing was started.")
+    return list(found)[:nodes]
 
 
-# -- positions of the named layouts ------------------------------------------------------------------------
+def performances(mapping: str, addresses: Sequence[str], spread: float, seed: int) -> dict[str, float]:
+    """Jobs an hour of each address; {} for other mappings than `performance`, or with a spread of 0.
+
+    The logarithm is drawn evenly, so that there are as many nodes in each factor of two; the fastest and the slowest
+    are always there.
+    """
+    if mapping != "performance" or not spread:
+        return {}
+    chance = random.Random(f"performances/{seed}")
+    exponents = [0.0, 1.0, *(chance.random() for _ in range(len(addresses) - 2))][: len(addresses)]
+    chance.shuffle(exponents)
+    return {
+        address: LOWEST_JOBS_PER_HOUR * spread**exponent
+        for address, exponent in zip(addresses, exponents, strict=True)
+    }
 
 
 def positions(name: str, nodes: int, size: int, seed: int) -> list[int]:

@@ -15,7 +15,8 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,64 +69,67 @@ class Table:
     def __init__(self, version: int = 4) -> None:
         self._version = version
         self._owner = f"{os.getpid()}/{linux.started_at(os.getpid())}"
-        self._files: list[int] = []
-        self._ledger: int | None = None
+        self._files: list[int] = []  # the limits, and the ledger last; [] while no room is needed
 
     def make_room(self, nodes: int, silent: int = 0) -> bool:
         """True when `nodes` may ask by ARP; raises the limits for as long as needed where that is permitted."""
         if fits(nodes, (), silent):  # another lab may have raised the limits and will lower them
             return True
+        how = os.O_RDWR | os.O_CLOEXEC
         try:
-            self._files = [os.open(path, os.O_RDWR | os.O_CLOEXEC) for path in _limits(self._version)]
-            self._ledger = os.open(_ledger(self._version), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            for path in _limits(self._version):
+                self._files.append(os.open(path, how))
+            self._files.append(os.open(_ledger(self._version), how | os.O_CREAT, 0o644))
         except OSError:  # not root, not the first namespace, or a read-only /proc/sys
             self._close()
             return False
-        fcntl.flock(self._ledger, fcntl.LOCK_EX)
-        ledger = self._read()
-        ledger["before"] = ledger["before"] or [self._limit(file) for file in self._files]
-        ledger["users"] = [*ledger["users"], self._owner]
-        self._write(ledger)
-        for file, wants in zip(self._files, _wanted(nodes, silent), strict=True):
-            if self._limit(file) < wants:
-                os.pwrite(file, str(wants).encode(), 0)
-        fcntl.flock(self._ledger, fcntl.LOCK_UN)
+        with self._locked() as ledger:
+            ledger["before"] = ledger["before"] or [_read(file) for file in self._files[:3]]
+            ledger["users"].append(self._owner)
+            for file, wants in zip(self._files, _wanted(nodes, silent), strict=False):
+                if _read(file) < wants:
+                    _write(file, wants)
         return True
 
     def restore(self) -> None:
         """Leave the ledger; the last lab puts the limits back. Safe to repeat, works from inside other namespaces."""
-        if self._ledger is None:
+        if not self._files:
             return
-        fcntl.flock(self._ledger, fcntl.LOCK_EX)
-        ledger = self._read()
-        ledger["users"] = [user for user in ledger["users"] if user != self._owner]
-        if not ledger["users"] and ledger["before"]:
-            for file, was in zip(self._files, ledger["before"], strict=True):
-                os.pwrite(file, str(was).encode(), 0)
-            ledger["before"] = []
-        self._write(ledger)
+        with self._locked() as ledger:
+            ledger["users"] = [user for user in ledger["users"] if user != self._owner]
+            if not ledger["users"]:
+                for file, was in zip(self._files, ledger["before"], strict=False):
+                    # A lab with a /run of its own counts the limits of this one as those before, and may end later.
+                    if was < _read(file):
+                        _write(file, was)
+                ledger["before"] = []
         self._close()
 
-    def _read(self) -> dict[str, list[Any]]:
-        assert self._ledger is not None
-        text = os.pread(self._ledger, 65536, 0)
+    @contextmanager
+    def _locked(self) -> Iterator[dict[str, list[Any]]]:
+        """The ledger, for changes: the limits before, and the labs that live and need them higher."""
+        file = self._files[-1]
+        fcntl.flock(file, fcntl.LOCK_EX)
+        text = os.pread(file, 65536, 0)
         ledger = json.loads(text) if text else {"before": [], "users": []}
         ledger["users"] = [user for user in ledger["users"] if _is_alive(user)]
-        return ledger
-
-    def _write(self, ledger: dict[str, list[Any]]) -> None:
-        assert self._ledger is not None
-        os.ftruncate(self._ledger, 0)
-        os.pwrite(self._ledger, json.dumps(ledger).encode(), 0)
-
-    @staticmethod
-    def _limit(file: int) -> int:
-        return int(os.pread(file, 32, 0))
+        yield ledger
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps(ledger).encode(), 0)
+        fcntl.flock(file, fcntl.LOCK_UN)
 
     def _close(self) -> None:
-        for file in [*self._files, *([] if self._ledger is None else [self._ledger])]:
+        for file in self._files:
             os.close(file)
-        self._files, self._ledger = [], None
+        self._files = []
+
+
+def _read(limit: int) -> int:
+    return int(os.pread(limit, 32, 0))
+
+
+def _write(limit: int, value: int) -> None:
+    os.pwrite(limit, f"{value:<10}".encode(), 0)
 
 
 def check_silent(nodes: int, silent: int) -> None:
@@ -156,7 +160,7 @@ class PermanentEntries:
     `hardware`: address -> MAC, 6 bytes.
     """
 
-    def __init__(self, hardware: Mapping[str, bytes], interface_index: int) -> None:
+    def __init__(self, hardware: Mapping[str, bytes], interface_index: int = 2) -> None:
         entries = [_entry(address, mac, interface_index) for address, mac in hardware.items()]
         self._requests = [b"".join(entries[start : start + 300]) for start in range(0, len(entries), 300)]
 

@@ -18,12 +18,10 @@ import select
 import struct
 import time
 from pathlib import Path
-from typing import Any
 
-from netlab.common import helper
-from netlab.common.json_lines import Lines
+from netlab.common.helper import await_ready, fork
+from netlab.common.json_lines import Lines, Message
 from netlab.common.measure import interface_counters
-from netlab.errors import LabError
 from netlab.topology.sites import Sites
 from netlab.topology.wan import Wan
 
@@ -33,48 +31,28 @@ BURST = 64  # frames that are taken from one site before the others have their t
 TAP_FRAMES_MAX = 10_000  # that the kernel queues at each tap while the relay is busy
 PRIORITY = 1  # of real time: the relay does not wait for the daemons
 IDLE_S = 1.0
+CANNOT_BEGIN = (
+    "The relay between the sites cannot begin: {}. It needs the kernel's `tun`, and a user who may read and write"
+    f" {DEVICE}. Nothing was started."
+)
 GONE = "The relay between the sites ended by itself, and no frame passes between them. Its last words, if any:"
 
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 
 
 def tap_name(number: int) -> str:
-    """Name of the relay's device at the bridge of that site."""
     return f"w{number}"
 
 
 def start(sites: Sites, seed: int = 1) -> Lines:
     """Fork the relay in the namespace of the bridges; its taps exist on return. Raises LabError."""
-    relay = helper.fork("lab-relay", lambda controller: _run(sites, seed, controller))
-    if (reason := helper.failure(relay)) is not None:
-        raise LabError(
-            f"The relay between the sites cannot begin: {reason}. It needs the kernel's `tun`,"
-            f" and a user who may read and write {DEVICE}. Nothing was started."
-        )
-    return relay
-
-
-def ask(relay: Lines, **request: Any) -> Any:
-    """Its answer. Raises LabError when the relay is gone."""
-    answer = relay.ask(request)
-    if answer is None:
-        raise LabError(GONE)
-    return answer
-
-
-def _run(sites: Sites, seed: int, controller: Lines) -> None:
-    try:
-        taps = [_tap(tap_name(number)) for number in range(len(sites.names))]
-    except OSError as reason:
-        controller.send({"failed": str(reason.strerror)})
-        return
-    # Beside 300 daemons that start on two cores 0.3 ms late at the most; without, a third of the frames by over 1 ms.
-    with contextlib.suppress(PermissionError):  # without rights outside of the lab: ordinary priority
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    gc.freeze()
-    gc.disable()  # nothing here makes a reference cycle
-    controller.send({"ready": True})
-    Relay(Wan(sites, random.Random(seed).random), taps, sites.names, controller).run()
+    wan = Wan(sites, random.Random(seed).random)
+    names = list(map(tap_name, range(len(sites.names))))
+    helper = fork(
+        "lab-relay", lambda: list(map(_tap, names)), lambda taps, controller: Relay(wan, taps).run(controller)
+    )
+    await_ready(helper, CANNOT_BEGIN)
+    return helper
 
 
 def _tap(name: str) -> int:
@@ -87,18 +65,20 @@ def _tap(name: str) -> int:
 class Relay:
     """`taps`: descriptors in the order of the sites."""
 
-    def __init__(self, wan: Wan, taps: list[int], names: tuple[str, ...], controller: Lines) -> None:
+    def __init__(self, wan: Wan, taps: list[int]) -> None:
         self._wan = wan
         self._taps = taps
         self._numbers = {tap: number for number, tap in enumerate(taps)}
-        self._names = names
-        self._controller = controller
         self._refused = 0
 
-    def run(self) -> None:
+    def run(self, controller: Lines) -> None:
         """Until the controller closes the connection."""
-        wan, controller = self._wan, self._controller
-        sources = [*self._taps, controller.fileno()]
+        # Beside 300 daemons that start on two cores 0.3 ms late at most; without, a third of the frames by over 1 ms.
+        with contextlib.suppress(PermissionError):  # without rights outside of the lab: ordinary priority
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
+        gc.freeze()
+        gc.disable()  # nothing here makes a reference cycle
+        wan, sources = self._wan, [*self._taps, controller.fileno()]
         while not controller.ended:
             wait_s = min(IDLE_S, max(0.0, wan.next_at - time.monotonic()))
             for source in select.select(sources, (), (), wait_s)[0]:
@@ -125,7 +105,7 @@ class Relay:
             except OSError:  # no memory, or the device is down
                 self._refused += 1
 
-    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, request: Message) -> Message:
         if request["do"] == "cut":
             self._wan.cut(request["site"], connected=request["connected"])
             return {}
@@ -133,5 +113,5 @@ class Relay:
             self._wan.jitter(request["share"], time.monotonic())
             return {}
         counters = interface_counters()  # frames for which the kernel had no room before the relay read them
-        overrun = {name: counters[tap_name(number)].send_drops for number, name in enumerate(self._names)}
+        overrun = {name: counters[tap_name(number)].send_drops for number, name in enumerate(self._wan.names)}
         return {"mono": time.monotonic(), **self._wan.figures(), "refused": self._refused, "overrun": overrun}

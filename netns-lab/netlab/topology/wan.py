@@ -66,15 +66,14 @@ class Direction:
     no_room: int = 0  # the relay held UNDER_WAY_MAX already
 
     def figures(self) -> dict[str, int]:
-        names = ("frames", "bytes", "lost", "queue_full", "cut", "no_room")
-        return {name: getattr(self, name) for name in names}
+        return {name: value for name, value in vars(self).items() if name not in ("link", "free_at")}
 
 
 class Wan:
     """`chance` draws from [0, 1), once a frame and direction, and once a link whenever jitter changes delays."""
 
     def __init__(self, sites: Sites, chance: Callable[[], float], under_way_max: int = UNDER_WAY_MAX) -> None:
-        self._names = sites.names
+        self.names = sites.names
         self._chance = chance
         self._under_way_max = under_way_max
         self._site_of = {packed(address)[-4:]: number for address, number in sites.numbers.items()}
@@ -152,7 +151,7 @@ class Wan:
 
     def cut(self, site: str, *, connected: bool) -> None:
         """Drop everything into and out of the site, frames under way included; with `connected` no longer."""
-        number = self._names.index(site)
+        number = self.names.index(site)
         self._cut = self._cut - {number} if connected else self._cut | {number}
 
     def jitter(self, share: float, now: float) -> None:
@@ -169,14 +168,13 @@ class Wan:
         self._redraw_at = now + low + (high - low) * self._chance() if self._jitter else inf
 
     def figures(self) -> dict[str, Any]:
-        """Everything that was counted so far."""
         arrived = sum(direction.frames for direction in self._directions.values())
         return {
             "ways": [
-                {"from": self._names[source], "to": self._names[target], **direction.figures()}
+                {"from": self.names[source], "to": self.names[target], **direction.figures()}
                 for (source, target), direction in sorted(self._directions.items())
             ],
-            "cut_sites": [self._names[number] for number in sorted(self._cut)],
+            "cut_sites": [self.names[number] for number in sorted(self._cut)],
             "under_way": len(self._under_way),
             "stayed": self.stayed,
             "late": self._late,

@@ -13,15 +13,15 @@ import re
 import msgspec
 import trio
 
-from subord.api.http.server import EventStream, Query, Response, Send, failure
+from subord.api.http.server import EventStream, Query, Response, Send, document, failure
+from subord.api.models import nodes
 from subord.api.models.fields import ChangeDocument, ChangesDocument
-from subord.api.node_api import AskFailure, NodeApi, Question
-from subord.core.view import Place, Position
-from subord.runtime.state.history import Happening
-from subord.wire.codec import UNREADABLE
+from subord.api.node_api import NodeApi
+from subord.api.query.peer import ask_root
+from subord.core.members.history import TreeChange
+from subord.core.view import Place
 
 CHANGES_MAX = 256  # in one answer
-ASK_S_MAX = 0.8
 POLL_S = 0.5
 KEEP_ALIVE_S = 15.0
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -53,15 +53,15 @@ class Bookmark(msgspec.Struct, frozen=True):
 
 def own(node: NodeApi, token: str | None = None) -> ChangesDocument:
     """The changes of this node's subtree; at the root these are all. Without a token: the last ones."""
-    attendance = node.attendance
-    attendance.look()
-    log = attendance.register
+    tracker = node.tracker
+    tracker.look()
+    log = tracker.history
     life, bookmark = node.snapshot().incarnation, None if token is None else Bookmark.of(token)
     missed = False
     if bookmark is None:
-        found = list(log.happenings)[-CHANGES_MAX:]
+        found = list(log.changes)[-CHANGES_MAX:]
     elif bookmark.life == life:
-        found = [each for each in log.happenings if each.number > bookmark.number]
+        found = [each for each in log.changes if each.number > bookmark.number]
         missed = bool(found) and found[0].number > bookmark.number + 1
     else:
         found, missed = _of_another_log(node, bookmark)
@@ -76,19 +76,19 @@ def own(node: NodeApi, token: str | None = None) -> ChangesDocument:
     )
 
 
-def _of_another_log(node: NodeApi, bookmark: Bookmark) -> tuple[list[Happening], bool]:
+def _of_another_log(node: NodeApi, bookmark: Bookmark) -> tuple[list[TreeChange], bool]:
     """The changes after a bookmark of another log, and whether some are surely missing.
 
     The only common measure is time, and clocks differ. All that a new root logged since it became root is therefore
     new to the reader. What an older root logged before the bookmark may have been missed.
     """
-    happenings, view = node.attendance.register.happenings, node.snapshot()
-    first = happenings[0].number if happenings else 0
-    own_terms = [each.number for each in happenings if each.position == view.position and each.place is Place.ROOT]
+    changes, view = node.tracker.history.changes, node.snapshot()
+    first = changes[0].number if changes else 0
+    own_terms = [each.number for each in changes if each.position == view.position and each.place is Place.ROOT]
     term_start = own_terms[-1] if own_terms else first
     is_root, is_new_root = view.place is Place.ROOT, view.since_s < NEW_ROOT_S
     found, missed = [], False
-    for each in happenings:
+    for each in changes:
         is_later, is_own = each.wall * 1000 > bookmark.wall_ms, is_root and each.number >= term_start
         if is_later or (is_own and is_new_root):
             found.append(each)
@@ -99,31 +99,26 @@ def _of_another_log(node: NodeApi, bookmark: Bookmark) -> tuple[list[Happening],
 
 async def of_cluster(node: NodeApi, token: str | None) -> ChangesDocument:
     """The changes as the root saw them. If it does not answer: none and a note; without a token, this subtree's."""
-    root = node.snapshot().root
-    address = None if root is None else node.settings.network.address_text_of(root)
-    if address == node.address:
+    found = await ask_root(node, "changes", ChangesDocument, words=() if token is None else (token,))
+    if found is None:
         return own(node, token)
-    found = f"{node.address} knows no root just now" if address is None else await _asked(node, address, token)
     if isinstance(found, ChangesDocument):
         return found
     if token is None:
-        return msgspec.structs.replace(own(node), note=f"{found}: these are of the branch of {node.address}")
-    return ChangesDocument(source=node.address, token=token, missed=False, changes=(), note=found)
+        return msgspec.structs.replace(own(node), note=f"{found.reason}: these are of the branch of {node.address}")
+    return ChangesDocument(source=node.address, token=token, missed=False, changes=(), note=found.reason)
 
 
 async def changes(node: NodeApi, query: Query) -> Response:
     """`/v1/changes`."""
-    token = query.get("since")
-    if token is not None and Bookmark.of(token) is None:
-        return failure(400, "since must be the token of an earlier answer")
-    return Response(msgspec.json.encode(await of_cluster(node, token)))
+    return _malformed(query) or document(await of_cluster(node, query.get("since")))
 
 
 async def events(node: NodeApi, query: Query) -> Response | EventStream:
     """`/v1/events`: the same as server-sent events (HTML, section 9.2)."""
+    if (refused := _malformed(query)) is not None:
+        return refused
     token = query.get("since")
-    if token is not None and Bookmark.of(token) is None:
-        return failure(400, "since must be the token of an earlier answer")
 
     async def run(send: Send) -> None:
         await _stream(node, token, send)
@@ -131,20 +126,28 @@ async def events(node: NodeApi, query: Query) -> Response | EventStream:
     return EventStream(run)
 
 
+def _malformed(query: Query) -> Response | None:
+    """The refusal of a token that no node has given."""
+    token = query.get("since")
+    if token is None or Bookmark.of(token) is not None:
+        return None
+    return failure(400, "since must be the token of an earlier answer")
+
+
 async def _stream(node: NodeApi, token: str | None, send: Send) -> None:
     sent_at, noted = trio.current_time(), None
     await send(b"retry: 1000\n\n")
     while True:
-        document = await of_cluster(node, token)
-        pieces = [b"event: missed\ndata: {}\n\n"] if document.missed else []
+        found = await of_cluster(node, token)
+        pieces = [b"event: missed\ndata: {}\n\n"] if found.missed else []
         # The substitute for the answer of a silent root is sent once.
-        new = () if document.note is not None and document.note == noted else document.changes
-        if document.note != noted:
-            noted = document.note
+        new = () if found.note is not None and found.note == noted else found.changes
+        if found.note != noted:
+            noted = found.note
             pieces.append(b"event: note\ndata: " + msgspec.json.encode(noted) + b"\n\n")
         pieces += [b"event: change\ndata: " + msgspec.json.encode(each) + b"\n\n" for each in new]
-        if document.note is None and document.token != token:
-            token = document.token
+        if found.note is None and found.token != token:
+            token = found.token
             pieces.append(f"id: {token}\n\n".encode())  # covers all pieces before it
         now = trio.current_time()
         if not pieces and now - sent_at >= KEEP_ALIVE_S:
@@ -155,31 +158,15 @@ async def _stream(node: NodeApi, token: str | None, send: Send) -> None:
         await trio.sleep(POLL_S if len(new) < CHANGES_MAX else PAUSE_S)
 
 
-async def _asked(node: NodeApi, address: str, token: str | None) -> ChangesDocument | str:
-    with trio.move_on_after(ASK_S_MAX):
-        question = Question("changes", () if token is None else (token,))
-        answer = await node.ask(address, question, ASK_S_MAX)
-        if isinstance(answer, AskFailure):
-            return f"{address} (root) {answer.reason}"
-        try:
-            return msgspec.json.decode(answer, type=ChangesDocument)
-        except UNREADABLE:
-            return f"{address} (root) answers something else: does it run this version?"
-    return f"{address} (root) does not answer"
-
-
-def _change(node: NodeApi, each: Happening) -> ChangeDocument:
-    def address(position: Position | None) -> str | None:
-        return None if position is None else node.settings.network.address_text_of(position)
-
+def _change(node: NodeApi, each: TreeChange) -> ChangeDocument:
     return ChangeDocument(
         number=each.number,
         wall=each.wall,
         kind=each.kind,
         address=node.settings.network.address_text_of(each.position),
-        leader=address(each.leader),
-        old=address(each.old),
-        place=None if each.place is None else each.place.value,
+        leader=nodes.address(node.settings, each.leader),
+        old=nodes.address(node.settings, each.old),
+        place=each.place,
     )
 
 

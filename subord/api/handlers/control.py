@@ -7,26 +7,24 @@ questions to all nodes) even if they are silent.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
-import msgspec
 import trio
 
-from subord.api.handlers import changes, keys, peer_answers, problems
-from subord.api.handlers.members import Cluster
-from subord.api.handlers.targets import targets
-from subord.api.http.server import App, EventStream, Query, Response, failure
+from subord.api.handlers import changes, keys, members, problems, statements
+from subord.api.handlers.targets import member_metrics, targets
+from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
 from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, RotatedDocument, WhyDocument
-from subord.api.node_api import AskFailure, NodeApi, Question
+from subord.api.node_api import AskFailure, NodeApi
+from subord.api.query.peer import ASK_S_MAX, BUDGET_SHARE, ask, ask_root
 from subord.api.query.root_query import find_roster
 from subord.runtime.log.logger import LEVELS
-from subord.wire.codec import UNREADABLE
 
-ASK_S_MAX = 0.8
 BUDGET_S_MIN, BUDGET_S_MAX = 0.1, 8.0
-KEYS_S = 3.0
-"""The budget for asking all nodes for their rings; half a second is left for the tenth level."""
+ROTATE_S = 3.75
+"""For a change of keys by the root, which may ask all nodes for their rings before."""
 ROOTS_ASKED_MAX = 3
 ROOT_CHANGES_S = 0.5
 """The usual time until this node knows the next root."""
@@ -35,125 +33,91 @@ NOT_NOW = 503
 
 
 def control_app(node: NodeApi) -> App:
-    """The handlers of the control socket.
-
-    - `/v1/status`, `/v1/counters`: this node.
-    - `/v1/tree`: the whole cluster, nested; with `?form=rows` flat, in depth-first order.
-    - `/v1/why?address=A`: the node A; without `address` this one.
-    - `/v1/members`: the live members and the vanished ones.
-    - `/v1/changes[?since=TOKEN]`: the changes of the tree; `/v1/events` the same as server-sent events.
-    - `/sd`: the targets for Prometheus (targets.py).
-    - `/v1/keys[?budget=S]`: which nodes have which keys; the nodes have S seconds to answer.
-    - `/v1/errors[?budget=S]`: the problems of all nodes.
-    - `/v1/names`: the names of the host list by address, if there is one.
-    - `/v1/log-level`: the log level.
-    """
-
-    async def status(_: Query) -> Response:
-        return Response(msgspec.json.encode(nodes.status(node)))
-
-    async def counters(_: Query) -> Response:
-        return Response(msgspec.json.encode(nodes.counters(node)))
-
-    async def tree(query: Query) -> Response:
-        found = await find_roster(node)
-        document = trees.tree(found.roster, found.complete, found.note)
-        if query.get("form") == "rows":
-            return Response(msgspec.json.encode(document))
-        return Response(trees.encoded(document))
-
-    async def why(query: Query) -> Response:
-        return await _why(node, query.get("address", node.address))
-
-    cluster = Cluster(node)
-
-    async def members(_: Query) -> Response:
-        return Response(msgspec.json.encode(await cluster.members()))
-
-    async def changes_since(query: Query) -> Response:
-        return await changes.changes(node, query)
-
-    async def events(query: Query) -> Response | EventStream:
-        return await changes.events(node, query)
-
-    async def sd(query: Query) -> Response:
-        return await targets(node, cluster, query)
-
+    """The handlers of the control socket."""
     return {
-        "/v1/status": status,
-        "/v1/counters": counters,
-        "/v1/tree": tree,
-        "/v1/why": why,
-        "/v1/members": members,
-        "/v1/changes": changes_since,
-        "/v1/events": events,
-        **_cluster_handlers(node),
-        "/v1/log-level": partial(_log_level, node),
-        "/sd": sd,
+        "/v1/status": _telling(lambda _: nodes.status(node)),
+        "/v1/counters": _telling(lambda _: nodes.counters(node)),
+        "/v1/log-level": _telling(lambda _: _log_level(node)),
+        "/v1/names": _telling(lambda _: NamesDocument(names=node.names)),  # of the host list, by address
+        "/v1/tree": partial(_tree, node),  # of the whole cluster
+        "/v1/why": partial(_why, node),  # ?address=A
+        "/v1/members": _asking(lambda _: members.of_cluster(node)),  # present ones, and those that are down
+        "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
+        "/v1/events": partial(changes.events, node),
+        # Of all nodes, which have ?budget=SECONDS to answer.
+        "/v1/errors": _asking(lambda query: problems.find(node, _budget_s(query))),
+        "/v1/keys": _no_keys if node.key_ring is None else _asking(lambda query: keys.find(node, _budget_s(query))),
+        "/sd": partial(targets, node),
+        "/metrics/members": partial(member_metrics, node),
     }
-
-
-def _cluster_handlers(node: NodeApi) -> App:
-    """The questions to all nodes, which travel along the tree; and the names of all nodes."""
-
-    async def all_keys(query: Query) -> Response:
-        return Response(msgspec.json.encode(await keys.find(node, _budget_s(query.get("budget")))))
-
-    async def errors(query: Query) -> Response:
-        return Response(msgspec.json.encode(await problems.find(node, _budget_s(query.get("budget")))))
-
-    async def names(_: Query) -> Response:
-        return Response(msgspec.json.encode(NamesDocument(names=node.names)))
-
-    return {"/v1/names": names, "/v1/errors": errors, "/v1/keys": all_keys if node.keeping is not None else _no_keys}
 
 
 def control_changes(node: NodeApi) -> App:
-    """The handlers that change something; only root and the daemon's own user may call them.
-
-    - `/v1/job-done[?weight=W]`: a job was completed on this node.
-    - `/v1/log-level?level=L`: change the log level.
-    - `/v1/keys/install`, `/v1/keys/use?key=K`, `/v1/keys/remove?key=K[&force=1]`: change the cluster's keys.
-    """
-
-    async def rotate(*words: str) -> Response:
-        for _ in range(ROOTS_ASKED_MAX):
-            response = _rotation_response(await peer_answers.of_root(node, Question("rotate", words, KEYS_S)))
-            if response.status != NOT_NOW:
-                break
-            await trio.sleep(ROOT_CHANGES_S)
-        return response
-
-    async def install(_: Query) -> Response:
-        return await rotate("install")
-
-    async def use(query: Query) -> Response:
-        return await rotate("use", query.get("key", "")[:32])
-
-    async def remove(query: Query) -> Response:
-        return await rotate("remove", query.get("key", "")[:32], *(["force"] if query.get("force") == "1" else []))
-
-    async def job_done(query: Query) -> Response:
-        return _job_done(node, query.get("weight", "1"))
-
-    rotations = {"/v1/keys/install": install, "/v1/keys/use": use, "/v1/keys/remove": remove}
+    """The handlers that change something; only root and the daemon's own user may call them."""
+    rotations = {f"/v1/keys/{action}": partial(_rotate, node, action) for action in ("install", "use", "remove")}
     return {
-        "/v1/job-done": job_done,
-        "/v1/log-level": partial(_take_log_level, node),
-        **(rotations if node.keeping is not None else dict.fromkeys(rotations, _no_keys)),
+        "/v1/job-done": partial(_job_done, node),  # ?weight=W
+        "/v1/log-level": partial(_take_log_level, node),  # ?level=L
+        "/v1/members/forget": partial(statements.forget, node),  # ?nodes=1,3-5&reason=R&by=U
+        "/v1/members/maintain": partial(statements.maintain, node),  # the same, &until=SECONDS since 1970
+        "/v1/members/resume": partial(statements.resume, node),  # the end of a maintenance: ?nodes=1,3-5&by=U
+        **(rotations if node.key_ring is not None else dict.fromkeys(rotations, _no_keys)),
     }
 
 
-def _budget_s(text: str | None) -> float:
+def _telling(make: Callable[[Query], object]) -> Handler:
+    """A handler for a document of this node."""
+
+    async def handler(query: Query) -> Response:
+        return document(make(query))
+
+    return handler
+
+
+def _asking(make: Callable[[Query], Awaitable[object]]) -> Handler:
+    """A handler for a document that takes questions to other nodes."""
+
+    async def handler(query: Query) -> Response:
+        return document(await make(query))
+
+    return handler
+
+
+def _budget_s(query: Query) -> float:
     try:
-        seconds = float((text or "")[:32])
+        seconds = float(query.get("budget", "")[:32])
     except ValueError:
         return ASK_S_MAX
     return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else ASK_S_MAX
 
 
-async def _log_level(node: NodeApi, _: Query) -> Response:
-    return Response(msgspec.json.encode(LogDocument(log_level=node.log.log_level, source=node.log.source)))
+async def _tree(node: NodeApi, query: Query) -> Response:
+    """Nested; with `?form=rows` flat, in depth-first order."""
+    found = await find_roster(node)
+    known = members.expected_rows(node, found.report)
+    tree = trees.tree(known, found.note, members.gone(node), members.reasons(node, known))
+    return document(tree) if query.get("form") == "rows" else Response(trees.encoded(tree))
+
+
+async def _why(node: NodeApi, query: Query) -> Response:
+    """Of the node `?address=A`; without it, of this one."""
+    network, address = node.settings.network, query.get("address", node.address)
+    position = network.position_of(address)
+    if position is None:
+        return failure(404, f"{address!r} is no address of the network {network.text}: no node was asked")
+    address = network.address_text_of(position)
+    if address == node.address:
+        return document(nodes.why(node.settings, node.why()))
+    found = await ask(node, address, "why", WhyDocument, ASK_S_MAX)
+    return _without_answer(found) if isinstance(found, AskFailure) else document(found)
+
+
+def _without_answer(found: AskFailure) -> Response:
+    return failure(502 if found.kind == "unreadable" else 504, found.reason)
+
+
+def _log_level(node: NodeApi) -> LogDocument:
+    return LogDocument(log_level=node.log.log_level, source=node.log.source)
 
 
 async def _take_log_level(node: NodeApi, query: Query) -> Response:
@@ -161,52 +125,42 @@ async def _take_log_level(node: NodeApi, query: Query) -> Response:
     if level is None:
         return failure(400, f"the level must be one of {', '.join(LEVELS)}: nothing was changed")
     node.log.take(level, "command")
-    return await _log_level(node, query)
+    return document(_log_level(node))
 
 
-def _job_done(node: NodeApi, weight: str) -> Response:
+async def _job_done(node: NodeApi, query: Query) -> Response:
     try:
-        jobs = float(weight[:32])
+        jobs = float(query.get("weight", "1")[:32])
     except ValueError:
         return failure(400, "a weight must be a number: nothing was counted")
     complaint = node.performance.job_done(jobs)
     if complaint is not None:
         return failure(409, complaint)
-    done, per_hour = node.counters.jobs_done, node.performance.jobs_per_hour
-    return Response(msgspec.json.encode(JobsDocument(jobs_done=done, jobs_per_hour=per_hour)))
+    return document(JobsDocument(jobs_done=node.counters.jobs_done, jobs_per_hour=node.performance.jobs_per_hour))
 
 
 async def _no_keys(_: Query) -> Response:
     return failure(409, keys.NO_KEYS)
 
 
-def _rotation_response(answer: bytes | AskFailure) -> Response:
-    """The answer of another node is checked before it reaches a terminal."""
-    if isinstance(answer, AskFailure):
-        return failure(504, answer.reason)
-    try:
-        found = msgspec.json.decode(answer, type=RotatedDocument)
-    except UNREADABLE:
-        return failure(502, "the root answers something else than was asked: does it run this version?")
+async def _rotate(node: NodeApi, action: str, query: Query) -> Response:
+    """Has the root change the cluster's keys, with `?key=K` and `&force=1`; asks again while the root changes."""
+    key = () if action == "install" else (query.get("key", "")[:32],)
+    force = ("force",) if action == "remove" and query.get("force") == "1" else ()
+    for _ in range(ROOTS_ASKED_MAX):
+        response = await _rotate_once(node, (action, *key, *force))
+        if response.status != NOT_NOW:
+            break
+        await trio.sleep(ROOT_CHANGES_S)
+    return response
+
+
+async def _rotate_once(node: NodeApi, words: tuple[str, ...]) -> Response:
+    found = await ask_root(node, "rotate", RotatedDocument, ROTATE_S, words=words)
+    if found is None:
+        found = await keys.rotate(node, words, ROTATE_S * BUDGET_SHARE)
+    if isinstance(found, AskFailure):
+        return _without_answer(found)
     if found.error is not None:
         return failure(NOT_NOW if found.passing else 409, found.error)
-    return Response(msgspec.json.encode(found))
-
-
-async def _why(node: NodeApi, address: str) -> Response:
-    network = node.settings.network
-    position = network.position_of(address)
-    if position is None:
-        return failure(404, f"{address!r} is no address of the network {network.text}: no node was asked")
-    address = network.address_text_of(position)
-    if address == node.address:
-        return Response(await peer_answers.answer(node, Question("why")))
-    with trio.move_on_after(ASK_S_MAX):
-        answer = await node.ask(address, Question("why"), ASK_S_MAX)
-        if isinstance(answer, AskFailure):
-            return failure(504, f"{address} {answer.reason}")
-        try:
-            return Response(msgspec.json.encode(msgspec.json.decode(answer, type=WhyDocument)))
-        except UNREADABLE:
-            return failure(502, f"{address} answers something else than its reasons: does it run this version?")
-    return failure(504, f"{address} does not answer")
+    return document(found)

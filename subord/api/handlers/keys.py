@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
+from msgspec.structs import asdict, replace
 
 from subord.api.models import nodes
 from subord.api.models.fields import AllKeysDocument, CountedRing, KeysDocument, RotatedDocument, SealDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
-from subord.core.view import Place, Standing
+from subord.core.view import Liveness, Place
 from subord.sealing import rotation
 from subord.sealing.keys import Keyring, KeyringError, new_key
 
@@ -32,8 +32,7 @@ async def find(node: NodeApi, budget_s: float) -> AllKeysDocument:
         return await (coverage if nodes.path(node) else all_keys)(node, left_s)
 
     found = await aggregate.of_tree(node, "keys", KeysDocument, budget_s, own)
-    fields = msgspec.structs.asdict(found.report)
-    return AllKeysDocument(asked=found.asked, complete=found.note is None, note=found.note, **fields)
+    return AllKeysDocument(asked=found.asked, complete=found.complete, note=found.note, **asdict(found.report))
 
 
 async def coverage(node: NodeApi, budget_s: float) -> KeysDocument:
@@ -47,17 +46,16 @@ async def coverage(node: NodeApi, budget_s: float) -> KeysDocument:
 
 async def all_keys(node: NodeApi, budget_s: float) -> KeysDocument:
     """The rings of the whole tree, at its root: missing nodes count as silent, because they may return."""
-    missing = [row.position for row in node.roster().rows if row.standing is Standing.MISSING]
-    away = tuple(map(node.settings.network.address_text_of, missing))
+    missing = (row.position for row in node.roster().rows if row.liveness is Liveness.MISSING)
+    away = nodes.addresses(node.settings, missing)
     return fold([await coverage(node, budget_s), KeysDocument(rings=(), silent=away, silent_nodes=len(away))])
 
 
 def _of_one(address: str, own: SealDocument | None) -> KeysDocument:
     if own is None:
         return KeysDocument(rings=(), silent=(address,), silent_nodes=1)
-    ring = CountedRing(
-        revision=own.revision, keys=own.keys, nodes=1, addresses=(address,), unsaved=0 if own.saved else 1
-    )
+    unsaved = 0 if own.saved else 1
+    ring = CountedRing(revision=own.revision, keys=own.keys, nodes=1, addresses=(address,), unsaved=unsaved)
     return KeysDocument(rings=(ring,), silent=(), silent_nodes=0)
 
 
@@ -78,31 +76,26 @@ def fold(reports: Iterable[KeysDocument]) -> KeysDocument:
 
 
 def _sum(one: CountedRing, other: CountedRing) -> CountedRing:
-    return CountedRing(
-        revision=one.revision,
-        keys=one.keys,
-        nodes=one.nodes + other.nodes,
-        addresses=(one.addresses + other.addresses)[:NAMED_MAX],
-        unsaved=one.unsaved + other.unsaved,
-    )
+    addresses = (one.addresses + other.addresses)[:NAMED_MAX]
+    return replace(one, nodes=one.nodes + other.nodes, addresses=addresses, unsaved=one.unsaved + other.unsaved)
 
 
 async def rotate(node: NodeApi, words: tuple[str, ...], budget_s: float) -> RotatedDocument:
     """`install`, `use KEY`, `remove KEY` or `remove KEY force`. Only the root does it."""
-    if node.keeping is None:
+    if node.key_ring is None:
         return RotatedDocument(error=NO_KEYS)
     if node.snapshot().place is not Place.ROOT:
         return RotatedDocument(error=f"{node.address} is not the root any more: try again", passing=True)
-    before = node.keeping.ring
+    before = node.key_ring.ring
     try:
         if words[:1] == ("remove",) and words[2:] != ("force",):
             await _check_all_have(node, before, budget_s)
-        if node.keeping.ring is not before:
+        if node.key_ring.ring is not before:
             return RotatedDocument(error="the key ring was changed meanwhile: try again", passing=True)
         ring, name = _changed(before, words)
     except KeyringError as error:
         return RotatedDocument(error=str(error))
-    node.keeping.take(ring)
+    node.key_ring.take(ring)
     return RotatedDocument(key=name, revision=ring.revision)
 
 
@@ -121,8 +114,7 @@ def _changed(ring: Keyring, words: tuple[str, ...]) -> tuple[Keyring, str]:
 async def _check_all_have(node: NodeApi, ring: Keyring, budget_s: float) -> None:
     """Raises KeyringError with the nodes that may still depend on the old ring."""
     found = await all_keys(node, min(budget_s, BUDGET_S_MAX))
-    behind = [each for each in found.rings if each.revision != ring.revision]
-    behind += [each for each in found.rings if each.revision == ring.revision and each is not found.rings[0]]
+    behind = [each for each in found.rings if each.revision != ring.revision or each is not found.rings[0]]
     names = [address for each in behind for address in each.addresses] + list(found.silent)
     count = sum(each.nodes for each in behind) + found.silent_nodes
     if count:

@@ -1,174 +1,179 @@
 """The members of the cluster: the nodes that are in the tree, and those that should be.
 
-Input: the roster and the history of the root, or of this node where the root does not answer. Output: one row for
-each node that is present, on its way, missing or gone. A list that is incomplete or old says so in its note.
+Input: the roster of the root, and the register of members, which every node holds. Output: one row for each node that
+is present, on its way, missing or gone. A list without the roster of the root says so in its note; it then has the
+same members, and only this node's branch says more about them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Iterable, Iterator
 
 import msgspec
-import trio
 
-from subord.api.models.fields import MemberDocument, MembersDocument
-from subord.api.node_api import AskFailure, NodeApi, Question
-from subord.core.view import Position, RosterRow
-from subord.runtime.state.history import REMEMBER_S, SETTLE_S, Missed
-from subord.wire.codec import UNREADABLE
+from subord.api.models import nodes
+from subord.api.models.fields import MemberDocument, MemberLiveness, MembersDocument, RosterDocument
+from subord.api.node_api import AskFailure, NodeApi
+from subord.api.query.peer import ask_root
+from subord.core.members import statements
+from subord.core.members.register import Record, State
+from subord.core.members.statements import Maintenance
+from subord.core.view import Liveness, Place, Position, RosterRow, RosterView
 
-ASK_S_MAX = 0.8
-ROOT_SINCE_S_OFF = 2.0
-"""Two measurements of the time at which a node became root differ by less than this."""
+PARTED_MAX = 512
+
+
+async def of_cluster(node: NodeApi) -> MembersDocument:
+    """The members of the whole tree, as the root lists them; else as the register of this node does."""
+    found = await ask_root(node, "members", MembersDocument)
+    if found is None:
+        return own(node)
+    if isinstance(found, MembersDocument):
+        position_of = node.settings.network.position_of
+        if any(position_of(each.address) != each.position for each in found.members):
+            found = AskFailure(f"{found.asked} (root) names nodes of another network", "unreadable")
+        elif found.complete:
+            return found
+    why = found.reason if isinstance(found, AskFailure) else f"{found.asked} is not the root any more"
+    note = f"{why}: nodes that are not below {node.address} are as its register has them"
+    return _document(node, node.roster(), _registered(node), note)
 
 
 def own(node: NodeApi) -> MembersDocument:
     """The members of this node's subtree; at the root these are all."""
-    node.attendance.look()
-    view, now = node.roster(), trio.current_time()
-    history = node.attendance.register
+    node.tracker.look()
+    view = node.roster()
+    away = {
+        each.position: Record(0, State.UP, leader=each.leader or 0) for each in node.tracker.history.on_their_way()
+    }
+    if view.is_root:
+        return _document(node, view, away | _registered(node), None)
     rows = {row.position for row in view.rows}
-    missed = [each for each in history.missed(now) if each.position not in rows]
-    found = [_present(node, row) for row in view.rows]
-    found += [_away(node, each, now, "stale") for each in history.on_their_way() if each.position not in rows]
-    found += [_away(node, each, now, "gone") for each in missed]
-    return MembersDocument(
-        asked=node.address,
-        complete=view.is_root,
-        note=None if view.is_root else f"{node.address} is not the root: these are below it",
-        members=tuple(sorted(found, key=lambda each: each.position)),
-        parted=tuple(_address(node, position) for position in history.parted(now)),
-    )
+    away |= {position: record for position, record in down(node).items() if record.leader in rows}
+    return _document(node, view, away, f"{node.address} is not the root: these are below it")
 
 
-class Cluster:
-    """The members of the whole tree as one node learns of them.
-
-    It remembers the last complete list, for when there is no other. A new root may not know the missing nodes of the
-    old root, nor the old root itself. A node that was on the list of the old root and is not on that of the new one
-    is therefore `gone`.
-    """
-
-    def __init__(self, node: NodeApi, now: Callable[[], float] = trio.current_time) -> None:
-        self._node = node
-        self._now = now
-        self._last: MembersDocument | None = None
-        self._last_at = 0.0
-        self._root_since = ("", 0.0)
-        self._of_previous_root: dict[str, tuple[MemberDocument, float]] = {}
-        self._settled: MembersDocument | None = None
-        self._settled_at = 0.0
-
-    async def settled(self) -> MembersDocument | str:
-        """The last list of a node that has been root for `SETTLE_S`; or the reason why there is none.
-
-        For readers that act upon the list: a node that has just started or become root does not know all nodes yet.
-        """
-        found = await self.members()
-        if self._settled is not None and self._now() - self._settled_at >= REMEMBER_S:
-            self._settled = None
-        if not found.complete:
-            return self._settled or f"the whole tree is not known: {found.note}"
-        if _root_for_s(found) >= SETTLE_S:
-            self._settled, self._settled_at = found, self._now()
-        return self._settled or f"{found.asked} has only just become root and may not know all nodes yet"
-
-    async def members(self) -> MembersDocument:
-        """The list of the root; else the last one that could be had; else this subtree's. Within `ASK_S_MAX`."""
-        found = await self._asked()
-        if isinstance(found, MembersDocument) and found.complete:
-            self._last, self._last_at = self._with_previous(found), self._now()
-            return self._last
-        why = found if isinstance(found, str) else f"{found.asked} is not the root any more"
-        if self._last is None:
-            note = f"{why}: these are below {self._node.address}"
-            return msgspec.structs.replace(own(self._node), complete=False, note=note)
-        note = f"{why}: this is the last whole list, {self._now() - self._last_at:.0f} s old"
-        return msgspec.structs.replace(self._last, complete=False, note=note)
-
-    def _with_previous(self, found: MembersDocument) -> MembersDocument:
-        """The list of the root, and the nodes of the previous root's list for as long as they are remembered."""
-        now, root_for_s = self._now(), _root_for_s(found)
-        root, since = self._root_since
-        self._root_since = found.asked, now - root_for_s
-        if self._last is not None and (root != found.asked or now - root_for_s - since > ROOT_SINCE_S_OFF):
-            for each in self._last.members:
-                away_s = each.since_s if each.standing in {"missing", "gone"} else 0.0
-                self._of_previous_root.setdefault(each.address, (each, self._last_at - away_s))
-        for address in [a for a, (_, at) in self._of_previous_root.items() if now - at >= REMEMBER_S]:
-            del self._of_previous_root[address]
-        for address in (*found.parted, *(each.address for each in found.members)):
-            self._of_previous_root.pop(address, None)
-        if not self._of_previous_root:
-            return found
-        standing: Literal["stale", "gone"] = "gone" if root_for_s >= SETTLE_S else "stale"  # perhaps on their way
-        previous = [
-            msgspec.structs.replace(each, standing=standing, since_s=now - at)
-            for each, at in self._of_previous_root.values()
-        ]
-        merged = sorted([*found.members, *previous], key=lambda each: each.position)
-        return msgspec.structs.replace(found, members=tuple(merged))
-
-    async def _asked(self) -> MembersDocument | str:
-        node = self._node
-        root = node.snapshot().root
-        if root is None:
-            return f"{node.address} knows no root just now"
-        address = node.settings.network.address_text_of(root)
-        if address == node.address:
-            return own(node)
-        with trio.move_on_after(ASK_S_MAX):
-            answer = await node.ask(address, Question("members"), ASK_S_MAX)
-            found = answer.reason if isinstance(answer, AskFailure) else _read(node, answer)
-            return f"{address} (root) {found}" if isinstance(found, str) else found
-        return f"{address} (root) does not answer"
+def registered(node: NodeApi) -> MembersDocument:
+    """All members as the register has them: no question is asked, and only nodes below this one are known to live."""
+    return _document(node, node.roster(), _registered(node), None)
 
 
-def _read(node: NodeApi, answer: bytes) -> MembersDocument | str:
-    """Checks the answer of another node."""
-    try:
-        found = msgspec.json.decode(answer, type=MembersDocument)
-    except UNREADABLE:
-        return "answers something else: does it run this version?"
-    position_of = node.settings.network.position_of
-    if any(position_of(each.address) != each.position for each in found.members):
-        return "names nodes of another network"
+def down(node: NodeApi) -> dict[Position, Record]:
+    """The nodes that are down by the register."""
+    register = node.tracker.membership.register
+    return dict(_records(register.positions(State.DOWN), node))
+
+
+def gone(node: NodeApi) -> tuple[MemberDocument, ...]:
+    """The nodes that are down by the register, for those that are in no roster."""
+    make = _Maker(node)
+    return tuple(make.away(position, record) for position, record in down(node).items())
+
+
+def reasons(node: NodeApi, roster: RosterDocument) -> dict[str, str]:
+    """The reasons of the maintenances, by the addresses of the nodes of a roster."""
+    maintenances = maintained(node)
+    found = {}
+    for row in roster.rows if maintenances else ():
+        maintenance = statements.covers(maintenances, row.position)
+        if maintenance is not None:
+            found[row.address] = maintenance.said.reason
     return found
 
 
-def _root_for_s(found: MembersDocument) -> float:
-    """How many seconds the asked node has been root."""
-    return next((each.since_s for each in found.members if each.address == found.asked), 0.0)
+def maintained_addresses(node: NodeApi) -> Iterator[str]:
+    """The addresses of members under maintenance."""
+    maintenances, register = maintained(node), node.tracker.membership.register
+    for position in register.positions(State.UP, State.DOWN) if maintenances else ():
+        if statements.covers(maintenances, position) is not None:
+            yield node.settings.network.address_text_of(position)
 
 
-def _present(node: NodeApi, row: RosterRow) -> MemberDocument:
-    return MemberDocument(
-        address=_address(node, row.position),
-        position=row.position,
-        level=_level(node, row.position),
-        standing=row.standing.value,
-        leader=None if row.leader is None else _address(node, row.leader),
-        place=row.place.value,
-        since_s=row.since_s,
+def _registered(node: NodeApi) -> dict[Position, Record]:
+    return dict(_records(node.tracker.membership.register.positions(State.UP, State.DOWN), node))
+
+
+def _records(positions: Iterable[Position], node: NodeApi) -> Iterator[tuple[Position, Record]]:
+    for position in positions:
+        record = node.tracker.membership.register.at(position)
+        assert record is not None
+        yield position, record
+
+
+def _document(node: NodeApi, view: RosterView, away: dict[Position, Record], note: str | None) -> MembersDocument:
+    """The rows of a roster, and the nodes of `away` that are not among them."""
+    make = _Maker(node)
+    found = [make.present(row) for row in view.rows if not is_forgotten(node, row)]
+    present = {row.position for row in view.rows}
+    found += [make.away(position, record) for position, record in away.items() if position not in present]
+    members = tuple(sorted(found, key=lambda each: each.position))
+    parted = node.tracker.membership.register.positions(State.LEFT, State.FORGOTTEN)[:PARTED_MAX]
+    return MembersDocument(
+        asked=node.address,
+        complete=note is None,
+        note=note,
+        members=members,
+        parted=nodes.addresses(node.settings, parted),
     )
 
 
-def _away(node: NodeApi, each: Missed, now: float, standing: Literal["stale", "gone"]) -> MemberDocument:
-    return MemberDocument(
-        address=_address(node, each.position),
-        position=each.position,
-        level=_level(node, each.position),
-        standing=standing,
-        leader=None if each.leader is None else _address(node, each.leader),
-        place=None if each.place is None else each.place.value,
-        since_s=now - each.at,
-    )
+def is_forgotten(node: NodeApi, row: RosterRow) -> bool:
+    """Whether an operator has forgotten a node, or it said goodbye, that its leader still reports as missing."""
+    if row.liveness is not Liveness.MISSING:
+        return False
+    return _is_over(node.tracker.membership.register.at(row.position))
 
 
-def _address(node: NodeApi, position: Position) -> str:
-    return node.settings.network.address_text_of(position)
+def _is_over(record: Record | None) -> bool:
+    return record is not None and record.state in (State.LEFT, State.FORGOTTEN)
 
 
-def _level(node: NodeApi, position: Position) -> int:
-    return node.settings.numbering.level_and_offset(position)[0]
+def expected_rows(node: NodeApi, roster: RosterDocument) -> RosterDocument:
+    """The roster without missing nodes that are forgotten or said goodbye; their leaders report them for a while."""
+    register = node.tracker.membership.register
+    rows = tuple(row for row in roster.rows if row.standing != "missing" or not _is_over(register.at(row.position)))
+    return msgspec.structs.replace(roster, rows=rows)
+
+
+def maintained(node: NodeApi) -> list[Maintenance]:
+    """The maintenances that hold now."""
+    return statements.under_maintenance(node.tracker.membership.documents, node.tracker.wall_ms)
+
+
+class _Maker:
+    """Makes the rows of one answer."""
+
+    def __init__(self, node: NodeApi) -> None:
+        self._settings = node.settings
+        self._wall_ms = node.tracker.wall_ms
+        self._maintenances = maintained(node)
+
+    def present(self, row: RosterRow) -> MemberDocument:
+        """A node of a roster."""
+        return self._member(row.position, row.leader, row.liveness.value, row.since_s, row.place)
+
+    def away(self, position: Position, record: Record) -> MemberDocument:
+        """A node that is in no roster: down, or up by the register alone."""
+        since_s = max(0.0, (self._wall_ms - record.since_ms) / 1000) if record.since_ms else None
+        liveness: MemberLiveness = "gone" if record.state is State.DOWN else "stale"
+        return self._member(position, record.leader or None, liveness, since_s)
+
+    def _member(
+        self,
+        position: Position,
+        leader: Position | None,
+        liveness: MemberLiveness,
+        since_s: float | None,
+        place: Place | None = None,
+    ) -> MemberDocument:
+        maintenance = statements.covers(self._maintenances, position)
+        return MemberDocument(
+            address=self._settings.network.address_text_of(position),
+            position=position,
+            level=self._settings.numbering.level_and_offset(position)[0],
+            standing=liveness,
+            leader=nodes.address(self._settings, leader),
+            place=place,
+            since_s=since_s,
+            maintenance=maintenance.said.reason if maintenance else None,
+        )

@@ -23,8 +23,10 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from subord import __version__
-from subord.api.models.ranking import leader_round_trip_s, measures
+from subord.api.models.nodes import leader_round_trip_s, measures
 from subord.api.node_api import NodeApi
+from subord.core.members.register import State
+from subord.core.members.statements import size_of, under_maintenance
 from subord.core.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
 
@@ -41,7 +43,7 @@ def node_registry(node: NodeApi) -> CollectorRegistry:
 
 
 def page(registry: CollectorRegistry) -> bytes:
-    """The text that Prometheus reads; its content type is in http/scrape.py."""
+    """The text that Prometheus reads; its content type is in web.py."""
     return generate_latest(registry)
 
 
@@ -61,7 +63,9 @@ class _Node(Collector):
         yield from _gauges(view, self._node.settings.fanout)
         yield _subordinates(view)
         yield _refusals(view)
-        yield _tables({**view.tables, **self._node.counters.tables()})
+        yield from _members(self._node)
+        tables = {**view.tables, **self._node.counters.tables()}
+        yield _labelled("table_entries", "Entries of each table, all bounded", "table", tables)
         yield from _seal(self._node)
         yield from _ranking(view)
         yield from _performance(self._node)
@@ -101,24 +105,31 @@ def _gauges(view: Snapshot, fanout: int) -> Iterator[Metric]:
 
 
 def _subordinates(view: Snapshot) -> Metric:
-    family = GaugeMetricFamily("subord_subordinates", "Subordinates of this node, by place", labels=("place",))
     places = Counter(edge.place for edge in view.subordinates)
-    for place in (Place.HOME, Place.GUEST):
-        family.add_metric((place.value,), places[place])
-    return family
+    numbers = {place.value: places[place] for place in (Place.HOME, Place.GUEST)}
+    return _labelled("subordinates", "Subordinates of this node, by place", "place", numbers)
+
+
+def _members(node: NodeApi) -> Iterator[Metric]:
+    """By the register, which is the same at all nodes."""
+    membership, register = node.tracker.membership, node.tracker.membership.register
+    live, down = register.count(State.UP), register.count(State.DOWN)
+    maintained = under_maintenance(membership.documents, node.tracker.wall_ms)
+    ranges = {each for maintenance in maintained for each in maintenance.said.nodes}
+    yield _gauge("members_live", "Members of the cluster that are up", live)
+    yield _gauge("members_down", "Members that are down: ended without goodbye, and not forgotten", down)
+    yield _gauge("members_expected", "Members that should be up", live + down)
+    yield _gauge("members_maintained", "Nodes under maintenance", size_of(tuple(ranges)))
 
 
 def _refusals(view: Snapshot) -> Metric:
     text = f"Addresses with other settings met in the last {REFUSAL_S_MAX / 60:g} minutes, by refusing side"
-    family = GaugeMetricFamily("subord_refusals", text, labels=("by",))
     recent = Counter(refusal.by for refusal in view.refusals if refusal.ago_s <= REFUSAL_S_MAX)
-    for side in ("us", "them"):
-        family.add_metric((side,), recent[side])
-    return family
+    return _labelled("refusals", text, "by", {"us": recent["us"], "them": recent["them"]})
 
 
 def _seal(node: NodeApi) -> Iterator[Metric]:
-    ring = None if node.keeping is None else node.keeping.ring
+    ring = None if node.key_ring is None else node.key_ring.ring
     yield _gauge(
         "sealed", "1 if datagrams are sealed and connections are TLS, 0 if any host can take part", ring is not None
     )
@@ -127,7 +138,7 @@ def _seal(node: NodeApi) -> Iterator[Metric]:
         keys.add_metric((), {"primary": ring.primary.name})
         yield _gauge("keys", "Keys that this node accepts", len(ring.keys))
         yield _gauge("key_ring_revision", "Grows with every change of the key ring", ring.revision)
-        is_saved = node.keeping is not None and node.keeping.is_saved
+        is_saved = node.key_ring is not None and node.key_ring.is_saved
         yield _gauge("key_ring_saved", "1 if the key ring is on disk, 0 if a restart would lose it", is_saved)
     yield keys
 
@@ -157,7 +168,10 @@ def _ranking(view: Snapshot) -> Iterator[Metric]:
 
 def _performance(node: NodeApi) -> Iterator[Metric]:
     jobs_per_hour = node.performance.jobs_per_hour
-    text = "Smoothed performance of this node in jobs an hour; absent while it is unknown"
+    text = "Smoothed performance of this node in jobs a second; absent while it is unknown"
+    jobs_per_second = None if jobs_per_hour is None else jobs_per_hour / 3600
+    yield GaugeMetricFamily("subord_performance_jobs_per_second", text, value=jobs_per_second)
+    text = "The same in jobs an hour; the next release leaves it out"
     yield GaugeMetricFamily("subord_performance_jobs_per_hour", text, value=jobs_per_hour)
     yield _count("jobs_done", "Jobs that `subord job-done` reported, by weight", node.counters.jobs_done)
     yield _by(
@@ -166,13 +180,6 @@ def _performance(node: NodeApi) -> Iterator[Metric]:
         "reason",
         node.counters.readings_failed,
     )
-
-
-def _tables(tables: Mapping[str, int]) -> Metric:
-    family = GaugeMetricFamily("subord_table_entries", "Entries of each table, all bounded", labels=("table",))
-    for table, size in tables.items():
-        family.add_metric((table,), size)
-    return family
 
 
 def _counted(counters: Counters) -> Iterator[Metric]:
@@ -197,6 +204,13 @@ def _timed(counters: Counters) -> Iterator[Metric]:
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"subord_{name}", text, value=float(value))
+
+
+def _labelled(name: str, text: str, label: str, numbers: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"subord_{name}", text, labels=(label,))
+    for value, number in numbers.items():
+        family.add_metric((value,), number)
+    return family
 
 
 def _count(name: str, text: str, value: float) -> Metric:

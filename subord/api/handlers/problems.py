@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Final
 
 import msgspec
@@ -16,12 +17,13 @@ import trio
 
 from subord import __version__
 from subord.api.handlers import members
+from subord.api.handlers.maintenance import without_maintained
 from subord.api.models import nodes
-from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
+from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument, VersionDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
 from subord.core.view import Snapshot
-from subord.runtime.problems import LATELY_S
+from subord.runtime.problems import LATELY_S, loss_of
 
 PROBLEMS_MAX: Final = 64
 OF_A_KIND_MIN: Final = 4  # of each known kind: one kind leaves room for the others
@@ -46,6 +48,7 @@ MEANINGS: Final = {
     "stale_boot": " (they are of a former life)",
     "bad_tag": " (its address is translated on the way, or forged)",
 }
+RUNS: Final = "runs version "
 SAME_EVERYWHERE: Final = ("version", "ring")
 KINDS: Final = (
     "duplicate",
@@ -78,24 +81,32 @@ async def find(node: NodeApi, budget_s: float) -> ErrorsDocument:
         note = f"{found.asked} knows no root just now: this is what it knows"
     above = ProblemsDocument(nodes=0, problems=(), silent=found.silent, silent_nodes=len(found.silent))
     known = msgspec.structs.replace(folded([above, found.report]), is_whole=found.report.is_whole)
-    return _document(known, found.asked, note)
+    return without_maintained(_document(known, found.asked, note), set(members.maintained_addresses(node)))
 
 
 def _document(found: ProblemsDocument, asked: str, note: str | None) -> ErrorsDocument:
     """The report without what is the same everywhere: there only a difference from most nodes is a problem.
 
-    A silent node is reported once.
+    A silent node is reported once, and so is a death.
     """
     problems = [_without(each, found.silent) if each.kind == "silent" else each for each in found.problems]
-    problems = [each for each in problems if each.kind not in SAME_EVERYWHERE and each.nodes]
+    problems = _by_death([each for each in problems if each.kind not in SAME_EVERYWHERE and each.nodes])
     for kind in SAME_EVERYWHERE:
         stated = sorted((each for each in found.problems if each.kind == kind), key=lambda each: -each.nodes)
         problems += [
             msgspec.structs.replace(each, text=f"{each.text}, most {stated[0].text}"[:TEXT_MAX])
             for each in stated[1:]
         ]
-    fields = {**msgspec.structs.asdict(found), "problems": tuple(problems)}
+    fields = {**msgspec.structs.asdict(found), "problems": tuple(problems), "versions": _versions(found)}
     return ErrorsDocument(asked=asked, complete=note is None, note=note, **fields)
+
+
+def _versions(found: ProblemsDocument) -> tuple[VersionDocument, ...]:
+    stated = sorted((each for each in found.problems if each.kind == "version"), key=lambda each: -each.nodes)
+    return tuple(
+        VersionDocument(version=each.text.removeprefix(RUNS), nodes=each.nodes, addresses=each.addresses)
+        for each in stated
+    )
 
 
 def _without(problem: ProblemDocument, silent: tuple[str, ...]) -> ProblemDocument:
@@ -104,12 +115,63 @@ def _without(problem: ProblemDocument, silent: tuple[str, ...]) -> ProblemDocume
     return msgspec.structs.replace(problem, addresses=rest, nodes=nodes)
 
 
+def _by_death(problems: list[ProblemDocument]) -> list[ProblemDocument]:
+    """One problem for each death: what the subordinates of a vanished node noticed is part of the problem of it.
+
+    If they noticed it in several ways, each is shown with their number, the most frequent first.
+    """
+    noticed: dict[str, list[tuple[str, ProblemDocument]]] = {}
+    for each in problems:
+        if each.kind == "lost" and (loss := loss_of(each.text)) is not None:
+            noticed.setdefault(loss[0], []).append((loss[1], each))
+    losses = {dead: _one_loss(ways) for dead, ways in noticed.items()}
+    vanished = {address for each in problems if each.kind in VANISHED for address in each.addresses}
+    found: dict[int | str, list[ProblemDocument]] = {}
+    for number, each in enumerate(problems):
+        loss = loss_of(each.text) if each.kind == "lost" else None
+        if each.kind in VANISHED:
+            found[number] = _with_losses(each, losses)
+        elif loss is None:
+            found[number] = [each]
+        elif loss[0] not in vanished:
+            found[loss[0]] = [losses[loss[0]][1]]
+    return [each for some in found.values() for each in some]
+
+
+def _one_loss(ways: list[tuple[str, ProblemDocument]]) -> tuple[str, ProblemDocument]:
+    """How a leader was lost, and the problem of all that lost it."""
+    (how, most), *rest = sorted(ways, key=lambda way: -way[1].nodes)
+    if not rest:
+        return how, most
+    others = " or ".join(f"{how} ({each.nodes})" for how, each in rest)
+    also = f" ({most.nodes}) or {others}"
+    return how + also, msgspec.structs.replace(reduce(_sum, (each for _, each in ways)), text=most.text + also)
+
+
+def _with_losses(vanished: ProblemDocument, losses: dict[str, tuple[str, ProblemDocument]]) -> list[ProblemDocument]:
+    """The problem of vanished nodes, divided by the way in which their subordinates lost them."""
+    by_way: dict[str, list[str]] = {}
+    for address in vanished.addresses:
+        by_way.setdefault(losses[address][0] if address in losses else "", []).append(address)
+    unexplained = by_way.pop("", [])
+    found = []
+    for how, addresses in by_way.items():
+        told = [losses[address][1] for address in addresses]
+        witnesses = sum(each.nodes for each in told)
+        said = f"{witnesses} subordinates say" if witnesses != 1 else "1 subordinate says"
+        latest_s = min((each.ago_s for each in told if each.ago_s is not None), default=None)
+        found.append(_problem(vanished.kind, f"{vanished.text}; {said} that {how}", *addresses, ago_s=latest_s))
+    left = vanished.nodes - len(vanished.addresses) + len(unexplained)
+    if left:
+        found.append(msgspec.structs.replace(vanished, nodes=left, addresses=tuple(unexplained)))
+    return found
+
+
 async def of_tree(node: NodeApi, budget_s: float) -> ProblemsDocument:
     """At the root: the problems of its subtree, and the nodes that vanished."""
     known = members.own(node).members
-    away: list[ProblemDocument] = []
-    for standing, text in VANISHED.items():
-        away += _of_many(standing, text, [each.address for each in known if each.standing == standing])
+    of = {liveness: [each.address for each in known if each.standing == liveness] for liveness in VANISHED}
+    away = [_problem(liveness, VANISHED[liveness], *gone) for liveness, gone in of.items() if gone]
     before = node.snapshot().subtree_nodes
     below = await of_subtree(node, budget_s)
     listed = node.snapshot().subtree_nodes
@@ -178,34 +240,30 @@ def _about_others(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for each in view.refusals:
         if each.ago_s <= LATELY_S:
             # The reason names the other node's setting first, whichever side refuses: it is about the other node.
-            yield _problem("refused", f"refused: {each.reason}", each.address, each.ago_s)
-    for edge in view.subordinates:
-        if edge.silent:
-            address = node.settings.network.address_text_of(edge.position)
-            yield _problem("silent", "silent: overdue, and not yet given up", address)
+            yield _problem("refused", f"refused: {each.reason}", each.address, ago_s=each.ago_s)
+    silent = [edge.position for edge in view.subordinates if edge.silent]
+    for address in nodes.addresses(node.settings, silent):
+        yield _problem("silent", "silent: overdue, and not yet given up", address)
 
 
 def _about_us(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
-    for position in view.disputed:
-        text = f"two subordinates of {node.address} report it in their branches"
-        yield _problem("disputed", text, node.settings.network.address_text_of(position))
-    for position in view.unlisted:
-        root = node.settings.network.address_text_of(view.root or view.position)
-        text = f"not listed by the root {root}: a leader above it does not report it"
-        yield _problem("unlisted", text, node.settings.network.address_text_of(position))
+    for address in nodes.addresses(node.settings, view.disputed):
+        yield _problem("disputed", f"two subordinates of {node.address} report it in their branches", address)
+    for address in nodes.addresses(node.settings, view.unlisted):
+        root = nodes.address(node.settings, view.root or view.position)
+        yield _problem("unlisted", f"not listed by the root {root}: a leader above it does not report it", address)
     if view.place is None:
         yield _problem("seeking", f"has no place ({view.phase})", node.address)
-    for each in node.counters.lately.shown():
+    for each in node.counters.problems.shown():
         if each.kind == "stream" and each.times < STREAMS_BROKEN_MIN:
             continue
-        address = each.address or node.address
-        yield _problem(each.kind, _in_words(each.kind, each.text), address, each.ago_s)
+        yield _problem(each.kind, _in_words(each.kind, each.text), each.address or node.address, ago_s=each.ago_s)
     seal = nodes.seal(node)
     if seal is not None:
         yield _problem("ring", f"has key {seal.keys[0]} of revision {seal.revision}", node.address)
         if not seal.saved and seal.revision:
             yield _problem("unsaved", "would lose its keys at a restart", node.address)
-    yield _problem("version", f"runs version {__version__}", node.address)
+    yield _problem("version", f"{RUNS}{__version__}", node.address)
 
 
 def _in_words(kind: str, text: str) -> str:
@@ -218,15 +276,9 @@ def _in_words(kind: str, text: str) -> str:
             return text
 
 
-def _problem(kind: str, text: str, address: str, ago_s: float | None = None) -> ProblemDocument:
-    return ProblemDocument(kind=kind, text=text[:TEXT_MAX], nodes=1, addresses=(address,), ago_s=ago_s)
-
-
-def _of_many(kind: str, text: str, addresses: list[str]) -> tuple[ProblemDocument, ...]:
-    if not addresses:
-        return ()
-    named = tuple(addresses[:NAMED_MAX])
-    return (ProblemDocument(kind=kind, text=text, nodes=len(addresses), addresses=named),)
+def _problem(kind: str, text: str, *addresses: str, ago_s: float | None = None) -> ProblemDocument:
+    named = addresses[:NAMED_MAX]
+    return ProblemDocument(kind=kind, text=text[:TEXT_MAX], nodes=len(addresses), addresses=named, ago_s=ago_s)
 
 
 def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:

@@ -1,19 +1,43 @@
-"""The web address of a node (`node.metrics`): a part of the control socket's documents, for all that can reach it.
+"""The web address of a node (`node.metrics`): `/metrics`, the page, and a part of the control socket's documents.
 
 Nothing is changed here; changes are made at the control socket (handlers/control.py).
 """
 
 from __future__ import annotations
 
-from subord.api.handlers.scrape import metrics_app
-from subord.api.http.page import page_app
-from subord.api.http.server import App
-from subord.api.node_api import NodeApi
+from typing import TYPE_CHECKING
 
-PUBLIC = ("/v1/status", "/v1/tree", "/v1/why", "/v1/members", "/v1/changes", "/v1/events", "/sd")
-"""The paths of the control socket that are served here, too. Names of keys are not among them."""
+from subord.api.handlers.web_problems import WebProblems
+from subord.api.http.page import page_app
+from subord.api.http.server import METRICS_TYPE, App, Query, Response, failure
+from subord.api.node_api import NodeApi
+from subord.runtime import late
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+METRICS = "subord.api.handlers.metrics"
+PUBLIC = ("/v1/status", "/v1/tree", "/v1/why", "/v1/members", "/v1/changes", "/v1/events", "/sd", "/metrics/members")
+"""The paths of the control socket that are served here as they are. Names of keys are not among them."""
 
 
 def web_app(node: NodeApi, control: App) -> App:
     """The handlers of the web address; `control` are those of the control socket."""
-    return {**page_app(), **metrics_app(node), **{path: control[path] for path in PUBLIC}}
+    problems: App = {"/v1/errors": WebProblems(node)}
+    return {**page_app(), **metrics_app(node), **{path: control[path] for path in PUBLIC}, **problems}
+
+
+def metrics_app(node: NodeApi) -> App:
+    """`/metrics`. The library behind it is loaded at the first scrape: it costs 2 MiB and 20 ms of each start."""
+    registry: CollectorRegistry | None = None
+
+    async def metrics(_: Query) -> Response:
+        nonlocal registry
+        if not await late.load(METRICS):
+            return failure(503, "the metrics cannot be loaded: see the log of the daemon")
+        from subord.api.handlers.metrics import node_registry, page  # noqa: PLC0415 - see above
+
+        registry = registry or node_registry(node)
+        return Response(page(registry), content_type=METRICS_TYPE)
+
+    return {"/metrics": metrics}

@@ -6,7 +6,6 @@ The daemon reads them when they are first asked for and keeps them. They ask for
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from pathlib import PurePosixPath
 
 import trio
@@ -20,20 +19,11 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 FRONT = "index.html"
-FILES = (
-    FRONT,
-    "page.css",
-    "theme.js",
-    "page.js",
-    "watch.js",
-    "api.js",
-    "forest.js",
-    "tree.js",
-    "node.js",
-    "events.js",
-    "dom.js",
-    "icon.svg",
+SCRIPTS = (
+    *("theme.js", "page.js", "watch.js", "api.js", "dom.js", "forest.js", "fold.js", "header.js", "overview.js"),
+    *("tree.js", "node.js", "problems.js", "events.js", "groups.js", "sparkline.js"),
 )
+FILES = (FRONT, "page.css", *SCRIPTS, "icon.svg")
 """Named one by one, so that other files in the directory are not served."""
 
 HEADERS = (
@@ -50,6 +40,8 @@ HEADERS = (
 @cache
 def _contents(name: str) -> bytes:
     """Read once per file."""
+    from importlib import resources  # noqa: PLC0415 - only a browser asks for the page
+
     return resources.files("subord").joinpath("page", name).read_bytes()
 
 

@@ -45,17 +45,6 @@ def bind_unix(path: Path) -> socket.socket:
     return sock
 
 
-def unbind_unix(sock: socket.socket) -> None:
-    """Close a socket of `bind_unix` and remove its file; a file that is gone already is no error."""
-    path = sock.getsockname()
-    sock.close()
-    try:
-        os.unlink(path)
-    except OSError:
-        # The next daemon replaces a stale file.
-        return
-
-
 def bind_tcp(address: str, port: int) -> socket.socket:
     """Listen on a TCP address (IPv4 or IPv6, numeric); port 0 lets the kernel choose. Raises `BindError`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -13,14 +13,19 @@ from typing import Annotated, Literal
 import msgspec
 
 from subord.config.schema import LogLevel
-from subord.core.view import Position
+from subord.core.view import Place, Position
 from subord.runtime.log.logger import Source
 
-PlaceName = Literal["root", "home", "guest"]
-StandingName = Literal["live", "stale", "missing", "held"]
+LivenessName = Literal["live", "stale", "missing", "held"]
+MemberLiveness = Literal[LivenessName, "gone"]
 
 # Documents of other nodes are checked against these patterns before any text of them reaches a terminal.
 Address = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F.:]+\Z")]
+Addresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)]
+KeyName = Annotated[str, msgspec.Meta(max_length=8, pattern=r"^[0-9a-f]{8}\Z")]
+KeyNames = Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Sentence = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class SettingsDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +42,7 @@ class SettingsDocument(msgspec.Struct, frozen=True, kw_only=True):
 class EdgeDocument(msgspec.Struct, frozen=True, kw_only=True):
     address: Address
     position: Position
-    place: PlaceName
+    place: Place
     incarnation: int
     since_s: float
     heard_s: float
@@ -53,14 +58,11 @@ class RefusalDocument(msgspec.Struct, frozen=True, kw_only=True):
     times: int
 
 
-KeyName = Annotated[str, msgspec.Meta(max_length=8, pattern=r"^[0-9a-f]{8}\Z")]
-
-
 class SealDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The key ring of one node, by names: the primary key first. `saved`: it is on disk."""
 
     revision: int
-    keys: Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
+    keys: KeyNames
     saved: bool
 
 
@@ -97,7 +99,7 @@ class RankingDocument(msgspec.Struct, frozen=True, kw_only=True):
 class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One node. `real_level` is its distance from the root, `level` the computed one.
 
-    `ranking` null: nothing is measured.
+    `ranking` null: nothing is measured. `refused`: of a root, how many candidates refused it, and why.
     """
 
     version: str
@@ -109,7 +111,7 @@ class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: int
     up_s: float
     phase: str
-    place: PlaceName | None
+    place: Place | None
     leader: Address | None
     since_s: float
     home: Address | None
@@ -127,13 +129,14 @@ class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[RefusalDocument, ...]
     settings: SettingsDocument
     ranking: RankingDocument | None = None
+    refused: Sentence | None = None
 
 
 class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
     """How many `nodes` have this ring; some of their `addresses`; how many (`unsaved`) would lose it at a restart."""
 
     revision: int
-    keys: Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
+    keys: KeyNames
     nodes: int
     addresses: tuple[Address, ...]
     unsaved: int
@@ -163,8 +166,8 @@ class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Annotated[str, msgspec.Meta(max_length=16, pattern=r"^[a-z_]+\Z")]
     text: Annotated[str, msgspec.Meta(max_length=200)]
-    nodes: Annotated[int, msgspec.Meta(ge=0)]
-    addresses: Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)]
+    nodes: Count
+    addresses: Addresses
     ago_s: float | None = None
 
 
@@ -177,30 +180,44 @@ class ProblemsDocument(msgspec.Struct, frozen=True, kw_only=True):
     stated.
     """
 
-    nodes: Annotated[int, msgspec.Meta(ge=0)]
+    nodes: Count
     problems: Annotated[tuple[ProblemDocument, ...], msgspec.Meta(max_length=64)]
-    more: Annotated[int, msgspec.Meta(ge=0)] = 0
-    silent: Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)] = ()
-    silent_nodes: Annotated[int, msgspec.Meta(ge=0)] = 0
-    older: Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)] = ()
-    older_nodes: Annotated[int, msgspec.Meta(ge=0)] = 0
+    more: Count = 0
+    silent: Addresses = ()
+    silent_nodes: Count = 0
+    older: Addresses = ()
+    older_nodes: Count = 0
     is_whole: bool = False
-    listed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    listed: Count | None = None
     uncounted: int = 0
 
 
+class VersionDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that `nodes` nodes run, some of them by address."""
+
+    version: str
+    nodes: Count
+    addresses: Addresses
+
+
 class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
-    """The problems of the cluster as far as `asked` could find out; if that is not all, `note` says why."""
+    """The problems of the cluster as far as `asked` could find out; if that is not all, `note` says why.
+
+    `maintained`: nodes under maintenance whose problems are left out. `versions` are those of the nodes that
+    answered, the most frequent one first.
+    """
 
     asked: Address
     complete: bool
     note: str | None
+    maintained: Count = 0
+    versions: tuple[VersionDocument, ...] = ()
 
 
 class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a change of keys. `error`: nothing was changed; `passing`: the request may be repeated."""
 
-    error: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+    error: Sentence | None = None
     passing: bool = False
     key: KeyName | None = None
     revision: int = 0
@@ -236,7 +253,7 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     address: Address
     position: Position
-    place: PlaceName | None
+    place: Place | None
     leader: Address | None
     reason: str
     candidates: tuple[CandidateDocument, ...]
@@ -244,26 +261,59 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
     ranking: RankingDocument | None = None
 
 
-class RowDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tens of thousands of rows may be in one answer, so unknown fields are left out."""
+class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of the cluster, and where it stands: `since_s` in this place, or away.
+
+    `gone`: it ended or vanished without goodbye and is in no roster any more; the fields describe where it stood, as
+    far as is known. `maintenance`: the reason that an operator gave; null: it is under none.
+    """
 
     address: Address
     position: Position
     level: int
-    offset: int
+    standing: MemberLiveness
     leader: Address | None
-    place: PlaceName
-    incarnation: int
+    place: Place | None
+    since_s: float | None
+    maintenance: Sentence | None = None
+
+
+class RowDocument(MemberDocument, frozen=True, kw_only=True, omit_defaults=True):
+    """A node of a roster. Tens of thousands of rows may be in one answer, so unknown fields are left out.
+
+    `performance` and `round_trip_s`, to its leader, are the middles of classes; null: unknown.
+    """
+
+    standing: LivenessName
+    place: Place
     since_s: float
-    standing: StandingName
+    offset: int
+    incarnation: int
     performance: float | None = None
     round_trip_s: float | None = None
+
+
+class TreeRow(MemberDocument, frozen=True, kw_only=True):
+    """A row in the tree. `real_level` counts edges from the top of its tree, 0 for the top.
+
+    A gone node stands below its last leader, and has no incarnation. `apart` is null, or says why the row heads a
+    tree of its own without being the owner of the roster.
+    """
+
+    offset: int
+    incarnation: int | None
+    performance: float | None = None
+    round_trip_s: float | None = None
+
+    real_level: int
+    apart: str | None
 
 
 class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The subtree of one node, the node itself first. `quiet_s`: seconds since the last change in it.
 
-    `unlisted`: nodes that reported to the root that they stand below it, and are not in its list.
+    `unlisted`: nodes that reported to the root that they stand below it, and are not in its list. `refused`: as in
+    the status.
     """
 
     owner: Address
@@ -273,6 +323,7 @@ class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float
     rows: tuple[RowDocument, ...]
     unlisted: tuple[Address, ...] = ()
+    refused: Sentence | None = None
 
 
 class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,34 +346,13 @@ class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
     jobs_per_hour: float | None
 
 
-class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One node in the tree. `real_level` counts edges from the top of its tree, 0 for the top.
-
-    `apart` is null, or says why the row heads a tree of its own without being the owner of the roster. `performance`
-    and `round_trip_s`, to its leader, are the middles of classes; null: unknown.
-    """
-
-    address: Address
-    position: Position
-    level: int
-    offset: int
-    place: PlaceName
-    standing: StandingName
-    since_s: float
-    incarnation: int
-    real_level: int
-    leader: Address | None
-    apart: str | None
-    performance: float | None = None
-    round_trip_s: float | None = None
-
-
 class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The whole cluster as far as `asked` knows it.
 
-    `nodes` counts live nodes; `stale`, `missing` and `held` count rows of that standing, and held ones are live.
+    `nodes` counts live nodes; `stale`, `missing`, `gone` and `held` count rows of that standing, and held ones are
+    live; `down` counts missing and gone ones, `maintained` the rows under maintenance.
     `at_home` counts live rows that are no guests, `depth` the edges from the root to the lowest live one. `complete`
-    is false if `asked` is not the root; then `note` says why.
+    is false if `asked` is not the root; then `note` says why. `refused`: as in the status of the root.
     """
 
     nodes: int
@@ -331,11 +361,22 @@ class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):
     stale: int
     missing: int
     held: int
+    gone: Count = 0
+    down: Count = 0
+    maintained: Count = 0
     asked: Address
     complete: bool
     note: str | None
     quiet_s: float
     rows: tuple[TreeRow, ...]
+    refused: Sentence | None = None
+
+
+class StatementDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Of how many nodes an operator said something, and some of them."""
+
+    count: Count
+    nodes: Addresses
 
 
 class NamesDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -344,33 +385,15 @@ class NamesDocument(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[Address, str]
 
 
-class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A present or recent member: `gone` vanished without goodbye and is in no roster any more.
-
-    The fields describe where it stands or stood; `since_s`: since when it is in this place, or away. `place` null:
-    unknown.
-    """
-
-    address: Address
-    position: Position
-    level: int
-    standing: Literal["live", "stale", "held", "missing", "gone"]
-    leader: Address | None
-    place: PlaceName | None
-    since_s: float
-
-
 class MembersDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`complete` is false if `asked` is not the root, or if the list is an old one; then `note` says why.
-
-    `parted`: former roots that said goodbye.
-    """
+    """`complete` is false if `asked` is not the root; then `note` says why. `parted`: some of those that
+    said goodbye or are forgotten."""
 
     asked: Address
     complete: bool
-    note: Annotated[str, msgspec.Meta(max_length=1000)] | None
+    note: Sentence | None
     members: tuple[MemberDocument, ...]
-    parted: Annotated[tuple[Address, ...], msgspec.Meta(max_length=64)] = ()
+    parted: Addresses = ()
 
 
 class ChangeDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -382,7 +405,7 @@ class ChangeDocument(msgspec.Struct, frozen=True, kw_only=True):
     address: Address
     leader: Address | None
     old: Address | None
-    place: PlaceName | None
+    place: Place | None
 
 
 Token = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[0-9a-z.]+\Z")]
@@ -398,4 +421,4 @@ class ChangesDocument(msgspec.Struct, frozen=True, kw_only=True):
     token: Token
     missed: bool
     changes: Annotated[tuple[ChangeDocument, ...], msgspec.Meta(max_length=256)]
-    note: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+    note: Sentence | None = None

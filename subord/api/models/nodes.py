@@ -7,13 +7,17 @@ Ages are seconds before the moment of asking.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+
+from msgspec.structs import asdict
 
 from subord import __version__
 from subord.api.models.fields import (
     CandidateDocument,
     CountersDocument,
     EdgeDocument,
-    PlaceName,
+    NearDocument,
+    RankingDocument,
     RefusalDocument,
     RosterDocument,
     RowDocument,
@@ -22,11 +26,12 @@ from subord.api.models.fields import (
     StatusDocument,
     WhyDocument,
 )
-from subord.api.models.ranking import ranking
 from subord.api.node_api import NodeApi
+from subord.core.quantize import quantity_of
 from subord.core.settings import Settings
-from subord.core.view import Edge, Place, Position, Refusal, RosterView, Snapshot, Why
-from subord.runtime.counters import Counters
+from subord.core.view import Position, Ranking, RosterRow, RosterView, Why
+
+NEAR_SHOWN = 10  # and the leader
 
 
 def settings(shared: Settings) -> SettingsDocument:
@@ -55,34 +60,38 @@ def status(node: NodeApi) -> StatusDocument:
         incarnation=view.incarnation,
         up_s=_up_s(node),
         phase=view.phase,
-        place=_place_name(view.place),
-        leader=_address(shared, view.leader),
+        place=view.place,
+        leader=address(shared, view.leader),
         since_s=view.since_s,
-        home=_address(shared, view.home),
-        root=_address(shared, view.root),
+        home=address(shared, view.home),
+        root=address(shared, view.root),
         real_level=len(view.path),
-        path=_addresses(shared, view.path),
-        alternates=_addresses(shared, view.alternates),
+        path=addresses(shared, view.path),
+        alternates=addresses(shared, view.alternates),
         adrift=view.adrift,
-        subordinates=tuple(_edge(shared, edge) for edge in view.subordinates),
+        subordinates=tuple(
+            EdgeDocument(address=shared.network.address_text_of(edge.position), **asdict(edge))
+            for edge in view.subordinates
+        ),
         subtree_nodes=view.subtree_nodes,
         subtree_not_home=view.subtree_not_home,
         leader_changes=view.leader_changes,
         exchanges=view.exchanges,
         seal=seal(node),
-        refusals=tuple(_refusal(refusal) for refusal in view.refusals),
+        refusals=tuple(RefusalDocument(**asdict(refusal)) for refusal in view.refusals),
         settings=settings(shared),
         ranking=ranking(shared, view.ranking, view.leader),
+        refused=view.refused,
     )
 
 
 def seal(node: NodeApi) -> SealDocument | None:
     """None: nothing is sealed."""
-    if node.keeping is None:
+    if node.key_ring is None:
         return None
-    primary, keys, revision = node.keeping.ring
+    primary, keys, revision = node.key_ring.ring
     others = sorted(key.name for key in keys.values() if key != primary)
-    return SealDocument(revision=revision, keys=(primary.name, *others), saved=node.keeping.is_saved)
+    return SealDocument(revision=revision, keys=(primary.name, *others), saved=node.key_ring.is_saved)
 
 
 def why(shared: Settings, view: Why) -> WhyDocument:
@@ -105,8 +114,8 @@ def why(shared: Settings, view: Why) -> WhyDocument:
     return WhyDocument(
         address=shared.network.address_text_of(view.position),
         position=view.position,
-        place=_place_name(view.place),
-        leader=_address(shared, view.leader),
+        place=view.place,
+        leader=address(shared, view.leader),
         reason=view.reason,
         candidates=tuple(map(candidate, view.ranked)),
         others=tuple(map(candidate, others)),
@@ -114,42 +123,63 @@ def why(shared: Settings, view: Why) -> WhyDocument:
     )
 
 
+def ranking(shared: Settings, view: Ranking, leader: Position | None) -> RankingDocument | None:
+    """None: the mapping measures nothing."""
+    if not measures(view):
+        return None
+    shown = (each for index, each in enumerate(view.near) if index < NEAR_SHOWN or each.position == leader)
+    to_address = shared.network.address_text_of
+    near = tuple(NearDocument(address=to_address(each.position), **asdict(each)) for each in shown)
+    return RankingDocument(
+        standing=quantity_of(view.standing_class),
+        leader_round_trip_s=leader_round_trip_s(view, leader),
+        **{**asdict(view), "near": near},
+    )
+
+
+def measures(view: Ranking) -> bool:
+    return view.mapping != "ip"
+
+
+def leader_round_trip_s(view: Ranking, leader: Position | None) -> float | None:
+    """In seconds. None: no leader, or not measured yet."""
+    return next((each.round_trip_s for each in view.near if each.position == leader), None)
+
+
 def roster(shared: Settings, view: RosterView) -> RosterDocument:
     """The subtree of one node, from which `tree` draws."""
-    places = shared.numbering
-    rows = []
-    for row in view.rows:
-        level, offset = places.level_and_offset(row.position)
-        rows.append(
-            RowDocument(
-                address=shared.network.address_text_of(row.position),
-                position=row.position,
-                level=level,
-                offset=offset,
-                leader=_address(shared, row.leader),
-                place=row.place.value,
-                incarnation=row.incarnation,
-                since_s=row.since_s,
-                standing=row.standing.value,
-                performance=_three_digits(row.performance),
-                round_trip_s=_three_digits(row.round_trip_s),
-            )
-        )
     return RosterDocument(
         owner=shared.network.address_text_of(view.owner),
         is_root=view.is_root,
-        root=_address(shared, view.root),
-        leader=_address(shared, view.leader),
+        root=address(shared, view.root),
+        leader=address(shared, view.leader),
         quiet_s=view.quiet_s,
-        rows=tuple(rows),
-        unlisted=_addresses(shared, view.unlisted),
+        rows=tuple(_row(shared, row) for row in view.rows),
+        unlisted=addresses(shared, view.unlisted),
+        refused=view.refused,
+    )
+
+
+def _row(shared: Settings, row: RosterRow) -> RowDocument:
+    level, offset = shared.numbering.level_and_offset(row.position)
+    return RowDocument(
+        address=shared.network.address_text_of(row.position),
+        position=row.position,
+        level=level,
+        offset=offset,
+        leader=address(shared, row.leader),
+        place=row.place,
+        incarnation=row.incarnation,
+        since_s=row.since_s,
+        standing=row.liveness.value,
+        performance=_three_digits(row.performance),
+        round_trip_s=_three_digits(row.round_trip_s),
     )
 
 
 def counters(node: NodeApi) -> CountersDocument:
     """What the daemon counts, for the lab and for `/v1/counters`."""
-    counted: Counters = node.counters
-    view: Snapshot = node.snapshot()
+    counted, view = node.counters, node.snapshot()
     return CountersDocument(
         up_s=_up_s(node),
         exchanges=view.exchanges,
@@ -171,7 +201,16 @@ def counters(node: NodeApi) -> CountersDocument:
 
 def path(node: NodeApi) -> tuple[str, ...]:
     """The addresses from the root down to the leader of this node."""
-    return _addresses(node.settings, node.snapshot().path)
+    return addresses(node.settings, node.snapshot().path)
+
+
+def address(shared: Settings, position: Position | None) -> str | None:
+    """None: there is no such node, or it is not known."""
+    return None if position is None else shared.network.address_text_of(position)
+
+
+def addresses(shared: Settings, positions: Iterable[Position]) -> tuple[str, ...]:
+    return tuple(map(shared.network.address_text_of, positions))
 
 
 def _three_digits(quantity: float | None) -> float | None:
@@ -181,38 +220,3 @@ def _three_digits(quantity: float | None) -> float | None:
 
 def _up_s(node: NodeApi) -> float:
     return time.monotonic() - node.started_mono
-
-
-def _address(shared: Settings, position: Position | None) -> str | None:
-    return None if position is None else shared.network.address_text_of(position)
-
-
-def _addresses(shared: Settings, positions: tuple[Position, ...]) -> tuple[str, ...]:
-    return tuple(map(shared.network.address_text_of, positions))
-
-
-def _place_name(place: Place | None) -> PlaceName | None:
-    return None if place is None else place.value
-
-
-def _edge(shared: Settings, edge: Edge) -> EdgeDocument:
-    return EdgeDocument(
-        address=shared.network.address_text_of(edge.position),
-        position=edge.position,
-        place=edge.place.value,
-        incarnation=edge.incarnation,
-        since_s=edge.since_s,
-        heard_s=edge.heard_s,
-        below=edge.below,
-        silent=edge.silent,
-    )
-
-
-def _refusal(refusal: Refusal) -> RefusalDocument:
-    return RefusalDocument(
-        address=refusal.address,
-        by=refusal.by,
-        reason=refusal.reason,
-        ago_s=refusal.ago_s,
-        times=refusal.times,
-    )

@@ -7,34 +7,62 @@ recurses, so chains of any length are possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import asdict
 
-from subord.api.models.fields import RosterDocument, RowDocument, TreeDocument, TreeRow
+from subord.api.models.fields import Address, MemberDocument, RosterDocument, TreeDocument, TreeRow
 from subord.api.models.nesting import nested
+from subord.core.view import Place
 
 
-def tree(roster: RosterDocument, complete: bool, note: str | None) -> TreeDocument:
-    """Arrange a roster. Every row occurs exactly once in the result."""
-    rows = tuple(arranged(roster.rows))
+def tree(
+    roster: RosterDocument,
+    note: str | None = None,
+    gone: tuple[MemberDocument, ...] = (),
+    reasons: Mapping[Address, str] = {},
+) -> TreeDocument:
+    """Arrange a roster and the nodes that are gone from it. Every one occurs exactly once in the result.
+
+    `note`: why it is not the whole tree. `reasons`: of nodes under maintenance.
+    """
+    present = {row.address for row in roster.rows}
+    away = [each for each in gone if each.address not in present]
+    rows = tuple(_with_reason(row, reasons) for row in arranged((*roster.rows, *away)))
     live = [row for row in rows if row.standing in {"live", "held"}]
+    standings = Counter(row.standing for row in rows)
     return TreeDocument(
         nodes=len(live),
-        at_home=sum(row.place != "guest" for row in live),
+        at_home=sum(row.place is not Place.GUEST for row in live),
         depth=max((row.real_level for row in live), default=0),
-        stale=sum(row.standing == "stale" for row in rows),
-        missing=sum(row.standing == "missing" for row in rows),
-        held=sum(row.standing == "held" for row in rows),
+        stale=standings["stale"],
+        missing=standings["missing"],
+        held=standings["held"],
+        gone=standings["gone"],
+        down=standings["missing"] + standings["gone"],
+        maintained=sum(row.maintenance is not None for row in rows),
         asked=roster.owner,
-        complete=complete,
+        complete=note is None,
         note=note,
         quiet_s=roster.quiet_s,
         rows=rows,
+        refused=roster.refused,
     )
 
 
-def arranged(rows: tuple[RowDocument, ...]) -> Iterator[TreeRow]:
+def _with_reason(row: TreeRow, reasons: Mapping[Address, str]) -> TreeRow:
+    reason = reasons.get(row.address)
+    return row if reason is None else msgspec.structs.replace(row, maintenance=reason)
+
+
+def _tree_row(row: MemberDocument, real_level: int, apart: str | None) -> TreeRow:
+    known = {"incarnation": None, "offset": 0, **asdict(row)}
+    return TreeRow(**known, real_level=real_level, apart=apart)
+
+
+def arranged(rows: Sequence[MemberDocument]) -> Iterator[TreeRow]:
     """The rows depth first, subordinates by position; the first row heads the first tree."""
     subordinates: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
@@ -52,14 +80,14 @@ def arranged(rows: tuple[RowDocument, ...]) -> Iterator[TreeRow]:
                 continue
             seen.add(index)
             row = rows[index]
-            yield _placed(row, depth, apart if index == top else None)
+            yield _tree_row(row, depth, apart if index == top else None)
             # Of two rows with one address the first one gets the subordinates.
             if row.address not in known:
                 known.add(row.address)
                 stack += [(below, depth + 1) for below in subordinates.get(row.address, ())]
 
 
-def _tops(rows: tuple[RowDocument, ...], seen: set[int]) -> Iterator[tuple[int, str | None]]:
+def _tops(rows: Sequence[MemberDocument], seen: set[int]) -> Iterator[tuple[int, str | None]]:
     """Which rows head a tree, and why, except the first. Evaluated lazily: `seen` grows between the results."""
     if rows:
         yield 0, None
@@ -68,28 +96,17 @@ def _tops(rows: tuple[RowDocument, ...], seen: set[int]) -> Iterator[tuple[int, 
     for index in by_position:
         leader = rows[index].leader
         if index not in seen and leader not in present:
-            yield index, "has no leader" if leader is None else f"its leader {leader} is not in this roster"
+            yield index, _apart(rows[index])
     for index in by_position:
         if index not in seen:
             yield index, "is led in a circle"
 
 
-def _placed(row: RowDocument, depth: int, apart: str | None) -> TreeRow:
-    return TreeRow(
-        address=row.address,
-        position=row.position,
-        level=row.level,
-        offset=row.offset,
-        place=row.place,
-        standing=row.standing,
-        since_s=row.since_s,
-        incarnation=row.incarnation,
-        real_level=depth,
-        leader=row.leader,
-        apart=apart,
-        performance=row.performance,
-        round_trip_s=row.round_trip_s,
-    )
+def _apart(row: MemberDocument) -> str:
+    """Why a row without its leader heads a tree."""
+    if row.standing == "gone":
+        return "last leader not known" if row.leader is None else f"last below {row.leader}"
+    return "has no leader" if row.leader is None else f"its leader {row.leader} is not in this roster"
 
 
 def encoded(document: TreeDocument) -> bytes:

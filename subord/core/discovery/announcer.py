@@ -23,28 +23,24 @@ class Announcer:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._backoff = Backoff(context.timing.search_interval_s)
-        self._is_alone = False
 
     def alone(self) -> None:
         """The node has no leader. A random delay keeps a thousand nodes from announcing at once."""
-        if not self._is_alone:
-            context, timing = self._context, self._context.timing
-            self._is_alone = True
-            self._backoff = Backoff(timing.search_interval_s)
-            wait_s = timing.answer_s * FIRST_S + context.chance.uniform(0, timing.search_interval_s)
-            context.timers.plan(Timer.ANNOUNCE, context.now + wait_s)
+        context, timing = self._context, self._context.timing
+        self._backoff = Backoff(timing.search_interval_s)
+        wait_s = timing.answer_s * FIRST_S + context.chance.uniform(0, timing.search_interval_s)
+        context.timers.plan(Timer.ANNOUNCE, context.now + wait_s)
 
-    def led(self) -> None:
-        """The node has a leader."""
-        self._is_alone = False
+    def stop(self) -> None:
+        """The node has a leader, or leaves: no announcement until it is alone again."""
         self._context.timers.plan(Timer.ANNOUNCE, inf)
 
     def on_announce(self, source: Position) -> None:
         """A node that ranks above this one has no leader: announce soon."""
-        context = self._context
+        context, planned_at = self._context, self._context.timers.at(Timer.ANNOUNCE)
         soon = context.now + context.chance.uniform(0, context.timing.search_interval_s)
-        if self._is_alone and context.mapping.may_lead(context.position, source):
-            context.timers.plan(Timer.ANNOUNCE, min(soon, context.timers.at(Timer.ANNOUNCE)))
+        if planned_at < inf and context.mapping.may_lead(context.position, source):
+            context.timers.plan(Timer.ANNOUNCE, min(soon, planned_at))
 
     def on_timer(self, *, silent: bool) -> None:
         """Announce, unless `silent` because a lower node was heard, and wait."""

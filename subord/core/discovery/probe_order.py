@@ -33,9 +33,9 @@ def near_targets(node: Position, mapping: Mapping) -> list[Position]:
 def likely_targets(node: Position, mapping: Mapping, is_below: Callable[[Position], bool]) -> list[Position]:
     """At most 1 + LIKELY positions that may lead the node and may start later: its home and lower neighbours.
 
-    By performance: the nearest neighbours that are not below the node, for which `is_below` is true.
+    Where ranks change, any neighbour may lead later: the nearest ones that are not below the node, by `is_below`.
     """
-    if mapping.by_performance:
+    if mapping.ranks_change:
         others = (p for p in islice(mapping.neighbours(node), OTHERS_MAX) if not is_below(p))
         return list(islice(others, 1 + LIKELY))
     home = mapping.first_of(node)

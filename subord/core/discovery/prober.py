@@ -1,7 +1,7 @@
 """Which addresses a node without a leader probes, and when (docs/protocol.md, section 3).
 
 Known targets come first, then near ones one by one, then rows of ROW targets of the common list, then single targets
-every `walk_interval_s`. An unused address costs the wire ARP requests, so the pace is bounded: in the time of two
+every `probe_interval_s`. An unused address costs the wire ARP requests, so the pace is bounded: in the time of two
 rows a node never probes more than two rows of targets. A row needs one wake-up and the time of all its targets.
 """
 
@@ -14,8 +14,10 @@ from math import inf
 from subord.core.discovery.probe_order import all_targets, common_targets, likely_targets, near_targets
 from subord.core.pacing.sliding_window import SlidingWindow
 from subord.core.state.context import Context
+from subord.core.state.states import Aim, Phase
 from subord.core.view import Position
 
+SEEDS_MAX = 64
 TARGETS_MAX = 128
 CALLS_MAX = 64  # of a new root to nodes that belong below it
 FAST_AGAIN_MAX = 64
@@ -31,12 +33,13 @@ class Prober:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self.seeds: tuple[Position, ...] = ()  # named by the operator
         self._known: list[Position] = []  # live lately, or named by others: probed first
         self._near: list[Position] = []
         self._calls: list[Position] = []  # a new root sends `Back` to these, before all probes
         self._common = self._new_list()
         self._all: Iterator[Position] | None = None
-        self._fast_left = context.timing.walk_fast_max
+        self._fast_left = context.timing.fast_probes_max
         self._begins_anew: bool | None = None  # repeat the common list once; None: no row was delegated yet
         self._answered_at = -inf  # the last probe has had time for an answer
         self._known_answered_at = -inf  # the same for the last known target
@@ -54,7 +57,7 @@ class Prober:
 
     @property
     def _row_s(self) -> float:
-        return ROW * self._context.timing.knock_s
+        return ROW * self._context.timing.probe_gap_s
 
     @property
     def is_fast(self) -> bool:
@@ -103,10 +106,25 @@ class Prober:
         self._known = list(dict.fromkeys(p for p in (*self._known, *known) if p != own))[:TARGETS_MAX]
         self.next_at = min(self.next_at, max(at, self._free_at(1)))
 
+    def on_seeds(self, positions: tuple[Position, ...]) -> None:
+        """Take the seeds of the operator, and ask them while the node looks for a lower root."""
+        self.seeds = positions[:SEEDS_MAX]
+        if self._context.state.aim in (Aim.FIRST, Aim.LOWER):
+            self.add(self.seeds, self._context.now + self._context.timing.probe_gap_s)
+
+    def ask_soon(self, source: Position) -> None:
+        """Ask `source` after a short wait, in which a node that just started finds a lower one itself."""
+        self.ask_later(source, self._context.jittered(self._context.timing.answer_s / 4))
+
+    def ask_later(self, source: Position, seconds: float) -> None:
+        state = self._context.state
+        if state.aim is not Aim.NOTHING and state.phase is not Phase.ATTACHED:  # it searches without a leader
+            self.add((source,), self._context.now + seconds)
+
     def look_again(self, known: Iterable[Position], is_below: Callable[[Position], bool]) -> None:
         """After a rest: also the home and the neighbours, so two halves of a healed partition meet in any network."""
         likely = likely_targets(self._context.position, self._context.mapping, is_below)
-        self.add((*known, *likely), self._context.now + self._row_s)
+        self.add((*self.seeds, *known, *likely), self._context.now + self._row_s)
 
     def is_beside(self, position: Position) -> bool:
         """Whether `position` is the nearest neighbour on one side."""
@@ -118,7 +136,7 @@ class Prober:
         self._known, self._near, self._calls = [], [], []
         self.next_at = inf
         if left:
-            self.add(left, self._context.now + self._context.timing.knock_s)
+            self.add(left, self._context.now + self._context.timing.probe_gap_s)
 
     def call(self, positions: Iterable[Position]) -> None:
         """Let a new root send `Back` to these, at the pace of probes."""
@@ -174,7 +192,7 @@ class Prober:
         self._fast_left -= len(far)
         if self._begins_anew and (not self._fast_left or len(far) < targets):
             self._begins_anew = False
-            self._fast_left = self._context.timing.walk_fast_max
+            self._fast_left = self._context.timing.fast_probes_max
             self._common = self._new_list()
         return far
 
@@ -194,12 +212,12 @@ class Prober:
         size = context.settings.network.size
         self._all = self._all or all_targets(context.position, context.mapping, size)
         targets = self._probe((next(self._all),) if size > 1 else ())
-        self.next_at = max(self.next_at, context.now + context.timing.walk_interval_s)
+        self.next_at = max(self.next_at, context.now + context.timing.probe_interval_s)
         return targets
 
     def pause(self) -> None:
         """Wait for the pace: a candidate is being asked."""
-        self.next_at = max(self._context.now + self._context.timing.knock_s, self._free_at(1))
+        self.next_at = max(self._context.now + self._context.timing.probe_gap_s, self._free_at(1))
 
     def __len__(self) -> int:
         return len(self._known) + len(self._near) + len(self._calls)
@@ -208,9 +226,9 @@ class Prober:
         """Count the probes; the next step waits as long as if each target had its own time."""
         now = self._context.now
         self.note_probes(len(targets))
-        self.next_at = max(now + len(targets) * self._context.timing.knock_s, self._free_at(1))
+        self.next_at = max(now + len(targets) * self._context.timing.probe_gap_s, self._free_at(1))
         return targets
 
     def _free_at(self, targets: int) -> float:
         """When `targets` more probes keep the pace: never more than two rows in the time of two rows."""
-        return max(self._probed.last_at + self._context.timing.knock_s, self._probed.free_at(targets))
+        return max(self._probed.last_at + self._context.timing.probe_gap_s, self._probed.free_at(targets))

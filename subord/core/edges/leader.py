@@ -57,7 +57,6 @@ class Leader(msgspec.Struct, kw_only=True):
     suspected: bool = False  # the first wait and repetition of these beats were in vain
     stranger_until: float = -inf  # it answered that it does not know the node: no report before then
     stranger_since: float = inf  # since its first such answer
-    leaving: bool = False  # it said goodbye, and answers for a while only
     in_doubt: bool = False  # until its next echo, because the node slept or is a stranger: it may follow another node
 
 
@@ -66,6 +65,7 @@ class Uplink:
         self._context = context
         self._roster = roster
         self.leader: Leader | None = None
+        self.lost_at: float | None = None  # the node lost its leader then, and has no place since
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
 
     @property
@@ -81,6 +81,11 @@ class Uplink:
     def path(self) -> tuple[Position, ...]:
         """Root first, the leader last; empty without a leader."""
         return self.leader.guidance.path if self.leader else ()
+
+    @property
+    def is_orphaned(self) -> bool:
+        """Whether the node, or one above it, has lost its leader."""
+        return self.lost_at is not None or (self.leader is not None and self.leader.guidance.adrift)
 
     def attach(self, position: Position, incarnation: Incarnation, guidance: Guidance) -> None:
         """Begin a session with the leader that accepted the node, and report the whole subtree to it."""
@@ -257,8 +262,8 @@ class Uplink:
         leader.stranger_since = min(leader.stranger_since, self._context.now)
         if self._context.now - leader.stranger_since > self._context.timing.host_patience_s:
             return False
-        # By performance the new incarnation may rank otherwise, so it must accept the node first.
-        if incarnation != leader.incarnation and not self._context.mapping.by_performance:
+        # Where ranks change the new incarnation may rank otherwise, so it must accept the node first.
+        if incarnation != leader.incarnation and not self._context.mapping.ranks_change:
             # The answer to the own beat is proof: messages of the former incarnation end, versions start anew.
             leader.incarnation = incarnation
             leader.guidance = msgspec.structs.replace(leader.guidance, version=0)

@@ -21,7 +21,6 @@ class Leaving:
 
     def begin(self, grace_s: float) -> None:
         """Begin to leave; the node waits at most `grace_s` for its subordinates."""
-        self._downlink.leaving = True
         self._leave_by = self._context.now + grace_s
 
     def is_done(self) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from subord.core.edges.leader import Leader
 from subord.core.messages import Change
 from subord.core.state.context import Context
-from subord.core.view import Place
-
-PLACE_CODES = {Place.ROOT: 0, Place.HOME: 1, Place.GUEST: 2}
+from subord.core.view import PLACE_CODES, Place
 
 
 def own_row(

@@ -72,7 +72,7 @@ class Reports:
     def _reason_to_drop(self, via: Position, change: Change) -> str | None:
         """None: the row is taken. A living claim ends when its missing row is not taken."""
         position, mapping, path = change.position, self._context.mapping, self._uplink.path
-        if mapping.by_performance:  # reported ranks may be outdated
+        if mapping.ranks_change:  # reported ranks may be outdated
             if position == self._roster.owner or position in path:
                 return "row_of_path"
         elif position != via and not mapping.may_lead(via, position):

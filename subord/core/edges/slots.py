@@ -2,7 +2,8 @@
 
 Input are proposals and the present subordinates; output are verdicts. A node whose home is the leader is always
 accepted, another one while a guest slot is free. When none is, DISPLACE and SWAP may evict a guest that ranks above
-the proposer.
+the proposer. What is free here is also counted by the root for its advice (vacancies/branch_index.py) and told to
+subordinates (`Guidance.siblings`).
 """
 
 from __future__ import annotations
@@ -66,10 +67,9 @@ Verdict = Granted | No
 class Slots:
     """The subordinates of one node: at most its home slots plus `guest_places`."""
 
-    def __init__(self, owner: Position, mapping: Mapping, guest_places: int) -> None:
+    def __init__(self, owner: Position, mapping: Mapping) -> None:
         self._owner = owner
         self._mapping = mapping
-        self._guest_places = guest_places
         self.taken: dict[Position, Subordinate] = {}
         self.former: BoundedMap[Position, tuple[Incarnation, int, float]] = BoundedMap(FORMER_MAX)
         """The last proposal of each former subordinate, and when it left."""
@@ -138,7 +138,7 @@ class Slots:
         if node in self.taken:
             return Granted(Place.GUEST)
         guests = self.guests()
-        if len(guests) < self._guest_places:
+        if len(guests) < self._mapping.guest_places:
             return Granted(Place.GUEST)
         evicted = self._evictable(rank, wish, nodes, nodes_of)
         return No.FULL if evicted is None else Granted(Place.GUEST, evicted)

@@ -17,12 +17,12 @@ from subord.core.edges import agreement
 from subord.core.edges.leader import NO_GUIDANCE, Uplink
 from subord.core.edges.reports import Reports
 from subord.core.edges.slots import Granted, Slots, Subordinate
-from subord.core.events import Dropped, LostCause, SubordinateLost
-from subord.core.mapping.depth_rule import GAIN_MIN
+from subord.core.events import Dropped, LostCause, SubordinateLeft, SubordinateLost
 from subord.core.messages import (
     ALTERNATES_MAX,
     HINTS_MAX,
     PATH_POSITIONS_MAX,
+    REFUSALS,
     RETRY_MS_MAX,
     Accept,
     Advice,
@@ -44,18 +44,12 @@ from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.state.coalescer import Coalescer
 from subord.core.state.context import Context
 from subord.core.state.roster import GUEST, OWN, Roster
+from subord.core.state.states import SETTLED, State
 from subord.core.timers import Timer
 from subord.core.vacancies.vacancies import Vacancies
 from subord.core.view import Place, Position
 
 LED_MAX = 8  # kept for the next start
-WORDS = {
-    No.FULL: "no free slot",
-    No.RANK: "only a lower rank may lead",
-    No.TERMS: "settings differ",
-    No.BUSY: "too many questions this second",
-    No.LEAVING: "about to leave",
-}
 
 
 class Downlink:
@@ -63,12 +57,10 @@ class Downlink:
         self._context = context
         self._roster = roster
         self._uplink = uplink
-        self.slots = Slots(context.position, context.mapping, context.settings.guest_places)
+        self.slots = Slots(context.position, context.mapping)
         self.vacancies = Vacancies(context, roster)
         self.reports = Reports(context, roster, uplink)
         self.led: deque[Position] = deque(maxlen=LED_MAX)  # the last accepted nodes, also those that left
-        self.adrift = False  # this node, or one above it, lost its leader
-        self.leaving = False
         self._guidance = NO_GUIDANCE
         self._coalescer = Coalescer(context)
         self._bucket = TokenBucket(context.timing.admissions_per_s, context.now)
@@ -95,7 +87,7 @@ class Downlink:
             return
         verdict = (
             No.LEAVING
-            if self.leaving
+            if self._context.state is State.LEAVING
             else self.slots.judge(source, propose.wish, propose.nodes, self._roster.below, propose.standing)
         )
         match verdict:
@@ -111,8 +103,8 @@ class Downlink:
                 assert_never(verdict)
 
     def _might_close_cycle(self, source: Position) -> bool:
-        """A node on the known path; by performance also one above a leader whose rank may be outdated."""
-        is_new = source not in self.slots.taken and self._context.mapping.by_performance
+        """A node on the known path; where ranks change also one above a leader whose rank may be outdated."""
+        is_new = source not in self.slots.taken and self._context.mapping.ranks_change
         return source in self._uplink.path or (is_new and self._uplink.is_in_doubt)
 
     def _take(self, source: Position, propose: Propose, place: Place) -> None:
@@ -153,7 +145,7 @@ class Downlink:
                 context.incarnation,
                 exchange,
                 no,
-                WORDS[no],
+                REFUSALS[no],
                 retry_ms,
                 () if no is No.BUSY else self.hints(source, standing),
                 self.slots.highest_guest,
@@ -165,17 +157,17 @@ class Downlink:
         """A random delay, so that refused nodes do not return together."""
         return self._context.chance.randint(RETRY_MS_MAX // 4, RETRY_MS_MAX)
 
-    def on_ask(self, source: Position, ask: Ask, lowest: Position, *, settled: bool) -> None:
+    def on_ask(self, source: Position, ask: Ask, lowest: Position) -> None:
         """Give advice: whether there is room, the root (or the `lowest` known), and the best places for `source`.
 
-        A node that is not `settled` offers no place: otherwise nodes that start together would form a chain.
+        A node without a place offers none: otherwise nodes that start together would form a chain.
         """
         context, above = self._context, self._uplink.path
         root = above[0] if above else lowest
         if ask.asker and not self.admits():
             context.note(Dropped("errand_busy"))  # a forged asker must not turn advice into a flood
             return
-        if not settled:
+        if context.state.phase not in SETTLED:
             rank_classes = context.mapping.rank_classes
             unsettled = Advice(context.incarnation, ask.exchange, room=False, root=root, hints=(), highest_guest=0)
             context.send(
@@ -197,16 +189,13 @@ class Downlink:
         )
         # Only a node without a leader knows the ranks of all, and so the level of the asker.
         wanted = 0 if above else places.wanted
-        level = self.vacancies.level_of(source)
-        swap = places.swap
-        if not (mapping.by_performance or places.is_gain(level) or above):
-            swap = self.vacancies.swap(source, level - GAIN_MIN)
+        swap = 0 if above else self.vacancies.swap_for(source, places)
         context.send(
             source,
             Advice(
                 context.incarnation,
                 ask.exchange,
-                not self.leaving and self.slots.has_room_for(source, ask.standing),
+                self.slots.has_room_for(source, ask.standing),
                 root,
                 self._with_path(places.hints or self._displaceable(source)),
                 self.slots.highest_guest,
@@ -216,7 +205,7 @@ class Downlink:
                 self.vacancies.level_of(swap) if swap else 0,
                 mapping.rank_classes.own,
                 mapping.rank_classes.of(root),
-                self.vacancies.sample_for(source) if mapping.by_latency and not above else (),
+                self.vacancies.sample_for(source) if mapping.measures_round_trips and not above else (),
             ),
         )
 
@@ -229,9 +218,8 @@ class Downlink:
     def _with_path(self, hints: Iterable[Position]) -> tuple[Position, ...]:
         """Add the root, which knows all places, and the own leader only while no root is known to live: otherwise an
         asker would visit the leaders of a full branch one by one."""
-        path, leader = self._uplink.path, self._uplink.leader
-        is_cut_off = leader is not None and leader.guidance.adrift
-        return tuple(dict.fromkeys((*hints, *path[:1], *(path[-1:] if is_cut_off else ()))))
+        path = self._uplink.path
+        return tuple(dict.fromkeys((*hints, *path[:1], *(path[-1:] if self._uplink.is_orphaned else ()))))
 
     def _displaceable(self, node: Position) -> tuple[Position, ...]:
         """Without free places below: the leader of a guest that ranks above `node`."""
@@ -284,6 +272,8 @@ class Downlink:
         if goodbye.incarnation != known.incarnation:
             self._context.note(Dropped("older_incarnation"))
             return
+        if goodbye.why is Why.LEFT:
+            self._context.note(SubordinateLeft(source))
         self._release(source)
 
     def forget(self, above: Iterable[Position]) -> None:
@@ -372,13 +362,13 @@ class Downlink:
         above = leader.guidance if leader is not None else NO_GUIDANCE
         spare = [p for p in above.siblings if p != context.position]
         alternates = dict.fromkeys((*spare, *reversed(self._uplink.path)))
-        room = (p for p in sorted(self.slots.taken) if self._roster.guests[p] < context.settings.guest_places)
+        room = (p for p in sorted(self.slots.taken) if self._roster.guests[p] < context.mapping.guest_places)
         fresh = Guidance(
             self._guidance.version,
             path if len(path) <= PATH_POSITIONS_MAX else path[:1] + path[1 - PATH_POSITIONS_MAX :],
             tuple(alternates)[:ALTERNATES_MAX],
             tuple(room)[:ALTERNATES_MAX],
-            self.adrift or above.adrift,
+            self._uplink.is_orphaned,
         )
         if fresh != self._guidance:
             old = self._guidance
@@ -388,9 +378,7 @@ class Downlink:
     def tell_soon(self) -> None:
         """The path changed: tell subordinates, together with further changes of the next moment."""
         if self.slots.taken:
-            timers = self._context.timers
-            if timers.at(Timer.GUIDE) == inf:
-                timers.plan(Timer.GUIDE, self._coalescer.next_at)
+            self._context.timers.plan_if_unset(Timer.GUIDE, self._coalescer.next_at)
 
     def tell_subordinates(self) -> None:
         """Send the guidance at once: the leader is lost, or the path is new."""

@@ -22,7 +22,7 @@ from subord.core.timers import Timer
 from subord.core.view import Position
 
 CANDIDATES_MAX = 16  # of one look, the leader among them
-SAMPLES = 4
+SAMPLES = 3
 SAMPLES_MIN = 2  # answers that a node needs, and samples below a near leader
 REMEASURED_MAX = 5  # after the first sample: the leader, and the lowest ranks of those about as near as the nearest
 FIRST_ANSWERS = 0.5  # the first answers get this part of a wait for an answer
@@ -75,9 +75,13 @@ class Latencies:
     def look(self, advice: Advice) -> None:
         """Measure candidates after `advice` of the root, unless a look is under way."""
         leader = self._uplink.leader
-        if leader is None or self._samples_left:
+        if leader is None or self._to_ask:
             return
-        self._to_ask = (leader.position, *self._candidates(advice, leader))
+        candidates = self._candidates(advice, leader)
+        if not candidates and self.of(leader.position) is not None and not self.is_leader_farther:
+            self._round_trip_s = self._round_trip_s or self._uplink.round_trip_s
+            return  # its echoes tell when it becomes farther
+        self._to_ask = (leader.position, *candidates)
         self._looked_at = set(self._to_ask)
         self._hinted, self._fresh, self._asked = [], {}, {}
         self._advice, self._samples_left = advice, SAMPLES_MIN if self.is_leader_near else SAMPLES
@@ -103,7 +107,7 @@ class Latencies:
     def settle(self) -> None:
         """The node has a new leader."""
         self._full.clear()
-        self._vain_looks = 0
+        self._vain_looks, self._round_trip_s = 0, 0.0
         self.stop()
 
     def stop(self) -> None:
@@ -207,9 +211,9 @@ class Latencies:
 
     @property
     def is_leader_near(self) -> bool:
-        """By latency: whether the leader is so near that no other is worth a move."""
+        """Whether the leader is so near that no other is worth a move."""
         leader = self._uplink.leader
-        if leader is None or not self._context.mapping.by_latency:
+        if leader is None or self.is_leader_farther:
             return False
         return 0 < (self.of(leader.position) or self._uplink.round_trip_s) < GAIN_S_MIN
 
@@ -223,10 +227,6 @@ class Latencies:
         """The last round trip to `position` in seconds."""
         reading = self.known.get(position)
         return None if reading is None else reading.seconds
-
-    def in_order(self, positions: Iterable[Position]) -> list[Position]:
-        """Measured nodes first, nearest first; then the others in the given order."""
-        return sorted(positions, key=lambda p: self.known[p].seconds if p in self.known else inf)
 
 
 def cost(reading: Reading, standard: Reading) -> float:

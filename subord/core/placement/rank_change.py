@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import inf
 
-import msgspec
-
 from subord.core.edges.slots import Slots
+from subord.core.mapping.depth_rule import off_min
+from subord.core.mapping.mapping import Move
 from subord.core.mapping.rank_classes import NO_CLASS
 from subord.core.messages import Advice, Goodbye, Why, Wish
 from subord.core.quantize import CLASS_MAX, UNKNOWN, steady_class
@@ -23,16 +23,6 @@ from subord.core.view import Position
 
 SURE_LOOKS = 3  # looks on the right level, while others still move
 FAST_LOOKS_MAX = 16  # looks in a row for a place that is not free yet; then they become rarer
-OFF_MIN = 2  # levels: a node that stands so far off moves without a change of its class
-LOW_FANOUT = 4  # below it a level holds so few that one level more does not matter
-
-
-class Move(msgspec.Struct, frozen=True):
-    """Propose this; `leader` 0: become root."""
-
-    leader: Position
-    wish: Wish
-    standing: int
 
 
 class RankChange:
@@ -44,7 +34,7 @@ class RankChange:
         self._slots = slots
         self.jobs: float | None = None  # per unit of time, as last measured
         self._is_new = False  # standing or leader have changed, and the right level is not confirmed
-        self._off_min = OFF_MIN + (context.settings.fanout < LOW_FANOUT)
+        self._off_min = off_min(context.settings.fanout)
         self.wanted: int | None = None  # level, as the root last said
         self._right_looks = 0  # in a row
         self.looks = 0  # in vain, in a row
@@ -67,15 +57,15 @@ class RankChange:
     @property
     def is_due(self) -> bool:
         """Whether the node should look for another place."""
-        return self.may_rise or (self._is_new and self._context.mapping.by_performance)
+        return self.may_rise or self._is_new
 
     @property
     def may_rise(self) -> bool:
-        return self._context.mapping.by_performance and self.target > self._rank_classes.own
+        return self.target > self._rank_classes.own
 
     @property
     def must_sink(self) -> bool:
-        return self._context.mapping.by_performance and self.target < self._rank_classes.own
+        return self.target < self._rank_classes.own
 
     # -- downwards ----------------------------------------------------------------------------------------
 

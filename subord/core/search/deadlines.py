@@ -68,11 +68,6 @@ class Deadlines:
         self._alone_from = max(self._alone_from, until)
 
     @property
-    def near(self) -> bool:
-        """Whether near targets are probed before the node becomes root."""
-        return not self.was_root
-
-    @property
     def takes_guest_place(self) -> bool:
         return self._context.now >= self._guest_from
 

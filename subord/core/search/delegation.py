@@ -6,6 +6,8 @@ the pace of their own probes, and the answers go to the root. No node probes mor
 
 from __future__ import annotations
 
+from itertools import islice
+
 from subord.core.discovery.prober import ROW, Prober
 from subord.core.edges.leader import Uplink
 from subord.core.events import Dropped
@@ -17,6 +19,7 @@ from subord.core.view import Position
 
 DELEGATES_MAX = 8  # for each row of the root
 INDIRECT_MAX = 4  # of these not subordinates: each may cost the root an ARP request
+LOOKED_AT_MAX = 256  # rows from which these are drawn
 
 
 class Delegation:
@@ -42,7 +45,9 @@ class Delegation:
         roster = self._roster
         near = [position for position in roster.claims if position != OWN]
         near = self._context.chance.sample(near, min(DELEGATES_MAX, len(near)))
-        far = [p for p in roster.rows if p not in near and p != roster.owner and roster.is_live(p)]
+        step = 1 + len(roster.rows) // LOOKED_AT_MAX
+        rows = islice(roster.rows, self._context.chance.randrange(step) if step > 1 else 0, None, step)
+        far = [p for p in rows if p not in near and p != roster.owner and roster.is_live(p)]
         others = min(INDIRECT_MAX, DELEGATES_MAX - len(near), len(far))
         return near + self._context.chance.sample(far, others)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 from math import inf
 
 import msgspec
 
+from subord.core.discovery.prober import Prober
 from subord.core.messages import Ask, Propose, Wish
 from subord.core.pacing.sliding_window import SlidingWindow
 from subord.core.quantize import UNKNOWN
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
+from subord.core.state.states import Aim
 from subord.core.view import Position
 
 REQUESTS_MAX = 128  # open: rows of probes overlap, and delegates probe in the node's name
@@ -21,24 +22,14 @@ HEDGE_PARTS = 4  # parts of the wait for an answer: after one of them the next c
 ARP_PROPOSALS_MAX = 10  # the same while ARP requests of probes may be under way
 
 
-class Aim(enum.Enum):
-    """What the node looks for."""
-
-    NOTHING = "nothing"  # at home
-    FIRST = "first place"
-    NEXT = "next place"  # the leader is lost, or leaving
-    LOWER = "lower root"  # the node is root
-    BETTER = "better place"  # the node is a guest
-
-
 class Request(msgspec.Struct, kw_only=True):
     """An unanswered question or proposal to one candidate."""
 
     position: Position
     exchange: int
     wish: Wish | None  # None: a question for advice
-    next_at: float
-    hedge_at: float  # when the next candidate is asked as well
+    next_at: float = inf
+    hedge_at: float = inf  # when the next candidate is asked as well
     wait_s: float
     tries: int  # repetitions left
     standing: int = UNKNOWN  # the class by which the proposer will stand
@@ -57,9 +48,10 @@ class Request(msgspec.Struct, kw_only=True):
 class Requests:
     """The open requests of one node; the prober pauses at REQUESTS_MAX."""
 
-    def __init__(self, context: Context, roster: Roster) -> None:
+    def __init__(self, context: Context, roster: Roster, prober: Prober) -> None:
         self._context = context
         self._roster = roster
+        self._prober = prober
         self._open: dict[int, Request] = {}
         self._proposals = SlidingWindow(PROPOSALS_MAX, 1.0)
 
@@ -69,21 +61,29 @@ class Requests:
     def __iter__(self) -> Iterator[Request]:
         return iter(tuple(self._open.values()))
 
-    def next_at(self, *, has_arp_pending: bool) -> float:
+    @property
+    def next_at(self) -> float:
         """When the next awaited request is overdue, or a new proposal is allowed."""
-        now, first_at, free_at = self._context.now, inf, self._free_at(has_arp_pending)
+        now, first_at, free_at = self._context.now, inf, self._free_at
         for request in self._open.values():
             if request.awaited:
                 hedge_at = request.hedge_at if request.hedge_at > now else inf
                 first_at = min(first_at, request.next_at, hedge_at)
         return min(first_at, free_at) if free_at > now else first_at
 
-    def may_propose(self, *, has_arp_pending: bool) -> bool:
-        """Whether the pace allows a new proposal; `has_arp_pending` lowers it."""
-        return self._context.now >= self._free_at(has_arp_pending)
+    @property
+    def may_propose(self) -> bool:
+        """Whether the pace allows a new proposal."""
+        return self._context.now >= self._free_at
 
-    def _free_at(self, has_arp_pending: bool) -> float:
-        return self._proposals.free_at(events_max=ARP_PROPOSALS_MAX if has_arp_pending else PROPOSALS_MAX)
+    @property
+    def _free_at(self) -> float:
+        most = ARP_PROPOSALS_MAX if self._prober.has_arp_pending else PROPOSALS_MAX
+        return self._proposals.free_at(events_max=most)
+
+    @property
+    def has_proposal(self) -> bool:
+        return any(request.wish is not None for request in self._open.values())
 
     def propose(
         self, position: Position, wish: Wish, *, tries: int = 1, patient: bool = False, standing: int | None = None
@@ -112,46 +112,37 @@ class Requests:
         return requests[0].exchange
 
     def _open_one(self, position: Position, wish: Wish | None, wait_s: float, tries: int, patient: bool) -> Request:
-        request = Request(
-            position=position,
-            exchange=self._context.next_number(),
-            wish=wish,
-            next_at=inf,
-            hedge_at=inf,
-            wait_s=wait_s,
-            tries=tries,
-            patient=patient,
-        )
-        self._open[request.exchange] = request
+        number = self._context.next_number()
+        request = Request(position=position, exchange=number, wish=wish, wait_s=wait_s, tries=tries, patient=patient)
+        self._open[number] = request
         return request
 
     def put(self, request: Request) -> None:
         """Send the request, again if it was sent before."""
         context = self._context
+        head, own = (context.incarnation, request.exchange, context.terms), context.mapping.rank_classes.own
         if request.wish is None:
-            own = context.mapping.rank_classes.own
-            message: Ask | Propose = Ask(
-                context.incarnation, request.exchange, context.terms, 0, own, context.performance
-            )
+            context.send(request.position, Ask(*head, 0, own, context.performance))
         else:
-            nodes = self._roster.live
-            message = Propose(
-                context.incarnation, request.exchange, context.terms, request.wish, nodes, request.standing
-            )
-        context.send(request.position, message)
+            context.send(request.position, Propose(*head, request.wish, self._roster.live, request.standing))
         context.answer_timeout.asked(request.position, request.exchange, context.now)
         request.next_at = context.now + context.jittered(request.wait_s)
 
     def hedge(self) -> None:
-        """An orphan has no time: the next candidate waits only for a part of these answers."""
+        """An orphan asks the next candidate before these time out: both may have died with the leader."""
+        if self._context.state.aim is not Aim.NEXT:
+            return
         at = self._context.now + self._context.answer_timeout.answer_s / HEDGE_PARTS
         for request in self._open.values():
             request.hedge_at = min(request.hedge_at, at)
 
-    def find(self, source: Position, exchange: int) -> Request | None:
-        """The open request with this number to this node."""
-        request = self._open.get(exchange)
-        return request if request is not None and request.position == source else None
+    def take(self, source: Position, exchange: int) -> Request | None:
+        """The open request that this answers, if any."""
+        context, request = self._context, self._open.get(exchange)
+        found = request if request is not None and request.position == source else None
+        for notice in context.answer_timeout.answered(source, exchange, context.now, is_open=found is not None):
+            context.note(notice)
+        return found
 
     def awaits(self, position: Position) -> bool:
         """Whether an awaited request to `position` is open."""
@@ -168,11 +159,11 @@ class Requests:
                 return True
         return False
 
-    def overdue(self) -> list[Request]:
-        return [request for request in self._open.values() if request.next_at <= self._context.now]
-
-    def is_open(self, request: Request) -> bool:
-        return request.exchange in self._open
+    def overdue(self) -> Iterator[Request]:
+        """The overdue requests, without those that close meanwhile."""
+        for request in self:
+            if request.next_at <= self._context.now and request.exchange in self._open:
+                yield request
 
     def close(self, request: Request) -> None:
         self._open.pop(request.exchange, None)

@@ -34,8 +34,8 @@ class RootReferral:
         root = path[0]
         lower, higher = (other, root) if may_lead(other, root) else (root, other)
         self._context.send(higher, self._meet(lower))
-        rank_classes = self._context.mapping.rank_classes
-        if self._context.mapping.by_performance and not (rank_classes.knows(root) and rank_classes.knows(other)):
+        knows_rank = self._context.mapping.knows_rank
+        if not (knows_rank(root) and knows_rank(other)):
             self._context.send(lower, self._meet(higher))  # an unknown rank: either root may be the lower one
         return True
 

@@ -1,7 +1,8 @@
-"""What one round of a search has found (docs/protocol.md, section 3).
+"""What one round of a search has found, and the order of its proposals (docs/protocol.md, section 3).
 
-Input are hints and answers; output are the next candidate, the next adviser, and the guest to displace. The number of
-each is bounded, so a round ends.
+Input are hints and answers; output are the next candidate, the next adviser, and the guest to displace. A round
+begins with the nodes already known, in the order of the mapping; hints keep the order of the node that gave them
+(vacancies/), and precede what is known. The number of each is bounded, so a round ends.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from subord.core.mapping.mapping import Rank
+from subord.core.messages import Advice
 from subord.core.search.departures import Departures
 from subord.core.state.context import Context
 from subord.core.view import Position
@@ -56,7 +58,7 @@ class Round:
     @property
     def _is_in_vain(self) -> bool:
         """Whether, with unknown ranks, so many have refused that few are left above the node."""
-        return self._context.mapping.by_performance and len(self.visited) >= PROPOSED_MAX
+        return self._context.mapping.ranks_change and len(self.visited) >= PROPOSED_MAX
 
     def may_advise(self, root: Position) -> bool:
         """Whether to ask `root` for advice. Each ranks below the last adviser that answered, so the chain ends."""
@@ -64,7 +66,7 @@ class Round:
         below = standing[-1] if standing else self._context.position
         is_new = root not in self.advisers and len(self.advisers) < ADVISERS_MAX
         mapping = self._context.mapping
-        is_unknown = mapping.by_performance and root > 0 and not mapping.rank_classes.knows(root)
+        is_unknown = root > 0 and not mapping.knows_rank(root)
         return is_new and (is_unknown or mapping.may_lead(root, below))
 
     def may_contact(self, root: Position) -> bool:
@@ -74,9 +76,15 @@ class Round:
             self._contacted.add(root)
         return is_new
 
-    def advised_by(self, source: Position) -> None:
+    def take(self, source: Position, advice: Advice) -> None:
         """`source` answered. The places of an adviser precede the hints of full leaders."""
+        own, may_lead = self._context.position, self._context.mapping.may_lead
         self.is_advised = self.is_advised or source in self.advisers
+        self.heard |= may_lead(source, own) or may_lead(advice.root, own)
+        self.consider((*advice.hints, source) if advice.room else advice.hints)
+        self.visited.discard(source)
+        if may_lead(source, own):
+            self.note_full(source, advice.highest_guest)
 
     def give_up(self, adviser: Position) -> None:
         """`adviser` does not answer: others may advise that rank above it."""

@@ -1,15 +1,16 @@
-"""What all parts of a node share: settings, own position, current time, and outgoing actions."""
+"""What all parts of a node share: settings, own position, state, current time, and outgoing actions."""
 
 from __future__ import annotations
 
 from random import Random
 
 from subord.core.events import Action, Measure, Notice, Publish, Reply, Send
-from subord.core.mapping.mapping import Mapping
+from subord.core.mapping.registry import mapping_of
 from subord.core.messages import Message, Terms
 from subord.core.pacing.answer_timeout import AnswerTimeout
 from subord.core.quantize import UNKNOWN
 from subord.core.settings import Settings
+from subord.core.state.states import State, Trigger, follow
 from subord.core.timers import Timers
 from subord.core.view import Incarnation, Position
 
@@ -23,7 +24,7 @@ class Context:
         self.settings = settings
         self.timing = settings.timing
         self.terms = Terms.of(settings)
-        self.mapping = Mapping(settings, position)
+        self.mapping = mapping_of(settings, position)
         self.position = position
         self.incarnation = incarnation
         self.chance = chance
@@ -34,6 +35,15 @@ class Context:
         self.timers = Timers()
         self.actions: list[Action] = []
         self._number = chance.randrange(1, 1 << 16)
+        self._state = State.NEW
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def follow(self, trigger: Trigger) -> None:
+        """Go to the next state of the table."""
+        self._state = follow(self._state, trigger)
 
     def send(self, target: Position, message: Message) -> None:
         self.actions.append(Send(target, message))

@@ -3,12 +3,13 @@
 The claims of each subordinate are kept apart, and the best claim on a position is its row. After a move two
 subordinates may claim the same node: when the old one retracts, the claim of the new one stands, in any order of
 reports. A new session of a subordinate keeps its old claims until all rows are reported, then sweeps the rest.
-Only changes are reported upwards, until the leader confirms them.
+Only changes are reported upwards, until the leader confirms them. No call passes over all rows: a branch that is
+dropped, and rows that are released or swept, are settled in steps, and a new leader gets one part after the other.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -16,10 +17,13 @@ import msgspec
 from subord.core.claims import Claim
 from subord.core.messages import AGE_S_MAX, CHANGES_MAX, Change
 from subord.core.state import digests
-from subord.core.view import Position
+from subord.core.tables import SplitMap
+from subord.core.view import PLACE_CODES, Place, Position
 
 OWN = 0  # the node's own claims: its own row, and missing subordinates
-GUEST = 2
+GUEST = PLACE_CODES[Place.GUEST]
+SETTLE_S = 0.001  # between two calls of `settle_some`: other events are handled meanwhile
+SETTLED_MAX = 64  # rows per call, where a branch comes or goes at once
 
 
 class Roster:
@@ -27,21 +31,26 @@ class Roster:
 
     def __init__(self, owner: Position) -> None:
         self.owner = owner
-        self.claims: dict[Position, dict[Position, Claim]] = {OWN: {}}
-        self.rows: dict[Position, tuple[Position, Claim]] = {}  # position -> (subordinate, or OWN; its claim)
-        self.digests: defaultdict[Position, int] = defaultdict(int)  # of the claims of each subordinate
+        self.claims: dict[Position, SplitMap[Claim]] = {OWN: SplitMap()}
+        self.rows: SplitMap[tuple[Position, Claim]] = SplitMap()  # position -> (subordinate, or OWN; its claim)
+        self.unsettled: deque[Iterator[Position]] = deque()  # nodes of dropped branches, of released and swept claims
+        self.digests: defaultdict[Position, int] = defaultdict(int)  # of the claims that `_told` counts
         self.digest = 0  # of the rows
         self.missing_of: Counter[Position] = Counter()  # missing nodes among the claims of each subordinate
         self.guests: Counter[Position] = Counter()  # live guests by leader
+        self._below: Counter[Position] = Counter()  # live nodes by the subordinate whose claim is the row
         self.live = 0
         self.not_home = 0
         self.changed_at = 0.0
         self.rivals: dict[Position, float] = {}  # live nodes that two subordinates claim, and since when
         self.news: list[Position] = []  # rows that came or changed, for `Back`; the reader empties it
-        self.doubted: dict[Position, dict[Position, None]] = {}  # by subordinate: not yet repeated in its new session
+        self.sessions: Counter[Position] = Counter()  # of each subordinate; its claims name theirs
+        self._told: Counter[Position] = Counter()  # claims of each subordinate in its present session
         self.kept: dict[Position, dict[Position, None]] = {}  # by subordinate: claims that are not listed yet
         self.unread: dict[Position, None] = {}  # rows that came, changed or went; the index empties it
         self._dirty: dict[Position, int] = {}  # rows that the leader has not confirmed -> their revision
+        self._unsaid: list[dict[Position, tuple[Position, Claim]]] = []  # of `rows`, to be reported first
+        self._everything = 0  # the revision of rows that are reported because the leader is new
         self._revision = 0
         self._reporting = False
 
@@ -49,59 +58,106 @@ class Roster:
 
     def state(self, via: Position, change: Change, now: float) -> None:
         """Take one claim of subordinate `via` (OWN: of the node itself)."""
-        claim = Claim(change, now - change.age_s, digest=digests.of_row(change))
-        claims = self.claims.setdefault(via, {})
+        session = self.sessions[via]
+        claim = Claim(change, now - change.age_s, digest=digests.of_row(change), session=session)
+        claims = self._claims_of(via)
         old = claims.get(change.position)
-        self.digests[via] += claim.digest - _digest_of(old)
+        is_new = old is None or old.session != session
+        self._told[via] += is_new
+        self.digests[via] += claim.digest - (0 if is_new else _digest_of(old))
         self.missing_of[via] += change.missing - (old is not None and old.change.missing)
         claims[change.position] = claim
-        if via in self.doubted:
-            self.doubted[via].pop(change.position, None)
         self._settle(change.position, now)
 
     def retract(self, via: Position, position: Position, now: float) -> None:
         """`via` reports that `position` is no longer below it."""
-        claim = self.claims.get(via, {}).pop(position, None)
-        if claim is not None:
-            self.doubted.get(via, {}).pop(position, None)
-            self.kept.get(via, {}).pop(position, None)
-            self.digests[via] -= claim.digest
-            self.missing_of[via] -= claim.change.missing
+        if self.is_claimed(via, position):
+            self._remove(via, position)
             self._settle(position, now)
+
+    def _remove(self, via: Position, position: Position) -> None:
+        """Without `_settle`."""
+        claim = self.claims[via][position]
+        del self.claims[via][position]
+        if claim.session == self.sessions[via]:
+            self._told[via] -= 1
+            self.digests[via] -= claim.digest
+        self.kept.get(via, {}).pop(position, None)
+        self.missing_of[via] -= claim.change.missing
+
+    def _claims_of(self, via: Position) -> SplitMap[Claim]:
+        if via not in self.claims:
+            self.claims[via] = SplitMap()
+        return self.claims[via]
 
     def keep(self, via: Position, position: Position) -> None:
         """Neither list nor report the claim of `via` on `position` before `release`."""
         self.kept.setdefault(via, {})[position] = None
 
     def release(self, via: Position, now: float) -> None:
-        """List all claims of `via`."""
-        for position in self.kept.pop(via, ()):
-            self._settle(position, now)
+        """List all claims of `via`. Call `settle_some` while `unsettled` is not empty."""
+        if via in self.kept:
+            self.unsettled.append(iter(self.kept.pop(via)))
+            self.settle_some(now)
 
     def doubt(self, via: Position) -> None:
         """A new session of `via` begins: its claims stand until all rows are reported."""
-        self.doubted[via] = dict.fromkeys(self.claims.setdefault(via, {}))
+        self._claims_of(via)
+        self.sessions[via] += 1
+        self._told[via] = self.digests[via] = 0
 
     def sweep(self, via: Position, now: float) -> None:
-        """`via` has reported all rows: retract what it did not repeat."""
-        for position in self.doubted.pop(via, ()):
-            self.retract(via, position, now)
+        """`via` has reported all rows: retract what it did not repeat. Call `settle_some` while `unsettled` is not
+        empty."""
+        claims, session = self._claims_of(via), self.sessions[via]
+        if len(claims) > self._told[via]:
+            self.unsettled.extend(self._swept(via, claims, part, session) for part in claims.parts())
+            self.settle_some(now)
+
+    def _swept(
+        self, via: Position, claims: SplitMap[Claim], part: dict[Position, Claim], session: int
+    ) -> Iterator[Position]:
+        """Remove the claims of a part that are older than the session, and yield their nodes."""
+        for position in [p for p, claim in part.items() if claim.session < session]:
+            claim = claims.get(position)  # it may be repeated or retracted by now, or the branch dropped
+            if claim is not None and claim.session < session and self.claims.get(via) is claims:
+                self._remove(via, position)
+                yield position
+
+    def drop_kept(self, via: Position, now: float) -> bool:
+        """Remove the claims that are kept; False: there are none. None of them is a row."""
+        kept = tuple(self.kept.get(via, ()))
+        for position in kept:
+            self._remove(via, position)
+            if position in self.rivals:
+                self._settle(position, now)
+        return bool(kept)
 
     def told(self, via: Position) -> int:
         """The number of rows that `via` has reported in its present session."""
-        return len(self.claims.get(via, ())) - len(self.doubted.get(via, ()))
+        return self._told[via]
 
     def living_of(self, via: Position) -> int:
         """The number of nodes that `via` claims as living."""
         return len(self.claims.get(via, ())) - self.missing_of[via]
 
     def drop(self, via: Position, now: float) -> None:
-        """`via` is no longer a subordinate: drop its claims."""
-        self.doubted.pop(via, None)
-        self.kept.pop(via, None)
-        self.digests.pop(via, None)
-        self.missing_of.pop(via, None)
-        for position in self.claims.pop(via, {}):
+        """`via` is no longer a subordinate: drop its claims. Call `settle_some` while `unsettled` is not empty."""
+        for each in (self.sessions, self._told, self.kept, self.digests, self.missing_of):
+            each.pop(via, None)
+        claims = self.claims.pop(via, None)
+        if claims is not None:
+            self.unsettled.append(claims.drain())
+            if len(self.unsettled) == 1:  # when many branches are lost at once, only the first
+                self.settle_some(now)
+
+    def settle_some(self, now: float) -> None:
+        """Settle at most SETTLED_MAX rows, and look through one part of the swept claims."""
+        for _ in range(SETTLED_MAX if self.unsettled else 0):
+            position = next(self.unsettled[0], None)
+            if position is None:
+                self.unsettled.popleft()
+                return
             self._settle(position, now)
 
     def expire_missing(self, now: float, keep_s: float) -> float | None:
@@ -109,55 +165,62 @@ class Roster:
         own = self.claims[OWN]
         missing = [(claim.since + keep_s, p) for p, claim in own.items() if claim.change.missing]
         for at, position in missing:
-            if at <= now or not self.rows[position][1].change.missing:
+            via, row = self.rows[position]  # of a dropped branch it may not be settled yet
+            if at <= now or (not row.change.missing and via in self.claims):
                 self.retract(OWN, position, now)
         return min((at for at, _ in missing if at > now), default=None)
 
     def _settle(self, position: Position, now: float) -> None:
         """Choose the row of `position` among the claims, and record what changed."""
         old = self.rows.get(position)
-        best = max(
-            (
-                (claims[position].weight, via == (old[0] if old else None), via)
-                for via, claims in self.claims.items()
-                if position in claims and position not in self.kept.get(via, ())
-            ),
-            default=None,
-        )
-        self._note_rivals(position, now)
+        stood = old[0] if old is not None else None
+        best: tuple[tuple[int, bool, int], bool, Position] | None = None
+        living = 0  # claims of subordinates
+        for via, claims in self.claims.items():
+            claim = claims.get(position)
+            if claim is None:
+                continue
+            living += via != OWN and not claim.change.missing
+            order = claim.weight, via == stood, via
+            if (best is None or order > best) and not self._is_kept(via, position):
+                best = order
+        # After a move, the former and the new leader both report the node for a moment.
+        if living > 1:
+            self.rivals.setdefault(position, now)
+        else:
+            self.rivals.pop(position, None)
         if best is None:
             if old is not None:
                 del self.rows[position]
                 self.digest -= old[1].digest
-                self._count(old[1].change, -1)
+                self._count(*old, -1)
                 self._touch(position, now)
             return
         via = best[2]
         claim = self.claims[via][position]
         self.rows[position] = (via, claim)
+        if old is not None:
+            self._count(*old, -1)
+        self._count(via, claim, +1)
         if old is not None and claim.is_same_as(old[1]):
             if old[0] != via:
                 self.news.append(position)
             return
-        if old is not None:
-            self._count(old[1].change, -1)
         self.digest += claim.digest - _digest_of(old[1] if old else None)
-        self._count(claim.change, +1)
         self._touch(position, now)
         self.news.append(position)
 
-    def _note_rivals(self, position: Position, now: float) -> None:
-        """Record nodes that two subordinates claim as living, which a move causes for a moment."""
-        claims = (each[position] for via, each in self.claims.items() if via != OWN and position in each)
-        if sum(not claim.change.missing for claim in claims) > 1:
-            self.rivals.setdefault(position, now)
-        else:
-            self.rivals.pop(position, None)
+    def _is_kept(self, via: Position, position: Position) -> bool:
+        return via in self.kept and position in self.kept[via]
 
-    def _count(self, change: Change, by: int) -> None:
+    def _count(self, via: Position, claim: Claim, by: int) -> None:
+        change = claim.change
         if change.missing:
             return
         self.live += by
+        self._below[via] += by
+        if not self._below[via]:
+            del self._below[via]
         if change.place == GUEST:
             self.not_home += by
             self.guests[change.leader] += by
@@ -181,22 +244,29 @@ class Roster:
 
     @property
     def unreported(self) -> int:
-        return len(self._dirty)
+        return len(self._dirty) + sum(map(len, self._unsaid))
 
     def report_everything(self) -> None:
         """Report the whole subtree to a new leader."""
         self._revision += 1  # the former leader confirms nothing for the new one
         self._reporting = True
-        self._dirty = dict.fromkeys(self.rows, self._revision)
+        self._everything = self._revision
+        first, *self._unsaid = self.rows.parts()
+        self._dirty = dict.fromkeys(first, self._revision)
 
     def stop_reporting(self) -> None:
         """Without a leader: the next `report_everything` covers all changes."""
         self._reporting = False
         self._dirty.clear()
+        self._unsaid.clear()
 
     def batch(self, now: float) -> tuple[dict[Position, int], tuple[Change, ...], tuple[Position, ...]]:
         """The oldest unreported changes that fit a beat: (revisions to confirm, changes, gone)."""
         revisions = dict(_first(self._dirty.items(), CHANGES_MAX))
+        while self._unsaid and list(revisions.values()) != [self._everything] * CHANGES_MAX:
+            part = self._unsaid.pop(0)
+            self._dirty = {p: self._everything for p in part if p not in self._dirty} | self._dirty
+            revisions = dict(_first(self._dirty.items(), CHANGES_MAX))
         rows = [(p, self.rows.get(p)) for p in revisions]
         changes = tuple(
             msgspec.structs.replace(row[1].change, age_s=min(max(0, int(now - row[1].since)), AGE_S_MAX))
@@ -223,8 +293,7 @@ class Roster:
 
     def below(self, via: Position) -> int:
         """The number of live nodes whose row is a claim of `via`."""
-        rows = (self.rows.get(position) for position in self.claims.get(via, ()))
-        return sum(row is not None and row[0] == via and not row[1].change.missing for row in rows)
+        return self._below[via]
 
 
 def _digest_of(claim: Claim | None) -> int:

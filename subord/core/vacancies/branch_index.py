@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import msgspec
-from sortedcontainers import SortedSet
+from sortedcontainers import SortedList
 
 from subord.core.state.context import Context
 from subord.core.state.roster import GUEST, Roster
+from subord.core.tables import SplitMap
 from subord.core.view import Position
 
 STEPS_MAX = 256  # per event
@@ -21,17 +22,18 @@ LEVEL_MAX = 4096  # a longer path indicates a damaged roster
 UNKNOWN_LEVEL = -1
 
 
-class _Entry(msgspec.Struct):
-    """One node, listed or named as the leader of listed ones."""
+class _Entry(msgspec.Struct, gc=False):
+    """One node, listed or named as the leader of listed ones. It is part of no cycle of references."""
 
     listed: bool = False
     leader: Position = 0
     level: int = UNKNOWN_LEVEL
     nodes: int = 0  # of its branch, itself included
     height: int = 0  # levels of its branch below it
+    needs_height: bool = False  # a highest branch below it lost levels, or is gone
     counted_nodes: int = 0  # counted for it in the entry of its leader
     counted_height: int = -1
-    places: SortedSet[Position] | None = None  # the member of `vacant` or `full` that holds it
+    places: SortedList[Position] | None = None  # the member of `vacant` or `full` that holds it
     below: dict[Position, None] = {}
 
 
@@ -40,17 +42,17 @@ class BranchIndex:
 
     def __init__(self, context: Context, roster: Roster, on_placed: Callable[[Position, Position], None]) -> None:
         """`on_placed` is called with each row that is taken over: the node and its leader."""
-        self._slots = context.settings.guest_places
-        self._any_leader = context.mapping.by_performance  # by performance ranks are no positions
+        self._slots = context.mapping.guest_places
+        self._any_leader = not context.mapping.ranks_are_positions
         self._roster = roster
         self._on_placed = on_placed
-        self._entries: dict[Position, _Entry] = {}
+        self._entries: SplitMap[_Entry] = SplitMap()
         self._relevel: dict[Position, None] = {}  # nodes whose leader may have another level
         self._resize: dict[Position, None] = {}  # nodes whose size their leader may have to count again
-        self.living: SortedSet[Position] = SortedSet()
-        self.guests: SortedSet[Position] = SortedSet()
-        self.vacant: list[SortedSet[Position]] = []  # by level: leaders with a free guest slot
-        self.full: list[SortedSet[Position]] = []  # by level: leaders without
+        self.living: SortedList[Position] = SortedList()
+        self.guests: SortedList[Position] = SortedList()
+        self.vacant: list[SortedList[Position]] = []  # by level: leaders with a free guest slot
+        self.full: list[SortedList[Position]] = []  # by level: leaders without
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -114,7 +116,9 @@ class BranchIndex:
             entry.listed = True
             entry.nodes += 1
             self.living.add(position)
-        (self.guests.add if change.place == GUEST else self.guests.discard)(position)
+        is_guest = change.place == GUEST
+        if is_guest != (position in self.guests):
+            (self.guests.add if is_guest else self.guests.remove)(position)
         leader = 0 if position == self._roster.owner else change.leader
         if entry.leader != leader:
             self._unlink(position, entry)
@@ -150,8 +154,8 @@ class BranchIndex:
         above = self._entries[leader]
         del above.below[position]
         above.nodes -= entry.counted_nodes
-        counted, entry.counted_nodes, entry.counted_height = entry.counted_height, 0, -1
-        self._lower(above, counted)
+        above.needs_height |= entry.counted_height + 1 == above.height
+        entry.counted_nodes, entry.counted_height = 0, -1
         self._resize[leader] = None
         self._update_set(leader, above)
         self._drop_unused(leader, above)
@@ -184,6 +188,9 @@ class BranchIndex:
     def _propagate_size(self, position: Position) -> None:
         """Pass the size of a branch one step up. Paths lead to lower positions, so this ends."""
         entry = self._entries[position]
+        if entry.needs_height:
+            entry.height = max((self._entries[p].counted_height for p in entry.below), default=-1) + 1
+            entry.needs_height = False
         if not 0 < entry.leader < position or (entry.nodes, entry.height) == (
             entry.counted_nodes,
             entry.counted_height,
@@ -195,21 +202,16 @@ class BranchIndex:
         if entry.height + 1 > above.height:
             above.height = entry.height + 1
         elif entry.height < counted:
-            self._lower(above, counted)
+            above.needs_height |= counted + 1 == above.height
         self._resize[entry.leader] = None
-
-    def _lower(self, above: _Entry, counted: int) -> None:
-        """A branch that counted `counted` levels is lower now, or gone."""
-        if counted + 1 == above.height:
-            above.height = max((self._entries[p].counted_height for p in above.below), default=-1) + 1
 
     def _update_set(self, position: Position, entry: _Entry) -> None:
         """Move the entry into the set for its level and free slots."""
         places = None
         if entry.listed and entry.level != UNKNOWN_LEVEL:
             while len(self.vacant) <= entry.level:
-                self.vacant.append(SortedSet())
-                self.full.append(SortedSet())
+                self.vacant.append(SortedList())
+                self.full.append(SortedList())
             places = (self.vacant if self.free(position) > 0 else self.full)[entry.level]
         if places is not entry.places:
             if entry.places is not None:

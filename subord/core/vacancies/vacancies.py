@@ -3,8 +3,8 @@
 Input are the roster, through branch_index.py, and a node that asks; output are hints, best first. A newcomer belongs
 on the level where it would stand in a full tree of all live nodes in rank order; a resident so high that the last of
 its branch stands at most a level or two below that tree. Of the places on the wanted level or higher the nearest is
-best; without any the highest. By performance a root computes all places anew, at most once in PLAN_S. A recommended
-place is reserved for a moment, so that the next asker gets another one.
+best; without any the highest. If the mapping plans, a root computes all places anew, at most once in PLAN_S. A
+recommended place is reserved for a moment, so that the next asker gets another one.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from heapq import merge
 from itertools import islice
 
 import msgspec
-from sortedcontainers import SortedSet
+from sortedcontainers import SortedList
 
 from subord.core.mapping.depth_rule import GAIN_MIN, is_light
+from subord.core.mapping.mapping import Plan
 from subord.core.messages import HINTS_MAX
 from subord.core.state.context import Context
 from subord.core.state.roster import GUEST, Roster
 from subord.core.vacancies.branch_index import BranchIndex
-from subord.core.vacancies.rank_places import RankPlaces
 from subord.core.view import Position
 
 LOW_FANOUT = 4  # below it a level holds so few that two levels more do not matter
@@ -60,7 +60,7 @@ class Vacancies:
         self._index = BranchIndex(context, roster, self._end_reservation)
         self._reservations: dict[Position, tuple[Position, float]] = {}  # node -> place, until when
         self._reserved: Counter[Position] = Counter()
-        self._rank_places = RankPlaces(context, self._index.free, self._reserved.__getitem__)
+        self._plan = context.mapping.plan(self._index.free, self._reserved.__getitem__)
 
     def suggest(
         self, node: Position, top: int, limit: int, *, reserve: bool = True, standing: int = 0, performance: int = 0
@@ -69,9 +69,9 @@ class Vacancies:
         self._refresh(top)
         level_of = self._index.level_of
         self._release(node)  # a node that asks again may get the same place
-        if self._context.mapping.by_performance and top == 0:
+        if self._plan is not None and top == 0:
             wish = max(standing, performance) if level_of(node) is not None else standing
-            return self._seat(node, wish, limit, reserve=reserve)
+            return self._seat(self._plan, node, wish, limit, reserve=reserve)
         wanted = self._wanted(node)
         home = self._context.mapping.home_of(node)
         chosen = self._fitting(node, wanted)[:limit] or self._higher(node, wanted)[:limit]
@@ -83,18 +83,19 @@ class Vacancies:
             self._reserve(node, chosen[0])
         return Places(tuple(chosen), levels, wanted)
 
-    def _seat(self, node: Position, standing: int, limit: int, *, reserve: bool) -> Places:
-        """By performance: places for a node that wants to stand by `standing`."""
-        if self._rank_places.is_best(node, standing):
+    def _seat(self, plan: Plan, node: Position, standing: int, limit: int, *, reserve: bool) -> Places:
+        """The planned places for a node that wants to stand by `standing`."""
+        if plan.is_best(node, standing):
             return Places((node,), (0,), 0)
-        wanted = max(1, self._rank_places.wanted(node, standing))
-        chosen = tuple(islice(self._rank_places.places(node, standing, wanted), limit))
+        wanted = max(1, plan.wanted(node, standing))
+        chosen = tuple(islice(plan.places(node, standing, wanted), limit))
         levels = tuple(self.level_of(p) for p in chosen)
         exact = bool(chosen) and levels[0] + 1 == wanted
         row = self._roster.rows.get(node)
-        if reserve and exact and (row is None or row[1].change.leader != chosen[0]):  # else it stands there already
+        stands_there = exact and row is not None and row[1].change.leader == chosen[0]
+        if reserve and exact and not stands_there and plan.will_move(node, standing, wanted):
             self._reserve(node, chosen[0])
-        swap = 0 if exact else self._rank_places.giving_way(node, standing, wanted)
+        swap = 0 if exact else plan.giving_way(node, standing, wanted)
         return Places(chosen, levels, wanted, swap)
 
     def sample_for(self, node: Position) -> tuple[Position, ...]:
@@ -106,6 +107,13 @@ class Vacancies:
         drawn = (living[n] for n in self._context.chance.sample(below, min(PICKED_MAX, len(below))))
         found = dict.fromkeys((*beside, *drawn))
         return tuple(p for p in found if may_lead(p, node))[:HINTS_MAX]
+
+    def swap_for(self, node: Position, places: Places) -> Position:
+        """By the owner as root: a full leader to exchange a guest for `node`, if `places` are no gain; 0: none."""
+        level = self.level_of(node)
+        if self._plan is not None or places.is_gain(level):
+            return places.swap
+        return self.swap(node, level - GAIN_MIN)
 
     def swap(self, node: Position, level: int) -> Position:
         """A full leader above `level` that may exchange a light guest for `node`; 0: none."""
@@ -122,7 +130,7 @@ class Vacancies:
     def giving_way(self, node: Position) -> Position:
         """The leader of the highest guest above `node`, if it may lead the node; 0: none."""
         mapping = self._context.mapping
-        if mapping.by_performance:
+        if not mapping.ranks_are_positions:
             rows = {p: claim.change for p, (_, claim) in self._roster.rows.items() if not claim.change.missing}
             pairs = ((p, change.leader) for p, change in rows.items() if change.place == GUEST)
             fit = [(p, leader) for p, leader in pairs if mapping.may_lead(node, p) and mapping.may_lead(leader, node)]
@@ -166,7 +174,7 @@ class Vacancies:
                 break
         return found
 
-    def _around(self, places: SortedSet[Position], near: Position, node: Position) -> list[Position]:
+    def _around(self, places: SortedList[Position], near: Position, node: Position) -> list[Position]:
         """Some places around `near` that may lead the node and are not reserved."""
         below = islice(lower_than(near, places), LOOKED_AT_MAX)
         above = islice(places.irange(near), LOOKED_AT_MAX)
@@ -187,12 +195,12 @@ class Vacancies:
             self._release(node)
         self._top = top
         self.catch_up()
-        if not self._context.mapping.by_performance or top:
+        if self._plan is None or top:
             return
         is_fresh = self._drawn_at >= 0 and (self._revision == roster.revision or now - self._drawn_at < PLAN_S)
         if not is_fresh:
             rows = {p: claim.change for p, (_, claim) in roster.rows.items() if not claim.change.missing}
-            self._rank_places.draw(rows, self._index.levels())
+            self._plan.draw(rows, self._index.levels())
             self._drawn_at, self._revision = now, roster.revision
 
     # -- reservations ---------------------------------------------------------------------------------------
@@ -219,7 +227,7 @@ class Vacancies:
                 del self._reserved[place]
 
 
-def lower_than(position: Position, among: SortedSet[Position]) -> Iterator[Position]:
+def lower_than(position: Position, among: SortedList[Position]) -> Iterator[Position]:
     """The positions of `among` below `position`, highest first."""
     found: Iterator[Position] = among.irange(maximum=position, inclusive=(True, False), reverse=True)
     return found

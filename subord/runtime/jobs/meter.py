@@ -158,7 +158,7 @@ class PerformanceMeter:
 
     def _warn(self, error: ReadingError) -> None:
         self._counters.readings_failed[error.reason] += 1
-        self._counters.lately.note("performance", f"its jobs cannot be counted: {error.reason}")
+        self._counters.problems.note("performance", f"its jobs cannot be counted: {error.reason}")
         now = self._clock()
         if now - self._warned.get(error.reason, -WARN_AGAIN_S) >= WARN_AGAIN_S:
             self._warned[error.reason] = now

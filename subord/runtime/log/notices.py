@@ -20,33 +20,28 @@ from subord.core.events import (
     Gone,
     Healed,
     LeaderLost,
-    LostCause,
     Notice,
     PlaceChanged,
     Refused,
     RosterChanged,
     RoundTrip,
     SlowAnswers,
+    SubordinateLeft,
     SubordinateLost,
 )
 from subord.core.node import Node
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.settings import PRESETS
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import Place
 from subord.runtime.counters import Counters
 from subord.runtime.log.event_log import EventLog
+from subord.runtime.problems import of_loss
 from subord.runtime.systemd import Systemd
 
 logger = logging.getLogger("subord")
 
 REFUSALS_LOGGED_PER_S = 5.0  # any host can cause refusals; they must not fill the disk
-LOST_BY = {"closed": "its process ended", "refused": "no process listens", "silence": "it was silent"}
-
-
-def of_loss(leader: str | None, cause: LostCause) -> str:
-    """The text of the problem."""
-    return f"lost its leader {leader}: {LOST_BY.get(cause, cause)}"
 
 
 class Notices:
@@ -84,7 +79,7 @@ class Notices:
                 self._refused(notice)
             case SlowAnswers():
                 self._slow_answers(notice)
-            case Gone() | RoundTrip() | Dropped():
+            case Gone() | SubordinateLeft() | RoundTrip() | Dropped():
                 pass
             case _:
                 assert_never(notice)
@@ -129,7 +124,7 @@ class Notices:
 
     def _leader_lost(self, notice: LeaderLost) -> None:
         if notice.cause in FAILURES:
-            self._counters.lately.note("lost", of_loss(self._text(notice.leader), notice.cause))
+            self._counters.problems.note("lost", of_loss(self._text(notice.leader), notice.cause))
         self._lost, self._lost_at = notice, trio.current_time()
         self._report(
             logging.DEBUG,

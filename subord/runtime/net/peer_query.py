@@ -16,9 +16,6 @@ Topic = Literal["roster", "why", "status", "keys", "rotate", "members", "changes
 TOPICS: Final[frozenset[str]] = frozenset(get_args(Topic))
 TOPICS_OF_0_1: Final = frozenset(("roster", "why", "status", "keys", "rotate"))
 """Topics of release 0.1, which closes the stream on any other."""
-BROKE_OFF: Final = "broke off its answer"
-RUNS: Final = "runs subord "
-"""Prefixes of reasons: the stream ended before the answer; the peer answered that it does not know the topic."""
 Words = Annotated[tuple[Annotated[str, msgspec.Meta(max_length=32)], ...], msgspec.Meta(max_length=4)]
 TimeBudget = Annotated[float, msgspec.Meta(ge=0, le=60)]
 
@@ -32,9 +29,13 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class AskFailure(msgspec.Struct, frozen=True):
-    """Another node gave no usable answer. `reason` follows its address in a message: "does not answer"."""
+    """Another node gave no usable answer. `reason` follows its address in a message: "does not answer".
+
+    `kind`: no answer at all; the stream ended before it; the node does not know the topic; the answer is malformed.
+    """
 
     reason: str
+    kind: Literal["silent", "broken_off", "older", "unreadable"] = "silent"
 
 
 class UnknownTopic(msgspec.Struct, frozen=True):
@@ -60,12 +61,12 @@ def unknown_topic(topic: str) -> bytes:
 def understood(question: Question, answer: bytes | None) -> bytes | AskFailure:
     """The document, or the reason why there is none. `answer` None: the stream ended before it."""
     if answer is None:
-        older = question.topic not in TOPICS_OF_0_1
-        return AskFailure(f"{BROKE_OFF}{f': subord 0.1 does not know {question.topic}' if older else ''}")
+        older = "" if question.topic in TOPICS_OF_0_1 else f": subord 0.1 does not know {question.topic}"
+        return AskFailure(f"broke off its answer{older}", "broken_off")
     if answer.startswith(_UNKNOWN_BEGINS):
         try:
             told = msgspec.json.decode(answer, type=UnknownTopic)
         except UNREADABLE:
-            return AskFailure(BROKE_OFF)
-        return AskFailure(f"{RUNS}{told.version}, which does not know {question.topic}")
+            return AskFailure("broke off its answer", "broken_off")
+        return AskFailure(f"runs subord {told.version}, which does not know {question.topic}", "older")
     return answer

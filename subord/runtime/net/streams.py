@@ -22,10 +22,12 @@ from typing import Annotated, Literal
 import msgspec
 import trio
 
+from subord.core.carriage.exchange import FRAME_BYTES_MAX
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
-from subord.runtime.frames import READ_BYTES, Frames, Stream, frame
+from subord.runtime.frames import Frames, Sender, Stream, frame
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
+from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.peer_query import AskFailure, Question, TimeBudget, Words, is_topic, understood, unknown_topic
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError
@@ -36,7 +38,6 @@ logger = logging.getLogger("subord")
 
 WARNING_S = 30.0
 QUESTION_BYTES_MAX = 256
-RING_BYTES_MAX = 4096
 ANSWER_BYTES_MAX = 8 << 20  # a roster of 47,000 nodes, or of 38,000 that measure
 STREAMS_MAX = 2200  # of the largest leader: 1024 home, 1024 guest, and some questions
 PENDING_MAX = 256  # connections before their first frame; more only of peers whose datagrams have shown the key
@@ -45,7 +46,6 @@ PENDING_OF_ONE_MAX = 32  # of one address
 HANDSHAKES_PER_S = 100.0  # with peers whose datagrams have not shown the key; each costs 1 ms of processor time
 FILES_SPARE = 100  # file descriptors for all other uses
 OPENING_S_MAX = 3.0
-TELL_S_MAX = 3.0
 KEEPALIVE_S = 120  # an edge carries no data, so without keepalive the end of a vanished host would go unnoticed
 
 
@@ -56,6 +56,7 @@ class Opening(msgspec.Struct, frozen=True):
     topic: Annotated[str, msgspec.Meta(max_length=32)] | None = None
     words: Words = ()
     budget_s: TimeBudget = 0.0
+    carries: bool = False  # an edge: the sender takes frames of the carrier
 
 
 _opening_decoder = msgspec.msgpack.Decoder(Opening)
@@ -78,6 +79,7 @@ class Streams:
         streams_max: int = STREAMS_MAX,
         key_ring: RunningKeyRing | None = None,
         tls: Tls | None = None,
+        carrier: Carrier | None = None,
         is_known: Callable[[str], bool] = lambda _: False,
         leader_address: Callable[[], str | None] = lambda: None,
     ) -> None:
@@ -97,13 +99,14 @@ class Streams:
         self._pending_max = min(PENDING_MAX, max(PENDING_MIN, streams_max // 2))
         self._key_ring = key_ring
         self._tls = tls
+        self._carrier = carrier
         self._is_known = is_known
         self._handshakes = TokenBucket(HANDSHAKES_PER_S, trio.current_time())
         self._warned_at = -inf
         self._open = 0
         self._pending: Counter[str] = Counter()
         self._edges: dict[str, trio.CancelScope] = {}  # the newest of each address
-        self._ring_receivers: set[Stream] = set()  # edges, up and down, that receive new rings
+        self._ring_receivers: set[Sender] = set()  # edges, up and down, that receive new rings
         self._ring_changed = trio.Event()
         self._places = Places(leader_address)
         if key_ring is not None:
@@ -148,7 +151,7 @@ class Streams:
             return
         stream, frames, opening = opened
         if opening.purpose == "edge":
-            await self._hold_for(peer, stream, frames)
+            await self._hold_for(peer, stream, frames, carries=opening.carries)
         elif opening.topic is not None:
             with trio.move_on_after(min(OPENING_S_MAX + opening.budget_s, PLACE_S_MAX)) as scope:
                 await self._answer_to(peer, stream, opening, opening.topic)
@@ -181,7 +184,7 @@ class Streams:
         except TlsError as error:
             reason = str(error)
             if not error.has_hung_up:  # else the other side reports the reason
-                self._counters.lately.note("stream", reason, peer)
+                self._counters.problems.note("stream", reason, peer)
             self._warn(peer, reason)
         finally:
             self._pending[peer] -= 1
@@ -206,44 +209,61 @@ class Streams:
         has_room = self._pending.total() < self._pending_max
         return has_room and (self._tls is None or self._handshakes.admit(trio.current_time()))
 
-    async def _hold_for(self, peer: str, stream: Stream, frames: Frames) -> None:
+    async def _hold_for(self, peer: str, stream: Stream, frames: Frames, *, carries: bool) -> None:
         """Hold an incoming edge and report its end, unless a newer edge of the same address replaced it."""
         if peer in self._edges:
             self._edges[peer].cancel()
         with trio.CancelScope() as scope:
             self._edges[peer] = scope
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self._hold(stream, frames)
+            await self._hold(stream, frames, carries=carries)
         if self._edges.get(peer) is scope:
             del self._edges[peer]
             self._edge_closed(peer)
 
     # -- both sides of an edge ----------------------------------------------------------------------------
 
-    async def _hold(self, stream: Stream, frames: Frames) -> None:
-        """Return when the other side closes."""
-        if self._key_ring is None:
-            while await stream.receive_some(READ_BYTES):
-                pass  # without a key an edge carries no data
-            return
-        try:
-            await self._exchange_rings(stream, frames, self._key_ring)
-        finally:
-            self._ring_receivers.discard(stream)
+    async def _hold(self, stream: Stream, frames: Frames, *, carries: bool) -> None:
+        """Return when the other side closes, or sends an invalid frame. `carries`: the other side takes frames of the
+        carrier; otherwise it may say so by sending one, as a leader does to a subordinate that takes them."""
+        sender, carrier = Sender(stream), self._carrier
+        async with trio.open_nursery() as nursery:
+            if carries and carrier is not None:
+                carrier.begin(sender, nursery)
+            if self._key_ring is not None:
+                nursery.start_soon(self._begin_rings, sender, self._key_ring)
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                while (received := await frames.next(FRAME_BYTES_MAX)) is not None:
+                    if carrier is None or not carrier.is_frame(received):
+                        if not self._take_ring(received):
+                            break
+                        continue
+                    if not carries:
+                        carries = True
+                        carrier.begin(sender, nursery)
+                    if not carrier.receive(sender, received):
+                        self._counters.dropped["carrier_malformed"] += 1
+                        break
+            self._ring_receivers.discard(sender)
+            nursery.cancel_scope.cancel()
 
-    async def _exchange_rings(self, stream: Stream, frames: Frames, key_ring: RunningKeyRing) -> None:
-        """Return when the other side closes or sends an invalid key ring."""
+    async def _begin_rings(self, sender: Sender, key_ring: RunningKeyRing) -> None:
+        """Send the ring; from then on `sender` gets each new one."""
         sent = None
         while sent is not key_ring.ring:  # it may change during the send
             sent = key_ring.ring
-            await self._send_ring(stream, sent)
-        self._ring_receivers.add(stream)
-        while (received := await frames.next(RING_BYTES_MAX)) is not None:
-            try:
-                key_ring.offer(received.decode("ascii"))
-            except (KeyringError, UnicodeDecodeError):
-                self._counters.dropped["key_ring_malformed"] += 1
-                return
+            await self._send_ring(sender, sent)
+        self._ring_receivers.add(sender)
+
+    def _take_ring(self, received: bytes) -> bool:
+        """Take the key ring of the other side; False: it is invalid. Without a key there are none."""
+        if self._key_ring is None:
+            return True
+        try:
+            self._key_ring.offer(received.decode("ascii"))
+        except (KeyringError, UnicodeDecodeError):
+            self._counters.dropped["key_ring_malformed"] += 1
+            return False
+        return True
 
     def _on_ring(self, _: Keyring) -> None:
         self._ring_changed.set()
@@ -268,13 +288,8 @@ class Streams:
                     scope.cancel()
             known = ring.keys.keys()
 
-    async def _send_ring(self, stream: Stream, ring: Keyring) -> None:
-        """Send a ring within TELL_S_MAX, else close the stream: a partial frame cannot be resumed."""
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            with trio.move_on_after(TELL_S_MAX):
-                await stream.send_all(frame(text_of(ring).encode()))
-                return
-        await trio.aclose_forcefully(stream)
+    async def _send_ring(self, sender: Sender, ring: Keyring) -> None:
+        await sender.send(text_of(ring).encode())
 
     # -- outgoing streams ---------------------------------------------------------------------------------
 
@@ -284,8 +299,8 @@ class Streams:
             if stream is None:
                 return False
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await stream.send_all(frame(_encoder.encode(Opening("edge"))))
-                await self._hold(stream, Frames(stream))
+                await stream.send_all(frame(_encoder.encode(Opening("edge", carries=self._carrier is not None))))
+                await self._hold(stream, Frames(stream), carries=False)
         return True
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
@@ -308,8 +323,7 @@ class Streams:
     @asynccontextmanager
     async def _connected(self, address: str, timeout_s: float) -> AsyncIterator[Stream | None]:
         """A connected and authenticated stream; None: not possible. Tries one key after the other."""
-        names = [""] if self._tls is None else self._tls.names
-        for name in names:
+        for name in await self._names(address):
             raw = await self._connect(address, timeout_s)
             if raw is None:
                 break
@@ -317,16 +331,27 @@ class Streams:
                 try:
                     stream = raw if self._tls is None else await self._tls.as_client(raw, address, name)
                 except TlsError as error:
-                    self._counters.dropped[str(error)] += 1
-                    if not error.has_hung_up:
-                        self._counters.lately.note("stream", str(error), address)
-                    self._warn(address, str(error))
+                    self._note_refusal(address, error)
                     if str(error) == TOO_SLOW:  # with other keys as well
                         break
                     continue
                 yield stream
                 return
         yield None
+
+    async def _names(self, address: str) -> list[str]:
+        """The names of the keys to try with `address`; none: this node has no certificates now, which is counted."""
+        try:
+            return [""] if self._tls is None else await self._tls.names()
+        except TlsError as error:
+            self._note_refusal(address, error)
+            return []
+
+    def _note_refusal(self, address: str, error: TlsError) -> None:
+        self._counters.dropped[str(error)] += 1
+        if not error.has_hung_up:
+            self._counters.problems.note("stream", str(error), address)
+        self._warn(address, str(error))
 
     async def _connect(self, address: str, timeout_s: float) -> trio.SocketStream | None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -135,7 +135,7 @@ class Transport:
     def _report_duplicate(self, address: str, lives: tuple[int, int]) -> None:
         text, is_new = self._duplicates.heard(address, lives, trio.current_time())
         if text:
-            self._counters.lately.note("duplicate", text, address)
+            self._counters.problems.note("duplicate", text, address)
         if is_new:
             words = "%(address)s is a %(text)s; give one of them another address"
             logger.warning(words, {"address": address, "text": text})
@@ -145,7 +145,7 @@ class Transport:
         self._counters.dropped[reason] += 1
         if ordinary:
             return
-        self._counters.lately.note("dropped", reason, datagram.address)
+        self._counters.problems.note("dropped", reason, datagram.address)
         self._dropped += 1
         now = trio.current_time()
         if now - self._warned_at >= WARNING_S:

@@ -16,7 +16,7 @@ from typing import NoReturn
 import trio
 from cryptography import x509
 
-from subord.runtime.security.tls import Certificates
+from subord.runtime.security.tls import Certificates, CertificatesError
 from subord.sealing import keyfile
 from subord.sealing.keys import KeyringError
 
@@ -30,10 +30,6 @@ METRICS_CERTIFICATE = "node.metrics_certificate"
 AUTHORITIES = "node.authorities"
 PEM = "PEM file"
 WANTED = "it must hold a private key and then its certificate, in PEM"
-
-
-class CertificatesError(Exception):
-    """The files cannot be used. One sentence for the operator."""
 
 
 class SiteCertificates:

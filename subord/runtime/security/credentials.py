@@ -16,17 +16,20 @@ import sys
 import time
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 import trio
 
 from subord.config.load import NO_KEY
-from subord.config.schema import Config
+from subord.config.schema import Config, NodeConfig
 from subord.runtime.security import proof
-from subord.runtime.security.certificates import METRICS_CERTIFICATE, CertificatesError, SiteCertificates
 from subord.runtime.security.key_ring import RunningKeyRing
-from subord.runtime.security.tls import Secure, Tls, certificates_of, server_context
+from subord.runtime.security.tls import CertificatesError, Secure, Tls, certificates_of, server_context
 from subord.sealing.keys import KeyringError
 from subord.sealing.sealer import Sealer, boot_of
+
+if TYPE_CHECKING:
+    from subord.runtime.security.certificates import SiteCertificates
 
 logger = logging.getLogger("subord")
 
@@ -52,10 +55,8 @@ class Credentials:
             raise CredentialsError(NO_KEY)
         try:
             self.key_ring = RunningKeyRing(config.key_file, node.state_directory) if config.key_file else None
-            if node.certificate:
-                self._site = SiteCertificates(node.certificate, node.authorities, address)
-            if node.metrics_certificate:
-                self._metrics = SiteCertificates(node.metrics_certificate, setting=METRICS_CERTIFICATE)
+            if node.certificate or node.metrics_certificate:
+                self._read_files(node, address)
             self.tls = self._tls(self.key_ring)
             self.metrics_context = self._metrics_context()
         except (KeyringError, CertificatesError) as error:
@@ -63,6 +64,15 @@ class Credentials:
         except OSError as error:  # ssl.SSLError is one
             reason = getattr(error, "reason", None) or error.strerror or error
             raise CredentialsError(f"the certificates of this node cannot be used: {reason}") from None
+
+    def _read_files(self, node: NodeConfig, address: str) -> None:
+        # Most nodes have no such files, and need no X.509 before their first stream.
+        from subord.runtime.security.certificates import METRICS_CERTIFICATE, SiteCertificates  # noqa: PLC0415
+
+        if node.certificate:
+            self._site = SiteCertificates(node.certificate, node.authorities, address)
+        if node.metrics_certificate:
+            self._metrics = SiteCertificates(node.metrics_certificate, setting=METRICS_CERTIFICATE)
 
     def _tls(self, key_ring: RunningKeyRing | None) -> Tls | None:
         if key_ring is None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import trio
 
-from subord.sealing.authority import authority_of, passport
+from subord.runtime import late
 from subord.sealing.keys import Keyring
 
 SUFFIX = ".subord"
@@ -25,6 +25,8 @@ HANDSHAKE_S_MAX = 2.5
 HUNG_UP = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 """The other side closed the stream during the handshake."""
 TOO_SLOW = "tls_too_slow"
+AUTHORITY = "subord.sealing.authority"
+"""Loaded with the first stream: X.509 costs 2.5 MiB and 20 ms of each start."""
 
 Secure = trio.SSLStream[trio.SocketStream]
 Prove = Callable[[Secure, str, bool], Awaitable[bool]]
@@ -36,6 +38,10 @@ class TlsError(Exception):
 
     has_hung_up = False
     """The other side closed the stream without an alert, so its certificate may be valid."""
+
+
+class CertificatesError(Exception):
+    """The files cannot be used. One sentence for the operator."""
 
 
 class Certificates(NamedTuple):
@@ -57,9 +63,13 @@ class _Contexts(NamedTuple):
 
 def certificates_of(ring: Keyring, address: str) -> dict[str, Certificates]:
     """New certificates for each key, the primary first."""
+    from subord.sealing.authority import authority_of, own_certificate  # noqa: PLC0415 - see AUTHORITY
+
     authorities = {key.name: authority_of(key) for key in (ring.primary, *ring.keys.values())}
     trusted = "".join(authority.pem for authority in authorities.values())
-    return {name: Certificates(passport(authority, address), trusted) for name, authority in authorities.items()}
+    return {
+        name: Certificates(own_certificate(authority, address), trusted) for name, authority in authorities.items()
+    }
 
 
 class Tls:
@@ -104,26 +114,27 @@ class Tls:
         connection.context = wanted
         return None
 
-    @property
-    def names(self) -> list[str]:
-        """The names that a caller can use, first choice first."""
-        return list(self.contexts().clients)
+    async def names(self) -> list[str]:
+        """The names that a caller can use, first choice first. Raises TlsError."""
+        return list((await self._usable()).clients)
 
     async def as_server(self, stream: trio.SocketStream, peer: str) -> Secure:
         """Secure an incoming stream. Raises TlsError."""
-        context = next(iter(self._usable().servers.values()))
+        context = next(iter((await self._usable()).servers.values()))
         secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
         return await self._shake_hands(secured, peer, calling=False)
 
     async def as_client(self, stream: trio.SocketStream, peer: str, name: str) -> Secure:
         """Secure an outgoing stream with one of `names`. Raises TlsError."""
-        context = self._usable().clients.get(name)
+        context = (await self._usable()).clients.get(name)
         if context is None:  # removed since `names` was read
             raise TlsError("tls_refused")
         secured = trio.SSLStream(stream, context, server_hostname=name + SUFFIX, https_compatible=True)
         return await self._shake_hands(secured, peer, calling=True)
 
-    def _usable(self) -> _Contexts:
+    async def _usable(self) -> _Contexts:
+        if self._made is None and not await late.load(AUTHORITY):
+            raise TlsError("tls_no_papers")
         try:
             return self.contexts()
         except (OSError, ValueError):  # no file descriptor, no /proc

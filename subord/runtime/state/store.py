@@ -94,7 +94,7 @@ class Store:
         saved = _Saved(FORMAT, self._terms, self._position, neighbourhood)
         fresh = path.with_suffix(".new")
         try:
-            with open(fresh, "wb", opener=_for_the_owner) as file:
+            with open(fresh, "wb", opener=for_the_owner) as file:
                 file.write(msgspec.json.encode(saved))
                 file.flush()
                 os.fsync(file.fileno())
@@ -110,7 +110,7 @@ class Store:
             self._warned = True
 
 
-def _for_the_owner(path: str, flags: int) -> int:
+def for_the_owner(path: str, flags: int) -> int:
     """An opener that sets mode 0600, also on an existing regular file."""
     descriptor = os.open(path, flags, 0o600)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):

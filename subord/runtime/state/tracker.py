@@ -1,7 +1,7 @@
-"""Keeps the history of a daemon up to date.
+"""Keeps the memory of a daemon up to date: the history, the register of members, and the documents of operators.
 
-In: notices of the core. Out: calls of `History.look`, soon after a change of the roster, at most one in LOOKS_S_MIN,
-so that many changes at once cost one comparison.
+In: notices of the core, and frames of neighbours. Out: calls of `Membership.look`, soon after a change, at most one
+in LOOKS_S_MIN, so that many changes at once cost one comparison; and calls of `wake`. memory.py saves what changed.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import trio
 
 from subord.core import snapshots
-from subord.core.events import FAILURES, LeaderLost, Notice, PlaceChanged, RosterChanged
+from subord.core.events import Notice
+from subord.core.members.history import History
+from subord.core.members.membership import LOOKS_S_MIN
 from subord.core.node import Node
-from subord.core.view import Place
-from subord.runtime.state.history import SETTLE_S, History
+from subord.runtime.state.memory import Memory
 
-LOOKS_S_MIN: Final = 1.0
-"""Between two looks after notices; the cost of a look grows with the number of nodes below."""
 READERS_LOOK_S_MIN: Final = 0.25
 """Between two looks, also by request."""
 
@@ -28,38 +27,86 @@ READERS_LOOK_S_MIN: Final = 0.25
 class Tracker:
     """The tracker of one daemon. `look` may be called at any time and is cheap while nothing has changed."""
 
-    def __init__(self, node: Node, now: Callable[[], float] = trio.current_time) -> None:
-        self.register = History()
+    def __init__(
+        self,
+        node: Node,
+        memory: Memory,
+        now: Callable[[], float] = trio.current_time,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.memory = memory
+        self.membership = memory.membership
+        self.wake: Callable[[], None] = lambda: None
+        """Called when there may be something to send."""
         self._node = node
         self._now = now
-        self._changed = trio.Event()
+        self._wall = wall
+        self._due = trio.Event()
         self._seen_revision = -1
         self._looked_at = -inf
 
+    @property
+    def history(self) -> History:
+        return self.membership.history
+
+    @property
+    def wall_ms(self) -> int:
+        """The time of this host, in ms since 1970."""
+        return int(self._wall() * 1000)
+
     def observe(self, notice: Notice) -> None:
-        """Note a loss or goodbye above, and schedule a look if the notice may have changed the roster."""
-        if isinstance(notice, LeaderLost) and notice.cause in FAILURES:
-            self.register.lost_above(notice.leader, self._now())
-        if isinstance(notice, PlaceChanged) and notice.place is Place.ROOT and notice.old is not None:
-            self.register.parted_above(notice.old, self._now())
-        if isinstance(notice, RosterChanged | PlaceChanged):
-            self._changed.set()
+        """Note a loss above or a goodbye, and schedule a look if the notice may have changed the roster."""
+        if self.membership.observe(notice, self._now(), self._wall()):
+            self._due.set()
+        self._tell()
+
+    def leave(self) -> None:
+        """This node says goodbye."""
+        self.membership.left(self._node.context.position, self._wall())
+        self._tell()
+
+    def receive(self, edge: object, data: bytes) -> bool:
+        """Take a frame of a neighbour; False: it is malformed."""
+        is_valid = self.membership.exchange.received(edge, data, self._now(), self.wall_ms)
+        self._tell(always=True)
+        return is_valid
+
+    def spread(self, name: str, items: list[Any]) -> None:
+        """Take items of this node's operator."""
+        self.membership.exchange.spread(name, items)
+        self._tell()
 
     def look(self) -> None:
-        """Bring the history up to date."""
+        """Bring the history and the register up to date."""
         revision, now = self._node.roster.revision, self._now()
-        is_current = revision == self._seen_revision and not self.register.is_waiting
+        is_current = revision == self._seen_revision and now < self.membership.deadline
         if is_current or now - self._looked_at < READERS_LOOK_S_MIN:
             return
         self._seen_revision, self._looked_at = revision, now
-        uplink = self._node.uplink
-        self.register.look(snapshots.roster(self._node, now), uplink.path, now, time.time())
+        self.membership.look(snapshots.roster(self._node, now), self._node.uplink.path, now, self._wall())
+        self._tell()
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Start the tasks that keep the memory, and save it."""
+        nursery.start_soon(self.keep_forever)
+        nursery.start_soon(self.memory.save_forever)
 
     async def keep_forever(self) -> None:
-        """Look after each change, and again SETTLE_S after a node vanished."""
+        """Look after each change, and when the membership asks for it."""
         while True:
-            with trio.move_on_after(SETTLE_S if self.register.is_waiting else inf):
-                await self._changed.wait()
-            self._changed = trio.Event()
+            with trio.move_on_at(self.membership.deadline):
+                await self._due.wait()
+            self._due = trio.Event()
             await trio.sleep(LOOKS_S_MIN)
             self.look()
+
+    def _tell(self, *, always: bool = False) -> None:
+        """Notify the readers of a change. `always`: an answer to a neighbour may be due."""
+        exchange = self.membership.exchange
+        if exchange.changed:
+            self._seen_revision = -1  # the register may no longer agree with the roster
+            self._due.set()
+            self.memory.change()
+        if exchange.changed or always:
+            exchange.changed = False
+            self.wake()

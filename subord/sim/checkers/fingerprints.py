@@ -6,6 +6,7 @@ import msgspec
 
 from subord.core.messages import Change, Guidance
 from subord.core.node import Node
+from subord.core.state.states import State
 from subord.core.view import Incarnation, Place, Position
 
 OWN = 0  # the claims of a node itself
@@ -33,7 +34,9 @@ class Fingerprint(msgspec.Struct, frozen=True):
         return cls(
             node.phase.value,
             node.place,
-            None if leader is None else (leader.position, leader.incarnation, leader.guidance, leader.leaving),
+            None
+            if leader is None
+            else (leader.position, leader.incarnation, leader.guidance, node.context.state is State.LEADER_LEAVING),
             {p: (each.incarnation, each.place, each.number) for p, each in taken.items()},
             tuple((each.due_at, each.cut) for each in taken.values()),
             {via: claims_of(node, via) for via in node.roster.claims},
@@ -56,8 +59,8 @@ class Fingerprint(msgspec.Struct, frozen=True):
 
 def claims_of(node: Node, via: Position) -> dict[Position, tuple[Change, bool]]:
     """The claims of one subordinate, and whether it has confirmed each in its present session."""
-    doubted = node.roster.doubted.get(via, {})
-    return {p: (claim.change, p not in doubted) for p, claim in node.roster.claims.get(via, {}).items()}
+    session = node.roster.sessions[via]
+    return {p: (claim.change, claim.session == session) for p, claim in node.roster.claims.get(via, {}).items()}
 
 
 def is_changed(before: Fingerprint, node: Node, *, was_due: bool) -> bool:

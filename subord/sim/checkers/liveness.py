@@ -63,7 +63,7 @@ def all_rank_right(world: World, part: list[Position]) -> Complaint:
 
 def all_at_home(world: World, part: list[Position]) -> Complaint:
     """L2: each node whose computed leader lives stands below it."""
-    if not world.settings.has_homes:
+    if not limits.has_homes(world.settings):
         return None
     numbers = {world.numbers.get(p, p): p for p in part}
     wanted = oracle.homes(world.settings, numbers)
@@ -131,7 +131,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     silence_s: float
     patience_s: float
-    walk_s: float
+    probing_s: float
     climb_s: float
     report_s: float
     quiet_s: float
@@ -144,26 +144,26 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         They need not be when roots are `announced`, or when a seed lives.
         """
         timing = settings.timing
-        walk_s = (timing.walk_fast_max + limits.NEAR_TARGETS + limits.COMMON_TARGETS) * timing.knock_s
+        probing_s = (timing.fast_probes_max + limits.NEAR_TARGETS + limits.COMMON_TARGETS) * timing.probe_gap_s
         if announced:
-            walk_s += 2 * JITTER * timing.home_interval_s_max
+            probing_s += 2 * JITTER * timing.home_interval_s_max
         elif not seeded:
-            walk_s += 2 * highest * timing.walk_interval_s
+            probing_s += 2 * highest * timing.probe_interval_s
         poll_s = JITTER * timing.home_interval_s_max * (limits.LATENCY_RARER if settings.mapping == "latency" else 1)
         return cls(
             silence_s=limits.silence_s(settings),
             patience_s=timing.patience_s + timing.host_patience_s + timing.return_hold_s_max,
-            walk_s=walk_s + JITTER * timing.search_interval_s_max,
+            probing_s=probing_s + JITTER * timing.search_interval_s_max,
             climb_s=2 * poll_s * (oracle.levels(settings, highest) + 1),
             report_s=(ceil(nodes / limits.ROWS_OF_A_BEAT) + nodes.bit_length()) * (timing.report_s + timing.answer_s),
             quiet_s=2 * poll_s,
-            fast_s=timing.walk_fast_max * (timing.knock_s + timing.patience_s / limits.TARGETS_OF_A_ROW),
+            fast_s=timing.fast_probes_max * (timing.probe_gap_s + timing.patience_s / limits.TARGETS_OF_A_ROW),
         )
 
     @property
     def whole_s(self) -> float:
         """L1 to L4 hold after this time."""
-        return 2 * self.silence_s + self.patience_s + 2 * self.walk_s + self.climb_s + self.report_s
+        return 2 * self.silence_s + self.patience_s + 2 * self.probing_s + self.climb_s + self.report_s
 
 
 class Healed(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,7 +252,7 @@ def _demand_rest(world: World, nodes: int, bounds: Bounds) -> None:
     until, calm_s = world.now + bounds.fast_s, 0.0
     # When a row of its root has changed a prober rests for `patience_s`, which may restart once, and continues.
     while calm_s <= 2 * timing.patience_s:
-        fast = [p for p, node in world.nodes.items() if node.joining.is_fast]
+        fast = [p for p, node in world.nodes.items() if node.search.is_fast]
         if fast and world.now > until:
             raise Violation("L5", world.now, f"still probe at the fast pace: {fast[:8]}")
         world.run(LOOK_EVERY_S)
@@ -269,7 +269,7 @@ def _demand_rest(world: World, nodes: int, bounds: Bounds) -> None:
     roots = [p for p in world.nodes if world.leader_of(p) == 0]
     away = sum(world.nodes[p].roster.not_home for p in roots)
     asked = 1 + limits.LIKELY_TARGETS + limits.PEERS + limits.OTHER_PEERS + len(world.seeds)
-    probes = asked * rounds + for_s / timing.walk_interval_s
+    probes = asked * rounds + for_s / timing.probe_interval_s
     sent_max = nodes * beats + away * asks + len(roots) * probes
     if sent > sent_max:
         raise Violation(

@@ -27,7 +27,7 @@ from subord.core.messages import (
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.snapshots import table_sizes
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import Incarnation, Position
 from subord.sim import limits
 from subord.sim.checkers import oracle
@@ -38,7 +38,7 @@ from subord.sim.checkers.order import LowerRanksLead
 from subord.sim.checkers.passing_on import AcceptedRowsCanBePassedOn
 from subord.sim.checkers.sessions import AcceptedPlacesAreUsedOrReturned, OvertakenMessagesChangeNothing
 from subord.sim.checkers.suspicion import SuspicionNeedsTime
-from subord.sim.limits import home_slots
+from subord.sim.limits import has_homes, home_slots
 from subord.sim.world.world import World
 
 ROWS_COUNTED_MAX = 64  # rosters up to this size are counted at every change, larger ones every COUNT_EVERY
@@ -139,7 +139,7 @@ class BoundedFanOut(Checker):
             return
         self._counted[position] = taken
         settings = node.context.settings
-        if not settings.has_homes:
+        if not has_homes(settings):
             if len(taken) > settings.fanout + settings.guest_slots:
                 self.complain(world, f"{position} leads {len(taken)}: {sorted(taken)}")
             return

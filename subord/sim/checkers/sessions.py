@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from subord.core.events import Action, Event, Received, Send
 from subord.core.messages import Accept, Beat, Echo, Goodbye, No, Propose, Refuse, Stranger
-from subord.core.state.phases import Phase
+from subord.core.state.states import Phase
 from subord.core.view import Incarnation, Position
 from subord.sim import limits
 from subord.sim.checkers.checker import Checker

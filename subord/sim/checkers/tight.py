@@ -26,7 +26,7 @@ DENSE_HOLES_MAX = limits.NEAR_TARGETS  # empty positions below the highest: as m
 DENSE_SHARE = 0.25  # and no more of them than this share of the nodes
 DOUBLINGS_MAX = 32
 SILENCES = 1.25  # until a dead leader is given up, and repetitions of lost questions
-LEVEL_POLLS = 0.5  # by performance, rests per level: a vacancy is found after half a rest in the mean
+LEVEL_POLLS = 0.6  # by performance, rests per level: a vacancy is found after half a rest in the mean, and then taken
 RANK_POLLS = 5  # by performance: looks for a better place during which a change is recent
 STRUCK_MOVES, GUEST_MOVES, SPARE_MOVES = 2, 1, 1
 RANKED_MOVES = 4  # by performance for a struck node: it joins, then looks for its level
@@ -84,24 +84,30 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         timing = settings.timing
         by_performance = settings.mapping == "performance"
         poll_s = _poll_s(settings)
-        attach_s = SILENCES * limits.silence_s(settings) + timing.patience_s + timing.answer_s
+        silence_s = limits.silence_s(settings)
+        attach_s = SILENCES * silence_s + timing.patience_s + timing.answer_s
         attach_s += _hold_s(settings, start.losses) + (timing.host_patience_s if start.is_awaited else 0.0)
         if not (start.is_dense or start.is_seeded):
             attach_s += poll_s  # two roots meet at the next announcement
-        if settings.guest_places == 1:
+        if limits.guest_places(settings) == 1:
             attach_s += CHAIN_ANSWERS * timing.answer_s * start.guests
         batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
         report_s = batches * (timing.report_s + timing.answer_s)
         home_s = 0.0
         if start.elsewhere_s is not None:  # a rest is as long as all rests before it, and one more
             home_s = min(poll_s, limits.JITTER * (timing.search_interval_s + start.elsewhere_s))
+        # By performance a place is refused until the changes above it are reported. By latency an orphan repeats no
+        # lost question: it asks the next of the leaders whose distance it knows. Where all computed leaders
+        # live, the last move waits for no repetition either: the computed leader answers the first question.
+        orphan_s, repeats_s = attach_s + (report_s if by_performance else 0.0), (SILENCES - 1) * silence_s
+        if settings.mapping == "latency":
+            orphan_s -= repeats_s
         # The nodes that a node leaves look for their places after it, level by level.
         rank_s = LEVEL_POLLS * start.levels * poll_s if by_performance else 0.0
         return cls(
             whole_s=attach_s + rank_s + report_s + (timing.missing_keep_s if start.behind else 0.0),
-            settled_s=attach_s + home_s if settings.has_homes and not start.guests else None,
-            # By performance a place is refused until the changes above it are reported.
-            orphan_s=attach_s + (report_s if by_performance else 0.0),
+            settled_s=attach_s - repeats_s + home_s if limits.has_homes(settings) and not start.guests else None,
+            orphan_s=orphan_s,
             moves=(RANKED_MOVES if by_performance else STRUCK_MOVES) * start.struck
             + GUEST_MOVES * start.guests
             + int(LEVEL_MOVES * start.levels * start.unranked)
@@ -134,11 +140,11 @@ def _depth(settings: Settings, start: Start) -> int | None:
 
     With one guest slot, and leaders without free home slots, a tree is a chain.
     """
-    if settings.has_homes and not start.guests:
+    if limits.has_homes(settings) and not start.guests:
         return start.level
-    if settings.has_homes and settings.guest_slots == 1:
+    if limits.has_homes(settings) and settings.guest_slots == 1:
         return None
-    slots = min(settings.fanout, settings.guest_places)  # of leaders of guests only
+    slots = min(settings.fanout, limits.guest_places(settings))  # of leaders of guests only
     deeper = DEEPER if slots >= LOW_FANOUT else DEEPER_LOW
     levels = max(start.levels, ceil(log((slots - 1) * start.nodes + 1, slots)) - 1)
     return levels + deeper + (NEARER if settings.mapping == "latency" else 0)
@@ -168,7 +174,7 @@ class Watch:
         self._moves, self._orphan_s = 0, 0.0
         self._alone_since = {p: world.now for p in living if world.leader_of(p) == 0 and p != lowest}
         numbers = {world.numbers.get(p, p): p for p in living}
-        homes = oracle.homes(settings, numbers) if settings.has_homes else {}
+        homes = oracle.homes(settings, numbers) if limits.has_homes(settings) else {}
         home_of = {numbers[n]: numbers[home] for n, home in homes.items()}
         astray = {p for p in living if self._root_of(p) != lowest}
         away = {p for p, home in home_of.items() if world.leader_of(p) != home}
@@ -212,9 +218,12 @@ class Watch:
         return is_new or not limits.is_class_of(node.context.mapping.rank_classes.own, jobs)
 
     def _is_listed_above(self, position: Position) -> bool:
-        """Does its leader, if it has one that lives, know that it leads it?"""
+        """Does its leader, if it has one that lives, know that it leads it, and not another life of its address?"""
         leader = self._world.nodes.get(self._world.leader_of(position))
-        return leader is None or position in leader.downlink.slots.taken
+        if leader is None:
+            return True
+        taken = leader.downlink.slots.taken.get(position)
+        return taken is not None and taken.incarnation == self._world.nodes[position].context.incarnation
 
     def _is_behind(self, position: Position) -> bool:
         """Another life with its address, or a lie, has had a higher boot number, or is listed with one."""

@@ -37,6 +37,8 @@ def shaped(chance: Random, cluster: Cluster, kinds: Collection[str]) -> Cluster:
     if "sparse" in kinds and not (cluster.seeds or cluster.announce):
         seeds = folded(chance.sample(positions_of(cluster), 3))
         cluster = msgspec.structs.replace(cluster, seeds=seeds)
+    if "memory" in kinds:
+        cluster = msgspec.structs.replace(cluster, register=True, disk=True)
     if "sealed" in kinds or "rotation" in kinds:
         cluster = msgspec.structs.replace(cluster, sealed=True)
     return cluster

@@ -12,7 +12,7 @@ from random import Random
 from typing import Literal
 
 from subord.core.view import Position
-from subord.sim.draw import masses, members, persisting, rotating
+from subord.sim.draw import masses, members, persisting, remembering, rotating
 from subord.sim.draw.aim import NODES_MAX
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Step, folded
@@ -60,6 +60,7 @@ LARGER: dict[str, Make] = {
     "releases": members.releases,
     "twins": members.twins,
     "rotation": rotating.rotation,
+    "memory": remembering.memory,
 }
 """Faults of several steps, or of a large share of the nodes, or that last."""
 LARGER_WEIGHT = 4
@@ -70,8 +71,8 @@ RARE = (
 )
 """Five times as expensive as the others, so one seed in forty draws one of them."""
 RARE_SHARE = 0.025
-BY_NAME = ("hours",)
-"""Drawn only by name: a seed takes minutes."""
+BY_NAME = ("hours", "memory")
+"""Drawn only by name: a seed takes minutes, or is judged by rules of its own."""
 KINDS = (*USUAL, *LARGER, *CLUSTERS)
 MORE_SHARE = 0.4  # of the seeds draw more than the usual
 MORE_MAX = 3
@@ -103,6 +104,8 @@ class KindDraw:
 
     def steps(self) -> list[Step]:
         """A start, and some faults with pauses between them. The player ends all faults afterwards."""
+        if tuple(self._kinds) == ("memory",):
+            return remembering.memory(self._chance, self._positions, self._cluster)
         found = self._starts()
         steps_max = next(most for up_to, most in STEPS if len(self._positions) <= up_to)
         for _ in range(self._chance.randint(1, steps_max)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from subord.core.settings import MappingName
+from subord.core.mapping.registry import MappingName
 from subord.core.view import Position
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Step, folded

@@ -10,7 +10,8 @@ from random import Random
 
 import msgspec
 
-from subord.core.settings import MappingName, NumberingName, TimingName
+from subord.core.mapping.registry import MappingName
+from subord.core.settings import NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim.draw.aim import ANY, FANOUT_MAX, Aim
 from subord.sim.draw.clusters import shaped, sparse_positions
@@ -78,7 +79,8 @@ def _drawn(seed: int, aim: Aim) -> Scenario:
         cluster = msgspec.structs.replace(cluster, fanout=aim.fanout or cluster.fanout, guest_slots=slots)
     steps = KindDraw(chance, positions, cluster, kinds).steps()
     if cluster.seeds:
-        steps.append(definition.Start())  # the seeds must live in the end
+        # The seeds must live in the end.
+        steps.append(definition.Start(nodes=cluster.seeds if cluster.register else "all"))
     return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=tuple(steps))
 
 

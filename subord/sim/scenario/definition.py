@@ -27,12 +27,14 @@ import msgspec
 from subord.config.source import cut
 from subord.core.address.network import Network, NetworkError
 from subord.core.address.numbering import numbering
-from subord.core.settings import MappingName, NumberingName, TimingName
+from subord.core.mapping.registry import MappingName
+from subord.core.settings import NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim.scenario import validate
 from subord.sim.scenario.lasting import (
     Flap,
     Flip,
+    Forget,
     Image,
     Lasting,
     Lie,
@@ -50,9 +52,9 @@ from subord.sim.scenario.selection import NODES_MAX, ScenarioError, Selection, f
 from subord.sim.scenario.step_types import LIKE, SELECTOR_MAX, Seconds, Selector, Share, StepBase
 
 # Re-exported for users of scenarios:
-__all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "folded"]
-__all__ += ["Flap", "Flip", "Image", "Link", "Replay", "Restore", "SetBack", "Settle"]
-__all__ += ["Lie", "Refit", "Release", "Rotate", "Twin"]
+__all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "Settle", "Twin", "folded"]
+__all__ += ["Flap", "Flip", "Forget", "Image", "Lie", "Link", "Refit", "Release", "Replay", "Restore"]
+__all__ += ["Rotate", "SetBack"]
 
 STEPS_MAX = 10_000
 NODES_TIMES_STEPS_MAX = 10_000_000
@@ -80,6 +82,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     announce: bool = False  # roots announce themselves by multicast
     mapping: MappingName = "ip"  # which nodes may lead a node
     sealed: bool = False  # datagrams are sealed with a key (in the lab always, except with `--insecure`)
+    register: bool = False  # nodes remember the members, which is judged at the end (in the lab always)
 
 
 class Start(StepBase, frozen=True, tag="start"):
@@ -407,6 +410,8 @@ def check(scenario: Scenario) -> None:
             _check_step(step, selection_of(scenario.cluster), started)
             if isinstance(step, Rotate) and not scenario.cluster.sealed:
                 raise ScenarioError("the cluster has no keys; write `sealed = true`")
+            if isinstance(step, Forget) and not scenario.cluster.register:
+                raise ScenarioError("the nodes remember nothing; write `register = true`")
         except ScenarioError as reason:
             raise ScenarioError(f"step {number} ({step.__struct_config__.tag}): {reason}") from None
 
@@ -428,23 +433,3 @@ def _check_step(step: Step, selection: Selection, started: bool) -> None:
         if sources * targets * step.per_s * step.for_s > BABBLE_MAX:
             product = f"{sources} sources times {targets} targets times {step.per_s:g}/s times {step.for_s:g} s"
             raise ScenarioError(f"{product}: at most {BABBLE_MAX} datagrams")
-
-
-def write(scenario: Scenario) -> str:
-    """The text of a file that `read` turns into the same scenario."""
-    document = msgspec.to_builtins(scenario)
-    cluster, steps = document.pop("cluster"), document.pop("steps")
-    lines = [f"{key} = {_toml(value)}" for key, value in document.items()]
-    lines += [f"cluster = {_toml(cluster)}", "steps = [", *(f"  {_toml(step)}," for step in steps), "]"]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    """A value as TOML, tables inline. JSON's strings are a subset of TOML's basic strings."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, float):
-        return repr(value)
-    return msgspec.json.encode(value).decode()

@@ -125,9 +125,8 @@ class Twin(StepBase, frozen=True, tag="twin"):
 class Rotate(StepBase, frozen=True, tag="rotate"):
     """The operator makes one step of a change of keys. Simulator only.
 
-    With `nodes = "root"` the step is made at the root, else by files on `nodes`, which the daemons reload in random
-    order. A step that the daemon or docs/security.md forbids is refused, such as `remove` while a running node lacks
-    the newest ring. Takes no time.
+    With `nodes = "root"` the step is made at the root, else by files on `nodes`. A step that the daemon or
+    docs/security.md forbids is refused, such as `remove` while a running node lacks the newest ring. Takes no time.
     """
 
     nodes: Selector = "root"
@@ -136,6 +135,12 @@ class Rotate(StepBase, frozen=True, tag="rotate"):
     forced: bool = False  # `remove` also while a running node lacks the newest ring
 
 
+class Forget(StepBase, frozen=True, tag="forget"):
+    """The operator says at a running node that those of `nodes` that are down are not expected. Simulator only."""
+
+    nodes: Selector
+
+
 Lasting: TypeAlias = (
-    Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore | Lie | Refit | Release | Twin | Rotate
+    Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore | Lie | Refit | Release | Twin | Rotate | Forget
 )

@@ -57,6 +57,11 @@ class Weather:
         self.cut.clear()
         self.fair()
 
+    @property
+    def disturbs(self) -> bool:
+        """Whether anything is lost, late, doubled, blocked or cut off."""
+        return bool(self._rough or self._blocks or self._group_of or self.cut)
+
     def group_of(self, position: Position) -> int:
         """Nodes with the same number reach each other, unless blocked; a node without cable is alone: negative."""
         return -position if position in self.cut else self._group_of.get(position, 0)

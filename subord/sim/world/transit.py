@@ -6,6 +6,7 @@ links.py looks at source and target only; this module looks at the bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from random import Random
 
 import msgspec
@@ -41,6 +42,7 @@ class Transit:
         self._chance = chance
         self.rules: list[_Rule] = []
         self.flips = 0  # bits flipped so far
+        self.misread_at = -inf  # when a bit was last flipped in a datagram in the clear
 
     def add(
         self, sources: Iterable[Position], targets: Iterable[Position], until: float, step: Link | Replay | Flip
@@ -59,6 +61,8 @@ class Transit:
         for rule in self.rules:
             if rule.until > now and rule.fits(source, target):
                 copies = self._changed(rule.step, copies)
+        if not data.startswith(SEALED) and any(sent != data for _, sent in copies):
+            self.misread_at = now
         return copies
 
     def _changed(self, step: Link | Replay | Flip, copies: list[Copy]) -> list[Copy]:

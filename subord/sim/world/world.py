@@ -20,7 +20,6 @@ from subord.core.events import (
     Event,
     Gone,
     Known,
-    LeaderLost,
     Leave,
     Measure,
     Notice,
@@ -47,10 +46,12 @@ from subord.sim.world.links import Weather
 from subord.sim.world.probes import send_probe
 from subord.sim.world.storage import Storage
 from subord.sim.world.transit import Transit
-from subord.wire.codec import WIRE, Fault, Wire
+from subord.wire.codec import WIRE, Wire
+from subord.wire.receiving import Receiver
 from subord.wire.versions import PeerVersions
 
 if TYPE_CHECKING:
+    from subord.sim.world.members import Members
     from subord.sim.world.sealed import Seals
 
 WAITING_MAX = 256  # datagrams in the socket of a stopped process: about a kernel's default
@@ -104,7 +105,7 @@ class World:
         self.events = 0  # handled so far
         self.sent: Counter[str] = Counter()
         self.sent_bytes = 0
-        self.faults: Counter[Fault] = Counter()
+        self.dropped: Counter[str] = Counter()  # datagrams, by reason
         self.overflowed = 0  # datagrams lost because the socket of a stopped process was full
         self.moved_at = 0.0  # time of the last change of place
         self.watcher: Watcher | None = None
@@ -112,9 +113,11 @@ class World:
         self.on_message: Callable[[Position, Position, Message, int], None] | None = None  # int: copies that arrive
         self._seed = seed
         self.peer_versions: dict[Position, PeerVersions] = {}
+        self.receivers: dict[Position, Receiver] = {}
         self.disks = Storage(self, are_there=disk)
         self.edges = Edges(self)
         self.seals: Seals | None = None  # None: nothing is sealed
+        self.members: Members | None = None  # None: no node remembers the members
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
         self.boots: Counter[Position] = Counter()
@@ -139,11 +142,14 @@ class World:
             self.disks.begin(position, incarnation)
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
         settings, chance = self.own_settings.get(position, self.settings), Random(f"{self._seed}/{position}/{boot}")
-        self.peer_versions[position] = PeerVersions(self.wires[position].spoken)
+        self.speak(position, self.wires[position])
         self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
         self._lives[position, incarnation] = boot
+        self.edges.begin(position)
         if self.seals is not None:
             self.seals.begin(position, incarnation)
+        if self.members is not None:
+            self.members.begin(position)
         self._wake_at[position] = inf
         if memory != Known(()):
             self.feed(position, memory)
@@ -152,6 +158,12 @@ class World:
         self.feed(position, self.start_with)
         if position in self.jobs:
             self.feed(position, Performance(self.jobs[position]))
+
+    def speak(self, position: Position, wire: Wire) -> None:
+        """Set the wire of a process from now on; it forgets the versions that it has agreed on."""
+        self.wires[position] = wire
+        self.peer_versions[position] = versions = PeerVersions(wire.spoken)
+        self.receivers[position] = Receiver(wire, versions, self.now)
 
     def incarnation_of(self, boot: int) -> Incarnation:
         """The incarnation from a host's own clock at its `boot`-th start, as in daemon.py."""
@@ -165,6 +177,8 @@ class World:
     def kill(self, position: Position) -> None:
         """The process dies without closing its streams; its host answers messages as unreachable."""
         del self.nodes[position]
+        if self.members is not None:
+            self.members.end(position)
         self.paused.pop(position, None)
 
     def vanish(self, position: Position) -> None:
@@ -177,11 +191,15 @@ class World:
         """Another host, with an empty disk and another clock, takes the address at once."""
         self.vanish(position)
         self.disks.lose(position)
+        if self.members is not None:
+            self.members.lose(position)
         self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
 
     def leave(self, position: Position, grace_s: float = 2.0) -> None:
         """SIGTERM."""
         self.disks.save(position, self.boots[position])
+        if self.members is not None and position not in self.paused:
+            self.members.leave(position)
         self.feed(position, Leave(grace_s))
 
     def pause(self, position: Position) -> None:
@@ -309,14 +327,15 @@ class World:
             self.disks.remember(position, self.boots[position])
         if isinstance(notice, PlaceChanged):
             self.moved_at = self.now
-            self.edges.leave(position)
-            if notice.leader is not None:
-                self.edges.plan(position, notice.leader, is_first=not notice.changes)
-        elif isinstance(notice, LeaderLost):
-            self.edges.leave(position)
-        elif isinstance(notice, Gone):
+        if isinstance(notice, Gone):
             self.nodes.pop(position, None)
             self.edges.close(position)
+            if self.members is not None:
+                self.members.gone(position)
+        elif node is not None:
+            self.edges.observe(position, notice)
+            if self.members is not None:
+                self.members.observe(position, notice)
         self.on_notice(position, notice)
 
     # -- datagrams ------------------------------------------------------------------------------------------
@@ -355,7 +374,7 @@ class World:
                         self.after(delay_s, self.deliver, source, target, each, True)
 
     def deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
-        """A datagram arrives, and is handled as in runtime/driver.py."""
+        """A datagram arrives."""
         if target not in self.nodes:
             heard = target in self.hosts and source in self.nodes and not by_multicast
             if heard and self.weather.fate(target, source):
@@ -368,18 +387,15 @@ class World:
             data = self.seals.open(source, target, data, by_multicast=by_multicast)
             if not data:
                 return
-        message, versions = self.wires[target].decode(data), self.peer_versions[target]
-        if isinstance(message, Fault):
-            self.faults[message] += 1
-            if message is Fault.VERSION and not by_multicast:
-                self._tell_versions(target, source)
+        arrival = self.receivers[target].receive(source, data, self.now, by_multicast=by_multicast)
+        if arrival.answer_versions:
+            self._tell_versions(target, source)
+        if arrival.message is None:
+            self.dropped[arrival.dropped] += 1
+            if arrival.is_unreadable:
                 self.feed(target, Unreadable(self.address_of(source), data[1]))
-        elif not isinstance(message, Versions):
-            if not by_multicast and versions.heard(source, data[1], self.now):
-                self._tell_versions(target, source)
-            self.feed(target, Received(source, self.address_of(source), message))
-        elif not versions.told(source, message.spoken, self.now):
-            self.feed(target, Received(source, self.address_of(source), message))
+        elif arrival.is_for_core:
+            self.feed(target, Received(source, self.address_of(source), arrival.message))
 
     def _tell_versions(self, source: Position, target: Position) -> None:
         wire = self.wires[source]

@@ -1,0 +1,38 @@
+"""What the scripts that measure several things in the simulator share: options, and rows that are written at once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import measure_growth
+
+Row = dict[str, Any]
+Measure = Callable[[int], Iterator[Row]]  # of a number of seeds
+
+
+def run(words: list[str], description: str, measures: Mapping[str, Measure], seeds: int, **about: Any) -> int:
+    """The exit code. An interrupted run keeps its rows; `about` stands in the head of the file."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--only", choices=sorted(measures), nargs="+", help="these measures; default: all")
+    parser.add_argument("--seeds", type=natural, default=seeds, metavar="N", help="runs of each row")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    given = parser.parse_args(words)
+    document: dict[str, Any] = {**measure_growth.about(), "seeds": given.seeds, **about, "runs": []}
+    for what in given.only or measures:
+        for row in measures[what](given.seeds):
+            document["runs"].append({"what": what, **row})
+            print(json.dumps(document["runs"][-1]), flush=True)
+            if given.json is not None:
+                given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def natural(text: str) -> int:
+    """A number of at least 1. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+    return int(text)

@@ -1,0 +1,69 @@
+"""`subord forget`: nodes that are down will not return, and all nodes shall know it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from urllib.parse import urlencode
+
+from subord.client import exit_codes
+from subord.client.daemon import Document, ask, asked, change
+from subord.client.errors import CommandError
+from subord.client.folding import in_short
+from subord.client.member_choice import chosen, operator, positions_text
+from subord.client.naming import names_for, renamed
+from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
+from subord.client.text import count
+
+WAIT_S = 5.0
+POLL_S = 0.2
+DOWN = ("gone", "missing")
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "forget",
+        help="say that nodes that are down will not return",
+        description="Say that nodes that are down are no longer expected. All nodes forget them and no longer count "
+        "them as down. A node that returns is a member again. A node that is up is never forgotten: stop it first; "
+        "it says goodbye, and there is nothing to forget.",
+        epilog="every node keeps the reason for 30 days, so that nodes that are away learn of it, too",
+    )
+    add_nodes(parser, "the nodes", "+")
+    parser.add_argument("--reason", metavar="TEXT", required=True, help="why, for other operators")
+    add_json(parser)
+    add_names(parser)
+    add_asking(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Says it at this node, and waits until the root has written it into the register."""
+    path, members = socket_path(arguments), asked(arguments, "/v1/members")["members"]
+    nodes = chosen(arguments, arguments.nodes, members)
+    names = names_for(arguments, nodes)
+    up = [each["address"] for each in nodes if each["standing"] not in DOWN]
+    if up:
+        raise CommandError(f"not down, so not forgotten: {in_short(up)}; nothing was said", exit_codes.USAGE)
+    query = {"nodes": positions_text(nodes), "reason": arguments.reason, "by": operator()}
+    said = renamed(change(path, f"/v1/members/forget?{urlencode(query)}"), names)
+    is_done = _is_done(path, {each["address"] for each in nodes})
+    if arguments.json:
+        print(json.dumps({**said, "confirmed": is_done}))
+    else:
+        words = "" if is_done else "; said on this node, and not confirmed by a root yet: see `subord members`"
+        print(f"{count(said['count'], 'node')} forgotten: {in_short(said['nodes'], total=said['count'])}{words}")
+    return exit_codes.OK if is_done else exit_codes.NOT_REACHED
+
+
+def _is_done(path: str, nodes: set[str]) -> bool:
+    """Whether the nodes are on the list no more, within WAIT_S."""
+    until = time.monotonic() + WAIT_S
+    while True:
+        found: Document = ask(path, "/v1/members")
+        if not nodes & {each["address"] for each in found["members"]}:
+            return True
+        if time.monotonic() >= until:
+            return False
+        time.sleep(POLL_S)

@@ -1,0 +1,81 @@
+"""`subord maintain`: nodes are under maintenance, and all nodes shall know it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from datetime import datetime
+from urllib.parse import urlencode
+
+from subord.client import exit_codes
+from subord.client.daemon import asked, change
+from subord.client.errors import CommandError
+from subord.client.folding import in_short
+from subord.client.member_choice import chosen, operator, positions_text
+from subord.client.naming import names_for, renamed
+from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
+from subord.client.text import count
+
+DURATION = re.compile(r"([0-9]{1,6})([smhd])")
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the arguments."""
+    parser = subparsers.add_parser(
+        "maintain",
+        help="say that nodes are under maintenance, or no longer",
+        description="Say that nodes are under maintenance: this is shown everywhere, and while it lasts they cause "
+        "neither problems in `subord errors` nor alerts. It survives restarts of all daemons. Nodes that are down "
+        "can be under maintenance, too.",
+    )
+    add_nodes(parser, "the nodes", "+")
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("--reason", metavar="TEXT", help="why; it is shown beside the nodes")
+    given.add_argument("--end", action="store_true", help="the maintenance of these nodes is over")
+    parser.add_argument(
+        "--until",
+        metavar="TIME",
+        type=_until,
+        help="end by itself after 30m, 2h or 3d, or at a time such as 2026-12-24T08:00 in the time zone of this host",
+    )
+    add_json(parser)
+    add_names(parser)
+    add_asking(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Says it at this node, from which it travels to all."""
+    if arguments.end and arguments.until is not None:
+        raise CommandError("--until is for a new maintenance, not for --end; nothing was said", exit_codes.USAGE)
+    path, members = socket_path(arguments), asked(arguments, "/v1/members")["members"]
+    nodes = chosen(arguments, arguments.nodes, members)
+    names = names_for(arguments, nodes)
+    query = {"nodes": positions_text(nodes), "by": operator()}
+    action = "resume" if arguments.end else "maintain"
+    if not arguments.end:
+        query["reason"] = arguments.reason
+        if arguments.until is not None:
+            query["until"] = str(arguments.until)
+    said = renamed(change(path, f"/v1/members/{action}?{urlencode(query)}"), names)
+    if arguments.json:
+        print(json.dumps(said))
+    else:
+        words = "no longer under maintenance" if arguments.end else "under maintenance"
+        print(f"{count(said['count'], 'node')} {words}: {in_short(said['nodes'], total=said['count'])}")
+    return exit_codes.OK
+
+
+def _until(text: str) -> float:
+    """Seconds since 1970."""
+    short = DURATION.fullmatch(text)
+    if short:
+        return time.time() + int(short[1]) * UNITS_S[short[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither like 30m, 2h or 3d, nor like 2026-12-24T08:00"
+        ) from None

@@ -1,0 +1,52 @@
+"""Members that an operator names, as a set of nodes.
+
+Input are words of the command line and the document of all members; output are members, each once. A word that names
+no member is an error, and nothing is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+from collections.abc import Sequence
+
+from subord.client import exit_codes
+from subord.client.daemon import Document
+from subord.client.errors import CommandError
+from subord.client.folding import in_short
+
+
+def chosen(arguments: argparse.Namespace, words: Sequence[str], members: Sequence[Document]) -> list[Document]:
+    """The members that `words` name, in order of position. Raises CommandError."""
+    from subord.client.node_sets import choice
+
+    try:
+        wanted = choice.chosen(arguments, words)
+    except CommandError as error:
+        raise CommandError(f"{error}; nothing was said", error.exit_code) from None
+    known = {each["address"]: each for each in members}
+    unknown = [address for address in wanted if address not in known]
+    if unknown:
+        text = f"no member: {in_short(unknown)}; `subord members` lists all, and nothing was said"
+        raise CommandError(text, exit_codes.NO_SUCH_NODE)
+    return sorted((known[address] for address in wanted), key=lambda each: int(each["position"]))
+
+
+def positions_text(members: Sequence[Document]) -> str:
+    """Such as 3,7-9, as the daemon reads them."""
+    ranges: list[list[int]] = []
+    for position in (each["position"] for each in members):
+        if ranges and ranges[-1][1] + 1 == position:
+            ranges[-1][1] = position
+        else:
+            ranges.append([position, position])
+    return ",".join(f"{first}-{last}" for first, last in ranges)
+
+
+def operator() -> str:
+    """The name of the person, as far as this host knows."""
+    try:
+        return os.environ.get("SUDO_USER") or getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())

@@ -1,0 +1,141 @@
+"""How neighbours keep replicas equal: what a node sends along the edges of the tree.
+
+Input are edges that open and close, frames, and local changes; output are frames, one edge at a time, when its sender
+asks. At the opening, and every DIGEST_S, both ends send the digests of their replicas. An end with another digest
+sends its whole replica, at most once in WHOLE_S; what changed goes at once to all other edges. A replica takes items
+in any order and any number of times, so nothing is confirmed. Invariant: what waits for a slow edge is a replica of
+its own, never longer than the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from hashlib import blake2b
+from math import inf
+from typing import Any, Final, Protocol, Self
+
+import msgspec
+
+DIGEST_S: Final = 60.0
+WHOLE_S: Final = 10.0
+ITEMS_MAX: Final = 1000  # in one frame
+FRAME_BYTES_MAX: Final = 65_536
+FIRST_BYTE_MIN: Final = 0x80  # a frame is an array in MessagePack; the other frames of an edge are text
+
+DIGEST_BYTES: Final = 8
+Digests = dict[str, bytes]
+Frame = tuple[str, bytes]
+DIGESTS = "digests"
+
+
+class Replica(Protocol):
+    """A set of items that all nodes come to hold alike. Items may be merged in any order, any number of times."""
+
+    def merge(self, items: Iterable[Any]) -> list[Any]:
+        """Take new items; returns those that changed it."""
+
+    def items(self) -> Iterable[Any]: ...
+    def take(self, count: int) -> list[Any]:
+        """Remove and return some items, fewer than that only of the last ones."""
+
+    def empty(self) -> Self:
+        """Another replica of the same kind, without items."""
+
+    @property
+    def digest(self) -> bytes: ...
+    def __len__(self) -> int: ...
+    def encode(self, items: Iterable[Any]) -> bytes: ...
+    def decode(self, data: bytes, now_ms: int) -> Iterable[Any]:
+        """The acceptable items. Raises msgspec.DecodeError, ValueError."""
+
+
+def digest_of(content: bytes) -> bytes:
+    """The digest of an encoded replica."""
+    return blake2b(content, digest_size=DIGEST_BYTES).digest()
+
+
+_frame_decoder = msgspec.msgpack.Decoder(Frame)
+_digests_decoder = msgspec.msgpack.Decoder(Digests)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class _Edge:
+    """One open edge: what waits for it."""
+
+    def __init__(self, waiting: dict[str, Replica]) -> None:
+        self.waiting = waiting
+        self.digests_due_at = -inf
+        self.whole_at = dict.fromkeys(waiting, -inf)
+        self.whole_due_at = dict.fromkeys(waiting, inf)
+
+
+class Exchange:
+    """The replicas of one node, by name, and its open edges."""
+
+    def __init__(self, replicas: Mapping[str, Replica]) -> None:
+        self.replicas = replicas
+        self._edges: dict[Hashable, _Edge] = {}
+        self.changed = False
+        """Whether a replica has changed; the reader resets it."""
+
+    # -- edges --------------------------------------------------------------------------------------------
+
+    def opened(self, edge: Hashable) -> None:
+        """Both ends of `edge` take part."""
+        self._edges[edge] = _Edge({name: each.empty() for name, each in self.replicas.items()})
+
+    def closed(self, edge: Hashable) -> None:
+        self._edges.pop(edge, None)
+
+    # -- sending ------------------------------------------------------------------------------------------
+
+    def spread(self, name: str, items: Iterable[Any], source: Hashable = None) -> None:
+        """Merge items, and send what changed to all edges but `source`."""
+        changed = self.replicas[name].merge(items)
+        if changed:
+            self.changed = True
+            for edge, state in self._edges.items():
+                if edge != source:
+                    state.waiting[name].merge(changed)
+
+    def next_frame(self, edge: Hashable, now: float) -> bytes | None:
+        """The next frame for `edge`; None: there is none before `deadline`."""
+        state = self._edges.get(edge)
+        if state is None:
+            return None
+        if now >= state.digests_due_at:
+            state.digests_due_at = now + DIGEST_S
+            return _encode((DIGESTS, _encode({name: each.digest for name, each in self.replicas.items()})))
+        for name, replica in self.replicas.items():
+            waiting = state.waiting[name]
+            if now >= state.whole_due_at[name]:
+                state.whole_at[name], state.whole_due_at[name] = now, inf
+                waiting.merge(replica.items())
+            if len(waiting):
+                return _encode((name, replica.encode(waiting.take(ITEMS_MAX))))
+        return None
+
+    def deadline(self, edge: Hashable) -> float:
+        """When to call `next_frame` again, unless something changes before."""
+        state = self._edges.get(edge)
+        return inf if state is None else min(state.digests_due_at, *state.whole_due_at.values())
+
+    # -- receiving ----------------------------------------------------------------------------------------
+
+    def received(self, edge: Hashable, data: bytes, now: float, now_ms: int) -> bool:
+        """Take a frame; False: it is malformed. Call `next_frame` for all edges then."""
+        try:
+            name, content = _frame_decoder.decode(data)
+            if name == DIGESTS:
+                self._compare(edge, _digests_decoder.decode(content), now)
+            elif name in self.replicas:  # else of a later release
+                self.spread(name, self.replicas[name].decode(content, now_ms), edge)
+        except (msgspec.MsgspecError, ValueError):
+            return False
+        return True
+
+    def _compare(self, edge: Hashable, digests: Digests, now: float) -> None:
+        state = self._edges.get(edge)
+        for name, replica in self.replicas.items():
+            if state is not None and name in digests and digests[name] != replica.digest:
+                state.whole_due_at[name] = max(now, state.whole_at[name] + WHOLE_S)

@@ -1,0 +1,111 @@
+"""What one node knows of the members: its history, the register, and what a root writes into it.
+
+Input are notices of the core, rosters, and frames of neighbours; output are changes of the tree (history.py) and of
+the register, which `exchange` carries to all nodes. The daemon and the simulator hold one Membership per process and
+play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Final
+
+from subord.core.carriage.documents import Documents
+from subord.core.carriage.exchange import Exchange
+from subord.core.events import FAILURES, LeaderLost, Notice, PlaceChanged, RosterChanged, SubordinateLeft
+from subord.core.members import statements
+from subord.core.members.history import SETTLE_S, History
+from subord.core.members.register import Record, Register, Run, State
+from subord.core.members.writer import Departure, Writer
+from subord.core.view import Place, Position, RosterView
+
+REGISTER: Final = "members"
+DOCUMENTS: Final = "documents"
+LOOKS_S_MIN: Final = 1.0
+"""Between a change and the look at it; the cost of a look grows with the number of nodes below."""
+
+
+class Membership:
+    """The members as one process knows them."""
+
+    def __init__(self, register: Register, documents: Documents, expected: Sequence[Position] = ()) -> None:
+        """`expected`: nodes that should be members even if they never came."""
+        self.register = register
+        self.documents = documents
+        self.history = History()
+        self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents})
+        self._writer = Writer(register, expected)
+        self._looked_at = -inf
+
+    def observe(self, notice: Notice, now: float, wall: float) -> bool:
+        """Note a loss above, and goodbyes. Returns whether to `look` soon."""
+        if isinstance(notice, SubordinateLeft):
+            self.left(notice.position, wall)
+        if isinstance(notice, LeaderLost) and notice.cause in FAILURES:
+            self.history.lost_above(notice.leader, now)
+        if isinstance(notice, PlaceChanged) and notice.place is Place.ROOT and notice.old is not None:
+            self.history.parted_above(notice.old, now)
+        return isinstance(notice, RosterChanged | PlaceChanged)
+
+    def sizes(self) -> dict[str, int]:
+        """Number of entries by table."""
+        tables = {"register_runs": len(self.register), "documents": len(self.documents)}
+        return {**self.history.sizes(), **tables}
+
+    @property
+    def deadline(self) -> float:
+        """When to `look` though the roster has not changed."""
+        settle_at = self._looked_at + SETTLE_S if self.history.is_waiting else inf
+        return min(settle_at, self._writer.deadline)
+
+    def look(self, view: RosterView, path: Iterable[Position], now: float, wall: float) -> None:
+        """Compare a roster with the last one; a root also writes what the register lacks."""
+        self._looked_at = now
+        before = self.history.number
+        self.history.look(view, path, now, wall)
+        self.documents.drop_expired(int(wall * 1000))
+        if not view.is_root:
+            self._writer.stop()
+            return
+        written = self._writer.write(
+            view, self._departures(before, now, wall), self._pending(), now, int(wall * 1000)
+        )
+        self.exchange.spread(REGISTER, written)
+        forgotten = statements.forgotten(self.documents, self.register)
+        self.exchange.spread(REGISTER, forgotten)
+        for position in self._writer.take_unseen():
+            self.history.stays_away(position, now, wall)
+
+    def _departures(self, before: int, now: float, wall: float) -> dict[Position, Departure]:
+        """Nodes that the history missed, the former root that said goodbye, and what this look has judged.
+
+        What the history remembers counts only if it is later than the record: the node may have been back elsewhere.
+        Of nodes that seem to have left without a goodbye to their leader, only a former root surely has.
+        """
+        found: dict[Position, Departure] = {}
+        for each in self.history.missed(now):
+            found[each.position] = Departure(False, int((wall - (now - each.at)) * 1000), each.leader or 0)
+        for position, at in self.history.former_roots.items():
+            found[position] = Departure(True, int((wall - (now - at)) * 1000), 0)
+        found = {position: each for position, each in found.items() if self._is_news(position, each)}
+        for change in self.history.since(before):
+            if change.kind == "missing":
+                leader = change.leader or change.old or 0
+                found[change.position] = Departure(False, int(change.wall * 1000), leader)
+        return found
+
+    def _is_news(self, position: Position, departure: Departure) -> bool:
+        old = self.register.at(position)
+        return old is None or departure.since_ms > old.stamp_ms
+
+    def _pending(self) -> set[Position]:
+        """Nodes that the history has not judged yet."""
+        return self.history.pending()
+
+    def left(self, position: Position, wall: float) -> None:
+        """This node, or a subordinate, says goodbye. Only who hears it can tell it from a death."""
+        old, wall_ms = self.register.at(position), int(wall * 1000)
+        if old is not None:
+            stamp_ms = max(wall_ms, old.stamp_ms + 1)
+            self.exchange.spread(REGISTER, [Run(position, position, Record(stamp_ms, State.LEFT, wall_ms))])

@@ -1,0 +1,162 @@
+"""What operators say about members: `forget` and `maintain`, as documents.
+
+Input are documents and the register; output are the records of forgotten nodes, and the nodes under maintenance. A
+node is forgotten if it was down when the operator said so; the root writes that into the register. Each statement is
+a document of its own, so statements of two operators cannot conflict, and each can have its own signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from subord.core.carriage.documents import Document, Documents
+from subord.core.members.register import Record, Register, Run, State
+from subord.core.view import Position
+
+FORGET: Final = "forget"
+MAINTAIN: Final = "maintain"
+KEPT_MS: Final = 30 * 86_400_000
+"""A forget, and an ended maintenance, reach nodes that are away for as long as this."""
+MAINTAINED_MS: Final = 365 * 86_400_000
+RANGES_MAX: Final = 512
+POSITIONS_MAX: Final = 65_536
+REASON_CHARS_MAX: Final = 200
+AUTHOR_CHARS_MAX: Final = 64
+
+Range = tuple[Annotated[Position, msgspec.Meta(ge=1)], Annotated[Position, msgspec.Meta(ge=1)]]
+Ranges = Annotated[tuple[Range, ...], msgspec.Meta(min_length=1, max_length=RANGES_MAX)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=REASON_CHARS_MAX)]
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
+Author = Annotated[str, msgspec.Meta(max_length=AUTHOR_CHARS_MAX)]
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """These nodes, if down at `at_ms`, are no longer expected."""
+
+    nodes: Ranges
+    reason: Reason
+    at_ms: Milliseconds
+    by: Author
+
+
+class Maintain(msgspec.Struct, frozen=True):
+    """These nodes are under maintenance until `until_ms`; 0: until an operator ends it. `ended`: no longer."""
+
+    nodes: Ranges
+    reason: Reason
+    at_ms: Milliseconds
+    by: Author
+    until_ms: Milliseconds = 0
+    ended: bool = False
+
+
+class Maintenance(NamedTuple):
+    """One that holds now."""
+
+    name: str
+    said: Maintain
+
+
+Statement = TypeVar("Statement", Forget, Maintain)
+_decoders: dict[type, Callable[[bytes], object]] = {
+    each: msgspec.msgpack.Decoder(each).decode for each in (Forget, Maintain)
+}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def forget_document(tag: str, said: Forget) -> Document:
+    return Document(f"{FORGET}/{tag}", 1, said.at_ms + KEPT_MS, _encode(said))
+
+
+def maintain_document(tag: str, said: Maintain, version: int, now_ms: int) -> Document:
+    """Expires when no node that was away needs it any more."""
+    end_ms = said.until_ms + KEPT_MS if said.until_ms and not said.ended else now_ms + MAINTAINED_MS
+    return Document(f"{MAINTAIN}/{tag}", version, end_ms, _encode(said))
+
+
+def forgotten(documents: Documents, register: Register) -> list[Run]:
+    """The records that are still to be written: nodes that are down since before an operator's `forget`."""
+    found: list[Run] = []
+    for said in _said(documents, FORGET, Forget):
+        for position in register.positions(State.DOWN):
+            record = register.at(position)
+            if record is not None and record.stamp_ms < said.at_ms and in_ranges(said.nodes, position):
+                stamp_ms = max(said.at_ms, record.stamp_ms + 1)
+                found.append(
+                    Run(position, position, Record(stamp_ms, State.FORGOTTEN, record.since_ms, record.leader))
+                )
+    return found
+
+
+def under_maintenance(documents: Documents, now_ms: int) -> list[Maintenance]:
+    """The maintenances that hold at `now_ms`, oldest first."""
+    found = []
+    for document in documents.of_kind(MAINTAIN):
+        said = _read(document, Maintain)
+        if said is not None and not said.ended and (not said.until_ms or now_ms < said.until_ms):
+            found.append(Maintenance(document.name, said))
+    return sorted(found, key=lambda each: (each.said.at_ms, each.name))
+
+
+def ended(documents: Documents, ranges: Ranges, by: str, now_ms: int) -> tuple[list[Position], list[Document]]:
+    """The nodes of `ranges` that are under maintenance, and the next versions of the documents, without them."""
+    nodes: set[Position] = set()
+    changed = []
+    for name, said in under_maintenance(documents, now_ms):
+        kept: list[Position] = []
+        for position in (p for first, last in said.nodes for p in range(first, last + 1)):
+            (kept.append if not in_ranges(ranges, position) else nodes.add)(position)
+        rest = ranges_of(kept)
+        if rest == said.nodes:
+            continue
+        is_over = not rest or len(rest) > RANGES_MAX
+        left = msgspec.structs.replace(said, nodes=said.nodes if is_over else rest, by=by, ended=is_over)
+        old = documents.by_name[name]
+        changed.append(maintain_document(old.tag, left, old.version + 1, now_ms))
+    return sorted(nodes), changed
+
+
+def ranges_of(positions: Iterable[Position]) -> Ranges:
+    """Ordered positions as ranges."""
+    found: list[Range] = []
+    for position in positions:
+        if found and found[-1][1] + 1 == position:
+            found[-1] = found[-1][0], position
+        else:
+            found.append((position, position))
+    return tuple(found)
+
+
+def size_of(ranges: Ranges) -> int:
+    """The number of positions."""
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def covers(maintenances: Iterable[Maintenance], position: Position) -> Maintenance | None:
+    """The maintenance of a node; None: it is under none."""
+    return next((each for each in maintenances if in_ranges(each.said.nodes, position)), None)
+
+
+def in_ranges(ranges: Ranges, position: Position) -> bool:
+    """Whether one of the ranges has the position."""
+    return any(first <= position <= last for first, last in ranges)
+
+
+def _said(documents: Documents, kind: str, form: type[Statement]) -> Iterator[Statement]:
+    for document in documents.of_kind(kind):
+        said = _read(document, form)
+        if said is not None:
+            yield said
+
+
+def _read(document: Document, form: type[Statement]) -> Statement | None:
+    """None: of a later release, or beyond the bounds."""
+    try:
+        said = _decoders[form](document.body)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+    assert isinstance(said, form)
+    return said if size_of(said.nodes) <= POSITIONS_MAX else None

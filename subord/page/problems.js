@@ -1,0 +1,132 @@
+// The problems of the cluster, while no node is chosen: each once, with the folded set of its nodes.
+//
+// All nodes are asked along the tree, so the page asks rarely, and never while the list is not visible.
+
+import { ask, backoffS } from "./api.js";
+import { count, duration, element, setText } from "./dom.js";
+import { inShort } from "./fold.js";
+
+const POLL_MS = 30_000;
+const AFTER_CHANGE_MS = 2_000; // what moves now is no problem in a moment
+const REST_MS = 6_000; // between two questions; the daemon keeps its answer nearly as long
+const URGENT = new Set(["duplicate", "refused", "missing", "gone", "down"]);
+
+export class Problems {
+  // `goTo(key)` shows a node; `pick(addresses, words)` shows several.
+  constructor({ goTo, pick }) {
+    Object.assign(this, { goTo, pick });
+    this.visible = true;
+    this.dueAt = Infinity;
+    this.timer = null;
+    this.asking = false;
+    this.askedAt = -Infinity;
+    this.failures = 0;
+    this.found = [];
+    const part = (name) => document.getElementById(name);
+    Object.assign(this, { place: part("problems"), summary: part("problems-summary"), list: part("problem-list") });
+    this.note = part("problems-note");
+    this.list.addEventListener("click", (event) => {
+      const line = this.found[event.target.closest("[data-problem]")?.dataset.problem];
+      if (line?.addresses.length === 1) this.goTo(line.addresses[0]);
+      else if (line) this.pick(line.addresses, line.text);
+    });
+    document.addEventListener("visibilitychange", () => this._plan(0));
+  }
+
+  start() {
+    this._plan(0);
+  }
+
+  show(visible) {
+    this.visible = visible;
+    this.place.hidden = !visible;
+    if (visible) this._plan(0);
+  }
+
+  changed() {
+    this._plan(AFTER_CHANGE_MS);
+  }
+
+  _plan(ms) {
+    const now = performance.now();
+    const at = Math.max(now + ms, this.askedAt + REST_MS);
+    if (document.hidden || !this.visible) {
+      clearTimeout(this.timer);
+      this.dueAt = Infinity;
+    } else if (at < this.dueAt) {
+      this.dueAt = at;
+      clearTimeout(this.timer);
+      if (!this.asking) this.timer = setTimeout(() => this._ask(), at - now);
+    }
+  }
+
+  async _ask() {
+    this.asking = true;
+    this.dueAt = Infinity;
+    const { document: found, error } = await ask("v1/errors");
+    this.askedAt = performance.now();
+    this.asking = false;
+    const broken = error ?? (Array.isArray(found?.problems) ? null : "the answer is no list");
+    this.failures = broken ? this.failures + 1 : 0;
+    if (broken) this._fail(broken);
+    else this._draw(found);
+    const next = this.dueAt; // there may have been a change in the meantime
+    this.dueAt = Infinity;
+    this._plan(Math.min(next - performance.now(), broken ? backoffS(this.failures) * 1000 : POLL_MS));
+  }
+
+  _fail(error) {
+    const last = this.found.length ? " These are the last ones." : "";
+    setText(this.note, `The problems are not known now: ${error}.${last}`);
+    this.note.hidden = false;
+    if (!this.found.length) setText(this.summary, "");
+  }
+
+  _draw(found) {
+    this.found = linesOf(found);
+    const { length } = this.found;
+    const more = found.more ?? 0;
+    const problems = length + more ? count(length + more, "problem") : "no problems";
+    const left = found.maintained ? `; ${count(found.maintained, "node")} under maintenance left out` : "";
+    setText(this.summary, `${count(found.nodes ?? 0, "node")} answered, ${problems}${left}.`);
+    this.note.hidden = found.complete !== false;
+    setText(this.note, `Not the whole cluster: ${found.note ?? "the reason is not known"}.`);
+    const lines = this.found.map(lineElement);
+    if (more) lines.push(element("li", { class: "quiet" }, `and ${more} more, for which there was no room`));
+    // Only a difference is drawn, so that the focus stays.
+    const hash = JSON.stringify([this.found, more]);
+    if (hash === this.hash) return;
+    this.hash = hash;
+    const { activeElement } = document;
+    const focused = this.list.contains(activeElement) ? activeElement.dataset.problem : null;
+    this.list.replaceChildren(...lines);
+    if (focused !== null) (this.list.querySelector(`[data-problem="${focused}"]`) ?? this.list).focus();
+  }
+}
+
+// The lines of `subord errors`.
+function linesOf(found) {
+  const { problems, silent = [], silent_nodes: silentNodes = 0, older = [], older_nodes: olderNodes = 0 } = found;
+  const lines = problems.map(({ kind, text, addresses, nodes, ago_s: agoS }) => {
+    const ago = typeof agoS === "number" ? ` (last ${duration(agoS)} ago)` : "";
+    return { kind, text: `${text}${ago}`, addresses, nodes };
+  });
+  if (silentNodes) {
+    const below = silentNodes - silent.length;
+    const text = `no answer${below > 0 ? `; ${below.toLocaleString("en")} below could not be asked` : ""}`;
+    lines.push({ kind: "silent", text, addresses: silent, nodes: silent.length });
+  }
+  if (olderNodes) {
+    const below = olderNodes - older.length;
+    const text = `older daemon: not asked${below > 0 ? `, nor ${below.toLocaleString("en")} below` : ""}`;
+    lines.push({ kind: "older", text, addresses: older, nodes: older.length });
+  }
+  return lines;
+}
+
+function lineElement({ kind, text, addresses, nodes }, number) {
+  const mark = URGENT.has(kind) ? "is-down" : kind === "silent" ? "is-stale" : "is-guest";
+  const name = inShort(addresses, nodes);
+  const where = element("button", { type: "button", class: "link", "data-problem": number }, name);
+  return element("li", { class: mark }, where, " ", element("span", {}, text));
+}

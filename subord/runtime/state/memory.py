@@ -1,0 +1,115 @@
+"""The copy of the register and the documents on disk (core/members/membership.py).
+
+In: changes. Out: a file, replaced atomically SAVE_S after a change, and at once when an operator waits for it. A file
+of another network, or an unusable one, is ignored: the neighbours send what they have.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+import trio
+
+from subord.core.carriage.documents import Documents
+from subord.core.members.membership import Membership
+from subord.core.members.register import Register
+from subord.core.messages import Terms
+from subord.core.settings import Settings
+from subord.runtime.state.store import for_the_owner
+from subord.wire.codec import UNREADABLE
+
+logger = logging.getLogger("subord")
+
+WRITING = threading.Lock()  # an abandoned write may still be running
+FILE_NAME = "members.bin"
+FORMAT = 1
+SAVE_S = 2.0
+FILE_BYTES_MAX = 64 << 20
+
+
+class _Saved(msgspec.Struct, frozen=True, array_like=True):
+    format: int
+    terms: Terms
+    register: bytes
+    documents: bytes
+
+
+class Memory:
+    """One file in `directory`; "": nothing is saved."""
+
+    def __init__(self, directory: str, settings: Settings) -> None:
+        self._path = Path(directory) / FILE_NAME if directory else None
+        self._settings = settings
+        self._due = trio.Event()
+        self._is_saved = True
+        self._warned = False
+        self.membership = self._load()
+
+    def _load(self) -> Membership:
+        register, documents = Register(self._settings.network.size), Documents()
+        saved = None if self._path is None else self._read(self._path)
+        if saved is not None and saved.terms.network == Terms.of(self._settings).network:
+            now_ms = int(time.time() * 1000)
+            try:
+                register.merge(register.decode(saved.register, now_ms))
+                documents.merge(documents.decode(saved.documents, now_ms))
+            except UNREADABLE as error:
+                logger.warning("%s is not usable and is ignored: %s", self._path, error)
+        return Membership(register, documents, self._settings.expected)
+
+    def _read(self, path: Path) -> _Saved | None:
+        try:
+            with path.open("rb") as file:
+                return msgspec.msgpack.decode(file.read(FILE_BYTES_MAX), type=_Saved)
+        except FileNotFoundError:
+            return None
+        except (OSError, *UNREADABLE) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            logger.warning("%s is not usable and is ignored: %s", path, reason)
+            return None
+
+    def change(self) -> None:
+        """There is something to save."""
+        self._is_saved = False
+        self._due.set()
+
+    async def save_forever(self) -> None:
+        """Save SAVE_S after a change, because one often follows another."""
+        while True:
+            await self._due.wait()
+            await trio.sleep(SAVE_S)
+            self._due = trio.Event()
+            await self.save()
+
+    async def save(self) -> bool:
+        """Save now, in a thread; whether the disk has the present state. Cancellable while it does not answer."""
+        if self._path is None or self._is_saved:
+            return self._path is not None
+        self._is_saved = True  # unless it changes during the write
+        register, documents = self.membership.register, self.membership.documents
+        content = register.encode(register.items()), documents.encode(documents.items())
+        saved = msgspec.msgpack.encode(_Saved(FORMAT, Terms.of(self._settings), *content))
+        is_written = await trio.to_thread.run_sync(self._write, self._path, saved, abandon_on_cancel=True)
+        self._is_saved = self._is_saved and is_written
+        return is_written
+
+    def _write(self, path: Path, content: bytes) -> bool:
+        fresh = path.with_suffix(".new")
+        try:
+            with WRITING:
+                with open(fresh, "wb", opener=for_the_owner) as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                fresh.replace(path)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                logger.warning("cannot save the members: %s: %s; continuing without", path, error.strerror)
+            return False
+        return True

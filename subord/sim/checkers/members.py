@@ -1,0 +1,142 @@
+"""M1 to M4: what the nodes remember of the members, judged at the end of a scenario.
+
+Input are the ends of processes as the scenario causes them, and the registers of all nodes; the truth is found here.
+When the tree has healed, and the time for a root to notice and to tell has passed:
+
+- M1: all nodes hold the same register and the same documents, and no document is in conflict.
+- M2: exactly the running nodes are up.
+- M3: a node that crashed, of which a node knew that has run since, is down or forgotten.
+- M4: a node that said goodbye to a whole cluster has left; a node that an operator forgot is not down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from subord.core.members.register import State
+from subord.core.view import Position
+from subord.sim.checkers.liveness import complaint
+from subord.sim.violation import Violation
+from subord.sim.world.members import Members
+from subord.sim.world.world import World
+
+NOTICED_S: Final = 30.0 + 2 * 5.0  # a root waits for nodes that it expects; nodes settle
+TOLD_S: Final = 60.0 + 10.0  # ends of an edge compare, and send all
+HEARD_S: Final = 1.0
+DEPTH_S: Final = 1.0  # per node of a path: frames pass at most one node in this time
+Witnesses = dict[Position, int]  # nodes and their lives
+
+
+class Remembered:
+    """What the register must say in the end."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        world.members = self._members = Members(world)
+        self._crashed: dict[Position, Witnesses] = {}
+        self._left: dict[Position, Witnesses] = {}  # certainly heard by others
+        self._left_at: dict[Position, float] = {}
+        self._forgotten: set[Position] = set()
+        self._leaving: set[Position] = set()
+        self._calm_leaves: set[Position] = set()
+        self._members.judge = self
+        self.demands = 0
+
+    def forget(self, nodes: Sequence[Position]) -> None:
+        """The operator says so at the lowest node that runs."""
+        world = self._world
+        at = next((p for p in sorted(world.nodes) if p not in world.paused), None)
+        if at is not None:
+            self._forgotten.update(self._members.forget([p for p in nodes if p not in world.nodes], at))
+
+    # -- the truth ----------------------------------------------------------------------------------------
+
+    def gone(self, position: Position) -> None:
+        """Its goodbyes are said."""
+        if position in self._calm_leaves:
+            self._left[position], self._left_at[position] = self._witnesses(position), self._world.now
+
+    def started(self, position: Position) -> None:
+        """A life begins: what was said of the former one no longer counts."""
+        for said in (self._forgotten, self._leaving, self._calm_leaves):
+            said.discard(position)
+        for ends in (self._left, self._crashed):
+            ends.pop(position, None)
+
+    def leaves(self, position: Position) -> None:
+        """SIGTERM. Calm: nothing disturbs the network, the tree is one, and other nodes remain."""
+        world = self._world
+        self._leaving.add(position)
+        is_quiet = not world.paused and not world.weather.disturbs and complaint(world) is None
+        if is_quiet and self._witnesses(position) and len(world.nodes) > 1:
+            self._calm_leaves.add(position)
+
+    def ends(self, position: Position) -> None:
+        """The process dies."""
+        self._calm_leaves.discard(position)
+        for other in [p for p, at in self._left_at.items() if self._world.now - at < HEARD_S]:
+            self._left.pop(other, None)  # this one may have been its leader, and told no other yet
+        if position not in self._leaving:
+            self._crashed[position] = self._witnesses(position)
+
+    def _witnesses(self, position: Position) -> Witnesses:
+        """The other nodes that know it: it was up, or has just left."""
+        world = self._world
+        found = {}
+        for each in world.nodes:
+            record = self._members.of[each].register.at(position) if each != position else None
+            if record is not None and record.state in (State.UP, State.LEFT):
+                found[each] = world.boots[each]
+        return found
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def demand(self) -> None:
+        """Raises Violation."""
+        world = self._world
+        world.run(NOTICED_S + TOLD_S + DEPTH_S * len(world.nodes))
+        running = sorted(world.nodes)
+        self._alike(running)
+        if not running:
+            return
+        register = self._members.of[running[0]].register
+        up = register.positions(State.UP)
+        if up != running:
+            wrong = sorted(set(up) ^ set(running))
+            self._complain("M2", f"{wrong} are up in the register, or run, but not both")
+        down = set(register.positions(State.DOWN))
+        for position, witnesses in self._crashed.items():
+            if not self._still_runs(witnesses):
+                continue
+            self.demands += 1
+            if position not in self._forgotten and position not in down:
+                self._complain("M3", f"{position} crashed and is {register.at(position)}")
+        for position, witnesses in self._left.items():
+            record = register.at(position)
+            if not self._still_runs(witnesses):
+                continue
+            if record is None or record.state is not State.LEFT:
+                self._complain("M4", f"{position} said goodbye and is {record}")
+            self.demands += 1
+        for position in sorted(self._forgotten & down):
+            self._complain("M4", f"{position} was forgotten and is down")
+        self.demands += len(self._forgotten)
+
+    def _still_runs(self, witnesses: Witnesses) -> bool:
+        """Whether a node has run since; others may have lost what was not on their disks yet."""
+        world = self._world
+        return any(world.boots[position] == life and position in world.nodes for position, life in witnesses.items())
+
+    def _alike(self, running: list[Position]) -> None:
+        first = self._members.of[running[0]] if running else None
+        for position in running:
+            membership = self._members.of[position]
+            assert first is not None
+            if membership.register.runs != first.register.runs:
+                self._complain("M1", f"{running[0]} and {position} have different registers")
+            if membership.documents.by_name != first.documents.by_name or membership.documents.conflicts:
+                self._complain("M1", f"{running[0]} and {position} have different documents, or some are in conflict")
+
+    def _complain(self, name: str, text: str) -> NoReturn:
+        raise Violation(name, self._world.now, text)

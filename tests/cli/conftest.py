@@ -1,0 +1,23 @@
+"""The commands see no names and no groups of the machine that runs the tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from subord.client import naming
+from subord.client.node_sets import choice
+from subord.config.resolve import ResolveError
+
+
+@pytest.fixture(autouse=True)
+def _of_no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def unknown(*_: object) -> tuple[str, ...]:
+        raise ResolveError("name or service not known", passing=False)
+
+    monkeypatch.setattr(naming, "HOSTS_FILE", os.devnull)
+    monkeypatch.setattr(choice, "addresses_of", unknown)
+    monkeypatch.setenv(choice.FILE_VARIABLE, str(tmp_path / "no-groups"))
+    monkeypatch.setenv(choice.FOLDER_VARIABLE, str(tmp_path / "no-clustershell"))

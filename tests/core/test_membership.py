@@ -1,0 +1,116 @@
+"""What one node knows of the members, as notices and rosters with given times."""
+
+from __future__ import annotations
+
+from subord.core.carriage.documents import Documents
+from subord.core.events import LeaderLost, PlaceChanged, SubordinateLeft
+from subord.core.members.history import SETTLE_S
+from subord.core.members.membership import Membership
+from subord.core.members.register import Record, Register, Run, State
+from subord.core.members.writer import GRACE_S, UP_DELAY_S
+from subord.core.view import Liveness, Place, RosterRow, RosterView
+
+WALL = 1_800_000_000.0
+UP = Record(int(WALL * 1000) - 1, State.UP)
+
+
+def view(*live: int, is_root: bool = True) -> RosterView:
+    rows = tuple(
+        RosterRow(position=p, leader=None, place=Place.HOME, incarnation=1, since_s=60.0, liveness=Liveness.LIVE)
+        for p in live
+    )
+    leader = None if is_root else 1
+    return RosterView(owner=2, is_root=is_root, root=live[0], leader=leader, quiet_s=0.0, rows=rows)
+
+
+class Clocked:
+    """A membership of node 2; `up` are up in its register."""
+
+    def __init__(self, *up: int) -> None:
+        self.membership = Membership(Register(100, [Run(p, p, UP) for p in up]), Documents())
+        self.now = 0.0
+
+    def look(self, after_s: float, *live: int, path: tuple[int, ...] = ()) -> None:
+        self.now += after_s
+        self.membership.look(view(*live, is_root=not path), path, self.now, WALL + self.now)
+
+    def observe(self, notice: LeaderLost | PlaceChanged | SubordinateLeft) -> None:
+        self.membership.observe(notice, self.now, WALL + self.now)
+
+    def became_root(self, old: int) -> None:
+        self.observe(PlaceChanged(Place.ROOT, None, old, 1, ""))
+
+    def states(self) -> dict[int, State]:
+        return {p: record.state for p in range(1, 9) if (record := self.membership.register.at(p))}
+
+
+def test_the_death_of_the_root_above_is_written_by_the_next_root() -> None:
+    node = Clocked(1, 2)
+    node.look(1.0, 2, path=(1,))
+    node.observe(LeaderLost(1, "closed", 1.0))
+    node.became_root(1)
+    node.look(1.0, 2)
+    assert node.states() == {1: State.DOWN, 2: State.UP}
+
+
+def test_a_root_above_that_said_goodbye_has_left() -> None:
+    node = Clocked(1, 2)
+    node.look(1.0, 2, path=(1,))
+    node.became_root(1)
+    node.look(1.0, 2)
+    assert node.states()[1] is State.UP  # it may be back at once
+    node.look(SETTLE_S, 2)
+    assert node.states()[1] is State.LEFT
+
+
+def test_a_goodbye_of_long_ago_does_not_hide_a_death() -> None:
+    """Node 1 left as root, came back in another branch, where this node did not see it, and died there."""
+    node = Clocked(1, 2)
+    node.look(1.0, 2, path=(1,))
+    node.became_root(1)
+    node.look(1.0, 2)
+    node.look(SETTLE_S, 2)
+    back = Record(int((WALL + node.now + 1) * 1000), State.UP)
+    node.look(1.0, 2, path=(3,))
+    node.membership.exchange.spread("members", [Run(1, 1, back)])
+    node.observe(LeaderLost(3, "closed", 1.0))
+    node.became_root(3)
+    node.look(60.0, 2)
+    node.look(GRACE_S, 2)
+    assert node.states()[1] is State.DOWN
+
+
+def test_the_leader_of_a_node_that_leaves_writes_it() -> None:
+    node = Clocked(1, 2, 5)
+    node.observe(SubordinateLeft(5))
+    assert node.states()[5] is State.LEFT
+    assert node.membership.exchange.changed
+
+
+def test_a_branch_that_vanished_with_its_leader_did_not_leave() -> None:
+    """The history takes a node for one that left if its leader came back before its own death was seen."""
+    node = Clocked(2, 4, 5)
+    node.look(1.0, 2, 4, 5)
+    node.look(1.0, 2, 4)
+    node.look(SETTLE_S, 2, 4)
+    assert [each.kind for each in node.membership.history.changes if each.position == 5][-1] == "left"
+    assert node.states()[5] is State.UP
+    node.look(GRACE_S, 2, 4)
+    assert node.states()[5] is State.DOWN
+
+
+def test_only_a_root_writes() -> None:
+    node = Clocked(2, 4)
+    for _ in range(10):
+        node.look(GRACE_S, 2, 5, path=(1,))
+    assert node.states() == {2: State.UP, 4: State.UP}
+
+
+def test_the_next_look_is_due_when_something_may_be_written() -> None:
+    node = Clocked(2)
+    node.look(1.0, 2, 3)
+    assert node.membership.deadline == node.now + UP_DELAY_S
+    node.look(UP_DELAY_S, 2, 3)
+    assert node.states() == {2: State.UP, 3: State.UP}
+    node.look(1.0, 2)
+    assert node.membership.deadline == node.now + SETTLE_S

@@ -1,0 +1,149 @@
+"""Real daemons remember alike: after drawn orders of deaths, goodbyes, cut cables and changes of the root."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from netlab.lab import Lab
+
+pytestmark = pytest.mark.lab
+
+SUBORD = str(Path(sys.executable).with_name("subord"))
+NODES = 12
+EVENTS = 4
+ALIKE_S_MAX = 90.0  # a root waits half a minute for nodes that it expects, and digests are compared once a minute
+KNOWN_S_MAX = 40.0
+
+
+class Orders:
+    """The cluster, and which nodes must be up and down."""
+
+    def __init__(self, lab: Lab, seed: int) -> None:
+        self.lab = lab
+        self.chance = Random(seed)
+        self.up = set(lab.positions)
+        self.down: set[int] = set()
+
+    def play(self) -> list[str]:
+        """Some events; returns them in words."""
+        return [self._event() for _ in range(EVENTS)]
+
+    def _event(self) -> str:
+        what = self.chance.choice(("kill", "kill the root", "leave", "start", "cut", "forget"))
+        position = min(self.up) if what == "kill the root" else self.chance.choice(sorted(self.up))
+        if what in ("kill", "kill the root") and len(self.up) > 4:
+            self.lab.kill(position)
+            self.up.discard(position)
+            self.down.add(position)
+            time.sleep(self.chance.choice((0.0, 3.0)))
+        elif what == "leave" and len(self.up) > 4:
+            self.until_alike()  # a goodbye beside a death may be taken for one
+            self.lab.kill(position, signal.SIGTERM)
+            self.up.discard(position)
+            self.until_alike()
+        elif what == "cut" and len(self.up) > 4:
+            self.lab.cut(position)
+            time.sleep(8.0)
+            self.lab.cut(position, connected=True)
+        elif what == "forget" and self.down:
+            self.until_alike()
+            position = self.chance.choice(sorted(self.down))
+            self.command(min(self.up), "forget", self.lab.address(position), "--reason", "sold")
+            self.down.discard(position)
+        else:
+            self.start_all()
+        return f"{what} {position}"
+
+    def start_all(self) -> None:
+        away = set(self.lab.positions) - self.up
+        self.lab.start_and_wait(*away)
+        self.up |= away
+        self.down -= away
+
+    def command(self, position: int, *words: str) -> str:
+        socket = str(self.lab.control_socket(position))
+        done = subprocess.run(
+            [SUBORD, *words, "--socket", socket], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def answers(self) -> dict[int, Any]:
+        """By node: (is it complete, the addresses that are up, those that are down)."""
+        found = {}
+        for position in sorted(self.up):
+            document = json.loads(self.command(position, "members", "--json"))
+            down = [each["address"] for each in document["members"] if each["standing"] in ("missing", "gone")]
+            live = [each["address"] for each in document["members"] if each["standing"] == "live"]
+            found[position] = (document["complete"], sorted(live), sorted(down))
+        return found
+
+    def until_alike(self) -> None:
+        """Until all nodes that are up answer alike, and name exactly the nodes that are down."""
+        addresses = [sorted(map(self.lab.address, nodes)) for nodes in (self.up, self.down)]
+        expected = (True, *addresses)
+        until = time.monotonic() + ALIKE_S_MAX
+        while set(map(repr, (found := self.answers()).values())) != {repr(expected)}:
+            assert time.monotonic() < until, (expected, found)
+            time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(nodes=NODES, fanout=3, timing="lab") as lab:
+        lab.start_all()
+        lab.wait_stable(KNOWN_S_MAX)
+        yield lab
+
+
+def play(lab: Lab, seed: int) -> None:
+    orders = Orders(lab, seed)
+    orders.until_alike()
+    time.sleep(6.0)  # a node that dies sooner was never known
+    events = orders.play()
+    try:
+        orders.until_alike()
+    except AssertionError as error:
+        raise AssertionError(f"seed {seed}: {', '.join(events)}: {error}") from None
+    orders.start_all()
+    orders.until_alike()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_nodes_answer_alike(lab: Lab, seed: int) -> None:
+    play(lab, seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3, 10))
+def test_all_nodes_answer_alike_in_more_orders(lab: Lab, seed: int) -> None:
+    play(lab, seed)
+
+
+def test_the_dead_are_remembered_after_all_daemons_restarted(lab: Lab) -> None:
+    """Node 5 dies, then the root; no node that saw the deaths runs on."""
+    orders = Orders(lab, 0)
+    orders.until_alike()
+    time.sleep(6.0)
+    for position in (5, 1):
+        lab.kill(position)
+        orders.up.discard(position)
+        orders.down.add(position)
+    orders.until_alike()
+    time.sleep(4.0)  # saved
+    for position in sorted(orders.up):
+        lab.kill(position)
+    lab.start_and_wait(*orders.up)
+    orders.until_alike()
+    assert "10 nodes, 2 down" in orders.command(7, "tree")
+    orders.start_all()
+    orders.until_alike()

@@ -1,0 +1,143 @@
+"""The register travels along real edges, between releases that take part, and is saved."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+import pytest
+import trio
+from conditions import until
+
+from subord.core.address.network import Network
+from subord.core.carriage.documents import Document
+from subord.core.members.membership import DOCUMENTS, REGISTER
+from subord.core.members.register import Record, Run, State, runs_of
+from subord.core.node import Node
+from subord.core.settings import Settings
+from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames, frame
+from subord.runtime.net.carrier import Carrier
+from subord.runtime.net.streams import Opening, Streams
+from subord.runtime.state.memory import FILE_NAME, Memory
+from subord.runtime.state.tracker import Tracker
+from tests.runtime.test_streams import LEADER, SUBORDINATE, listener, node
+
+pytestmark = pytest.mark.slow
+SETTINGS = Settings(network=Network.parse("127.0.0.0/24"))
+UP = Record(1, State.UP)
+
+
+class Side(NamedTuple):
+    tracker: Tracker
+    streams: Streams
+    counters: Counters
+
+    @property
+    def up(self) -> list[int]:
+        return self.tracker.membership.register.positions(State.UP)
+
+
+def side(address: str, port: int, directory: Path | str = "") -> Side:
+    core = Node(SETTINGS, 1, 1, Random(1), 0.0)
+    tracker, counters = Tracker(core, Memory(str(directory), SETTINGS)), Counters()
+    return Side(tracker, node(address, port, counters, carrier=Carrier(tracker)), counters)
+
+
+@asynccontextmanager
+async def joined() -> AsyncIterator[tuple[Side, Side, trio.Nursery]]:
+    """A leader that serves, and a subordinate that may open an edge."""
+    with listener() as listening:
+        port = listening.getsockname()[1]
+        leader, subordinate = side(LEADER, port), side(SUBORDINATE, port)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leader.streams.serve, listening)
+            yield leader, subordinate, nursery
+            nursery.cancel_scope.cancel()
+
+
+def write(one: Side, *positions: int) -> None:
+    one.tracker.spread(REGISTER, list(runs_of(positions, UP)))
+
+
+async def test_both_ends_get_what_the_other_has_as_soon_as_the_edge_opens() -> None:
+    async with joined() as (leader, subordinate, nursery):
+        write(leader, 1, 2)
+        write(subordinate, 2, 3)
+        nursery.start_soon(subordinate.streams.hold_edge, LEADER)
+        await until(lambda: leader.up == subordinate.up == [1, 2, 3], "equal")
+
+
+async def test_changes_go_both_ways_at_once() -> None:
+    async with joined() as (leader, subordinate, nursery):
+        nursery.start_soon(subordinate.streams.hold_edge, LEADER)
+        write(leader, 1)
+        await until(lambda: subordinate.up == [1], "sent down")
+        write(subordinate, 2)
+        await until(lambda: leader.up == [1, 2], "sent up")
+        said = Document("forget/a", 1, leader.tracker.wall_ms + 10_000, b"x")
+        leader.tracker.spread(DOCUMENTS, [said])
+        held = subordinate.tracker.membership.documents
+        await until(lambda: held.by_name == {"forget/a": said}, "a document")
+
+
+async def test_a_release_that_takes_no_frames_gets_none() -> None:
+    async with joined() as (leader, _, _):
+        write(leader, 1)
+        stream = await trio.open_tcp_stream(LEADER, leader.streams._port, local_address=SUBORDINATE)
+        async with stream:
+            await stream.send_all(frame(msgspec.msgpack.encode(Opening("edge"))))
+            with trio.move_on_after(0.5) as scope:
+                await Frames(stream).next(1000)
+            assert scope.cancelled_caught
+
+
+async def test_a_malformed_frame_ends_the_edge_and_is_counted() -> None:
+    async with joined() as (leader, _, _):
+        stream = await trio.open_tcp_stream(LEADER, leader.streams._port, local_address=SUBORDINATE)
+        async with stream:
+            await stream.send_all(frame(msgspec.msgpack.encode(Opening("edge", carries=True))) + frame(b"\x92\xc1"))
+            frames = Frames(stream)
+            while await frames.next(1000) is not None:
+                pass
+        assert leader.counters.dropped["carrier_malformed"] == 1
+
+
+# -- the disk -------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    one = side(LEADER, 1, tmp_path)
+    write(one, 1, 2)
+    assert await one.tracker.memory.save()
+    again = Memory(str(tmp_path), SETTINGS)
+    assert again.membership.register.runs == [Run(1, 2, UP)]
+    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
+
+
+async def test_a_file_of_another_network_is_not_used(tmp_path: Path) -> None:
+    one = side(LEADER, 1, tmp_path)
+    write(one, 1)
+    await one.tracker.memory.save()
+    other = msgspec.structs.replace(SETTINGS, network=Network.parse("10.0.0.0/24"))
+    assert len(Memory(str(tmp_path), other).membership.register) == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"\xc1", msgspec.msgpack.encode([1, 2])])
+def test_an_unusable_file_is_ignored(tmp_path: Path, content: bytes, warnings: list[str]) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert len(Memory(str(tmp_path), SETTINGS).membership.register) == 0
+    assert len(warnings) == 1
+
+
+async def test_a_disk_that_refuses_is_said_once(tmp_path: Path, warnings: list[str]) -> None:
+    one = side(LEADER, 1, tmp_path / "absent")
+    for position in (1, 2):
+        write(one, position)
+        assert not await one.tracker.memory.save()
+    assert len(warnings) == 1
