@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -49,63 +48,70 @@ def side(address: str, port: int, directory: Path | str = "") -> Side:
     return Side(tracker, node(address, port, counters, carrier=Carrier(tracker)), counters)
 
 
-@asynccontextmanager
-async def joined() -> AsyncIterator[tuple[Side, Side, trio.Nursery]]:
+class Joined(NamedTuple):
+    leader: Side
+    subordinate: Side
+    nursery: trio.Nursery
+
+    def open_edge(self) -> None:
+        self.nursery.start_soon(self.subordinate.streams.hold_edge, LEADER)
+
+
+@pytest.fixture
+def joined(nursery: trio.Nursery) -> Iterator[Joined]:
     """A leader that serves, and a subordinate that may open an edge."""
     with listener() as listening:
         port = listening.getsockname()[1]
         leader, subordinate = side(LEADER, port), side(SUBORDINATE, port)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(leader.streams.serve, listening)
-            yield leader, subordinate, nursery
-            nursery.cancel_scope.cancel()
+        nursery.start_soon(leader.streams.serve, listening)
+        yield Joined(leader, subordinate, nursery)
 
 
 def write(one: Side, *positions: int) -> None:
     one.tracker.spread(REGISTER, list(runs_of(positions, UP)))
 
 
-async def test_both_ends_get_what_the_other_has_as_soon_as_the_edge_opens() -> None:
-    async with joined() as (leader, subordinate, nursery):
-        write(leader, 1, 2)
-        write(subordinate, 2, 3)
-        nursery.start_soon(subordinate.streams.hold_edge, LEADER)
-        await until(lambda: leader.up == subordinate.up == [1, 2, 3], "equal")
+async def test_both_ends_get_what_the_other_has_as_soon_as_the_edge_opens(joined: Joined) -> None:
+    leader, subordinate, _ = joined
+    write(leader, 1, 2)
+    write(subordinate, 2, 3)
+    joined.open_edge()
+    await until(lambda: leader.up == subordinate.up == [1, 2, 3], "equal")
 
 
-async def test_changes_go_both_ways_at_once() -> None:
-    async with joined() as (leader, subordinate, nursery):
-        nursery.start_soon(subordinate.streams.hold_edge, LEADER)
-        write(leader, 1)
-        await until(lambda: subordinate.up == [1], "sent down")
-        write(subordinate, 2)
-        await until(lambda: leader.up == [1, 2], "sent up")
-        said = Document("forget/a", 1, leader.tracker.wall_ms + 10_000, b"x")
-        leader.tracker.spread(DOCUMENTS, [said])
-        held = subordinate.tracker.membership.documents
-        await until(lambda: held.by_name == {"forget/a": said}, "a document")
+async def test_changes_go_both_ways_at_once(joined: Joined) -> None:
+    leader, subordinate, _ = joined
+    joined.open_edge()
+    write(leader, 1)
+    await until(lambda: subordinate.up == [1], "sent down")
+    write(subordinate, 2)
+    await until(lambda: leader.up == [1, 2], "sent up")
+    said = Document("forget/a", 1, leader.tracker.wall_ms + 10_000, b"x")
+    leader.tracker.spread(DOCUMENTS, [said])
+    held = subordinate.tracker.membership.documents
+    await until(lambda: held.by_name == {"forget/a": said}, "a document")
 
 
-async def test_a_release_that_takes_no_frames_gets_none() -> None:
-    async with joined() as (leader, _, _):
-        write(leader, 1)
-        stream = await trio.open_tcp_stream(LEADER, leader.streams._port, local_address=SUBORDINATE)
-        async with stream:
-            await stream.send_all(frame(msgspec.msgpack.encode(Opening("edge"))))
-            with trio.move_on_after(0.5) as scope:
-                await Frames(stream).next(1000)
-            assert scope.cancelled_caught
+async def test_a_release_that_takes_no_frames_gets_none(joined: Joined) -> None:
+    leader = joined.leader
+    write(leader, 1)
+    stream = await trio.open_tcp_stream(LEADER, leader.streams._port, local_address=SUBORDINATE)
+    async with stream:
+        await stream.send_all(frame(msgspec.msgpack.encode(Opening("edge"))))
+        with trio.move_on_after(0.5) as scope:
+            await Frames(stream).next(1000)
+        assert scope.cancelled_caught
 
 
-async def test_a_malformed_frame_ends_the_edge_and_is_counted() -> None:
-    async with joined() as (leader, _, _):
-        stream = await trio.open_tcp_stream(LEADER, leader.streams._port, local_address=SUBORDINATE)
-        async with stream:
-            await stream.send_all(frame(msgspec.msgpack.encode(Opening("edge", carries=True))) + frame(b"\x92\xc1"))
-            frames = Frames(stream)
-            while await frames.next(1000) is not None:
-                pass
-        assert leader.counters.dropped["carrier_malformed"] == 1
+async def test_a_malformed_frame_ends_the_edge_and_is_counted(joined: Joined) -> None:
+    leader = joined.leader
+    stream = await trio.open_tcp_stream(LEADER, leader.streams._port, local_address=SUBORDINATE)
+    async with stream:
+        await stream.send_all(frame(msgspec.msgpack.encode(Opening("edge", carries=True))) + frame(b"\x92\xc1"))
+        frames = Frames(stream)
+        while await frames.next(1000) is not None:
+            pass
+    assert leader.counters.dropped["carrier_malformed"] == 1
 
 
 # -- the disk -------------------------------------------------------------------------------------------------

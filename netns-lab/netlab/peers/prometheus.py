@@ -154,8 +154,6 @@ def _pages(lab: Lab, reader: PageReader, scrapes: int) -> Record:
     """Bytes, and milliseconds of the daemon's processor: the first time, and the mean of many."""
     leaf, root = (lab.positions[-2], lab.positions[0])
     found: Record = {}
-    # A node that has only just come to its place gives no list yet (503).
-    wait_until(lambda: reader.get(f"http://{lab.address(root)}:9717/sd").status == 200, LISTED_S_MAX, LOOK_S)
     for name, position, path in (
         ("metrics", leaf, "/metrics"),
         ("root_metrics", root, "/metrics"),
@@ -163,6 +161,8 @@ def _pages(lab: Lab, reader: PageReader, scrapes: int) -> Record:
         ("leaf_sd", leaf, "/sd?of=cluster"),
     ):
         url = f"http://{lab.address(position)}:9717{path}"
+        # A node that has only just come to its place gives no list yet (503).
+        wait_until(partial(_is_answered, reader, url), LISTED_S_MAX, LOOK_S)
         for times, what in ((1, "first_cpu_ms"), (scrapes, "cpu_ms")):
             before = lab.processes("cpu_s")["cpu_s"][lab.address(position)]
             page = reader.get(url, times)
@@ -171,6 +171,10 @@ def _pages(lab: Lab, reader: PageReader, scrapes: int) -> Record:
             spent_s = lab.processes("cpu_s")["cpu_s"][lab.address(position)] - before
             found |= {f"{name}_bytes": page.size, f"{name}_{what}": 1e3 * spent_s / times}
     return found
+
+
+def _is_answered(reader: PageReader, url: str) -> bool:
+    return reader.get(url).status == 200
 
 
 def _cpu_ms_per_s(lab: Lab, seconds: float) -> float:
