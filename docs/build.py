@@ -35,6 +35,7 @@ import build_peers  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_prometheus  # noqa: E402
 import build_scenarios  # noqa: E402
+import build_schemas  # noqa: E402
 import build_sealing  # noqa: E402
 import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
@@ -55,6 +56,7 @@ PAGES = (
     "docs/protocol/checking.md",
     "docs/operating.md",
     "docs/node-sets.md",
+    "docs/json.md",
     "docs/page.md",
     "docs/first-cluster.md",
     "docs/prometheus.md",
@@ -78,7 +80,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     **build_paper.PICTURES,
     **build_peers.PICTURES,
 }
-FILES: dict[str, Callable[[], str]] = build_prometheus.FILES
+FILES: dict[str, Callable[[], str]] = build_prometheus.FILES | build_schemas.FILES
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -110,6 +112,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_peers.PARTS,
     **build_prometheus.PARTS,
     **build_scenarios.PARTS,
+    **build_schemas.PARTS,
     **build_sealing.PARTS,
     **build_sparse.PARTS,
     **build_targets.PARTS,

@@ -22,6 +22,7 @@ sys.path[:0] = [str(REPOSITORY / "tests" / "helpers"), str(REPOSITORY)]
 
 from chromium import Browser, chromium  # noqa: E402 - found by the line above
 
+from subord.api.models.document import time_text  # noqa: E402
 from subord.core.view import Asked, Liveness, Why  # noqa: E402
 from tests.api.fake_node_api import FakeNode, World  # noqa: E402
 from tests.api.served_node import fixed_answer  # noqa: E402
@@ -107,8 +108,15 @@ def changes(world: Aged) -> Iterator[dict[str, object]]:
 
     def change(kind: str, position: int, ago_s: float, old: int | None = None) -> dict[str, object]:
         leader = None if kind == "missing" else world.leaders[position]
-        where = {"leader": leader and name(leader), "old": old and name(old), "place": world.place(position).value}
-        return {"number": 1, "wall": now - ago_s, "kind": kind, "address": name(position), **where}
+        where = {"leader": leader and name(leader), "former_leader": old and name(old)}
+        return {
+            "number": 1,
+            "time": time_text(now - ago_s),
+            "kind": kind,
+            "address": name(position),
+            "place": world.place(position).value,
+            **where,
+        }
 
     yield change("restarted", 7, 3 * 3600, 1)
     for number, position in enumerate((12, 13, 14, 15, 27, 28, 19)):
@@ -125,8 +133,8 @@ def problems(world: Aged) -> dict[str, object]:
     text = "missing: vanished without goodbye"
     refused = {"kind": "refused", "text": "refused: fan-out 4, we use 8", "nodes": 1, "addresses": ["10.0.200.7"]}
     found = [
-        {**refused, "ago_s": 41.0},
-        {"kind": "missing", "text": text, "nodes": len(down), "addresses": down, "ago_s": None},
+        {**refused, "since_s": 41.0},
+        {"kind": "missing", "text": text, "nodes": len(down), "addresses": down, "since_s": None},
     ]
     nodes = len(world.leaders) - len(down)
     return {"asked": name(1), "complete": True, "note": None, "nodes": nodes, "problems": found if down else []}

@@ -112,7 +112,7 @@ def test_the_level_is_changed_by_command_signal_and_file(
     assert level() == "warning (by LOG_LEVEL)"
     assert daemon.lines == []
     assert level("debug") == "debug (by command)"
-    assert json.loads(level("--json")) == {"log_level": "debug", "source": "command"}
+    assert json.loads(level("--json")) == {"schema_version": 1, "log_level": "debug", "source": "command"}
 
     daemon.process.send_signal(signal.SIGHUP)
     until(lambda: any("configuration read again" in each for each in daemon.messages), "it reads the same file")

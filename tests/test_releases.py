@@ -13,7 +13,7 @@ import msgspec
 from releases import PREVIOUS, WHEEL, in_previous
 
 import subord
-from subord.api.models import fields
+from subord.api.models import document, fields, members
 from subord.config.load import load
 from subord.core.address.network import Network
 from subord.core.events import Neighbourhood
@@ -80,7 +80,10 @@ def complaints(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def present_forms() -> dict[str, Any]:
-    kinds = [kind for kind in vars(fields).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+    found = [
+        kind for module in (document, fields, members) for kind in vars(module).values() if isinstance(kind, type)
+    ]
+    kinds = [kind for kind in dict.fromkeys(found) if issubclass(kind, msgspec.Struct)]
     return msgspec.json.schema_components(kinds)[1]
 
 

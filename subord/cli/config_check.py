@@ -11,6 +11,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.errors import CommandError
 from subord.client.options import add_set
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{arguments.file}: {NO_KEY}", exit_codes.CONFIGURATION)
     here = {"user": user, **_checked_here(arguments.file, config)} if arguments.here else {}
     if arguments.json:
-        head = {"file": arguments.file, "positions": config.cluster.network.size}
+        head = {"schema_version": SCHEMA_VERSION, "file": arguments.file, "positions": config.cluster.network.size}
         print(json.dumps({**head, **({"here": here} if here else {}), **dotted(config)}))
     else:
         print(_summary(arguments.file, config, dotted(config), here))

@@ -68,8 +68,9 @@ def _print(document: Document, after: float, arguments: argparse.Namespace) -> N
     if not changes:
         return
     if arguments.json:
+        version = {key: document[key] for key in ("schema_version",) if key in document}
         for each in changes:
-            print(json.dumps(each))
+            print(json.dumps({**version, **each}))
     else:
         show([change_line(each) for each in changes], sys.stdout, is_plain=arguments.no_color)
     sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         return exit_codes.OK
     nodes = renamed(addresses, names_for(arguments, addresses) if arguments.names else {})
     if arguments.json:
-        print(json.dumps({"nodes": nodes}))
+        print(json.dumps({"schema_version": SCHEMA_VERSION, "addresses": nodes}))
     else:
         print("\n".join(nodes) if arguments.list else folded(nodes))
     return exit_codes.OK

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
+from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.errors import CommandError
 from subord.client.options import add_json, whole_number
@@ -43,7 +44,7 @@ class Spot(Leader):
 
 
 class Answer(Spot):
-    """The JSON object of `--json`."""
+    """The JSON object of `--json`, but for its version."""
 
     network: str
     leader: Leader | None
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the position, the computed leader and the first candidates of an address."""
     tree = _tree(arguments) if arguments.config is None else _configured_tree(arguments)
     answer = _answer(_address(arguments.address, tree), tree)
-    print(json.dumps(answer) if arguments.json else _human(answer, tree))
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **answer}) if arguments.json else _human(answer, tree))
     return exit_codes.OK
 
 

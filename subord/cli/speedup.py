@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import TypedDict
 
+from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.amdahl import NODES_MAX, Program, best_nodes, fault_of, speedup
 from subord.client.errors import CommandError
@@ -23,7 +24,10 @@ class Point(TypedDict):
 
 
 class Answer(TypedDict):
-    """The JSON object of `--json`. `best`: null when further nodes never make the program slower."""
+    """The JSON object of `--json`, but for its version.
+
+    `best`: null when further nodes never make the program slower.
+    """
 
     alpha: float
     beta: float
@@ -66,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not 1 <= nodes <= NODES_MAX:
             raise CommandError(f"argument --nodes: from 1 to {NODES_MAX}, not {nodes}", exit_codes.USAGE)
     answer = _answer(program, arguments.nodes or [])
-    print(json.dumps(answer) if arguments.json else _human(answer))
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **answer}) if arguments.json else _human(answer))
     return exit_codes.OK
 
 

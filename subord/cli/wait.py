@@ -9,6 +9,7 @@ import argparse
 import json
 import time
 
+from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.daemon import Document, SilentError, UnreachableError, ask
 from subord.client.errors import CommandError
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     waited_s = time.monotonic() - started
     if arguments.json:
         result = {"state": arguments.state, "reached": missing is None, "waited_s": waited_s, "missing": missing}
-        print(json.dumps(result))
+        print(json.dumps({"schema_version": SCHEMA_VERSION, **result}))
     if missing is None:
         return exit_codes.OK
     code = failure.exit_code if failure else exit_codes.NOT_REACHED

@@ -37,7 +37,7 @@ export class Events {
     const name = nameOf(change);
     if (this.known.has(name)) return false;
     this.known.add(name);
-    const entry = { change, name, ms: Number(change.wall) * 1000 || 0, arrived: Date.now() };
+    const entry = { change, name, ms: Date.parse(change.time) || 0, arrived: Date.now() };
     // Clocks and numbers of different roots are not comparable, so an event never goes before one of long ago.
     let at = this.kept.length;
     while (at > 0 && this.kept[at - 1].ms > entry.ms && entry.arrived - this.kept[at - 1].arrived < TOGETHER_MS) at--;
@@ -109,12 +109,13 @@ export class Events {
   }
 
   _concerns(change, branch) {
-    return [change.address, change.leader, change.old].some((each) => each === branch || this.isWithin(each, branch));
+    const nodes = [change.address, change.leader, change.former_leader];
+    return nodes.some((each) => each === branch || this.isWithin(each, branch));
   }
 }
 
 function nameOf(change) {
-  return [change.wall, change.number, change.kind, change.address].join(" ");
+  return [change.time, change.number, change.kind, change.address].join(" ");
 }
 
 function timeOf(ms) {

@@ -35,15 +35,15 @@ function ledBy({ leader, place, leaders }) {
   return leader ? `, led by ${leader}${asGuest({ place, leaders })}` : "";
 }
 
-function wasLed({ old }) {
+function wasLed({ former_leader: old }) {
   return old ? `, was led by ${old}` : "";
 }
 
-function from({ old }) {
+function from({ former_leader: old }) {
   return old ? ` from ${old}` : "";
 }
 
-function to({ leader, leaders, old }) {
+function to({ leader, leaders, former_leader: old }) {
   if (leader) return ` to ${old ? beside(leader, old) : leader}`;
   return leaders > 1 ? ` to ${leaders} others` : "";
 }
@@ -61,6 +61,8 @@ export function sentenceOf(change) {
   return Object.hasOwn(ONE, change.kind) ? ONE[change.kind](change) : String(change.kind);
 }
 
+const SHARED = ["leader", "former_leader", "place"];
+
 // "moved from 10.0.0.24 to .25", after "6 nodes"; only what is the same for all of them is named.
 export function sentenceOfMany({ kind, events }) {
   const same = (name) => {
@@ -68,7 +70,7 @@ export function sentenceOfMany({ kind, events }) {
     return events.every(({ change }) => change[name] === first.change[name]) ? first.change[name] : null;
   };
   const leaders = new Set(events.map(({ change }) => change.leader)).size;
-  const sentence = MANY[kind]({ leader: same("leader"), old: same("old"), place: same("place"), leaders });
+  const sentence = MANY[kind]({ ...Object.fromEntries(SHARED.map((name) => [name, same(name)])), leaders });
   return NAMELESS.has(kind) ? sentence : `${sentence}: ${inShort(events.map(({ change }) => change.address))}`;
 }
 
@@ -76,7 +78,7 @@ function fits(group, { change, ms }) {
   if (group.kind !== change.kind || !Object.hasOwn(MANY, group.kind) || ms - group.firstMs > SPAN_MS) return false;
   if (group.addresses.has(change.address)) return false;
   if (group.kind !== "moved") return true;
-  return ["old", "leader"].some((name) => group[name] && group[name] === change[name]);
+  return ["former_leader", "leader"].some((name) => group[name] && group[name] === change[name]);
 }
 
 // `entries`: {change, ms}, oldest first.
@@ -87,13 +89,13 @@ export function grouped(entries) {
     let at = groups.length - 1;
     while (at >= 0 && ms - groups[at].lastMs <= JOIN_MS && !fits(groups[at], entry)) at--;
     if (at < 0 || ms - groups[at].lastMs > JOIN_MS) {
-      const { kind, old, leader } = change;
+      const { kind, former_leader, leader } = change;
       const addresses = new Set([change.address]);
-      groups.push({ kind, old, leader, firstMs: ms, lastMs: ms, addresses, events: [entry] });
+      groups.push({ kind, former_leader, leader, firstMs: ms, lastMs: ms, addresses, events: [entry] });
       continue;
     }
     const [group] = groups.splice(at, 1); // its place is that of its last event
-    if (group.old !== change.old) group.old = null;
+    if (group.former_leader !== change.former_leader) group.former_leader = null;
     if (group.leader !== change.leader) group.leader = null;
     group.lastMs = ms;
     group.addresses.add(change.address);

@@ -154,7 +154,7 @@ function reasonsOf(reasons) {
 }
 
 function candidateLine(candidate, leader) {
-  const { address, position, level, answer, ago_s: agoS } = candidate;
+  const { address, position, level, answer, since_s: agoS } = candidate;
   const lastAnswer = answer === null ? "not asked" : `${answer}${isNumber(agoS) ? ` (${duration(agoS)} ago)` : ""}`;
   const isLeader = address === leader;
   const cells = [exact(position), level, lastAnswer].map((text) => element("td", {}, String(text)));

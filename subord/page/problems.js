@@ -107,7 +107,7 @@ export class Problems {
 // The lines of `subord errors`.
 function linesOf(found) {
   const { problems, silent = [], silent_nodes: silentNodes = 0, older = [], older_nodes: olderNodes = 0 } = found;
-  const lines = problems.map(({ kind, text, addresses, nodes, ago_s: agoS }) => {
+  const lines = problems.map(({ kind, text, addresses, nodes, since_s: agoS }) => {
     const ago = typeof agoS === "number" ? ` (last ${duration(agoS)} ago)` : "";
     return { kind, text: `${text}${ago}`, addresses, nodes };
   });

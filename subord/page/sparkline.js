@@ -20,7 +20,7 @@ export class Sparkline {
   }
 
   add(change) {
-    const ms = Number(change.wall) * 1000;
+    const ms = Date.parse(change.time);
     if (!Number.isFinite(ms)) return;
     this.knownFrom = Math.min(this.knownFrom, ms);
     if (change.kind !== "found") {

@@ -6,7 +6,7 @@ import os
 import platform
 from typing import Any
 
-from subord import __version__
+from subord import SCHEMA_VERSION, __version__
 from subord.sim.campaign import Summary, spread, tight_shares
 
 
@@ -16,6 +16,7 @@ def document(summary: Summary, first: int, jobs: int | None) -> dict[str, Any]:
     shares = sorted(each.settled_s / each.bound_s for each in passed if each.bound_s)
     settled = sorted(each.settled_s for each in passed)
     return {
+        "schema_version": SCHEMA_VERSION,
         "version": __version__,
         "seeds": len(summary.verdicts),
         "first": first,

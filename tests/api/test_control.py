@@ -97,7 +97,7 @@ async def test_a_job_is_counted_by_its_weight(query: dict[str, str], status: int
     document = json.loads(response.body)
     assert (response.status, node.counters.jobs_done) == (status, jobs)
     if status == 200:
-        assert document == {"jobs_done": jobs, "jobs_per_hour": None}
+        assert document == {"schema_version": 1, "jobs_done": jobs, "jobs_per_hour": None}
     else:
         assert document["error"].endswith("nothing was counted")
 

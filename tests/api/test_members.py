@@ -169,7 +169,7 @@ async def test_forgotten_nodes_are_those_that_are_down() -> None:
     root = World().node(1)
     remember(root, Run(12, 14, Record(2, State.DOWN, 1000, 3)))
     status, document = await say(root, "forget", nodes="3,12-13", reason="sold", by="ann")
-    assert (status, document) == (200, {"count": 2, "nodes": ["10.0.0.12", "10.0.0.13"]})
+    assert (status, document) == (200, {"schema_version": 1, "nodes": 2, "addresses": ["10.0.0.12", "10.0.0.13"]})
     _, listed = await get(root, "/v1/members")
     assert [each for each, word in addresses(listed).items() if word == "gone"] == ["10.0.0.14"]
     assert (await say(root, "forget", nodes="3", reason="sold"))[0] == 409
@@ -178,14 +178,14 @@ async def test_forgotten_nodes_are_those_that_are_down() -> None:
 async def test_a_maintenance_is_shown_until_its_end() -> None:
     root = World().node(1)
     _, document = await say(root, "maintain", nodes="4-5,70", reason="new disks")
-    assert document["count"] == 3
+    assert document["nodes"] == 3
     _, listed = await get(root, "/v1/members")
     reasons = {each["address"]: each["maintenance"] for each in listed["members"] if each["maintenance"]}
     assert reasons == dict.fromkeys(("10.0.0.4", "10.0.0.5"), "new disks")
     _, tree = await get(root, "/v1/tree", form="rows")
     assert tree["maintained"] == 2
     _, document = await say(root, "resume", nodes="5")
-    assert document == {"count": 1, "nodes": ["10.0.0.5"]}
+    assert document == {"schema_version": 1, "nodes": 1, "addresses": ["10.0.0.5"]}
     _, tree = await get(root, "/v1/tree", form="rows")
     assert [row["address"] for row in tree["rows"] if row["maintenance"]] == ["10.0.0.4"]
     assert (await say(root, "resume", nodes="5"))[0] == 409

@@ -9,7 +9,7 @@ import pytest
 from loops import over
 
 from subord.api.handlers import peer_answers
-from subord.api.models import fields, nodes
+from subord.api.models import fields, members, nodes
 from subord.api.node_api import NodeApi, Question
 from subord.core.address.network import Network
 from subord.core.settings import Settings
@@ -77,7 +77,7 @@ def test_why_joins_candidates_with_their_newest_answers() -> None:
     [
         ("status", fields.StatusDocument),
         ("why", fields.WhyDocument),
-        ("roster", fields.RosterDocument),
+        ("roster", members.RosterDocument),
     ],
 )
 async def test_an_answer_can_be_read_by_another_node(what: Topic, kind: type[msgspec.Struct]) -> None:
@@ -89,7 +89,7 @@ async def test_positions_of_ipv6_networks_are_exact() -> None:
     shared = Settings(network=Network.parse("fd00::/48"), fanout=2)
     high = 2**79 + 1
     node = World({1: None, high: 1}, shared).node(1)
-    roster = msgspec.json.decode(await peer_answers.answer(node, Question("roster")), type=fields.RosterDocument)
+    roster = msgspec.json.decode(await peer_answers.answer(node, Question("roster")), type=members.RosterDocument)
     assert roster.rows[1].position == high
     assert roster.rows[1].address == shared.network.address_text_of(high)
 
@@ -99,7 +99,7 @@ async def test_a_malformed_address_is_rejected(address: str) -> None:
     answer = msgspec.json.decode(await peer_answers.answer(World().node(2), Question("roster")))
     answer["rows"][0]["address"] = address
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(msgspec.json.encode(answer), type=fields.RosterDocument)
+        msgspec.json.decode(msgspec.json.encode(answer), type=members.RosterDocument)
 
 
 def test_counters_are_totals_and_details() -> None:
@@ -118,7 +118,7 @@ def test_counters_are_totals_and_details() -> None:
 
 @pytest.mark.parametrize(
     ("what", "kind"),
-    [("status", fields.StatusDocument), ("why", fields.WhyDocument), ("roster", fields.RosterDocument)],
+    [("status", fields.StatusDocument), ("why", fields.WhyDocument), ("roster", members.RosterDocument)],
 )
 async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: type[msgspec.Struct]) -> None:
     """Documents of older daemons lack these fields, and older daemons ignore them."""
@@ -133,7 +133,7 @@ async def test_what_was_measured_travels_and_may_be_missing(what: Topic, kind: t
         row.pop("round_trip_s", None)
         row.pop("performance", None)
     read = msgspec.json.decode(msgspec.json.encode(older), type=kind)
-    if isinstance(read, fields.RosterDocument):
+    if isinstance(read, members.RosterDocument):
         assert {(row.round_trip_s, row.performance) for row in read.rows} == {(None, None)}
     else:
         assert read.ranking is None  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api.models.fields import RosterDocument
+from subord.api.models.members import RosterDocument
 from subord.api.node_api import AskFailure
 from subord.api.query.peer import ASK_S_MAX, TreeReport, Walk, ask_root
 from subord.api.query.root_query import HOPS_MAX, find_roster

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loops import over
 
 from subord.api.models import nodes, trees
-from subord.api.models.fields import RosterDocument, RowDocument, TreeDocument
+from subord.api.models.members import RosterDocument, RowDocument, TreeDocument
 from subord.core.view import Liveness, Place
 from tests.api.fake_node_api import World
 

@@ -8,6 +8,7 @@ import time
 from chromium import Browser
 from loops import over
 
+from subord.api.models.document import time_text
 from tests.api.fake_node_api import World
 from tests.api.served_node import fixed_answer
 from tests.browser.conftest import PageOf
@@ -21,8 +22,8 @@ def change(kind: str, node: int, at: float, leader: int | None = None, old: int 
     def address(of: int | None) -> str | None:
         return None if of is None else f"10.0.0.{of}"
 
-    named = {"address": address(node), "leader": address(leader), "old": address(old)}
-    return {"number": node, "wall": at, "kind": kind, "place": "home", **named}
+    named = {"address": address(node), "leader": address(leader), "former_leader": address(old)}
+    return {"number": node, "time": time_text(at), "kind": kind, "place": "home", **named}
 
 
 def moves(nodes: range, at: float, leader: int, old: int) -> list[dict[str, object]]:
@@ -71,7 +72,7 @@ def test_alike_events_are_one_line(
 ) -> None:
     script = """
       const [changes] = arguments;
-      const entries = changes.map((change) => ({ change, ms: change.wall * 1000 }));
+      const entries = changes.map((change) => ({ change, ms: Date.parse(change.time) }));
       entries.sort((one, other) => one.ms - other.ms);
       return import("./groups.js").then(({ grouped, sentenceOf, sentenceOfMany }) => grouped(entries).map((group) => {
         if (group.events.length > 1) return `${group.addresses.size} nodes ${sentenceOfMany(group)}`;

@@ -31,8 +31,14 @@ def hostile_handlers() -> dict[str, object]:
     for line, text in zip(tree["rows"][1:], HOSTILE, strict=False):
         line.update(address=text, apart=text, leader=text, place=text, standing=text)
     reasons = {"address": HOSTILE[0], "leader": HOSTILE[1], "reason": HOSTILE[0]}
-    candidate = {"address": HOSTILE[1], "position": HOSTILE[0], "level": HOSTILE[0], "answer": HOSTILE[2], "ago_s": 1}
-    changes = [{"number": 1, "wall": HOSTILE[0], "kind": text, "address": text, "leader": text} for text in HOSTILE]
+    candidate = {
+        "address": HOSTILE[1],
+        "position": HOSTILE[0],
+        "level": HOSTILE[0],
+        "answer": HOSTILE[2],
+        "since_s": 1,
+    }
+    changes = [{"number": 1, "time": HOSTILE[0], "kind": text, "address": text, "leader": text} for text in HOSTILE]
     events_text = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(each).encode() for each in changes)
     problem = {"kind": HOSTILE[3], "text": HOSTILE[0], "nodes": 3, "addresses": [*HOSTILE, ":::", "1.2.3.4.5"]}
     errors = {"nodes": 3, "problems": [problem], "complete": False, "note": HOSTILE[1]}

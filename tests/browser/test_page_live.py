@@ -9,6 +9,7 @@ from chromium import Browser, Keys
 
 from subord.api.handlers.changes import CHANGES_MAX
 from subord.api.http.server import READERS_MAX
+from subord.api.models.document import time_text
 from subord.core.view import Liveness
 from tests.api.fake_node_api import World
 from tests.api.served_node import fixed_answer, hanging
@@ -228,8 +229,8 @@ def test_a_daemon_that_never_answers_why(browser: Browser, page_of: PageOf) -> N
 
 
 def change_of(number: int, address: str = "10.0.0.9", kind: str = "moved") -> dict[str, object]:
-    change = {"number": number, "wall": 1.6e9 + number, "kind": kind, "address": address}
-    return {**change, "leader": "10.0.0.3", "old": "10.0.0.4", "place": "guest"}
+    change = {"number": number, "time": time_text(1.6e9 + number), "kind": kind, "address": address}
+    return {**change, "leader": "10.0.0.3", "former_leader": "10.0.0.4", "place": "guest"}
 
 
 def test_events_can_be_held_and_narrowed(browser: Browser, page_of: PageOf) -> None:

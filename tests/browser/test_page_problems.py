@@ -30,7 +30,7 @@ NONE: dict[str, object] = {
 
 
 def problem(kind: str, text: str, *nodes: str, **more: object) -> dict[str, object]:
-    return {"kind": kind, "text": text, "nodes": len(nodes), "addresses": nodes, "ago_s": None, **more}
+    return {"kind": kind, "text": text, "nodes": len(nodes), "addresses": nodes, "since_s": None, **more}
 
 
 def lines(browser: Browser) -> list[str]:

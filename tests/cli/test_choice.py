@@ -213,7 +213,7 @@ def test_maintain_and_forget_take_sets(capsys: pytest.CaptureFixture[str], monke
     async def saying(query: Query) -> Response:
         await trio.lowlevel.checkpoint()
         said.append(query["nodes"])
-        return Response(json.dumps({"count": 2, "nodes": ["10.0.0.2", "10.0.0.3"]}).encode())
+        return Response(json.dumps({"nodes": 2, "addresses": ["10.0.0.2", "10.0.0.3"]}).encode())
 
     answer = {"asked": "10.0.0.1", "complete": True, "note": None, "members": SOME}
     fixed = {f"/v1/members/{what}": saying for what in ("forget", "maintain")}
@@ -222,7 +222,9 @@ def test_maintain_and_forget_take_sets(capsys: pytest.CaptureFixture[str], monke
         words = ["--reason", "x", "--socket", path]
         assert lines(capsys, "maintain", "@front!node01", *words) == ["2 nodes under maintenance: node[02-03]"]
         assert lines(capsys, "maintain", "@front!node01", "--addresses", *words)[0].endswith(" 10.0.0.[2-3]")
-        assert json.loads(lines(capsys, "maintain", "@members:gone", "--json", *words)[0])["nodes"][0] == "10.0.0.2"
+        assert (
+            json.loads(lines(capsys, "maintain", "@members:gone", "--json", *words)[0])["addresses"][0] == "10.0.0.2"
+        )
         assert main(["forget", "@members:gone,node03", *words]) == exit_codes.NOT_REACHED
         assert capsys.readouterr().out.startswith("2 nodes forgotten: node[02-03]; said on this node")
         for wrong, code, text in (
@@ -245,7 +247,10 @@ def test_forms_of_a_set(capsys: pytest.CaptureFixture[str]) -> None:
         assert lines(capsys, *words, "--list") == ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.10"]
         assert lines(capsys, *words, "--count") == ["4"]
         assert lines(capsys, *words, "--names") == ["node[01-03,10]"]
-        assert json.loads(lines(capsys, *words, "--json")[0]) == {"nodes": [f"10.0.0.{n}" for n in (1, 2, 3, 10)]}
+        assert json.loads(lines(capsys, *words, "--json")[0]) == {
+            "schema_version": 1,
+            "addresses": [f"10.0.0.{n}" for n in (1, 2, 3, 10)],
+        }
         assert lines(capsys, "nodeset", "--groups", "--socket", path)[:4] == [
             "@back",
             "@front",

@@ -33,7 +33,7 @@ def test_it_shows_and_changes(capsys: pytest.CaptureFixture[str]) -> None:
             assert main(["log-level", *words, "--socket", path]) == exit_codes.OK
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["info (by node.log_level)", "error (by command)", "error (by command)"]
-    assert json.loads(lines[3]) == {"log_level": "debug", "source": "command"}
+    assert json.loads(lines[3]) == {"schema_version": 1, "log_level": "debug", "source": "command"}
     assert (node.log.log_level, logging.getLogger("subord").level) == ("debug", logging.DEBUG)
 
 

@@ -22,6 +22,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 def test_the_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, "10.0.0.6", *NETWORK, "--fanout", "2") == {
+        "schema_version": 1,
         "address": "10.0.0.6",
         "network": "10.0.0.0/24",
         "position": 6,

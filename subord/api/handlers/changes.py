@@ -15,7 +15,7 @@ import trio
 
 from subord.api.http.server import EventStream, Query, Response, Send, document, failure
 from subord.api.models import nodes
-from subord.api.models.fields import ChangeDocument, ChangesDocument
+from subord.api.models.members import ChangeDocument, ChangesDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.peer import ask_root
 from subord.core.members.history import TreeChange

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from subord.api.models import nodes
-from subord.api.models.fields import MemberDocument, MemberLiveness, MembersDocument, RosterDocument
+from subord.api.models.members import MemberDocument, MemberLiveness, MembersDocument, RosterDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ask_root
 from subord.core.members import statements

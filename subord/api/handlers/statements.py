@@ -85,7 +85,7 @@ async def _say(node: NodeApi, documents: list[Document]) -> None:
 
 def _answer(node: NodeApi, positions: list[Position]) -> StatementDocument:
     named = nodes.addresses(node.settings, positions[:NAMED_MAX])
-    return StatementDocument(count=len(positions), nodes=named)
+    return StatementDocument(nodes=len(positions), addresses=named)
 
 
 def _tag() -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from subord.api.handlers.members import own, registered
 from subord.api.http.server import METRICS_TYPE, Query, Response, document, failure
-from subord.api.models.fields import MemberDocument, MembersDocument
+from subord.api.models.members import MemberDocument, MembersDocument
 from subord.api.node_api import NodeApi
 from subord.core.members.history import SETTLE_S
 from subord.core.members.register import State

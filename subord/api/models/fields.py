@@ -1,31 +1,22 @@
-"""The JSON documents of a node, field by field.
+"""The JSON documents of one node, and the problems and keys of the cluster, field by field. Rows are in members.py.
 
 The producers (nodes.py, trees.py) and the readers (other nodes, the command line) share these definitions. Durations
 are in seconds; ages are seconds before the moment of asking. Fields with a default may be missing in documents of
-older daemons.
+older daemons. docs/json.md has the style, and docs/schemas/ the schemas made from these definitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
+from subord import SCHEMA_VERSION
+from subord.api.models.document import Address, Addresses, Count, Document, KeyName, KeyNames, Renamed, Sentence
 from subord.config.schema import LogLevel
 from subord.core.view import Place, Position
 from subord.runtime.log.logger import Source
-
-LivenessName = Literal["live", "stale", "missing", "held"]
-MemberLiveness = Literal[LivenessName, "gone"]
-
-# Documents of other nodes are checked against these patterns before any text of them reaches a terminal.
-Address = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F.:]+\Z")]
-Addresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)]
-KeyName = Annotated[str, msgspec.Meta(max_length=8, pattern=r"^[0-9a-f]{8}\Z")]
-KeyNames = Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Sentence = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class SettingsDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +41,14 @@ class EdgeDocument(msgspec.Struct, frozen=True, kw_only=True):
     silent: bool
 
 
-class RefusalDocument(msgspec.Struct, frozen=True, kw_only=True):
+class RefusalDocument(Renamed, frozen=True, kw_only=True):
+    OLD_NAMES: ClassVar = {"since_s": "ago_s"}
+
     address: str
     by: Literal["them", "us"]
     reason: str
     ago_s: float
+    since_s: float = 0.0
     times: int
 
 
@@ -66,14 +60,17 @@ class SealDocument(msgspec.Struct, frozen=True, kw_only=True):
     saved: bool
 
 
-class NearDocument(msgspec.Struct, frozen=True, kw_only=True):
+class NearDocument(Renamed, frozen=True, kw_only=True):
     """A node whose distance was measured. `performance`: jobs in the cluster's unit of time; null: unknown."""
+
+    OLD_NAMES: ClassVar = {"since_s": "ago_s"}
 
     address: Address
     position: Position
     round_trip_s: float
     performance: float | None
     ago_s: float
+    since_s: float = 0.0
 
 
 class RankingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,11 +93,14 @@ class RankingDocument(msgspec.Struct, frozen=True, kw_only=True):
     moves_held: int
 
 
-class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
+class StatusDocument(Renamed, Document, frozen=True, kw_only=True):
     """One node. `real_level` is its distance from the root, `level` the computed one.
 
     `ranking` null: nothing is measured. `refused`: of a root, how many candidates refused it, and why.
+    `orphaned`: it, or a node above it, has lost its leader.
     """
+
+    OLD_NAMES: ClassVar = {"orphaned": "adrift"}
 
     version: str
     address: Address
@@ -120,6 +120,7 @@ class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[Address, ...]
     alternates: tuple[Address, ...]
     adrift: bool
+    orphaned: bool = False
     subordinates: tuple[EdgeDocument, ...]
     subtree_nodes: int
     subtree_not_home: int
@@ -142,50 +143,64 @@ class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
     unsaved: int
 
 
-class KeysDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The rings of a subtree. `silent`: some nodes without answer; `silent_nodes`: these and all nodes below them."""
+class KeysDocument(Renamed, frozen=True, kw_only=True):
+    """The rings of a subtree.
+
+    `silent_addresses`: some nodes without answer; `silent_nodes`: these and all nodes below them.
+    """
+
+    OLD_NAMES: ClassVar = {"silent_addresses": "silent"}
 
     rings: tuple[CountedRing, ...]
     silent: tuple[Address, ...]
+    silent_addresses: tuple[Address, ...] = ()
     silent_nodes: int
 
 
 class AllKeysDocument(KeysDocument, frozen=True, kw_only=True):
     """The rings of the whole cluster as far as `asked` could find out; if that is not all, `note` says why."""
 
+    schema_version: int = SCHEMA_VERSION
     asked: Address
     complete: bool
     note: str | None
 
 
-class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem of at least `nodes` nodes, some of them by address. `ago_s`: when last seen; null: it lasts.
+class ProblemDocument(Renamed, frozen=True, kw_only=True):
+    """One problem of at least `nodes` nodes, some of them by address. `since_s`: when last seen; null: it lasts.
 
     For the kinds `version` and `ring` the difference is the problem, so all nodes report them.
     """
+
+    OLD_NAMES: ClassVar = {"since_s": "ago_s"}
 
     kind: Annotated[str, msgspec.Meta(max_length=16, pattern=r"^[a-z_]+\Z")]
     text: Annotated[str, msgspec.Meta(max_length=200)]
     nodes: Count
     addresses: Addresses
     ago_s: float | None = None
+    since_s: float | None = None
 
 
-class ProblemsDocument(msgspec.Struct, frozen=True, kw_only=True):
+class ProblemsDocument(Renamed, frozen=True, kw_only=True):
     """The problems of the `nodes` nodes that answered. `more`: problems for which there was no room.
 
-    `silent`: some nodes without an answer; `silent_nodes`: these and all nodes below them. `older`, `older_nodes`:
-    the same for nodes whose version does not know the question. `is_whole`: the report is the root's. `listed`: how
-    many nodes the root lists. `uncounted`: how many more nodes answered than are listed, as far as leaders below have
-    stated.
+    `silent_addresses`: some nodes without an answer; `silent_nodes`: these and all nodes below them.
+    `older_addresses`, `older_nodes`: the same for nodes whose version does not know the question. `listed`: how many
+    nodes the root lists. `uncounted`: how many more nodes answered than are listed, as far as leaders below have
+    stated. `is_whole`, between nodes only: the report is the root's.
     """
+
+    OLD_NAMES: ClassVar = {"silent_addresses": "silent", "older_addresses": "older"}
 
     nodes: Count
     problems: Annotated[tuple[ProblemDocument, ...], msgspec.Meta(max_length=64)]
     more: Count = 0
     silent: Addresses = ()
+    silent_addresses: Addresses = ()
     silent_nodes: Count = 0
     older: Addresses = ()
+    older_addresses: Addresses = ()
     older_nodes: Count = 0
     is_whole: bool = False
     listed: Count | None = None
@@ -207,6 +222,7 @@ class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     answered, the most frequent one first.
     """
 
+    schema_version: int = SCHEMA_VERSION
     asked: Address
     complete: bool
     note: str | None
@@ -214,7 +230,7 @@ class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     versions: tuple[VersionDocument, ...] = ()
 
 
-class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
+class RotatedDocument(Document, frozen=True, kw_only=True):
     """The result of a change of keys. `error`: nothing was changed; `passing`: the request may be repeated."""
 
     error: Sentence | None = None
@@ -223,22 +239,24 @@ class RotatedDocument(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
 
 
-class JobsDocument(msgspec.Struct, frozen=True, kw_only=True):
+class JobsDocument(Document, frozen=True, kw_only=True):
     """Jobs reported since the start, by weight, and the rate that follows; None: not known yet."""
 
     jobs_done: float
     jobs_per_hour: float | None
 
 
-class LogDocument(msgspec.Struct, frozen=True, kw_only=True):
+class LogDocument(Document, frozen=True, kw_only=True):
     """The log level, and what set it last."""
 
     log_level: LogLevel
     source: Source
 
 
-class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
+class CandidateDocument(Renamed, frozen=True, kw_only=True):
     """`answer` None: not asked."""
+
+    OLD_NAMES: ClassVar = {"since_s": "ago_s"}
 
     address: Address
     position: Position
@@ -246,9 +264,10 @@ class CandidateDocument(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     answer: str | None
     ago_s: float | None
+    since_s: float | None = None
 
 
-class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
+class WhyDocument(Document, frozen=True, kw_only=True):
     """`candidates`: the first of the ranked list, best first; `others`: other nodes that were asked, newest first."""
 
     address: Address
@@ -261,72 +280,7 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
     ranking: RankingDocument | None = None
 
 
-class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of the cluster, and where it stands: `since_s` in this place, or away.
-
-    `gone`: it ended or vanished without goodbye and is in no roster any more; the fields describe where it stood, as
-    far as is known. `maintenance`: the reason that an operator gave; null: it is under none.
-    """
-
-    address: Address
-    position: Position
-    level: int
-    standing: MemberLiveness
-    leader: Address | None
-    place: Place | None
-    since_s: float | None
-    maintenance: Sentence | None = None
-
-
-class RowDocument(MemberDocument, frozen=True, kw_only=True, omit_defaults=True):
-    """A node of a roster. Tens of thousands of rows may be in one answer, so unknown fields are left out.
-
-    `performance` and `round_trip_s`, to its leader, are the middles of classes; null: unknown.
-    """
-
-    standing: LivenessName
-    place: Place
-    since_s: float
-    offset: int
-    incarnation: int
-    performance: float | None = None
-    round_trip_s: float | None = None
-
-
-class TreeRow(MemberDocument, frozen=True, kw_only=True):
-    """A row in the tree. `real_level` counts edges from the top of its tree, 0 for the top.
-
-    A gone node stands below its last leader, and has no incarnation. `apart` is null, or says why the row heads a
-    tree of its own without being the owner of the roster.
-    """
-
-    offset: int
-    incarnation: int | None
-    performance: float | None = None
-    round_trip_s: float | None = None
-
-    real_level: int
-    apart: str | None
-
-
-class RosterDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The subtree of one node, the node itself first. `quiet_s`: seconds since the last change in it.
-
-    `unlisted`: nodes that reported to the root that they stand below it, and are not in its list. `refused`: as in
-    the status.
-    """
-
-    owner: Address
-    is_root: bool
-    root: Address | None
-    leader: Address | None
-    quiet_s: float
-    rows: tuple[RowDocument, ...]
-    unlisted: tuple[Address, ...] = ()
-    refused: Sentence | None = None
-
-
-class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
+class CountersDocument(Document, frozen=True, kw_only=True):
     """Since the daemon started. Messages are datagrams, bytes are UDP payload."""
 
     up_s: float
@@ -346,79 +300,14 @@ class CountersDocument(msgspec.Struct, frozen=True, kw_only=True):
     jobs_per_hour: float | None
 
 
-class TreeDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole cluster as far as `asked` knows it.
-
-    `nodes` counts live nodes; `stale`, `missing`, `gone` and `held` count rows of that standing, and held ones are
-    live; `down` counts missing and gone ones, `maintained` the rows under maintenance.
-    `at_home` counts live rows that are no guests, `depth` the edges from the root to the lowest live one. `complete`
-    is false if `asked` is not the root; then `note` says why. `refused`: as in the status of the root.
-    """
-
-    nodes: int
-    at_home: int
-    depth: int
-    stale: int
-    missing: int
-    held: int
-    gone: Count = 0
-    down: Count = 0
-    maintained: Count = 0
-    asked: Address
-    complete: bool
-    note: str | None
-    quiet_s: float
-    rows: tuple[TreeRow, ...]
-    refused: Sentence | None = None
-
-
-class StatementDocument(msgspec.Struct, frozen=True, kw_only=True):
+class StatementDocument(Document, frozen=True, kw_only=True):
     """Of how many nodes an operator said something, and some of them."""
 
-    count: Count
-    nodes: Addresses
+    nodes: Count
+    addresses: Addresses
 
 
-class NamesDocument(msgspec.Struct, frozen=True, kw_only=True):
+class NamesDocument(Document, frozen=True, kw_only=True):
     """Names by address, as this node's host list has them."""
 
     names: Mapping[Address, str]
-
-
-class MembersDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`complete` is false if `asked` is not the root; then `note` says why. `parted`: some of those that
-    said goodbye or are forgotten."""
-
-    asked: Address
-    complete: bool
-    note: Sentence | None
-    members: tuple[MemberDocument, ...]
-    parted: Addresses = ()
-
-
-class ChangeDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of the tree. `wall`: seconds since 1970 by the clock of `source`; `old`: the leader before."""
-
-    number: int
-    wall: float
-    kind: Annotated[str, msgspec.Meta(max_length=16, pattern=r"^[a-z]+\Z")]
-    address: Address
-    leader: Address | None
-    old: Address | None
-    place: Place | None
-
-
-Token = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[0-9a-z.]+\Z")]
-
-
-class ChangesDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes after a token, oldest first; `token` asks for the next ones. `missed`: some were forgotten.
-
-    `note` says why they are not the root's.
-    """
-
-    source: Address
-    token: Token
-    missed: bool
-    changes: Annotated[tuple[ChangeDocument, ...], msgspec.Meta(max_length=256)]
-    note: Sentence | None = None

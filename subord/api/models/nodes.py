@@ -19,13 +19,12 @@ from subord.api.models.fields import (
     NearDocument,
     RankingDocument,
     RefusalDocument,
-    RosterDocument,
-    RowDocument,
     SealDocument,
     SettingsDocument,
     StatusDocument,
     WhyDocument,
 )
+from subord.api.models.members import RosterDocument, RowDocument
 from subord.api.node_api import NodeApi
 from subord.core.quantize import quantity_of
 from subord.core.settings import Settings

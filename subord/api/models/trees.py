@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import asdict
 
-from subord.api.models.fields import Address, MemberDocument, RosterDocument, TreeDocument, TreeRow
+from subord.api.models.document import Address
+from subord.api.models.members import MemberDocument, RosterDocument, TreeDocument, TreeRow
 from subord.api.models.nesting import nested
 from subord.core.view import Place
 

@@ -7,7 +7,7 @@ the root first, then the nodes that answers name, then the path from below.
 from __future__ import annotations
 
 from subord.api.models import nodes
-from subord.api.models.fields import RosterDocument
+from subord.api.models.members import RosterDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.peer import ASK_S_MAX, TreeReport, Walk
 

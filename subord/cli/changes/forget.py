@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({**said, "confirmed": is_done}))
     else:
         words = "" if is_done else "; said on this node, and not confirmed by a root yet: see `subord members`"
-        print(f"{count(said['count'], 'node')} forgotten: {in_short(said['nodes'], total=said['count'])}{words}")
+        print(f"{count(said['nodes'], 'node')} forgotten: {in_short(said['addresses'], total=said['nodes'])}{words}")
     return exit_codes.OK if is_done else exit_codes.NOT_REACHED
 
 

@@ -73,12 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
     found = _wait_for_all(path, changed["revision"], until)
     has_reached_all = found is not None and _have_all(found, changed["revision"])
     if arguments.json:
-        print(json.dumps({**changed, "everybody": has_reached_all, "nodes": found}))
+        print(json.dumps(_json(changed, found, has_reached_all)))
     else:
         print(_done(arguments.action, changed))
         nothing = ["no node answers which nodes have it: see `subord key list`"]
         print("\n".join(nothing if found is None else text(found)))
     return exit_codes.OK if has_reached_all else exit_codes.NOT_REACHED
+
+
+def _json(changed: Document, found: Document | None, has_reached_all: bool) -> Document:
+    """With the old names `everybody` and `nodes`, which the next release drops."""
+    new = {"confirmed": has_reached_all, "coverage": found}
+    return {**changed, **new, "everybody": has_reached_all, "nodes": found}
 
 
 def _generate() -> int:

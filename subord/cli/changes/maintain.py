@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(said))
     else:
         words = "no longer under maintenance" if arguments.end else "under maintenance"
-        print(f"{count(said['count'], 'node')} {words}: {in_short(said['nodes'], total=said['count'])}")
+        print(f"{count(said['nodes'], 'node')} {words}: {in_short(said['addresses'], total=said['nodes'])}")
     return exit_codes.OK
 
 

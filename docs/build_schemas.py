@@ -1,0 +1,216 @@
+"""The JSON Schemas of docs/schemas/, from the definitions that the daemon and the commands use themselves.
+
+Draft 2020-12 (json-schema.org). A property that is not listed is not allowed, so an undocumented field fails
+tests/cli/test_json.py. Old names are marked as deprecated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from subord import SCHEMA_VERSION
+from subord.api.models import document, fields, members
+from subord.cli import position, speedup
+from subord.config.load import dotted, load
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Any]
+
+
+class EventLine(members.ChangeDocument, frozen=True, kw_only=True):
+    """A line of `subord events --json`: one change of the tree. `time`: by the clock of the node that saw it."""
+
+    schema_version: int
+
+
+class Forgotten(fields.StatementDocument, frozen=True, kw_only=True):
+    """`confirmed`: the nodes are on the list no more."""
+
+    confirmed: bool
+
+
+class KeyChange(fields.RotatedDocument, frozen=True, kw_only=True):
+    """A change of keys. `confirmed`: all nodes have it. `coverage`: which nodes have which ring; null: not known."""
+
+    confirmed: bool
+    coverage: fields.AllKeysDocument | None
+    everybody: bool
+    nodes: fields.AllKeysDocument | None
+
+
+class NodeSet(document.Document, frozen=True, kw_only=True):
+    """The nodes of a set, in order."""
+
+    addresses: tuple[str, ...]
+
+
+class Waited(document.Document, frozen=True, kw_only=True):
+    """`missing`: why the state is not reached; null: it is."""
+
+    state: str
+    reached: bool
+    waited_s: float
+    missing: str | None
+
+
+class Campaign(document.Document, frozen=True, kw_only=True):
+    """The result of a campaign of the simulator. `version` is that of subord."""
+
+    version: str
+    seeds: int
+    first: int
+    options: str
+    failed: int
+    failures: tuple[dict[str, int | str], ...]
+    nodes_min: int
+    nodes_max: int
+    events: int
+    lasted_s: float
+    cpu_s: float
+    jobs: int
+    settled_s: dict[str, float]
+    settled_share: dict[str, float]
+    tight_shares: dict[str, dict[str, float]]
+    machine: dict[str, str | int | None]
+
+
+OLD_NAMES: dict[str, dict[str, str]] = {
+    "ChangeDocument": {"time": "wall"},
+    "EventLine": {"time": "wall"},
+    "ErrorsDocument": {"complete": "is_whole"},
+    "KeyChange": {"confirmed": "everybody", "coverage": "nodes"},
+}
+"""What `OLD_NAMES` of the definitions does not say: new values, and what a command adds."""
+
+COMMANDS: dict[str, tuple[Any, str]] = {
+    "status": (fields.StatusDocument, "/v1/status"),
+    "tree": (members.TreeDocument, "/v1/tree"),
+    "members": (members.MembersDocument, "/v1/members"),
+    "errors": (fields.ErrorsDocument, "/v1/errors"),
+    "events": (EventLine, ""),
+    "why": (fields.WhyDocument, "/v1/why"),
+    "wait": (Waited, ""),
+    "forget": (Forgotten, ""),
+    "maintain": (fields.StatementDocument, "/v1/members/maintain, /v1/members/resume"),
+    "nodeset": (NodeSet, ""),
+    "key list": (fields.AllKeysDocument, "/v1/keys"),
+    "key install": (KeyChange, ""),
+    "key use": (KeyChange, ""),
+    "key remove": (KeyChange, ""),
+    "log-level": (fields.LogDocument, "/v1/log-level"),
+    "position": (position.Answer, ""),
+    "speedup": (speedup.Answer, ""),
+    "config check": (None, ""),
+    "simulate": (Campaign, ""),
+}
+"""The commands with `--json`: the definition, and the paths of the HTTP API that answer the same."""
+OTHERS: dict[str, tuple[Any, str]] = {
+    "tree-rows": (members.TreeDocument, "/v1/tree?form=rows"),
+    "changes": (members.ChangesDocument, "/v1/changes"),
+    "counters": (fields.CountersDocument, "/v1/counters"),
+    "names": (fields.NamesDocument, "/v1/names"),
+    "job-done": (fields.JobsDocument, "/v1/job-done"),
+}
+"""Answers of the HTTP API that no command prints."""
+
+
+def schema(name: str) -> Schema:
+    """The schema of a command or an answer, by its name in the tables above."""
+    definition = (COMMANDS | OTHERS)[name][0]
+    found = _of_settings() if definition is None else msgspec.json.schema(definition)
+    for title, each in found.get("$defs", {}).items():
+        _finish(title, each)
+    if name == "tree":
+        _nest(found)
+    for each in (found, *found.get("$defs", {}).values()):
+        if "properties" in each:
+            each["additionalProperties"] = False
+    if definition in (position.Answer, speedup.Answer):
+        found["$defs"]["Answer"]["properties"]["schema_version"] = {"type": "integer"}
+    head = {"$schema": DIALECT, "$id": f"urn:subord:{SCHEMA_VERSION}:{_file(name)}"}
+    return head | _with_plain_patterns(found)
+
+
+def _finish(title: str, definition: Schema) -> None:
+    """Mark the old names."""
+    known = (*vars(fields).values(), EventLine, KeyChange)
+    of_type = next((each for each in known if isinstance(each, type) and each.__name__ == title), None)
+    names = {**getattr(of_type, "OLD_NAMES", {}), **OLD_NAMES.get(title, {})}
+    for new, old in names.items():
+        definition["properties"][old] |= {"deprecated": True, "$comment": f"now `{new}`"}
+
+
+def _nest(found: Schema) -> None:
+    """`subord tree --json` has the rows as `roots`, each with its `subordinates`."""
+    tree, row = found["$defs"]["TreeDocument"], found["$defs"]["TreeRow"]
+    rows = tree["properties"].pop("rows")
+    tree["required"] = ["roots" if name == "rows" else name for name in tree["required"]]
+    tree["properties"] |= {
+        "roots": rows,
+        "never_came": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+    }
+    row["properties"]["subordinates"] = rows
+
+
+def _of_settings() -> Schema:
+    """Of `config check`: all settings by their dotted names."""
+    settings = dotted(load(None, ["cluster.network=10.0.0.0/24", "cluster.insecure=true"]))
+    head = {"schema_version": {"type": "integer"}, "file": {"type": "string"}, "positions": {"type": "integer"}}
+    properties = {**head, **{name: {} for name in settings}}
+    checked = {"type": "object", "additionalProperties": {"type": "string"}}
+    return {"type": "object", "properties": {**properties, "here": checked}, "required": list(properties)}
+
+
+def _with_plain_patterns(value: Any) -> Any:
+    r"""`$` in place of Python's `\Z`."""
+    if isinstance(value, dict):
+        return {
+            key: each.replace("\\Z", "$")
+            if key == "pattern" and isinstance(each, str)
+            else _with_plain_patterns(each)
+            for key, each in value.items()
+        }
+    return [_with_plain_patterns(each) for each in value] if isinstance(value, list) else value
+
+
+def _file(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+def _text(name: str) -> str:
+    return json.dumps(schema(name), indent=1) + "\n"
+
+
+def index() -> str:
+    """The table of all schemas."""
+    lines = ["| command | path | schema |", "|---|---|---|"]
+    for name, (_, path) in (COMMANDS | OTHERS).items():
+        command = f"`subord {name} --json`" if name in COMMANDS else ""
+        link = f"[{_file(name)}.json](schemas/{_file(name)}.json)"
+        lines.append(f"| {command} | {f'`{path}`' if path else ''} | {link} |")
+    return "\n".join(lines) + "\n"
+
+
+def old_names() -> str:
+    """The table of old names."""
+    lines = ["| old name | new name | in |", "|---|---|---|"]
+    seen: dict[tuple[str, str], set[str]] = {}
+    for name in COMMANDS | OTHERS:
+        for each in schema(name).get("$defs", {}).values():
+            for old, field in each.get("properties", {}).items():
+                if field.get("deprecated"):
+                    new = field["$comment"].removeprefix("now ")
+                    seen.setdefault((old, new), set()).add(_file(name))
+    rows = (f"| `{old}` | {new} | {', '.join(sorted(files))} |" for (old, new), files in sorted(seen.items()))
+    return "\n".join([*lines, *rows]) + "\n"
+
+
+FILES: dict[str, Callable[[], str]] = {
+    f"docs/schemas/{_file(name)}.json": partial(_text, name) for name in COMMANDS | OTHERS
+}
+PARTS: dict[str, Callable[[], str]] = {"schemas": index, "old-names": old_names}
