@@ -253,7 +253,10 @@ def test_ending_a_part_leaves_the_rest() -> None:
     assert documents.by_name["maintain/a"].version == 3
 
 
-@pytest.mark.parametrize("body", [b"", b"\xc1", msgspec.msgpack.encode({"nodes": [[1, SIZE]]})])
+NESTED = b"\x81\xa1x" + b"\x91" * 8000 + b"\xc0"  # a field of a later release, too deep for the decoder
+
+
+@pytest.mark.parametrize("body", [b"", b"\xc1", msgspec.msgpack.encode({"nodes": [[1, SIZE]]}), NESTED], ids=range(4))
 def test_a_statement_that_cannot_be_read_says_nothing(body: bytes) -> None:
     documents = Documents([Document("maintain/a", 1, NOW_MS + 1, body)])
     assert statements.under_maintenance(documents, NOW_MS) == []
@@ -261,4 +264,10 @@ def test_a_statement_that_cannot_be_read_says_nothing(body: bytes) -> None:
 
 def test_a_statement_about_too_many_nodes_says_nothing() -> None:
     documents = Documents([statements.maintain_document("a", said((1, 1 << 60)), 1, NOW_MS)])
+    assert statements.under_maintenance(documents, NOW_MS) == []
+
+
+def test_a_range_that_ends_before_it_begins_says_nothing() -> None:
+    """Its negative size would hide that the other range is endless."""
+    documents = Documents([statements.maintain_document("a", said((1, 1 << 60), (1 << 60, 1)), 1, NOW_MS)])
     assert statements.under_maintenance(documents, NOW_MS) == []

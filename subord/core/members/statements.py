@@ -156,7 +156,8 @@ def _read(document: Document, form: type[Statement]) -> Statement | None:
     """None: of a later release, or beyond the bounds."""
     try:
         said = _decoders[form](document.body)
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     assert isinstance(said, form)
-    return said if size_of(said.nodes) <= POSITIONS_MAX else None
+    is_ordered = all(first <= last for first, last in said.nodes)
+    return said if is_ordered and size_of(said.nodes) <= POSITIONS_MAX else None
