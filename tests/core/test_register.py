@@ -116,7 +116,24 @@ def test_a_record_far_ahead_of_the_clock_is_not_taken() -> None:
     assert register.decode(register.encode(ahead), NOW_MS) == ahead[:1]
 
 
-def test_the_number_of_runs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RUNS_MAX", 4)
+def test_the_number_of_positions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MEMBERS_MAX", 4)
     register = Register(SIZE, [down(p, p) for p in range(1, 20, 2)])
-    assert len(register) <= 4
+    assert (len(register), register.refused) == (4, 6)
+
+
+def test_a_full_register_still_takes_what_happens_to_its_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MEMBERS_MAX", 6)
+    register = Register(SIZE, [up(1, 6)])
+    assert register.merge([down(3)]) == [down(3)]
+    assert register.runs == [up(1, 2), down(3), up(4, 6)]
+    assert register.merge([up(5, 9, 3)]) == [up(5, 6, 3)]
+    register.take(1)
+    assert register.merge([up(20, 21)])
+
+
+def test_one_run_cannot_make_members_of_a_whole_network() -> None:
+    """Every position of a run is listed: a short frame would take the memory of all nodes."""
+    register = Register(1 << 64)
+    assert register.merge([up(1, 1 << 63)]) == []
+    assert register.positions(State.UP) == []

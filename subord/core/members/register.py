@@ -20,8 +20,9 @@ from subord.core.view import Position
 STAMP_MS_MAX: Final = (1 << 53) - 1
 Stamp = Annotated[int, msgspec.Meta(ge=0, le=STAMP_MS_MAX)]
 LEAP_MS_MAX: Final = 3_600_000
-RUNS_MAX: Final = 131_072
-"""Longer registers take no further runs; a register cannot have more runs than the network has positions."""
+MEMBERS_MAX: Final = 131_072
+"""A full register takes no further positions, only records of those that it has. One short run can be as long as the
+network, and readers list each position."""
 
 
 class State(enum.IntEnum):
@@ -64,7 +65,10 @@ class Register:
     def __init__(self, size: Position, runs: Iterable[Run] = ()) -> None:
         """`size`: the highest position of the network."""
         self.runs: list[Run] = []
+        self.refused = 0
+        """Number of runs that had no room."""
         self._size = size
+        self._members = 0
         self._digest: bytes | None = None
         self.merge(runs)
 
@@ -103,7 +107,7 @@ class Register:
     def _take(self, run: Run) -> list[Run]:
         first, last, record = run
         begin = bisect_left(self.runs, first, key=_last)
-        end, position = begin, first
+        end, position, known = begin, first, 0
         pieces: list[Run] = []  # replace `runs[begin:end]`
         changed: list[Run] = []
         while end < len(self.runs) and self.runs[end].first <= last:
@@ -120,12 +124,19 @@ class Register:
             if old.last > last:
                 pieces.append(Run(last + 1, old.last, old.record))
             position = high + 1
+            known += high - low + 1
             end += 1
         if position <= last:
             changed.append(Run(position, last, record))
             pieces.append(changed[-1])
-        if not changed or len(self.runs) + len(pieces) > RUNS_MAX:
+        new = last - first + 1 - known
+        if new and self._members + new > MEMBERS_MAX:
+            self.refused += 1
+            known_runs = [Run(max(first, old.first), min(last, old.last), record) for old in self.runs[begin:end]]
+            return self.merge(known_runs)
+        if not changed:
             return []
+        self._members += new
         self._replace(begin, end, pieces)
         return changed
 
@@ -139,6 +150,7 @@ class Register:
         """Remove and return the first runs."""
         taken = self.runs[:count]
         del self.runs[:count]
+        self._members -= sum(run.last - run.first + 1 for run in taken)
         self._digest = None
         return taken
 
