@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,18 +13,20 @@ import msgspec
 import pytest
 import trio
 from conditions import until
+from trio.testing import MockClock
 
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Document
 from subord.core.members.membership import DOCUMENTS, REGISTER
-from subord.core.members.register import Record, Run, State, runs_of
+from subord.core.members.register import Record, Register, Run, State, runs_of
+from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, frame
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.streams import Opening, Streams
-from subord.runtime.state.memory import FILE_NAME, Memory
+from subord.runtime.state.memory import FILE_NAME, RETRY_S, SAVE_S, WRITING, Memory
 from subord.runtime.state.tracker import Tracker
 from tests.runtime.test_streams import LEADER, SUBORDINATE, listener, node
 
@@ -147,3 +150,55 @@ async def test_a_disk_that_refuses_is_said_once(tmp_path: Path, warnings: list[s
         write(one, position)
         assert not await one.tracker.memory.save()
     assert len(warnings) == 1
+
+
+async def test_a_write_that_was_abandoned_is_not_taken_for_done(tmp_path: Path) -> None:
+    """As at the end of the daemon, which saves the goodbye after its tasks were cancelled."""
+    one = side(LEADER, 1, tmp_path)
+    write(one, 1)
+    with WRITING:  # the disk does not answer
+        with trio.move_on_after(0.05) as scope:
+            await one.tracker.memory.save()
+        assert scope.cancelled_caught
+    assert await one.tracker.memory.save()
+    assert Memory(str(tmp_path), SETTINGS).membership.register.positions(State.UP) == [1]
+
+
+def test_an_older_state_does_not_replace_a_newer_one(tmp_path: Path) -> None:
+    """Two writes may wait for the disk; threads get a lock in any order."""
+    memory = Memory(str(tmp_path), SETTINGS)
+    path = tmp_path / FILE_NAME
+    assert memory._write(path, b"newer", 2)
+    assert memory._write(path, b"older", 1)
+    assert path.read_bytes() == b"newer"
+
+
+async def test_a_disk_that_refused_is_tried_again(tmp_path: Path, autojump_clock: MockClock) -> None:
+    autojump_clock.autojump_threshold = 0.05  # for the threads that write
+    directory = tmp_path / "later"
+    one = side(LEADER, 1, directory)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.tracker.memory.save_forever)
+        write(one, 1)
+        await trio.sleep(2 * SAVE_S)
+        directory.mkdir()
+        await trio.sleep(2 * RETRY_S)
+        assert (directory / FILE_NAME).exists()
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_rename_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document is on the disk before its command returns; after a power cut the name may else be the old file's."""
+    synced: list[bool] = []
+    monkeypatch.setattr("os.fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
+    one = side(LEADER, 1, tmp_path)
+    write(one, 1)
+    assert await one.tracker.memory.save()
+    assert synced == [False, True]
+
+
+def test_a_file_of_another_format_is_not_used(tmp_path: Path) -> None:
+    content = Register(10, runs_of([1], UP))
+    saved = (2, msgspec.to_builtins(Terms.of(SETTINGS)), content.encode(content.items()), b"\x90")
+    (tmp_path / FILE_NAME).write_bytes(msgspec.msgpack.encode(saved))
+    assert len(Memory(str(tmp_path), SETTINGS).membership.register) == 0

@@ -29,6 +29,7 @@ WRITING = threading.Lock()  # an abandoned write may still be running
 FILE_NAME = "members.bin"
 FORMAT = 1
 SAVE_S = 2.0
+RETRY_S = 60.0  # after a write that failed
 FILE_BYTES_MAX = 64 << 20
 
 
@@ -48,12 +49,14 @@ class Memory:
         self._due = trio.Event()
         self._is_saved = True
         self._warned = False
+        self._states = 0  # that were to be written
+        self._written = 0  # the newest that was; guarded by WRITING
         self.membership = self._load()
 
     def _load(self) -> Membership:
         register, documents = Register(self._settings.network.size), Documents()
         saved = None if self._path is None else self._read(self._path)
-        if saved is not None and saved.terms.network == Terms.of(self._settings).network:
+        if saved is not None and saved.format == FORMAT and saved.terms.network == Terms.of(self._settings).network:
             now_ms = int(time.time() * 1000)
             try:
                 register.merge(register.decode(saved.register, now_ms))
@@ -84,32 +87,52 @@ class Memory:
             await self._due.wait()
             await trio.sleep(SAVE_S)
             self._due = trio.Event()
-            await self.save()
+            if not await self.save() and self._path is not None:
+                await trio.sleep(RETRY_S)
+                self._due.set()
 
     async def save(self) -> bool:
         """Save now, in a thread; whether the disk has the present state. Cancellable while it does not answer."""
         if self._path is None or self._is_saved:
             return self._path is not None
-        self._is_saved = True  # unless it changes during the write
         register, documents = self.membership.register, self.membership.documents
         content = register.encode(register.items()), documents.encode(documents.items())
         saved = msgspec.msgpack.encode(_Saved(FORMAT, Terms.of(self._settings), *content))
-        is_written = await trio.to_thread.run_sync(self._write, self._path, saved, abandon_on_cancel=True)
-        self._is_saved = self._is_saved and is_written
+        self._states += 1
+        self._is_saved, is_written = True, False  # it may change during the write
+        try:
+            write, path, number = self._write, self._path, self._states
+            is_written = await trio.to_thread.run_sync(write, path, saved, number, abandon_on_cancel=True)
+        finally:
+            self._is_saved = self._is_saved and is_written
         return is_written
 
-    def _write(self, path: Path, content: bytes) -> bool:
+    def _write(self, path: Path, content: bytes, number: int) -> bool:
+        """Blocks. `number`: of the state; threads may come here in another order."""
         fresh = path.with_suffix(".new")
         try:
             with WRITING:
+                if number < self._written:
+                    return True
                 with open(fresh, "wb", opener=for_the_owner) as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
                 fresh.replace(path)
+                _sync_directory(path.parent)
+                self._written = number
         except OSError as error:
             if not self._warned:
                 self._warned = True
                 logger.warning("cannot save the members: %s: %s; continuing without", path, error.strerror)
             return False
         return True
+
+
+def _sync_directory(path: Path) -> None:
+    """After a power cut the directory may else name the old file."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
