@@ -15,7 +15,7 @@ from subord.core.carriage.exchange import (
     Exchange,
 )
 from subord.core.members import statements
-from subord.core.members.register import Record, Register, Run, State, runs_of
+from subord.core.members.register import LEAP_MS_MAX, Record, Register, Run, State, runs_of
 from subord.core.members.statements import Forget, Maintain
 
 NOW_MS = 1_800_000_000_000
@@ -36,6 +36,7 @@ class Line:
         self.nodes = [Node() for _ in range(count)]
         self.edges = [(i, i + 1) for i in range(count - 1)]
         self.now = 0.0
+        self.wall_ms = NOW_MS
         self.frames = 0
         self.bytes = 0
         for one, other in self.edges:
@@ -57,7 +58,7 @@ class Line:
                     self.bytes += len(frame)
                     assert len(frame) <= FRAME_BYTES_MAX
                     assert frame[0] >= FIRST_BYTE_MIN
-                    assert self.nodes[other].exchange.received(one, frame, self.now, NOW_MS)
+                    assert self.nodes[other].exchange.received(one, frame, self.now, self.wall_ms)
 
     def registers(self) -> set[bytes]:
         return {node.register.digest for node in self.nodes}
@@ -228,7 +229,9 @@ def test_only_nodes_that_were_down_are_forgotten() -> None:
     register = Register(SIZE, [Run(1, 3, Record(1, State.UP)), Run(4, 4, down), Run(5, 5, later), Run(6, 6, down)])
     forget = Forget(((1, 5),), "sold", NOW_MS, "ann")
     documents = Documents([statements.forget_document("a", forget)])
-    assert statements.forgotten(documents, register) == [Run(4, 4, Record(NOW_MS, State.FORGOTTEN, NOW_MS - 5, 7))]
+    assert statements.forgotten(documents, register, NOW_MS) == [
+        Run(4, 4, Record(NOW_MS, State.FORGOTTEN, NOW_MS - 5, 7))
+    ]
 
 
 def test_a_maintenance_holds_until_its_end() -> None:
@@ -271,3 +274,34 @@ def test_a_range_that_ends_before_it_begins_says_nothing() -> None:
     """Its negative size would hide that the other range is endless."""
     documents = Documents([statements.maintain_document("a", said((1, 1 << 60), (1 << 60, 1)), 1, NOW_MS)])
     assert statements.under_maintenance(documents, NOW_MS) == []
+
+
+def test_a_forget_from_the_far_future_waits() -> None:
+    """Its stamp would be refused by all nodes but this one, and at its maximum no record could follow it."""
+    register = Register(SIZE, [Run(4, 4, Record(NOW_MS - 1, State.DOWN))])
+    for at_ms, count in ((NOW_MS + LEAP_MS_MAX + 1, 0), (NOW_MS + LEAP_MS_MAX, 1)):
+        forget = Forget(((4, 4),), "sold", at_ms, "ann")
+        documents = Documents([statements.forget_document("a", forget)])
+        assert len(statements.forgotten(documents, register, NOW_MS)) == count
+
+
+def test_a_node_that_died_long_after_a_forget_is_not_forgotten() -> None:
+    """It was back when the operator said so, in another part of the network: its stamp is that of its return."""
+    died_ms = NOW_MS + LEAP_MS_MAX + 1
+    register = Register(SIZE, [Run(4, 4, Record(NOW_MS - 1, State.DOWN, died_ms))])
+    documents = Documents([statements.forget_document("a", Forget(((4, 4),), "sold", NOW_MS, "ann"))])
+    assert statements.forgotten(documents, register, died_ms) == []
+
+
+def test_expired_documents_do_not_make_neighbours_differ() -> None:
+    """Only a changed roster made a node look, and drop them; in a calm tree they were offered for ever."""
+    line = Line(2)
+    for node in line.nodes:
+        node.documents.merge([document()])
+    line.nodes[0].documents.drop_expired(NOW_MS + 1000)
+    line.wall_ms = NOW_MS + 1000
+    line.settle()
+    line.frames = 0
+    line.settle(after_s=DIGEST_S)
+    assert line.frames == 2
+    assert not line.nodes[1].documents.by_name

@@ -108,6 +108,7 @@ class Documents:
         taken = [self.by_name[name] for name in list(self.by_name)[: min(count, 3)]]
         for each in taken:
             del self.by_name[each.name]
+            self.conflicts.discard(each.name)
         self._digest = None
         return taken
 

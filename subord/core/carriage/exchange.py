@@ -41,6 +41,9 @@ class Replica(Protocol):
     def empty(self) -> Self:
         """Another replica of the same kind, without items."""
 
+    def drop_expired(self, now_ms: int) -> None:
+        """Forget what no node keeps any more, or neighbours would differ for ever."""
+
     @property
     def digest(self) -> bytes: ...
     def __len__(self) -> int: ...
@@ -127,6 +130,8 @@ class Exchange:
         try:
             name, content = _frame_decoder.decode(data)
             if name == DIGESTS:
+                for replica in self.replicas.values():
+                    replica.drop_expired(now_ms)
                 self._compare(edge, _digests_decoder.decode(content), now)
             elif name in self.replicas:  # else of a later release
                 self.spread(name, self.replicas[name].decode(content, now_ms), edge)

@@ -72,7 +72,7 @@ class Membership:
             view, self._departures(before, now, wall), self._pending(), now, int(wall * 1000)
         )
         self.exchange.spread(REGISTER, written)
-        forgotten = statements.forgotten(self.documents, self.register)
+        forgotten = statements.forgotten(self.documents, self.register, int(wall * 1000))
         self.exchange.spread(REGISTER, forgotten)
         for position in self._writer.take_unseen():
             self.history.stays_away(position, now, wall)

@@ -154,6 +154,9 @@ class Register:
         self._digest = None
         return taken
 
+    def drop_expired(self, now_ms: int) -> None:
+        """Records have no end."""
+
     # -- the wire and the disk ----------------------------------------------------------------------------
 
     def items(self) -> list[Run]:

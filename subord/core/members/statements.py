@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple, TypeVar
 import msgspec
 
 from subord.core.carriage.documents import Document, Documents
-from subord.core.members.register import Record, Register, Run, State
+from subord.core.members.register import LEAP_MS_MAX, Record, Register, Run, State
 from subord.core.view import Position
 
 FORGET: Final = "forget"
@@ -77,13 +77,21 @@ def maintain_document(tag: str, said: Maintain, version: int, now_ms: int) -> Do
     return Document(f"{MAINTAIN}/{tag}", version, end_ms, _encode(said))
 
 
-def forgotten(documents: Documents, register: Register) -> list[Run]:
-    """The records that are still to be written: nodes that are down since before an operator's `forget`."""
+def forgotten(documents: Documents, register: Register, now_ms: int) -> list[Run]:
+    """The records that are still to be written: nodes that are down since before an operator's `forget`.
+
+    A statement of a clock far ahead waits: no node would take the record. The stamp of a node that is down is that of
+    its last return, so `since_ms` tells a later death; clocks may differ by LEAP_MS_MAX.
+    """
     found: list[Run] = []
     for said in _said(documents, FORGET, Forget):
+        if said.at_ms > now_ms + LEAP_MS_MAX:
+            continue
         for position in register.positions(State.DOWN):
             record = register.at(position)
-            if record is not None and record.stamp_ms < said.at_ms and in_ranges(said.nodes, position):
+            if record is None or not in_ranges(said.nodes, position):
+                continue
+            if record.stamp_ms < said.at_ms and record.since_ms <= said.at_ms + LEAP_MS_MAX:
                 stamp_ms = max(said.at_ms, record.stamp_ms + 1)
                 found.append(
                     Run(position, position, Record(stamp_ms, State.FORGOTTEN, record.since_ms, record.leader))
