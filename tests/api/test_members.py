@@ -19,6 +19,8 @@ from subord.api.handlers.control import control_app, control_changes
 from subord.api.handlers.web import PUBLIC, web_app
 from subord.api.http.server import App, EventStream, Response
 from subord.core.address.network import Network
+from subord.core.carriage import documents as documents_module
+from subord.core.members import statements
 from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.core.settings import Settings
@@ -213,6 +215,46 @@ async def test_a_wrong_statement_is_refused(query: dict[str, str]) -> None:
     status, document = await say(World().node(1), "maintain", **query)
     assert status == 400
     assert "nothing was said" in document["error"]
+
+
+async def test_a_forget_of_nodes_far_apart_is_refused_if_neighbours_could_not_read_it() -> None:
+    """Down nodes within a range may be more ranges than were asked for."""
+    root = World().node(1)
+    remember(root, *(Run(p, p, Record(2, State.DOWN, 1000, 3)) for p in range(101, 101 + 2 * 513, 2)))
+    status, document = await say(root, "forget", nodes="1-2000", reason="sold")
+    assert (status, root.tracker.membership.documents.by_name) == (400, {})
+    assert "nothing was said" in document["error"]
+
+
+async def test_a_maintenance_is_not_ended_for_more_nodes_than_were_named() -> None:
+    root = World().node(1)
+    await say(root, "maintain", nodes="1-2000", reason="new disks")
+    status, document = await say(root, "resume", nodes=",".join(map(str, range(2, 1000, 2))))
+    assert status == 200
+    status, document = await say(root, "resume", nodes=",".join(map(str, range(1002, 1100, 2))))
+    assert (status, "nothing was changed" in document["error"]) == (400, True)
+    held = members.maintained(root)
+    assert statements.covers(held, 1001)
+
+
+async def test_a_statement_without_room_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents_module, "DOCUMENTS_MAX", 1)
+    root = World().node(1)
+    assert (await say(root, "maintain", nodes="4", reason="new disks"))[0] == 200
+    status, document = await say(root, "maintain", nodes="5", reason="new disks")
+    assert (status, "nothing was said" in document["error"]) == (503, True)
+    assert (await say(root, "resume", nodes="4"))[0] == 200
+
+
+async def test_a_document_with_the_last_version_cannot_be_continued() -> None:
+    """A version that neighbours refuse would end all edges of this node, again and again."""
+    root = World().node(1)
+    said = statements.Maintain(((4, 4),), "new disks", 1, "ann")
+    last = statements.maintain_document("a", said, 1 << 31, root.tracker.wall_ms)
+    root.tracker.membership.documents.merge([last])
+    status, _ = await say(root, "resume", nodes="4")
+    assert status == 400
+    assert list(root.tracker.membership.documents.by_name.values()) == [last]
 
 
 @pytest.mark.parametrize(("address", "position"), [("10.0.0.5", 0), ("10.0.0.5", 6), ("192.0.2.1", 5)])

@@ -41,14 +41,14 @@ async def forget(node: NodeApi, query: Query) -> Response:
     """Those that are down are expected no longer; the others are named, and nothing is said of them."""
     try:
         ranges, reason, by = _ranges(node, query), _reason(query), _author(query)
-    except _RefusedError as refusal:
-        return failure(*refusal.args)
+    except _RefusedError as error:
+        return failure(*error.args)
     down = [p for p in node.tracker.membership.register.positions(State.DOWN) if statements.in_ranges(ranges, p)]
     if not down:
         return failure(409, "none of these nodes is down: nothing was said")
     said = Forget(statements.ranges_of(down), reason, node.tracker.wall_ms, by)
-    await _say(node, [statements.forget_document(_tag(), said)])
-    return document(_answer(node, down))
+    refusal = await _say(node, [statements.forget_document(_tag(), said)])
+    return refusal or document(_answer(node, down))
 
 
 async def maintain(node: NodeApi, query: Query) -> Response:
@@ -57,11 +57,11 @@ async def maintain(node: NodeApi, query: Query) -> Response:
     try:
         ranges, reason, by = _ranges(node, query), _reason(query), _author(query)
         until_ms = _until_ms(query, now_ms)
-    except _RefusedError as refusal:
-        return failure(*refusal.args)
+    except _RefusedError as error:
+        return failure(*error.args)
     said = Maintain(ranges, reason, now_ms, by, until_ms)
-    await _say(node, [statements.maintain_document(_tag(), said, 1, now_ms)])
-    return document(_answer(node, _positions(ranges)))
+    refusal = await _say(node, [statements.maintain_document(_tag(), said, 1, now_ms)])
+    return refusal or document(_answer(node, _positions(ranges)))
 
 
 async def resume(node: NodeApi, query: Query) -> Response:
@@ -69,18 +69,28 @@ async def resume(node: NodeApi, query: Query) -> Response:
     now_ms = node.tracker.wall_ms
     try:
         ranges, by = _ranges(node, query), _author(query)
-    except _RefusedError as refusal:
-        return failure(*refusal.args)
+    except _RefusedError as error:
+        return failure(*error.args)
     ended, changed = statements.ended(node.tracker.membership.documents, ranges, by, now_ms)
     if not ended:
         return failure(409, "none of these nodes is under maintenance: nothing was changed")
-    await _say(node, changed)
-    return document(_answer(node, ended))
+    refusal = await _say(node, changed)
+    return refusal or document(_answer(node, ended))
 
 
-async def _say(node: NodeApi, documents: list[Document]) -> None:
+async def _say(node: NodeApi, documents: list[Document]) -> Response | None:
+    """None: it is said. Else nothing was said or changed."""
+    held = node.tracker.membership.documents
+    held.drop_expired(node.tracker.wall_ms)
+    if not all(map(statements.is_readable, documents)):
+        sentence = f"a statement would name more than {RANGES_MAX} ranges, or be too long: name fewer nodes at once"
+        return failure(400, f"{sentence}; nothing was said, nothing was changed")
+    if not held.has_room(documents):
+        sentence = f"{len(held)} statements are held, and no more have room until some expire"
+        return failure(503, f"{sentence}: nothing was said")
     node.tracker.spread(DOCUMENTS, documents)
     await node.tracker.memory.save()
+    return None
 
 
 def _answer(node: NodeApi, positions: list[Position]) -> StatementDocument:

@@ -43,6 +43,15 @@ _decoder = msgspec.msgpack.Decoder(tuple[Document, ...])
 _encode = msgspec.msgpack.Encoder().encode
 
 
+def is_within_bounds(document: Document) -> bool:
+    """Whether a neighbour can decode it; of one that it cannot, it ends the edge."""
+    try:
+        _decoder.decode(_encode([document]))
+    except (msgspec.MsgspecError, ValueError):
+        return False
+    return True
+
+
 class Documents:
     """The documents of one node, by name."""
 
@@ -67,6 +76,10 @@ class Documents:
     def of_kind(self, kind: str) -> list[Document]:
         """The documents of a kind, by name."""
         return [self.by_name[name] for name in sorted(self.by_name) if self.by_name[name].kind == kind]
+
+    def has_room(self, items: Iterable[Document]) -> bool:
+        """Whether all of them can be taken."""
+        return len(self.by_name.keys() | {each.name for each in items}) <= DOCUMENTS_MAX
 
     def merge(self, items: Iterable[Document]) -> list[Document]:
         """Take all documents that are newer; returns them."""

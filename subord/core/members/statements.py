@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from subord.core.carriage.documents import Document, Documents
+from subord.core.carriage.documents import Document, Documents, is_within_bounds
 from subord.core.members.register import LEAP_MS_MAX, Record, Register, Run, State
 from subord.core.view import Position
 
@@ -109,6 +109,12 @@ def under_maintenance(documents: Documents, now_ms: int) -> list[Maintenance]:
     return sorted(found, key=lambda each: (each.said.at_ms, each.name))
 
 
+def is_readable(document: Document) -> bool:
+    """Whether other nodes read it: it is within all bounds."""
+    said = _read(document, Forget) if document.kind == FORGET else _read(document, Maintain)
+    return said is not None and is_within_bounds(document)
+
+
 def ended(documents: Documents, ranges: Ranges, by: str, now_ms: int) -> tuple[list[Position], list[Document]]:
     """The nodes of `ranges` that are under maintenance, and the next versions of the documents, without them."""
     nodes: set[Position] = set()
@@ -120,7 +126,7 @@ def ended(documents: Documents, ranges: Ranges, by: str, now_ms: int) -> tuple[l
         rest = ranges_of(kept)
         if rest == said.nodes:
             continue
-        is_over = not rest or len(rest) > RANGES_MAX
+        is_over = not rest
         left = msgspec.structs.replace(said, nodes=said.nodes if is_over else rest, by=by, ended=is_over)
         old = documents.by_name[name]
         changed.append(maintain_document(old.tag, left, old.version + 1, now_ms))
