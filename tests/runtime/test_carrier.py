@@ -23,7 +23,7 @@ from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
-from subord.runtime.frames import Frames, frame
+from subord.runtime.frames import Frames, Sender, frame
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.streams import Opening, Streams
 from subord.runtime.state.memory import FILE_NAME, RETRY_S, SAVE_S, WRITING, Memory
@@ -115,6 +115,26 @@ async def test_a_malformed_frame_ends_the_edge_and_is_counted(joined: Joined) ->
         while await frames.next(1000) is not None:
             pass
     assert leader.counters.dropped["carrier_malformed"] == 1
+
+
+async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> None:
+    """A leader with a thousand subordinates gets their digests every minute."""
+    leader = joined.leader
+    joined.open_edge()
+    write(joined.subordinate, 1)
+    await until(lambda: leader.up == [1], "the edge is open")
+    carrier = leader.streams._carrier
+    assert carrier is not None
+    (edge,) = carrier._wakes
+    other = Sender(edge._stream)  # an edge of its own to the carrier
+    carrier._wakes[other] = wake = trio.Event()
+    carrier._exchange.opened(edge)
+    digests = carrier._exchange.next_frame(edge, trio.current_time())
+    assert digests is not None
+    assert carrier.receive(edge, digests)
+    assert carrier._wakes[edge].is_set()
+    assert not wake.is_set()
+    carrier._wakes.pop(other)
 
 
 # -- the disk -------------------------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ class Exchange:
     # -- receiving ----------------------------------------------------------------------------------------
 
     def received(self, edge: Hashable, data: bytes, now: float, now_ms: int) -> bool:
-        """Take a frame; False: it is malformed. Call `next_frame` for all edges then."""
+        """Take a frame; False: it is malformed. Call `next_frame` for `edge` then, and for all edges if `changed`."""
         try:
             name, content = _frame_decoder.decode(data)
             if name == DIGESTS:

@@ -29,7 +29,10 @@ class Carrier:
 
     def receive(self, edge: Sender, data: bytes) -> bool:
         """Take a frame; False: it is malformed."""
-        return self._tracker.receive(edge, data)
+        is_valid = self._tracker.receive(edge, data)
+        if edge in self._wakes:
+            self._wakes[edge].set()  # an answer may be due; all edges are woken by a change alone
+        return is_valid
 
     def _wake_all(self) -> None:
         for wake in self._wakes.values():

@@ -68,7 +68,7 @@ class Tracker:
     def receive(self, edge: object, data: bytes) -> bool:
         """Take a frame of a neighbour; False: it is malformed."""
         is_valid = self.membership.exchange.received(edge, data, self._now(), self.wall_ms)
-        self._tell(always=True)
+        self._tell()
         return is_valid
 
     def spread(self, name: str, items: list[Any]) -> None:
@@ -100,13 +100,12 @@ class Tracker:
             await trio.sleep(LOOKS_S_MIN)
             self.look()
 
-    def _tell(self, *, always: bool = False) -> None:
-        """Notify the readers of a change. `always`: an answer to a neighbour may be due."""
+    def _tell(self) -> None:
+        """Notify the readers of a change."""
         exchange = self.membership.exchange
         if exchange.changed:
             self._seen_revision = -1  # the register may no longer agree with the roster
             self._due.set()
             self.memory.change()
-        if exchange.changed or always:
             exchange.changed = False
             self.wake()
