@@ -15,6 +15,7 @@ from subord.client import exit_codes
 from subord.client.daemon import Document
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
+from subord.client.text import printable
 
 
 def chosen(arguments: argparse.Namespace, words: Sequence[str], members: Sequence[Document]) -> list[Document]:
@@ -44,9 +45,17 @@ def positions_text(members: Sequence[Document]) -> str:
     return ",".join(f"{first}-{last}" for first, last in ranges)
 
 
+def printable_reason(arguments: argparse.Namespace) -> str:
+    """The words of `--reason`, which other terminals show. Raises CommandError."""
+    reason: str = arguments.reason
+    if not reason.isprintable():
+        raise CommandError("--reason has characters that do not print; nothing was said", exit_codes.USAGE)
+    return reason
+
+
 def operator() -> str:
     """The name of the person, as far as this host knows."""
     try:
-        return os.environ.get("SUDO_USER") or getpass.getuser()
+        return printable(os.environ.get("SUDO_USER") or getpass.getuser())
     except (OSError, KeyError):
         return str(os.getuid())

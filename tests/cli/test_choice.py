@@ -225,6 +225,14 @@ def test_maintain_and_forget_take_sets(capsys: pytest.CaptureFixture[str], monke
         assert (
             json.loads(lines(capsys, "maintain", "@members:gone", "--json", *words)[0])["addresses"][0] == "10.0.0.2"
         )
+        latin = ["--reason", os.fsdecode(b"Stra\xdfe"), "--socket", path]
+        for command in ("maintain", "forget"):
+            assert main([command, "@members:gone", *latin]) == exit_codes.USAGE
+            assert "--reason has characters that do not print" in capsys.readouterr().err
+        monkeypatch.setenv("SUDO_USER", os.fsdecode(b"\xdf"))
+        assert main(["maintain", "@members:gone", *words]) == exit_codes.OK
+        said.pop()
+        capsys.readouterr()
         assert main(["forget", "@members:gone,node03", *words]) == exit_codes.NOT_REACHED
         assert capsys.readouterr().out.startswith("2 nodes forgotten: node[02-03]; said on this node")
         for wrong, code, text in (

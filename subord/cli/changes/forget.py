@@ -11,7 +11,7 @@ from subord.client import exit_codes
 from subord.client.daemon import Document, ask, asked, change
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
-from subord.client.member_choice import chosen, operator, positions_text
+from subord.client.member_choice import chosen, operator, positions_text, printable_reason
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
 from subord.client.text import count
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     up = [each["address"] for each in nodes if each["standing"] not in DOWN]
     if up:
         raise CommandError(f"not down, so not forgotten: {in_short(up)}; nothing was said", exit_codes.USAGE)
-    query = {"nodes": positions_text(nodes), "reason": arguments.reason, "by": operator()}
+    query = {"nodes": positions_text(nodes), "reason": printable_reason(arguments), "by": operator()}
     said = renamed(change(path, f"/v1/members/forget?{urlencode(query)}"), names)
     is_done = _is_done(path, {each["address"] for each in nodes})
     if arguments.json:

@@ -13,7 +13,7 @@ from subord.client import exit_codes
 from subord.client.daemon import asked, change
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
-from subord.client.member_choice import chosen, operator, positions_text
+from subord.client.member_choice import chosen, operator, positions_text, printable_reason
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
 from subord.client.text import count
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     query = {"nodes": positions_text(nodes), "by": operator()}
     action = "resume" if arguments.end else "maintain"
     if not arguments.end:
-        query["reason"] = arguments.reason
+        query["reason"] = printable_reason(arguments)
         if arguments.until is not None:
             query["until"] = str(arguments.until)
     said = renamed(change(path, f"/v1/members/{action}?{urlencode(query)}"), names)
