@@ -276,6 +276,10 @@ def test_a_range_that_ends_before_it_begins_says_nothing() -> None:
     assert statements.under_maintenance(documents, NOW_MS) == []
 
 
+def test_ranges_that_overlap_name_each_node_once() -> None:
+    assert statements.size_of(((1, 5), (3, 7), (9, 9), (4, 4))) == 8
+
+
 def test_a_forget_from_the_far_future_waits() -> None:
     """Its stamp would be refused by all nodes but this one, and at its maximum no record could follow it."""
     register = Register(SIZE, [Run(4, 4, Record(NOW_MS - 1, State.DOWN))])

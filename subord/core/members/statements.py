@@ -145,8 +145,12 @@ def ranges_of(positions: Iterable[Position]) -> Ranges:
 
 
 def size_of(ranges: Ranges) -> int:
-    """The number of positions."""
-    return sum(last - first + 1 for first, last in ranges)
+    """The number of positions, each counted once."""
+    size = end = 0
+    for first, last in sorted(ranges):
+        size += max(0, last - max(first - 1, end))
+        end = max(end, last)
+    return size
 
 
 def covers(maintenances: Iterable[Maintenance], position: Position) -> Maintenance | None:
