@@ -48,7 +48,7 @@ FILES = {
 """The files of deploy/ and their places in the package, besides the environment."""
 DOCUMENTS = (
     *("README.md", "CHANGELOG.md", "LICENSE", "netns-lab/README.md"),
-    *("docs/*.md", "docs/*/*.md", "docs/*.svg", "docs/*.webp"),
+    *("docs/*.md", "docs/*/*.md", "docs/schemas/*.json", "docs/*.svg", "docs/*.webp"),
 )
 """Packed at their paths in the repository, unchanged, so that the links among them work."""
 MAKE_PAGES = """
