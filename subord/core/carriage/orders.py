@@ -1,0 +1,56 @@
+"""Orders of operators: what an operator signs, and the verdict on a signature.
+
+Input are documents and the cluster that they are for; output is the content that the signature covers. A document of
+a kind without a namespace is no order. Invariant: the content names the cluster, so an order for one cluster is none
+for another.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+NAMESPACES: Final = {
+    "forget": "subord.members",
+    "maintain": "subord.members",
+    "ring": "subord.keys",
+    "revoked": "subord.identity",
+    "strict": "subord.identity",
+}
+"""By kind of document. The last word is the power that the operator needs (ssh-keygen(1), ALLOWED SIGNERS)."""
+HEAD: Final = b"subord 1 order\n"
+
+Cluster = tuple[str, str]
+"""`cluster.name`, and the network as in messages.Terms."""
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Verdict(NamedTuple):
+    """`word`: why the signature does not count; "": it does. `principal`: as this node's file names the operator."""
+
+    word: str
+    principal: str = ""
+    fingerprint: str = ""
+
+
+class Verifier(Protocol):
+    """Judges signatures in the format of SSHSIG (OpenSSH, PROTOCOL.sshsig)."""
+
+    async def verify(self, content: bytes, signature: bytes, namespace: str, at_ms: int) -> Verdict:
+        """Whether an operator of this node has signed `content` for `namespace`, with a key valid at `at_ms`."""
+
+
+class Order(NamedTuple):
+    """What an operator says. `at_ms`: when; `expires_ms`: until when nodes take it; both since 1970."""
+
+    name: str
+    version: int
+    at_ms: int
+    expires_ms: int
+    body: bytes
+
+
+def signed_content(cluster: Cluster, order: Order) -> bytes:
+    """What the signature of an order covers."""
+    return HEAD + _encode((cluster, *order))
