@@ -1,7 +1,7 @@
 """Members that an operator names, as a set of nodes.
 
-Input are words of the command line and the document of all members; output are members, each once. A word that names
-no member is an error, and nothing is done.
+Inputs are words of the command line and the document of all members; outputs are members, each once. A word that
+names no member is an error, and nothing is done.
 """
 
 from __future__ import annotations
