@@ -279,11 +279,12 @@ def headline() -> str:
     )
     sealed = one(records.read("sealing"), way="sealed")
     packets, sent = _median(sealed, "rest_packets_per_s"), _median(sealed, "rest_bytes_per_s")
+    size = sealed[0]["nodes"]
     versions = sorted({run["version"] for run in (*start, *some["subord"])})
     return f"""{table}
 (1) By the root of subord, by all agents of Serf, by all watchers of etcd.
 Measured with subord {" and ".join(versions)} without a key.
-With a key, a node of subord sends {packets:.1f} packets and {sent:,.0f} bytes per second ({sealed[0]["nodes"]} nodes).
+With a key, a node of subord sends {packets:.1f} packets and {sent:,.0f} bytes per second ({size} nodes).
 """
 
 
