@@ -55,6 +55,8 @@ PAGES = (
     "docs/protocol/transcripts.md",
     "docs/protocol/checking.md",
     "docs/operating.md",
+    "docs/reference.md",
+    "docs/trouble.md",
     "docs/node-sets.md",
     "docs/json.md",
     "docs/page.md",
