@@ -62,9 +62,11 @@ def measured(checkout: Path, what: str) -> Iterator[Run]:
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "figures.json"
         command = [str(checkout / ".venv/bin/python"), str(checkout / "netns-lab/lab"), *words, "--json", str(path)]
-        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode not in (0, NOT_STABLE) or not path.exists():
-            raise SystemExit(f"{checkout}: lab {' '.join(words)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+            raise SystemExit(
+                f"{checkout}: lab {' '.join(words)} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+            )
         yield from read(json.loads(path.read_text(encoding="utf-8")))
 
 
