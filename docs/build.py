@@ -34,6 +34,7 @@ import build_paper  # noqa: E402
 import build_peers  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_prometheus  # noqa: E402
+import build_releases  # noqa: E402
 import build_scenarios  # noqa: E402
 import build_schemas  # noqa: E402
 import build_sealing  # noqa: E402
@@ -55,6 +56,8 @@ PAGES = (
     "docs/protocol/transcripts.md",
     "docs/protocol/checking.md",
     "docs/operating.md",
+    "docs/reference.md",
+    "docs/trouble.md",
     "docs/node-sets.md",
     "docs/json.md",
     "docs/page.md",
@@ -66,6 +69,7 @@ PAGES = (
     "docs/evaluation/start.md",
     "docs/evaluation/healing.md",
     "docs/evaluation/rest.md",
+    "docs/evaluation/releases.md",
     "docs/evaluation/peers.md",
     "docs/evaluation/simulator.md",
     "docs/evaluation/attacks.md",
@@ -111,6 +115,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_paper.PARTS,
     **build_peers.PARTS,
     **build_prometheus.PARTS,
+    **build_releases.PARTS,
     **build_scenarios.PARTS,
     **build_schemas.PARTS,
     **build_sealing.PARTS,

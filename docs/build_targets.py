@@ -258,25 +258,34 @@ def targets() -> str:
 
 
 def headline() -> str:
-    """Three figures for the README, with those of Serf and etcd."""
+    """The figures for the README, with those of Serf and etcd."""
     start = kept(one(records.read("stability"), nodes=500, fanout=8), is_whole)[0]
     nodes, some = _race()
-    known = [f"{_median(each, 'known_kill_all_s'):.1f} s" for each in some.values()]
-    stands = f"{_median(start, 'last_change_after_last_start_s'):.2f} s"
-    member = f", each member {_sent(some['etcd-3'], 'member')}"
-    sent = [_sent(some["subord"], "node"), _sent(some["serf"], "node"), _sent(some["etcd-3"], "client") + member]
+    runs = one(records.read("peers"), nodes=nodes)
+    counts = [kept(one(runs, system=name), is_converged)[1] for name in some]
+    killed, cut = ([f"{_median(each, key):.1f} s" for each in some.values()] for _, key in BRIEF_EVENTS)
+    first, last = (f"{_median(start, key):.2f} s" for key in ("last_change_s", "last_change_after_last_start_s"))
     table = markdown(
-        ["medians, real daemons on one machine with two cores", "subord", "Serf", "etcd, three members"],
+        ["medians; real daemons, one machine with two cores", "subord", "Serf", "etcd, three members"],
         [
-            ["500 nodes start: from the last start to the last change of place", stands, "-", "-"],
-            [f"a killed node is known to the root / all agents / all watchers, {nodes} nodes", *known],
-            [f"packets and bytes per second that a node sends at rest, {nodes} nodes", *sent],
+            ["500 nodes start together: last change of place, after the first start", first, "-", "-"],
+            ["the same, after the last start", last, "-", "-"],
+            [f"{nodes} nodes: a killed node is reported (1) after", *killed],
+            [f"{nodes} nodes: a node that was cut off is reported (1) after", *cut],
+            [f"{nodes} nodes at rest: packets per second from a node", *_sent(some, "packets_per_s", 1)],
+            [f"{nodes} nodes at rest: bytes per second from a node", *_sent(some, "bytes_per_s", 0)],
+            [f"{nodes} nodes: runs that formed a whole cluster in time", *counts],
         ],
     )
     sealed = one(records.read("sealing"), way="sealed")
-    costs = f"{_median(sealed, 'rest_packets_per_s'):.1f} and {_median(sealed, 'rest_bytes_per_s'):,.0f}"
-    nodes = sealed[0]["nodes"]
-    return table + f"\nMeasured without a key; with one, a node of subord sends {costs} ({nodes} nodes).\n"
+    packets, sent = _median(sealed, "rest_packets_per_s"), _median(sealed, "rest_bytes_per_s")
+    size = sealed[0]["nodes"]
+    versions = sorted({run["version"] for run in (*start, *some["subord"])})
+    return f"""{table}
+(1) By the root of subord, by all agents of Serf, by all watchers of etcd.
+Measured with subord {" and ".join(versions)} without a key.
+With a key, a node of subord sends {packets:.1f} packets and {sent:,.0f} bytes per second ({size} nodes).
+"""
 
 
 BRIEF_COLUMNS = (
@@ -312,8 +321,11 @@ def _race() -> tuple[int, dict[str, list[Run]]]:
     return nodes, {name: one(runs, nodes=nodes, system=name) for name in names}
 
 
-def _sent(runs: list[Run], kind: str) -> str:
-    return f"{_median(runs, f'{kind}_packets_per_s'):.1f} and {_median(runs, f'{kind}_bytes_per_s'):,.0f}"
+def _sent(some: dict[str, list[Run]], key: str, digits: int) -> list[str]:
+    """What a node sends; of etcd a client, and a member."""
+    node, agent = (f"{_median(some[name], f'node_{key}'):,.{digits}f}" for name in ("subord", "serf"))
+    client, member = (f"{_median(some['etcd-3'], f'{kind}_{key}'):,.{digits}f}" for kind in ("client", "member"))
+    return [node, agent, f"client {client}, member {member}"]
 
 
 def _median(runs: list[Run], key: str) -> float:

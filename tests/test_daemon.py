@@ -328,7 +328,7 @@ def test_the_log_has_few_lines_and_one_for_each_change_of_place(start: Start) ->
     second = start(f"{SINGLE}.2")
     until(lambda: [each["leader"] for each in moves(second)] == [f"{SINGLE}.1"], "the second follows the first")
     (joined,) = moves(second)
-    assert joined["message"] == f"now home of {SINGLE}.1: its computed leader"
+    assert joined["message"] == f"now at home below {SINGLE}.1: its computed leader"
     assert (joined["level"], joined["node"], joined["reason"]) == ("info", f"{SINGLE}.2", "its computed leader")
 
     first.process.kill()

@@ -85,8 +85,8 @@ def test_every_begin_has_its_end() -> None:
 
 
 def test_a_stale_part_is_noticed() -> None:
-    stale = text_of("docs/operating.md").replace("there is no such node", "there is such a node")
-    assert build.fresh(stale) == text_of("docs/operating.md") != stale
+    stale = text_of("docs/reference.md").replace("there is no such node", "there is such a node")
+    assert build.fresh(stale) == text_of("docs/reference.md") != stale
 
 
 def test_the_build_command_writes_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,8 +94,8 @@ def test_the_build_command_writes_what_is_stale(tmp_path: Path, capsys: pytest.C
         (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / page).write_text(text_of(page).replace("there is no such node", "there is"), encoding="utf-8")
     build.main(tmp_path)
-    assert capsys.readouterr().out == "docs/operating.md: written\n"
-    assert (tmp_path / "docs/operating.md").read_text(encoding="utf-8") == text_of("docs/operating.md")
+    assert capsys.readouterr().out == "docs/reference.md: written\n"
+    assert (tmp_path / "docs/reference.md").read_text(encoding="utf-8") == text_of("docs/reference.md")
 
 
 # -- handwritten text -----------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_every_event_has_its_line() -> None:
     sources = text_of("subord/daemon.py") + text_of("subord/runtime/log/notices.py")
     written = set(re.findall(r'(?:events\.write\(|\._report\(\s*logging\.\w+,)\s*"(\w+)"', sources))
     assert len(written) >= 8
-    table = text_of("docs/operating.md").partition("## Read the event log")[2].partition("\n## ")[0]
+    table = text_of("docs/reference.md").partition("## Read the event log")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
 
 

@@ -278,11 +278,14 @@ def test_a_failed_siege_is_reported(given: Given, worse: Run) -> None:
 
 
 def test_the_headline_compares_where_all_have_converged(given: Given) -> None:
-    larger = [{**run, "nodes": 30} for run in RACES if run["system"] != "serf"]
-    etcd = {**RACES[-1], "member_packets_per_s": 9.0, "member_bytes_per_s": 90.0}
-    given(peers=[*RACES[:-1], etcd, *larger])
-    assert "20 nodes" in build_targets.headline()
-    assert "30 nodes" not in build_targets.headline()
+    races = [{**run, "known_cut_all_s": 7.0} for run in RACES]
+    larger = [{**run, "nodes": 30} for run in races if run["system"] != "serf"]
+    etcd = {**races[-1], "member_packets_per_s": 9.0, "member_bytes_per_s": 90.0}
+    given(peers=[*races[:-1], etcd, *larger])
+    headline = build_targets.headline()
+    assert "20 nodes" in headline
+    assert "30 nodes" not in headline
+    assert "| 2 of 2 | 1 of 2 | 1 of 2 |" in headline
 
 
 def test_sealed_nodes_are_judged_beside_those_in_the_clear(given: Given) -> None:
@@ -383,3 +386,27 @@ def test_without_any_alert_there_is_no_time(given: Given) -> None:
     text = build_prometheus.run_of_100()
     assert text.startswith("In 0 of 1 runs")
     assert "| `SubordNodeDown` fires, s | - |" in text
+
+
+# -- releases -----------------------------------------------------------------------------------------------------
+
+build_releases = imported("build_releases")
+
+
+def release_runs(release: str, *stable_s: float) -> list[Run]:
+    about = {"what": "start", "name": "start of 500", "release": release}
+    return [{**about, "repeat": number, "stable_s": found} for number, found in enumerate(stable_s)]
+
+
+def test_a_figure_beyond_the_spread_of_before_is_named(given: Given) -> None:
+    runs = [*release_runs("before", 5.0, 5.5, 6.0), *release_runs("now", 5.6, 6.1, 6.2)]
+    given(releases={"machine": MACHINE, "commits": {"before": "abc", "now": "def"}, "runs": runs})
+    assert "1 of 1 figures are worse beyond the spread: stable after the first start, s" in build_releases.worse()
+    assert rows(build_releases.table())[0][-1] == "**worse**"
+
+
+@pytest.mark.parametrize("now", [(5.6, 5.9, 6.2), (4.0, 6.1, 6.2), (4.0, 4.0, 4.0)])
+def test_a_figure_within_the_spread_of_before_is_not_worse(given: Given, now: tuple[float, ...]) -> None:
+    runs = [*release_runs("before", 5.0, 5.5, 6.0), *release_runs("now", *now)]
+    given(releases={"machine": MACHINE, "commits": {"before": "abc", "now": "def"}, "runs": runs})
+    assert "0 of 1 figures" in build_releases.worse()

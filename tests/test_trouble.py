@@ -1,4 +1,4 @@
-"""The table of trouble in docs/operating.md: commands that the program accepts, and texts that it prints."""
+"""The table of docs/trouble.md: commands that the program accepts, and texts that it prints."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loops import over
 from subord import cli
 
 REPOSITORY = Path(__file__).parents[1]
-SECTION = (REPOSITORY / "docs" / "operating.md").read_text(encoding="utf-8").partition("\n## Trouble\n")[2]
+PAGE = (REPOSITORY / "docs" / "trouble.md").read_text(encoding="utf-8")
 ROWS = [
     tuple(cell.strip() for cell in line.strip("|").split(" | "))
-    for line in SECTION.partition("\n\n### ")[0].splitlines()
+    for line in PAGE.partition("\n\n## ")[0].splitlines()
     if line.startswith("| [")
 ]
 PROGRAM = "\n".join(path.read_text(encoding="utf-8") for path in sorted(REPOSITORY.glob("subord/**/*.py")))
@@ -39,7 +39,7 @@ def test_a_row_names_one_command_and_leads_to_more(row: tuple[str, str, str]) ->
     seen, typed, _ = row
     (command,) = quoted(typed)
     assert is_command(command)
-    assert re.search(r"\]\(#[\w-]+\)$", seen)
+    assert re.search(r"\]\((?:\w+\.md)?#[\w-]+\)$", seen)
 
 
 @over("row", ROWS)

@@ -34,12 +34,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="show recent changes of the tree",
         description="Print the changes of the whole tree that its root remembers, at most the last 256: nodes "
         "that joined, were found with their branch, returned, restarted, moved, are missing, left, or became root. "
-        "Any node answers. With --follow, changes to come are printed until Ctrl-C; the command waits for a daemon "
-        "that does not answer, and reports this on standard error.",
+        "Any node answers. With --follow, the command prints new changes until Ctrl-C; it waits for a daemon that "
+        "does not answer, and reports this on standard error.",
     )
     parser.add_argument("--follow", "-f", action="store_true", help="continue with new changes")
     parser.add_argument("--since", metavar="TIME", type=duration, help="only the last 90s, 10min, 2h, 1d")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_names(parser)
     add_colour(parser)
     add_asking(parser)

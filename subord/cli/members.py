@@ -28,8 +28,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="list all members, also missing and gone ones",
         description="List all members, from any node: live, held (a node above lost its leader), stale (the node "
         "that reported it is silent just now), missing (vanished without goodbye, as its leader reports) and gone "
-        "(has no leader any more). Both are down, and stay on the list of every node until they return, or until "
-        "`subord forget`. A node that said goodbye is no member any more. The table has the version of each daemon "
+        "(no longer has a leader). Both are down, and stay on the list of every node until they return, or until "
+        "`subord forget`. A node that said goodbye is no longer a member. The table has the version of each daemon "
         "that answers within a second.",
         epilog='for clush: clush -w "$(subord members --standing live --fold)" uptime',
     )
@@ -50,7 +50,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--fold", action="store_true", help="print their addresses only, as one folded set")
-    form.add_argument("--list", action="store_true", help="print their addresses only, one a line")
+    form.add_argument("--list", action="store_true", help="print their addresses only, one per line")
     add_json(form)
     add_names(parser)
     add_colour(parser)

@@ -19,15 +19,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "nodeset",
         help="print the nodes that a set stands for, or the groups",
         description="Print the addresses of the nodes that a set stands for, as every command understands it. "
-        "Operators: a comma unites, ! takes away, & keeps what both sides have, ^ what only one has; they are "
-        "applied from left to right. Groups are @group, @source:group, and @* for all nodes of a source. Quote a "
+        "Operators: a comma unites, ! subtracts, & keeps what is on both sides, ^ what is on one side only; they "
+        "are applied from left to right. Groups are @group, @source:group, and @* for all nodes of a source. Quote a "
         "set, because shells read !, & and *.",
     )
     add_nodes(parser, "the set")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--list", action="store_true", help="one node a line instead of a folded set")
+    form.add_argument("--list", action="store_true", help="one node per line instead of a folded set")
     form.add_argument("--count", action="store_true", help="the number of nodes")
-    form.add_argument("--groups", action="store_true", help="instead of nodes: all groups, one a line")
+    form.add_argument("--groups", action="store_true", help="instead of nodes: all groups, one per line")
     add_json(form)
     add_names(parser)
     add_asking(parser)

@@ -27,7 +27,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog="exit codes: 0, whatever was found; with --check 1 if there is a problem, or a node did not answer",
     )
     add_json(parser)
-    parser.add_argument("--check", action="store_true", help="exit code 1 if anything is printed but the summary")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if anything but the summary is printed")
     parser.add_argument("--full", action="store_true", help="do not shorten long sets")
     add_names(parser)
     add_colour(parser)

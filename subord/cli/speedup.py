@@ -54,7 +54,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="diameter: the most nodes that a message passes through",
     )
     parser.add_argument(
-        "--gamma", type=float, required=True, metavar="G", help="performance of a node to that of a link"
+        "--gamma", type=float, required=True, metavar="G", help="ratio of the performance of a node to that of a link"
     )
     parser.add_argument("--nodes", type=int, action="append", metavar="N", help="also the speedup on N nodes")
     add_json(parser)

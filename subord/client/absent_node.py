@@ -34,7 +34,7 @@ def _unseen(arguments: argparse.Namespace, address: str) -> str:
     except NetworkError:  # perhaps of a newer version
         is_inside = True
     if not is_inside:
-        return f"it is no address of the network {printable(text)}"
+        return f"it is not an address of the network {printable(text)}"
     return "the root knows no node there; `subord members` lists those that it knows"
 
 

@@ -104,7 +104,7 @@ def _document(path: str, target: str, status: int, body: bytes) -> Document:
         document = None
     if not isinstance(document, dict):
         raise CommandError(
-            f"what answers at {path} is no subord daemon (its answer is no JSON object): choose with --socket",
+            f"what answers at {path} is not a subord daemon (its answer is not a JSON object): choose with --socket",
             exit_codes.DAEMON_UNREACHABLE,
         )
     if status != 200:

@@ -1,7 +1,7 @@
 """Members that an operator names, as a set of nodes.
 
-Input are words of the command line and the document of all members; output are members, each once. A word that names
-no member is an error, and nothing is done.
+Inputs are words of the command line and the document of all members; outputs are members, each once. A word that
+names no member is an error, and nothing is done.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def chosen(arguments: argparse.Namespace, words: Sequence[str], members: Sequenc
     try:
         wanted = choice.chosen(arguments, words)
     except CommandError as error:
-        raise CommandError(f"{error}; nothing was said", error.exit_code) from None
+        raise CommandError(f"{error}; nothing was changed", error.exit_code) from None
     known = {each["address"]: each for each in members}
     unknown = [address for address in wanted if address not in known]
     if unknown:
-        text = f"no member: {in_short(unknown)}; `subord members` lists all, and nothing was said"
+        text = f"no member: {in_short(unknown)}; `subord members` lists all, and nothing was changed"
         raise CommandError(text, exit_codes.NO_SUCH_NODE)
     return sorted((known[address] for address in wanted), key=lambda each: int(each["position"]))
 
@@ -49,7 +49,7 @@ def printable_reason(arguments: argparse.Namespace) -> str:
     """The words of `--reason`, which other terminals show. Raises CommandError."""
     reason: str = arguments.reason
     if not reason.isprintable():
-        raise CommandError("--reason has characters that do not print; nothing was said", exit_codes.USAGE)
+        raise CommandError("--reason has characters that do not print; nothing was changed", exit_codes.USAGE)
     return reason
 
 

@@ -1,7 +1,7 @@
 """Nodes that should be in the tree and are not.
 
-Input are the rows of a tree; output are those that are down and the paths to them, and the names of nodes that are on
-the list of nodes and never joined.
+Inputs are the rows of a tree; outputs are those that are down and the paths to them, and the names of nodes that are
+on the list of nodes and never joined.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def add_set(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="set one key, e.g. cluster.fanout=2; wins over the file; may be given several times",
+        help="set one key, e.g. cluster.fanout=2; overrides the file; may be repeated",
     )
 
 
@@ -82,7 +82,7 @@ def add_names(parser: argparse.ArgumentParser) -> None:
         "--names",
         action="store_true",
         help="ask the resolver (DNS) for names that are neither in the host list (cluster.network_file) nor in "
-        "/etc/hosts, and print names also for programs (--json and the like)",
+        "/etc/hosts, and also print names in output for programs (such as --json)",
     )
     form.add_argument("--addresses", action="store_true", help="print addresses, no names")
 

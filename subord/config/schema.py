@@ -129,7 +129,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     this time. At least ten jobs should end in it. A longer half-life is steadier and follows changes later."""
     state_directory: str = ""
     """An existing directory for what a restart needs: the last neighbourhood, so that the daemon tries its old place
-    first, and the key ring after a change of keys. Empty: nothing is kept."""
+    first, the members with what operators said of them, and the key ring after a change of keys. Empty: nothing is
+    kept."""
     event_log: str = ""
     """Path of a file to which every event is appended as a line of JSON; `"-"`: standard error. Use a local disk,
     because the daemon waits for each write. Empty: off."""
@@ -140,7 +141,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The least important lines that are logged. At the start the environment variable `LOG_LEVEL` overrides this;
     `subord log-level` changes it in a running daemon (docs/operating.md)."""
     log_format: LogFormat = "auto"
-    """The format of the log on standard error. `"text"`: for people. `"json"`: one object a line. `"auto"`: text
+    """The format of the log on standard error. `"text"`: for people. `"json"`: one object per line. `"auto"`: text
     on a terminal, JSON in a file or pipe, entries with fields for systemd's journal."""
 
     @property

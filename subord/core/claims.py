@@ -1,6 +1,6 @@
 """A claim: what one subordinate reports of one node, and which of several claims on a node is its row.
 
-Input are the rows of beats; output is the order of claims, which all nodes share (docs/protocol.md, section 5).
+Inputs are the rows of beats; output is the order of claims, which all nodes share (docs/protocol.md, section 5).
 """
 
 from __future__ import annotations

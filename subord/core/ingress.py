@@ -1,7 +1,8 @@
 """The first check of each datagram: what concerns this node, and why the rest is dropped.
 
-Input are received messages; output is whether the node handles them. What it does not handle changes nothing
-(docs/protocol.md, S6): it is counted by reason, and other settings are answered with a refusal.
+Inputs are received messages; output is whether the node handles them. What it does not handle is counted by reason,
+and other settings are answered with a refusal. Invariant: a message that is not handled changes nothing
+(docs/protocol.md, S6).
 """
 
 from __future__ import annotations

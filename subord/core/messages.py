@@ -15,9 +15,11 @@ Not fitting           Versions                        lists the wire versions of
 Every message but Versions carries the incarnation of its sender, so a message of an earlier process at the same
 address is recognized (docs/protocol.md, S4). Positions count from 1.
 
-A new message: a struct with the next tag and a place in `Message`; its case in node.py; `positions_named` if it names
-nodes; sealing/policy.py if it opens a contact. A daemon of an older release drops unknown messages and unknown values
-of an enum as malformed and answers nothing; unknown fields at the end it reads over, and does not pass them on.
+A new message: a struct with the next tag and a place in `Message`; its case in node.py, or in runtime/driver.py if
+the core does not handle it; `positions_named` if it names nodes; `learn` in mapping/rank_classes.py if it states a
+standing; sealing/policy.py if it is routine (sent without a ticket) or timed (not to be repeated). A daemon of an
+older release drops unknown messages and unknown values of an enum as malformed and answers nothing; unknown fields at
+the end it reads over, and does not pass them on.
 """
 
 from __future__ import annotations
@@ -108,8 +110,9 @@ class Wish(enum.IntEnum):
 class No(enum.IntEnum):
     """Why a proposal is refused.
 
-    edges/subordinates.py decides it, search/search.py follows it. A leader that refuses its own
-    subordinate, except with BUSY, is lost to it (node.py).
+    edges/slots.py decides on FULL and RANK, ingress.py on TERMS, edges/subordinates.py on BUSY and LEAVING. The
+    proposer reacts in search/search.py; a node that its own leader refuses, except with BUSY, gives that leader up
+    (node.py). Each reason has its words in REFUSALS.
     """
 
     FULL = 0
@@ -151,8 +154,9 @@ class Guidance(msgspec.Struct, frozen=True, array_like=True):
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The row of one node of a subtree, as reported upwards (docs/protocol.md, section 5).
 
-    The node fills it in edges/own_row.py; claims.py decides when it counts as changed, state/digests.py which fields
-    both ends compare, and snapshots.py shows it.
+    The node fills it in edges/own_row.py. claims.py decides when it counts as changed, and state/digests.py which
+    fields both ends compare: a new field stays out of the digest. It is shown by snapshots.py as view.RosterRow, and
+    by api/models/members.py and api/models/nodes.py as JSON (docs/schemas).
     """
 
     position: Position

@@ -1,8 +1,8 @@
 """One node: passes each event to the part it concerns, and owns the place.
 
-`handle(event, now)` changes the state and returns actions; `deadline` is the latest time of the next call. Sockets,
-clock and randomness come in as arguments: daemon and simulator run the same code. search/joining.py finds a leader,
-search/moving.py a better one, edges/leader.py and edges/subordinates.py keep both, state/states.py holds the states.
+`handle(event, now)` changes the state and returns actions; `deadline` is the latest time of the next call. Invariant:
+after each `handle` it lies in the future. Sockets, clock and randomness come in as arguments, so daemon and simulator
+run the same code. search/ finds leaders, edges/ keeps what was found, state/states.py is the table of states.
 """
 
 from __future__ import annotations

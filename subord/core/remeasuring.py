@@ -1,7 +1,7 @@
 """What follows from a changed measurement of performance or round trip (docs/protocol.md, section 7).
 
-Input are performance and echoes; output are a new own row, a new standing, dismissed subordinates, and searches for a
-better place.
+Inputs are performance and echoes; outputs are a new own row, a new standing, dismissed subordinates, and searches for
+a better place.
 """
 
 from __future__ import annotations

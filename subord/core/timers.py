@@ -1,7 +1,7 @@
 """The timers of one node: which are due, and when the driver must call again.
 
-Input are deadlines in seconds of the caller's clock; output are the timers that are due, each once. What is due
-depends on the time of the call alone, so late and reordered wake-ups do no harm.
+Inputs are deadlines in seconds of the caller's clock; outputs are the timers that are due, each once. Invariant: what
+is due depends on the time of the call alone, so late and reordered wake-ups do no harm.
 """
 
 from __future__ import annotations

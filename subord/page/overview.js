@@ -1,4 +1,4 @@
-// The overview: one cell a node, a block for each level, coloured by state; as large as the room allows, and larger
+// The overview: one cell per node, a block for each level, coloured by state; as large as the room allows, and larger
 // in a level of one line.
 //
 // Large cells have the shapes of the tree, small ones are squares. Nodes with the same leader are side by side. The

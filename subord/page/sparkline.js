@@ -1,4 +1,4 @@
-// The changes of the last hour: one bar a minute. Before the first event that is known, the line is broken.
+// The changes of the last hour: one bar per minute. Before the first event that is known, the line is broken.
 //
 // Events of nodes that were only found, as by a new root, are no changes.
 

@@ -1,6 +1,6 @@
 """Plays many seeds on all processors, and prints the command that replays a failed one.
 
-Input are seeds, a mapping and an aim; output is a Summary with one Verdict per seed, in the order of the seeds. A
+Inputs are seeds, a mapping and an aim; output is a Summary with one Verdict per seed, in the order of the seeds. A
 verdict depends on its seed, mapping and aim alone, not on the number of processes.
 """
 

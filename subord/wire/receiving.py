@@ -1,8 +1,8 @@
 """What becomes of the content of a datagram before the core sees it (docs/protocol/wire.md).
 
-Input are the content, its sender, the way it came, and the time. Output is an Arrival: a message for the core, or the
-reason to drop it; and whether the sender is to learn the versions that this node speaks. The daemon and the simulator
-hold one Receiver per process. Invariant: the answers and reports that one sender can cause are bounded.
+Inputs are the content, its sender, the way it came, and the time. Output is an Arrival: a message for the core, or
+the reason to drop it; and whether the sender is to learn the versions that this node speaks. The daemon and the
+simulator hold one Receiver per process. Invariant: the answers and reports that one sender can cause are bounded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The version of the wire for each peer (docs/protocol/wire.md).
 
-Input are the versions of received messages and `Versions`; output is the version to write, and when to send
+Inputs are the versions of received messages and `Versions`; output is the version to write, and when to send
 `Versions`. An unknown peer gets the lowest version, a known one the best that both speak. A false `Versions` about a
 peer costs a message and is corrected by the peer's next one.
 """

@@ -59,8 +59,8 @@ async def test_bad_answers_of_other_nodes_become_failures(answer: bytes) -> None
 @pytest.mark.parametrize(
     ("address", "how", "status", "sentence"),
     [
-        ("192.0.2.1", "", 404, "'192.0.2.1' is no address of the network 10.0.0.0/16: no node was asked"),
-        ("nonsense", "", 404, "'nonsense' is no address of the network 10.0.0.0/16: no node was asked"),
+        ("192.0.2.1", "", 404, "'192.0.2.1' is not an address of the network 10.0.0.0/16: no node was asked"),
+        ("nonsense", "", 404, "'nonsense' is not an address of the network 10.0.0.0/16: no node was asked"),
         ("10.0.0.9", "gone", 504, "10.0.0.9 does not answer"),
         ("10.0.0.9", "hung", 504, "10.0.0.9 does not answer"),
         ("10.0.0.9", "lying", 502, "10.0.0.9 answers something else than was asked (does it run this version?)"),

@@ -214,7 +214,7 @@ async def test_a_maintenance_is_shown_until_its_end() -> None:
 async def test_a_wrong_statement_is_refused(query: dict[str, str]) -> None:
     status, document = await say(World().node(1), "maintain", **query)
     assert status == 400
-    assert "nothing was said" in document["error"]
+    assert "nothing was changed" in document["error"]
 
 
 async def test_a_forget_of_nodes_far_apart_is_refused_if_neighbours_could_not_read_it() -> None:
@@ -223,7 +223,7 @@ async def test_a_forget_of_nodes_far_apart_is_refused_if_neighbours_could_not_re
     remember(root, *(Run(p, p, Record(2, State.DOWN, 1000, 3)) for p in range(101, 101 + 2 * 513, 2)))
     status, document = await say(root, "forget", nodes="1-2000", reason="sold")
     assert (status, root.tracker.membership.documents.by_name) == (400, {})
-    assert "nothing was said" in document["error"]
+    assert "nothing was changed" in document["error"]
 
 
 async def test_a_maintenance_is_not_ended_for_more_nodes_than_were_named() -> None:
@@ -242,7 +242,7 @@ async def test_a_statement_without_room_is_not_said(monkeypatch: pytest.MonkeyPa
     root = World().node(1)
     assert (await say(root, "maintain", nodes="4", reason="new disks"))[0] == 200
     status, document = await say(root, "maintain", nodes="5", reason="new disks")
-    assert (status, "nothing was said" in document["error"]) == (503, True)
+    assert (status, "nothing was changed" in document["error"]) == (503, True)
     assert (await say(root, "resume", nodes="4"))[0] == 200
 
 

@@ -56,7 +56,7 @@ def test_an_unknown_address_and_a_dead_node(command: str, capsys: pytest.Capture
 def test_an_address_outside_the_network(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert failure("tree --from", address, capsys) == (
         UNKNOWN,
-        f"{address} is unknown: it is no address of the network 10.0.0.0/16; nothing is drawn",
+        f"{address} is unknown: it is not an address of the network 10.0.0.0/16; nothing is drawn",
     )
 
 

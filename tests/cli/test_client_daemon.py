@@ -30,9 +30,9 @@ def test_an_answer_is_a_document() -> None:
 @over(
     ("body", "status", "exit_code", "sentence"),
     [
-        (b"<html>", 200, exit_codes.DAEMON_UNREACHABLE, "is no subord daemon"),
-        (b"[1]", 200, exit_codes.DAEMON_UNREACHABLE, "is no subord daemon"),
-        (b"\xff", 500, exit_codes.DAEMON_UNREACHABLE, "is no subord daemon"),
+        (b"<html>", 200, exit_codes.DAEMON_UNREACHABLE, "is not a subord daemon"),
+        (b"[1]", 200, exit_codes.DAEMON_UNREACHABLE, "is not a subord daemon"),
+        (b"\xff", 500, exit_codes.DAEMON_UNREACHABLE, "is not a subord daemon"),
         (b'{"error": "no such"}', 404, exit_codes.NO_SUCH_NODE, "no such"),
         (b'{"error": "x\\u001b[31m"}', 504, exit_codes.TRY_AGAIN, r"x\?\[31m"),
         (b"{}", 500, exit_codes.INTERNAL, "HTTP status 500"),
@@ -50,7 +50,7 @@ def test_an_older_daemon_that_does_not_know_the_question() -> None:
         with pytest.raises(CommandError, match=r"does not know /v1/horoscope: it runs an older release") as caught:
             ask(path, "/v1/horoscope?of=10.0.0.4")
         assert caught.value.exit_code == exit_codes.DAEMON_UNREACHABLE
-        with pytest.raises(CommandError, match="is no address") as caught:
+        with pytest.raises(CommandError, match="is not an address") as caught:
             ask(path, "/v1/why?address=x")
         assert caught.value.exit_code == exit_codes.NO_SUCH_NODE
 

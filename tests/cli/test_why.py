@@ -78,7 +78,7 @@ def test_json_is_the_document(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("address", "exit_code", "line"),
     [
-        ("192.0.2.1", exit_codes.NO_SUCH_NODE, "'192.0.2.1' is no address of the network 10.0.0.0/16"),
+        ("192.0.2.1", exit_codes.NO_SUCH_NODE, "'192.0.2.1' is not an address of the network 10.0.0.0/16"),
         ("a b&c=d", exit_codes.USAGE, "c=d is neither an address nor a host name"),
         ("10.0.0.77", exit_codes.NO_SUCH_NODE, "10.0.0.77 is unknown"),
     ],

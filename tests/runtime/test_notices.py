@@ -73,7 +73,7 @@ LOSS = "(lost 10.0.0.2: {}, silent for 0.61 s; 0.10 s without a leader)"
 @pytest.mark.parametrize(
     ("notices", "line"),
     [
-        ([HOME], ("INFO", "now home of 10.0.0.2: its computed leader")),
+        ([HOME], ("INFO", "now at home below 10.0.0.2: its computed leader")),
         (
             [GUEST],
             ("INFO", "now guest of 10.0.0.3, no longer below 10.0.0.2: the nearest with a free guest slot"),

@@ -103,15 +103,16 @@ def exchanges_per_node(control_sockets: Iterable[Path]) -> float | None:
     return statistics.fmean(told) if told else None
 
 
-def commit() -> str:
+def commit(checkout: Path = REPOSITORY) -> str:
     """Of the program that is measured; `+changes` when its files were changed since. Empty outside a repository."""
-    head = _git("rev-parse", "--short", "HEAD")
-    return head + "+changes" if head and _git("status", "--porcelain", "--", "subord", "netns-lab") else head
+    head = _git(checkout, "rev-parse", "--short", "HEAD")
+    changes = head and _git(checkout, "status", "--porcelain", "--", "subord", "netns-lab")
+    return head + "+changes" if changes else head
 
 
-def _git(*words: str) -> str:
+def _git(checkout: Path, *words: str) -> str:
     try:
-        ran = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+        ran = subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return ran.stdout.strip()

@@ -104,7 +104,7 @@ async def _why(node: NodeApi, query: Query) -> Response:
     network, address = node.settings.network, query.get("address", node.address)
     position = network.position_of(address)
     if position is None:
-        return failure(404, f"{address!r} is no address of the network {network.text}: no node was asked")
+        return failure(404, f"{address!r} is not an address of the network {network.text}: no node was asked")
     address = network.address_text_of(position)
     if address == node.address:
         return document(nodes.why(node.settings, node.why()))

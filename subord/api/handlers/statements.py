@@ -45,7 +45,7 @@ async def forget(node: NodeApi, query: Query) -> Response:
         return failure(*error.args)
     down = [p for p in node.tracker.membership.register.positions(State.DOWN) if statements.in_ranges(ranges, p)]
     if not down:
-        return failure(409, "none of these nodes is down: nothing was said")
+        return failure(409, "none of these nodes is down: nothing was changed")
     said = Forget(statements.ranges_of(down), reason, node.tracker.wall_ms, by)
     refusal = await _say(node, [statements.forget_document(_tag(), said)])
     return refusal or document(_answer(node, down))
@@ -79,15 +79,15 @@ async def resume(node: NodeApi, query: Query) -> Response:
 
 
 async def _say(node: NodeApi, documents: list[Document]) -> Response | None:
-    """None: it is said. Else nothing was said or changed."""
+    """None: it is stated. Else nothing was changed."""
     held = node.tracker.membership.documents
     held.drop_expired(node.tracker.wall_ms)
     if not all(map(statements.is_readable, documents)):
         sentence = f"a statement would name more than {RANGES_MAX} ranges, or be too long: name fewer nodes at once"
-        return failure(400, f"{sentence}; nothing was said, nothing was changed")
+        return failure(400, f"{sentence}; nothing was changed")
     if not held.has_room(documents):
         sentence = f"{len(held)} statements are held, and no more have room until some expire"
-        return failure(503, f"{sentence}: nothing was said")
+        return failure(503, f"{sentence}: nothing was changed")
     node.tracker.spread(DOCUMENTS, documents)
     await node.tracker.memory.save()
     return None
@@ -107,11 +107,11 @@ def _ranges(node: NodeApi, query: Query) -> Ranges:
     try:
         ranges = tuple(_range(part) for part in text.split(","))
     except ValueError:
-        raise _RefusedError(400, "nodes must be positions such as 1,3-5: nothing was said") from None
+        raise _RefusedError(400, "nodes must be positions such as 1,3-5: nothing was changed") from None
     if any(not 1 <= first <= last <= size for first, last in ranges):
-        raise _RefusedError(400, f"a position must be from 1 to {size}: nothing was said")
+        raise _RefusedError(400, f"a position must be from 1 to {size}: nothing was changed")
     if len(ranges) > RANGES_MAX or statements.size_of(ranges) > POSITIONS_MAX:
-        raise _RefusedError(400, f"at most {RANGES_MAX} ranges of {POSITIONS_MAX} nodes at once: nothing was said")
+        raise _RefusedError(400, f"at most {RANGES_MAX} ranges of {POSITIONS_MAX} nodes at once: nothing was changed")
     return ranges
 
 
@@ -127,7 +127,9 @@ def _positions(ranges: Ranges) -> list[Position]:
 def _reason(query: Query) -> str:
     reason = query.get("reason", "").strip()
     if not reason or len(reason) > REASON_CHARS_MAX or not reason.isprintable():
-        raise _RefusedError(400, f"give a reason of 1 to {REASON_CHARS_MAX} printable characters: nothing was said")
+        raise _RefusedError(
+            400, f"give a reason of 1 to {REASON_CHARS_MAX} printable characters: nothing was changed"
+        )
     return reason
 
 
@@ -144,7 +146,7 @@ def _until_ms(query: Query, now_ms: int) -> int:
     try:
         until_ms = int(float(given[:32]) * 1000)
     except (ValueError, OverflowError):
-        raise _RefusedError(400, "until must be a number of seconds since 1970: nothing was said") from None
+        raise _RefusedError(400, "until must be a number of seconds since 1970: nothing was changed") from None
     if not now_ms < until_ms <= now_ms + UNTIL_S_MAX * 1000:
-        raise _RefusedError(400, "until must be in the future, at most a year from now: nothing was said")
+        raise _RefusedError(400, "until must be in the future, at most a year from now: nothing was changed")
     return until_ms

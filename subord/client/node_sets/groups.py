@@ -3,7 +3,7 @@
 In: the directory of ClusterShell (`groups.conf`, `groups.conf.d/*.conf`, `groups.d/*.cfg` and `*.yaml`), the path of
 subord's file, and groups of other origins. Out: for a group its text, which `algebra.py` reads, or a NodeSetError.
 Nothing is read before the first group is asked for. Invariant: a command gets no word that a shell could read
-otherwise than as written, at most OUTPUT_BYTES_MAX of its output are read, and it ends after COMMAND_S at the latest.
+otherwise than as written, at most OUTPUT_BYTES_MAX of its output is read, and it ends after COMMAND_S at the latest.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A network is a CIDR block, counted by the host part of the address, or a list of pieces in the given order. It is kept
 as runs (first address, size), so an IPv6 /64 is one run. Addresses count as integers, in address order and not in
-byte order: in 10.0.0.0/16 position 1 is 10.0.0.1 and position 256 is 10.0.1.0.
+byte order: in 10.0.0.0/16 position 1 is 10.0.0.1 and position 256 is 10.0.1.0. Invariant: each address has at most
+one position, and each position one address.
 """
 
 from __future__ import annotations

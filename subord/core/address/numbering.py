@@ -4,8 +4,9 @@
 - `paper`: the paper's l(n) = floor(log_p n), o(n) = n - p^l(n), so levels of p-1, p(p-1), ... positions. Position 1
   leads the rest of level 0. For p = 2 both numberings are the same.
 
-A level is a run of neighbouring positions, so position = first position of the level + offset. The arithmetic is
-exact for integers of any size: no float, no logarithm.
+A level is a run of neighbouring positions, so position = first position of the level + offset. Invariant: the
+computed leader of a position is lower than that position. The arithmetic is exact for integers of any size: no float,
+no logarithm.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The order of all lower positions for one node: nearest first (paper, section "subordination tree").
 
-It orders the nodes that a search begins with, and the probes; search/rounds.py puts hints before it.
+Input is a position; outputs are all lower positions, each once. It orders the nodes that a search begins with, and
+the probes; search/rounds.py puts hints before it.
 
 The distance counts levels first, then offsets from the place where the way to the root crosses that level; the
 position breaks ties, so all nodes compute the same order. The own level comes last. The list may have 2^64 entries,

@@ -1,8 +1,9 @@
 """Documents: small numbered statements that every node comes to hold.
 
-Input are documents of operators and of neighbours; of two with one name the higher version counts. Two different ones
-with the same version are a conflict: all nodes keep the same one of them, and show that there was another. A document
-has an expiry, after which no node takes or keeps it. Invariant: after the same documents all nodes hold the same.
+Inputs are documents of operators and of neighbours; of two with one name the higher version counts. Two different
+ones with the same version are a conflict: all nodes keep the same one of them, and show that there was another. A
+document has an expiry, after which no node takes or keeps it. Invariant: after the same documents all nodes hold the
+same.
 """
 
 from __future__ import annotations

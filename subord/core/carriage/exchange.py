@@ -1,10 +1,10 @@
 """How neighbours keep replicas equal: what a node sends along the edges of the tree.
 
-Input are edges that open and close, frames, and local changes; output are frames, one edge at a time, when its sender
-asks. At the opening, and every DIGEST_S, both ends send the digests of their replicas. An end with another digest
-sends its whole replica, at most once in WHOLE_S; what changed goes at once to all other edges. A replica takes items
-in any order and any number of times, so nothing is confirmed. Invariant: what waits for a slow edge is a replica of
-its own, never longer than the whole.
+Inputs are edges that open and close, frames, and local changes; outputs are frames, one edge at a time, when its
+sender asks. At the opening, and every DIGEST_S, both ends send the digests of their replicas. An end with another
+digest sends its whole replica, at most once in WHOLE_S; what changed goes at once to all other edges. A replica takes
+items in any order and any number of times, so nothing is confirmed. Invariant: what waits for a slow edge is a
+replica of its own, never longer than the whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """When a node without a leader announces itself by multicast (docs/protocol.md, section 3).
 
-The first announcement follows the first answers; then the pause doubles up to `home_interval_s_max`. A node that
-heard a lower one stays silent, so only the root of a settled cluster announces itself.
+Inputs are the loss of a leader, announcements of others, and time; outputs are announcements. The first one follows
+the first answers; then the pause doubles up to `home_interval_s_max`. A node that heard a lower one stays silent, so
+only the root of a settled cluster announces itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The lowest position that a node without a leader heard lately (docs/protocol.md, section 3).
 
-The node names it in its advice as long as it has no root to name, so the questions of a crowd that starts together
-lead to its lowest node in a few steps. Only a message of that node itself counts, and only for `leader_silence_s`,
-so no dead node is passed on.
+Inputs are received messages; output is a position. The node names it in its advice as long as it has no root to name,
+so the questions of a crowd that starts together lead to its lowest node in a few steps. Only a message of that node
+itself counts, and only for `leader_silence_s`, so no dead node is passed on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Nodes that were alive lately: candidates for the next search, and kept on disk for the next start.
 
-The latest stands first. Both lists are bounded.
+Inputs are nodes that answered or were named, and what an earlier process saved. The latest stands first. Both lists
+are bounded.
 """
 
 from __future__ import annotations

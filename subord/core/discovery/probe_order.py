@@ -1,8 +1,9 @@
 """The order in which a node probes addresses that may be unused (docs/protocol.md, section 3).
 
-First near targets, then the common list. The common list is the same for all nodes of a network, so nodes that know
-no other node meet at its first live address. It runs through all positions so that after k of them no gap is much
-longer than size / k (van der Corput sequence): a block of neighbours of that length contains one of the first k.
+Inputs are a position, its mapping, and the size of the network; outputs are targets. First near targets, then the
+common list. The common list is the same for all nodes of a network, so nodes that know no other node meet at its
+first live address. It runs through all positions so that after k of them no gap is much longer than size / k (van der
+Corput sequence): a block of neighbours of that length contains one of the first k.
 """
 
 from __future__ import annotations

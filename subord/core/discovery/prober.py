@@ -1,8 +1,9 @@
 """Which addresses a node without a leader probes, and when (docs/protocol.md, section 3).
 
-Known targets come first, then near ones one by one, then rows of ROW targets of the common list, then single targets
-every `probe_interval_s`. An unused address costs the wire ARP requests, so the pace is bounded: in the time of two
-rows a node never probes more than two rows of targets. A row needs one wake-up and the time of all its targets.
+Inputs are known nodes, seeds, and probes sent; outputs are the next targets, and the time of the next step. Known
+targets come first, then near ones one by one, then rows of ROW targets of the common list, then single targets every
+`probe_interval_s`. An unused address costs the wire ARP requests, so the pace is bounded. A row needs one wake-up and
+the time of all its targets. Invariant: in the time of two rows a node probes at most two rows of targets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A full scan before the first search, for comparison only (`node.full_scan`; HPCS 2015, first test).
 
-All positions of the network are asked at once, and again until they answer or the deadline passes, which is that of
-the computed leader in a search without scan. A question from a node counts as its answer. Then the search goes on as
-after a restart that remembers all live nodes.
+Inputs are answers, questions of others, and time; output is the list of live nodes. All positions of the network are
+asked at once, and again until they answer or the deadline passes, which is that of the computed leader in a search
+without scan. A question from a node counts as its answer. Then the search goes on as after a restart that remembers
+all live nodes.
 """
 
 from __future__ import annotations

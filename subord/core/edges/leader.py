@@ -1,9 +1,9 @@
 """The uplink: the edge of a node to its leader (docs/protocol.md, section 4).
 
-Input are echoes, guidance, lost connections and time; output are beats, changes of the guidance, and the loss of the
-leader with its cause. The pause between beats doubles while nothing changes. An unanswered beat is repeated sooner;
-after several the leader is lost. A lost connection allows only for a restart. After a late timer of its own the node
-forgets unanswered beats before it judges the leader.
+Inputs are echoes, guidance, lost connections and time; outputs are beats, changes of the guidance, and the loss of
+the leader with its cause. The pause between beats doubles while nothing changes. An unanswered beat is repeated
+sooner; after several the leader is lost. A lost connection allows only for a restart. After a late timer of its own
+the node forgets unanswered beats before it judges the leader.
 """
 
 from __future__ import annotations

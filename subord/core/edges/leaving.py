@@ -1,6 +1,7 @@
 """How a node leaves (docs/protocol.md, section 4).
 
-Subordinates hear the goodbye first and are waited for, at most for the grace; then the leader hears it.
+Inputs are the grace and time; outputs are goodbyes. Subordinates hear the goodbye first and are waited for, at most
+for the grace; then the leader hears it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Whether the root lists this node (docs/protocol.md, section 5).
 
-A leader that does not report a branch hides it from all nodes above. So each node below the second level asks the
-root, in the mean every INTERVAL_S, and sooner after the answer no, because its row may be on the way. The root keeps
-up to HIDDEN_MAX of the nodes that asked TIMES times in vain, for the operator. Times are spread evenly, not at
-random, so the rate at the root stays even.
+Inputs are the path, answers of the root, and time; outputs are questions to the root and, on a root, the nodes that
+it does not list. A leader that does not report a branch hides it from all nodes above. So each node below the second
+level asks the root, in the mean every INTERVAL_S, and sooner after the answer no, because its row may be on the way.
+The root keeps up to HIDDEN_MAX of the nodes that asked TIMES times in vain, for the operator. Times are spread
+evenly, not at random, so the rate at the root stays even.
 """
 
 from __future__ import annotations

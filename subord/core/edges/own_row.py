@@ -1,4 +1,4 @@
-"""The row that a node reports of itself (docs/protocol.md, section 5)."""
+"""The row that a node reports of itself, from its place, leader and measurements (docs/protocol.md, section 5)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which rows of a subordinate's beat are taken (docs/protocol.md, section 5).
 
-Input are beats, the mapping, the roster and the trials of the subordinate; output are claims in the roster. A row
+Inputs are beats, the mapping, the roster and the trials of the subordinate; outputs are claims in the roster. A row
 below a subordinate ranks above it, one subordinate reports at most ROWS_OF_ONE_MAX rows, and its nodes must exist as
 far as samples tell (verification.py). Drops are counted by reason; a drop for lack of room requests no new report.
 """

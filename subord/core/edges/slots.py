@@ -1,9 +1,10 @@
 """Which proposals a leader grants: home slots, guest slots, displacement (docs/protocol.md, section 2).
 
-Input are proposals and the present subordinates; output are verdicts. A node whose home is the leader is always
+Inputs are proposals and the present subordinates; outputs are verdicts. A node whose home is the leader is always
 accepted, another one while a guest slot is free. When none is, DISPLACE and SWAP may evict a guest that ranks above
-the proposer. What is free here is also counted by the root for its advice (vacancies/branch_index.py) and told to
-subordinates (`Guidance.siblings`).
+the proposer. Invariant: a node that is accepted ranks above the leader, and at most `guest_places` are guests. The
+number of guests is `Mapping.guest_places`, which sim/limits.py repeats. Free guest slots are also counted by the root
+for its advice (vacancies/branch_index.py) and told to subordinates (`guidance` in subordinates.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The downlink: the edges of a node to its subordinates.
 
-Input are proposals, questions, beats, goodbyes and time; output are answers, guidance, and the loss of subordinates.
-slots.py decides on proposals, vacancies/vacancies.py on advice, state/roster.py keeps what subordinates report.
+Inputs are proposals, questions, beats, goodbyes and time; outputs are answers, guidance, and the loss of
+subordinates. slots.py decides on proposals, vacancies/vacancies.py on advice, state/roster.py keeps what subordinates
+report. Invariant: an earlier process of a subordinate changes neither its rows nor its place.
 """
 
 from __future__ import annotations
@@ -327,8 +328,7 @@ class Downlink:
         """The stream of a subordinate closed: allow for a restart instead of a whole silence."""
         known = self.slots.taken.get(position)
         if known is not None:
-            timing = self._context.timing
-            soon = self._context.now + timing.restart_grace_s - timing.attempts * timing.answer_s
+            soon = self._context.now + self._context.timing.restart_grace_s - self._overdue_s
             known.due_at = min(known.due_at, soon)
             known.cut = True
             self._watch()
@@ -346,8 +346,13 @@ class Downlink:
         silent_s = self._context.now - self._context.heard_at
         return len(self.slots.taken) > 1 and silent_s > self._context.timing.beat_interval_s
 
+    @property
+    def _overdue_s(self) -> float:
+        """How late a promised beat may be. `on_cut` subtracts it, so the restart grace does not depend on it."""
+        return self._context.timing.attempts * self._context.timing.answer_s
+
     def _give_up_at(self, each: Subordinate) -> float:
-        return each.due_at + self._context.timing.attempts * self._context.timing.answer_s
+        return each.due_at + self._overdue_s
 
     def _watch(self) -> None:
         ends = (self._give_up_at(each) for each in self.slots.taken.values())

@@ -1,12 +1,12 @@
 """Whether the nodes exist that a subordinate reports (docs/protocol.md, section 5).
 
-Input are reported rows and answers to probes; output is which rows are listed. A root lists UNTRIED_MAX living nodes
+Inputs are reported rows and answers to probes; output is which rows are listed. A root lists UNTRIED_MAX living nodes
 of one subordinate untried, a node on each further level half as many, so a liar fills at most half of what the next
 level takes untried. Further rows are kept, neither listed nor passed on, while SAMPLE of the living nodes are probed
 at random. When a third of a sample answers, all are listed and the allowance is twice their number. A trial that is
 not passed within two silences has failed: kept rows are dropped, the subordinate is reported, and samples continue at
-growing intervals. Missing nodes cannot answer, so their number has a bound of its own.
-Invariant: the listed living nodes of one subordinate never exceed its allowance.
+growing intervals. Missing nodes cannot answer, so their number has a bound of its own. Invariant: the listed living
+nodes of one subordinate never exceed its allowance.
 """
 
 from __future__ import annotations

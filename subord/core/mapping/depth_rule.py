@@ -1,9 +1,9 @@
 """When a guest moves to a place nearer the root (docs/protocol.md, section 2, rule 5).
 
-Input are the root's advice and the guest's level; output is a proposal or none. Depth counts for the last node of the
-party, against a full tree of all nodes (vacancies/vacancies.py): in a dense tree no node moves. Without a free place
-above, a guest asks a full leader to exchange a party at most half as large. Each exchange shortens more paths than it
-lengthens, so exchanges end.
+Inputs are the root's advice and the guest's level; output is a proposal or none. Depth counts for the last node of
+the party, against a full tree of all nodes (vacancies/vacancies.py): in a dense tree no node moves. Without a free
+place above, a guest asks a full leader to exchange a party at most half as large. Each exchange shortens more paths
+than it lengthens, so exchanges end.
 """
 
 from __future__ import annotations

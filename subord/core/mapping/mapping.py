@@ -1,6 +1,6 @@
 """A mapping: which node may lead (rank), which is asked first (preference), and which place is better.
 
-Input are positions, statements of nodes and advice; output are ranks, orders and moves, as one node knows them.
+Inputs are positions, statements of nodes and advice; outputs are ranks, orders and moves, as one node knows them.
 `Mapping` is the simplest one: rank is position, no node has a home, and a guest moves only for a higher place. Each
 mapping is a file of this folder that overrides what differs, and is named in registry.py (docs/protocol.md, section
 7). A leader accepts only a node that ranks above it by the statements of both.

@@ -1,9 +1,9 @@
 """The classes by which nodes stand (docs/protocol.md, section 7, mapping `performance`).
 
-Input are statements of nodes and the rows of the roster; output is the class of a position. The class of a node is
+Inputs are statements of nodes and the rows of the roster; output is the class of a position. The class of a node is
 its statement, not what it measured since: it rises when a leader accepts the better one, and falls when no
-subordinate outranks the worse one (rank_change.py). So each leader outranks its subordinates at every instant without
-a common table, and no cycle can close (S1).
+subordinate outranks the worse one (rank_change.py). Invariant: each leader outranks its subordinates at every
+instant, without a common table, so no cycle can close (S1).
 """
 
 from __future__ import annotations

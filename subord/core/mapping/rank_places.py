@@ -1,9 +1,9 @@
 """The places that a root advises where ranks follow classes (docs/protocol.md, section 7).
 
-Input are the rows of the living and their levels; output are the wanted level of a node and leaders with room. The
+Inputs are the rows of the living and their levels; outputs are the wanted level of a node and leaders with room. The
 level is that of the node's rank by measured performance in a full tree. A node within a level of it stays, so only
-those move whose performance changed. The standings (rank_classes.py) decide which node may lead; they follow
-level by level from the root.
+those move whose performance changed. The standings (rank_classes.py) decide which node may lead; they follow level by
+level from the root.
 """
 
 from __future__ import annotations

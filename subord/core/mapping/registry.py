@@ -1,4 +1,9 @@
-"""The mappings by name. A further one is a file of this folder, and its name and class here (docs/mappings.md)."""
+"""The mappings by name (docs/mappings.md).
+
+A further mapping is a file of this folder, with its name and class here. The names are repeated in cli/simulate.py,
+and described in config/schema.py. The simulator depends on them in sim/limits.py (`has_homes`), sim/checkers and
+sim/draw.
+"""
 
 from __future__ import annotations
 

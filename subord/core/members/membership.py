@@ -1,6 +1,6 @@
 """What one node knows of the members: its history, the register, and what a root writes into it.
 
-Input are notices of the core, rosters, and frames of neighbours; output are changes of the tree (history.py) and of
+Inputs are notices of the core, rosters, and frames of neighbours; outputs are changes of the tree (history.py) and of
 the register, which `exchange` carries to all nodes. The daemon and the simulator hold one Membership per process and
 play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970.
 """

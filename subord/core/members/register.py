@@ -1,7 +1,7 @@
 """The register of members: for each position that was ever a member, whether its node is up, down, left or forgotten.
 
 Every node holds the whole register. A root writes to it, and all nodes exchange it along the edges of the tree, so it
-outlives every root. Input are runs of positions with one record; of two records for a position the greater counts,
+outlives every root. Inputs are runs of positions with one record; of two records for a position the greater counts,
 whichever came first. Invariant: two nodes that have seen the same records hold equal registers, with equal digests.
 """
 

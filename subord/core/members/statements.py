@@ -1,6 +1,6 @@
 """What operators say about members: `forget` and `maintain`, as documents.
 
-Input are documents and the register; output are the records of forgotten nodes, and the nodes under maintenance. A
+Inputs are documents and the register; outputs are the records of forgotten nodes, and the nodes under maintenance. A
 node is forgotten if it was down when the operator said so; the root writes that into the register. Each statement is
 a document of its own, so statements of two operators cannot conflict, and each can have its own signature.
 """

@@ -1,7 +1,7 @@
 """What a root writes into the register of members.
 
-Input are the roster and the register; output are runs to merge and to spread. Only a root writes: it alone knows all
-nodes. A node that is listed is up. The history says which nodes vanished, and which root left. A node that the
+Inputs are the roster and the register; outputs are runs to merge and to spread. Only a root writes: it alone knows
+all nodes. A node that is listed is up. The history says which nodes vanished, and which root left. A node that the
 register calls up and that is not listed for GRACE_S is down. Invariant: a record that is written is greater than the
 one that it replaces, and nothing is written while the register agrees with the roster.
 """

@@ -1,6 +1,6 @@
 """How long a question waits for its answer (docs/protocol.md, section 3).
 
-Input are the times of questions and answers; output is `answer_s`, at least that of the timing preset and at most
+Inputs are the times of questions and answers; output is `answer_s`, at least that of the timing preset and at most
 ANSWERS_MAX times it. A late answer raises it to MARGIN times the round trip, so nodes on slow links find a leader;
 each faster answer halves the excess. A repeated question is not measured, because its answer may belong to either
 copy (Karn's algorithm, RFC 6298, section 3).

@@ -1,6 +1,6 @@
 """When the stream to a leader is opened, and opened again after its end (runtime/net/edge.py).
 
-Input are notices of the core, attempts to open the stream, and its ends; output are delays in seconds. The stream
+Inputs are notices of the core, attempts to open the stream, and its ends; outputs are delays in seconds. The stream
 opens a random delay after a change of place, when the edge is likely to stay. The first delay of a process is longer,
 because hundreds of TLS handshakes would slow down the start of a cluster. The daemon and the simulator hold one
 EdgePace per process and follow it.

@@ -1,6 +1,6 @@
 """A sliding window: at most so many events in any window of time.
 
-Input are the times of events; output is the time from which more are allowed. The limit bounds the memory.
+Inputs are the times of events; output is the time from which more are allowed. The limit bounds the memory.
 """
 
 from __future__ import annotations

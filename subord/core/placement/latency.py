@@ -1,6 +1,6 @@
 """The nearest leader of a node by round trip (HPCS 2015, section "subordination tree"; docs/protocol.md, section 7).
 
-Input are advice and measured round trips; output is a leader to propose to. A look measures at most CANDIDATES_MAX
+Inputs are advice and measured round trips; output is a leader to propose to. A look measures at most CANDIDATES_MAX
 nodes: the leader and nodes around it, candidates that the root names, and some at random. The least of SAMPLES
 counts, because delays only add to a round trip. A new leader must be NEARER times as near, which is more than two
 values differ that vary by 30 % around the same round trip.

@@ -1,6 +1,6 @@
 """How the rank of a node follows its performance (docs/protocol.md, section 7, mapping `performance`).
 
-Input are measured performance and advice of the root; output are moves, and the class by which the node stands. A
+Inputs are measured performance and advice of the root; outputs are moves, and the class by which the node stands. A
 better class counts when a leader accepts it; a worse one when no subordinate outranks it any more. Those that would
 are told to leave while the node still leads them. So a leader outranks its subordinates at every instant (S1). A node
 that stands one level off because others came or went stays.

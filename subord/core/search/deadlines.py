@@ -1,8 +1,8 @@
 """The deadlines of a search: when a guest slot will do, and when the node becomes root (docs/protocol.md, section 3).
 
-Input are the start of the search and what the node remembers; output are both deadlines. Until the first only the
-home will do. When the host of the home is up without a daemon, both move to `host_patience_s`, because the daemon
-may be starting.
+Inputs are the start of the search and what the node remembers; outputs are both deadlines. Until the first only the
+home will do. When the host of the home is up without a daemon, both move to `host_patience_s`, because the daemon may
+be starting.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Delegation of probes: a root lets nodes of its tree probe for it (docs/protocol.md, section 3).
 
-With each of its own rows a root sends further rows of the common list to up to eight nodes. They ask in its name at
-the pace of their own probes, and the answers go to the root. No node probes more often than it would alone.
+Inputs are rows of the common list and errands of a root; outputs are errands and questions. With each of its own rows
+a root sends further rows of the common list to up to eight nodes. They ask in its name at the pace of their own
+probes, and the answers go to the root. Invariant: no node probes more often than it would alone.
 """
 
 from __future__ import annotations

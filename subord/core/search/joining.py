@@ -1,6 +1,6 @@
 """When a node searches: why a search begins, how long it rests between rounds, and what its end means.
 
-Input are the start, the loss of a leader, news of the home, and time; output are rounds (search.py), and a call of
+Inputs are the start, the loss of a leader, news of the home, and time; outputs are rounds (search.py), and a call of
 `alone` when no lower node answers. A first search starts at the home, and takes less when a deadline passes; a later
 one starts at the alternates. A root or guest begins a round after each rest (docs/protocol.md, section 3).
 """

@@ -1,6 +1,6 @@
 """What a guest does with advice: return home, move to a better place, or refer two roots to each other.
 
-Input are advice and measured round trips; output are proposals and questions of the search. The old place is kept
+Inputs are advice and measured round trips; outputs are proposals and questions of the search. The old place is kept
 until the new leader accepts (docs/protocol.md, sections 2 and 7).
 """
 

@@ -1,4 +1,8 @@
-"""The open questions and proposals of a node, and their pace (docs/protocol.md, section 3)."""
+"""The open questions and proposals of a node, and their pace (docs/protocol.md, section 3).
+
+Inputs are questions and proposals to make, answers, and time; outputs are messages, and the requests that are
+overdue. The pace of proposals has a bound of its own, apart from that of probes (discovery/prober.py).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The home of a node, and when damping lets the node return to it (docs/protocol.md, section 4).
 
-Input are losses of the home; output is `hold_until`, before which a guest or root does not return. After two losses
+Inputs are losses of the home; output is `hold_until`, before which a guest or root does not return. After two losses
 in a row the hold is `return_hold_s`, and each further loss doubles it up to `return_hold_s_max`, so a home that
 crashes again and again does not move a branch each time. An orphan is not held: it has to move anyway.
 """

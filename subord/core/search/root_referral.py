@@ -1,7 +1,8 @@
 """Root referral: a node that knows two roots tells the higher one of the lower one (docs/protocol.md, section 3).
 
-A receiver that has a leader passes the referral on to the higher of both roots. Each step leads to a lower rank, so
-the chain ends. At most REFERRALS_PER_S referrals are handled in a second.
+Inputs are a path, advice and referrals; outputs are referrals. A receiver that has a leader passes the referral on to
+the higher of both roots. Each step leads to a lower rank, so the chain ends. At most REFERRALS_PER_S referrals are
+handled in a second.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What one round of a search has found, and the order of its proposals (docs/protocol.md, section 3).
 
-Input are hints and answers; output are the next candidate, the next adviser, and the guest to displace. A round
+Inputs are hints and answers; outputs are the next candidate, the next adviser, and the guest to displace. A round
 begins with the nodes already known, in the order of the mapping; hints keep the order of the node that gave them
 (vacancies/), and precede what is known. The number of each is bounded, so a round ends.
 """

@@ -1,6 +1,6 @@
 """Which nodes a search asks, and what their answers do (docs/protocol.md, section 3).
 
-Input are candidates, answers and overdue requests; output are proposals, questions and probes. Candidates are asked
+Inputs are candidates, answers and overdue requests; outputs are proposals, questions and probes. Candidates are asked
 best first, the next one after an answer or a timeout. joining.py decides when a round begins, and what follows its
 last candidate; moving.py, what a guest does with advice.
 """

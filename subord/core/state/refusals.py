@@ -1,6 +1,6 @@
 """Refusals by other settings or wire versions, the latest of each address and side.
 
-Input are addresses and reasons; output is a notice for each new reason, and the list for `subord status`. A repeated
+Inputs are addresses and reasons; output is a notice for each new reason, and the list for `subord status`. A repeated
 refusal is counted. The table is bounded.
 """
 

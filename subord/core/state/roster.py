@@ -1,10 +1,11 @@
 """The roster: the subtree of one node, from the reports of its subordinates (docs/protocol.md, section 5).
 
-The claims of each subordinate are kept apart, and the best claim on a position is its row. After a move two
-subordinates may claim the same node: when the old one retracts, the claim of the new one stands, in any order of
-reports. A new session of a subordinate keeps its old claims until all rows are reported, then sweeps the rest.
-Only changes are reported upwards, until the leader confirms them. No call passes over all rows: a branch that is
-dropped, and rows that are released or swept, are settled in steps, and a new leader gets one part after the other.
+Inputs are claims of subordinates and of the node itself; outputs are the rows, and those to report to the leader. The
+claims of each subordinate are kept apart, and the best claim on a position is its row. After a move two subordinates
+may claim the same node: when the old one retracts, the claim of the new one stands, in any order of reports. A new
+session of a subordinate keeps its old claims until all rows are reported, then sweeps the rest. Only changes are
+reported upwards, until the leader confirms them. No call passes over all rows: a branch that is dropped, and rows
+that are released or swept, are settled in steps, and a new leader gets one part after the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The states of a node, as one table of transitions.
 
-A state is a phase, which others see, and an aim, which the search follows; the pairs below are all that exist. A
-state changes only through `Context.follow`, along this table. docs/protocol.md prints the table.
+A state is a phase, which others see, and an aim, which the search follows; the pairs below are all that exist.
+Invariant: a state changes only through `Context.follow`, along this table. docs/protocol.md prints the table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """An index of the tree below a node: levels, sizes of branches, and free guest slots (docs/protocol.md, section 3).
 
-It follows the roster row by row, at most STEPS_MAX steps per event. A step takes over one changed row, passes one
-level down, or passes one size up, so a question never waits for a walk over all rows; after a large move the levels
-follow within the next events. The owner stands on level 0. A node has no level while its path is unknown.
+Inputs are changed rows of the roster; outputs are levels, sizes, and the leaders with a free guest slot by level. It
+follows the roster row by row, at most STEPS_MAX steps per event. A step takes over one changed row, passes one level
+down, or passes one size up, so a question never waits for a walk over all rows; after a large move the levels follow
+within the next events. The owner stands on level 0. A node has no level while its path is unknown.
 """
 
 from __future__ import annotations

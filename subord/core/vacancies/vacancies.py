@@ -1,10 +1,10 @@
 """Advice on free places below a node, and on their levels (docs/protocol.md, section 3).
 
-Input are the roster, through branch_index.py, and a node that asks; output are hints, best first. A newcomer belongs
-on the level where it would stand in a full tree of all live nodes in rank order; a resident so high that the last of
-its branch stands at most a level or two below that tree. Of the places on the wanted level or higher the nearest is
-best; without any the highest. If the mapping plans, a root computes all places anew, at most once in PLAN_S. A
-recommended place is reserved for a moment, so that the next asker gets another one.
+Inputs are the roster, through branch_index.py, and a node that asks; outputs are hints, best first. A newcomer
+belongs on the level where it would stand in a full tree of all live nodes in rank order; a resident so high that the
+last of its branch stands at most a level or two below that tree. Of the places on the wanted level or higher the
+nearest is best; without any the highest. If the mapping plans, a root computes all places anew, at most once in
+PLAN_S. A recommended place is reserved for a moment, so that the next asker gets another one.
 """
 
 from __future__ import annotations

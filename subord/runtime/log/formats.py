@@ -1,6 +1,6 @@
 """Renders log records as text, JSON, or entries of systemd's journal. Pure.
 
-A record may carry fields: `logger.info("now home of %(leader)s", {"leader": leader})`. The message is formatted from
+A record may carry fields: `logger.info("now guest of %(leader)s", {"leader": leader})`. The message is formatted from
 them, and JSON and the journal have each under its own name. `extra={"event": "place"}` names the event. The output is
 always printable, whatever a field contains.
 """

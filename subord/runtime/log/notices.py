@@ -41,6 +41,11 @@ from subord.runtime.systemd import Systemd
 
 logger = logging.getLogger("subord")
 
+PLACE_WORDS = {
+    Place.ROOT: "now root",
+    Place.HOME: "now at home below %(leader)s",
+    Place.GUEST: "now guest of %(leader)s",
+}
 REFUSALS_LOGGED_PER_S = 5.0  # any host can cause refusals; they must not fill the disk
 
 
@@ -95,7 +100,7 @@ class Notices:
         fields = {"leader": leader, "old": old, "changes": notice.changes, "reason": notice.reason}
         self._events.write("place", place=notice.place.value, **fields)
         before = "" if old in (None, leader) else ", no longer below %(old)s"
-        words = "now root" if leader is None else "now %(place)s of %(leader)s"
+        words = PLACE_WORDS[notice.place]
         self._log_place("place", f"{words}{before}: %(reason)s", {"place": notice.place.value, **fields})
         if notice.place is Place.ROOT:
             roster = self._node.roster

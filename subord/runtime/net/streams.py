@@ -46,7 +46,7 @@ PENDING_OF_ONE_MAX = 32  # of one address
 HANDSHAKES_PER_S = 100.0  # with peers whose datagrams have not shown the key; each costs 1 ms of processor time
 FILES_SPARE = 100  # file descriptors for all other uses
 OPENING_S_MAX = 3.0
-KEEPALIVE_S = 120  # an edge carries no data, so without keepalive the end of a vanished host would go unnoticed
+KEEPALIVE_S = 120  # an edge may be idle, so without keepalive the end of a vanished host would go unnoticed
 
 
 class Opening(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """M1 to M4: what the nodes remember of the members, judged at the end of a scenario.
 
-Input are the ends of processes as the scenario causes them, and the registers of all nodes; the truth is found here.
+Inputs are the ends of processes as the scenario causes them, and the registers of all nodes; the truth is found here.
 When the tree has healed, and the time for a root to notice and to tell has passed:
 
 - M1: all nodes hold the same register and the same documents, and no document is in conflict.

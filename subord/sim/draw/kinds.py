@@ -1,7 +1,7 @@
 """The kinds of fault that a seed can draw, and the steps that each becomes.
 
-Input are a random generator, the positions and the cluster; output is a list of steps. The order of the tables and of
-the random calls decides what a seed means: a change of either changes all scenarios.
+Inputs are a random generator, the positions and the cluster; output is a list of steps. The order of the tables and
+of the random calls decides what a seed means: a change of either changes all scenarios.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns a seed into a scenario: the size of the cluster, its positions and settings, and the faults.
 
-Input are a seed, a mapping and an aim; output is a Scenario that can be written to a file. The order of the random
+Inputs are a seed, a mapping and an aim; output is a Scenario that can be written to a file. The order of the random
 calls decides what a seed means: a change of it changes all scenarios.
 """
 

@@ -1,6 +1,6 @@
 """Streams along the edges of the tree: when one opens, and the events at its ends when it breaks.
 
-Input are notices of nodes, ends of processes, and the network; output are `EdgeClosed` events. A stream opens when
+Inputs are notices of nodes, ends of processes, and the network; outputs are `EdgeClosed` events. A stream opens when
 core/pacing/edge_pace.py says so, as in the daemon, where both ends live, the network lets streams through both ways,
 and the ends have a key in common. Key rings travel along open streams (sealed.py). Invariant: a node has at most one
 stream to a leader.

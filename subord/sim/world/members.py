@@ -1,6 +1,6 @@
 """The memberships of a simulated cluster: what each node knows of the members, on edges and on disks.
 
-Input are notices of nodes, streams that open, and statements of the operator; output are frames between the ends of
+Inputs are notices of nodes, streams that open, and statements of the operator; outputs are frames between the ends of
 open streams. A Membership per process plays as in runtime/state/tracker.py: it looks at the roster LOOKS_S_MIN after
 a change, and its register and documents are saved SAVE_S after theirs, and at a goodbye.
 """

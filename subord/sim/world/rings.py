@@ -1,6 +1,6 @@
 """The key rings of a simulated cluster: which ring each node holds, how a new one spreads, and the operator's steps.
 
-Input are starts of nodes, streams that open, and the steps of a rotation; output are calls of `take` with the new
+Inputs are starts of nodes, streams that open, and the steps of a rotation; outputs are calls of `take` with the new
 ring of a node. Which ring follows from which is decided by sealing/rotation.py. A node begins with the file of its
 host and the ring on its disk, as in runtime/security/key_ring.py, and sends its ring along its streams, as in
 runtime/net/streams.py. As docs/security.md asks, the operator removes a key only when every running node has the

@@ -1,6 +1,6 @@
 """A sealed cluster: which seal seals and opens each datagram, and what the seal must let through.
 
-Input are the datagrams of a world, as its nodes post them and as they arrive; output is their content, and the
+Inputs are the datagrams of a world, as its nodes post them and as they arrive; output is their content, and the
 replies of the seal. Each life of a node has a `Sealer` of its own, the same code as in a daemon, with the clock of
 the node and with random numbers of the seed. Invariants, judged at every datagram (S6):
 

@@ -1,6 +1,6 @@
 """Two hosts with one address: which of them receives a datagram, and what the second one does.
 
-Input is a world and the positions that get a second host; output are events for the second node and datagrams from
+Input is a world and the positions that get a second host; outputs are events for the second node and datagrams from
 that address. A datagram arrives at the host in the sender's ARP cache, which is looked up anew every ARP_S. A second
 host is not in `world.nodes`, so no checker judges it, and it opens no streams.
 """
