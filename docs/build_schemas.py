@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import document, fields, members
+from subord.api.models import document, fields, members, orders
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 
@@ -35,8 +35,12 @@ class Forgotten(fields.StatementDocument, frozen=True, kw_only=True):
 
 
 class KeyChange(fields.RotatedDocument, frozen=True, kw_only=True):
-    """A change of keys. `confirmed`: all nodes have it. `coverage`: which nodes have which ring; null: not known."""
+    """A change of keys. `confirmed`: all nodes have it. `coverage`: which nodes have which ring; null: not known.
 
+    `principal`: the operator, as the file of the asked node names the key of the signature.
+    """
+
+    principal: str
     confirmed: bool
     coverage: fields.AllKeysDocument | None
     everybody: bool
@@ -96,7 +100,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "why": (fields.WhyDocument, "/v1/why"),
     "wait": (Waited, ""),
     "forget": (Forgotten, ""),
-    "maintain": (fields.StatementDocument, "/v1/members/maintain, /v1/members/resume"),
+    "maintain": (fields.StatementDocument, ""),
     "nodeset": (NodeSet, ""),
     "key list": (fields.AllKeysDocument, "/v1/keys"),
     "key install": (KeyChange, ""),
@@ -115,6 +119,8 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "counters": (fields.CountersDocument, "/v1/counters"),
     "names": (fields.NamesDocument, "/v1/names"),
     "job-done": (fields.JobsDocument, "/v1/job-done"),
+    "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
+    "orders": (orders.JudgedDocument, "/v1/orders"),
 }
 """Answers of the HTTP API that no command prints."""
 

@@ -25,6 +25,7 @@ import trio
 from subord import __version__
 from subord.api.handlers import peer_answers
 from subord.api.handlers.control import control_app, control_changes
+from subord.api.handlers.orders import order_handlers
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
@@ -66,6 +67,8 @@ from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
+from subord.runtime.security.gate import Gate
+from subord.runtime.security.operators import Operators
 from subord.runtime.state.memory import Memory
 from subord.runtime.state.store import SAVE_S_MAX, Store
 from subord.runtime.state.tracker import Tracker
@@ -204,7 +207,7 @@ class Daemon:
         sealer = self._credentials.sealer(self.port, self._incarnation)
         transport = Transport(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, transport, self.counters, self._observe)
-        self.tracker = Tracker(node, Memory(directory, self.settings))
+        self.tracker = self._make_tracker(node, Memory(directory, self.settings))
         self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
@@ -242,6 +245,17 @@ class Daemon:
         self.events.write("stopped")
         logger.info("stopped")
 
+    def _make_tracker(self, node: Node, memory: Memory) -> Tracker:
+        """The tracker, the gate in front of its documents, and the key ring behind them."""
+        operators, membership = Operators(self.config.node.operators), memory.membership
+        cluster = self.settings.cluster_name, Terms.of(self.settings).network
+        self.gate = Gate(operators, cluster, membership.revocations, self.counters)
+        tracker = Tracker(node, memory, self.gate.judge)
+        if self.key_ring is not None:
+            self.key_ring.catch_up(membership.documents.items())
+            tracker.on_documents.append(self.key_ring.follow)
+        return tracker
+
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(
             self.address,
@@ -262,7 +276,7 @@ class Daemon:
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
         control = control_app(self)
-        serve_control = partial(server.serve, changes=control_changes(self))
+        serve_control = partial(server.serve, changes=control_changes(self), orders=order_handlers(self))
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)

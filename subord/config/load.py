@@ -34,7 +34,7 @@ NO_KEY = (
 )
 
 EXPECTED_MAX = 65_536
-PATHS_BESIDE = ("certificate", "authorities", "metrics_certificate", "performance_file")
+PATHS_BESIDE = ("operators", "certificate", "authorities", "metrics_certificate", "performance_file")
 RELOADABLE = (
     "cluster.network",
     "cluster.network_file",
@@ -114,6 +114,7 @@ def dotted(config: Config) -> dict[str, Any]:
     """Every setting by its dotted name, in file order."""
     cluster = config.cluster
     return {
+        "cluster.name": cluster.cluster_name,
         "cluster.network": cluster.network.text,
         "cluster.network_file": config.network_file,
         "cluster.expect": config.expect,
@@ -193,6 +194,7 @@ def _settings(cluster: ClusterConfig, network: Network, expected: tuple[Position
         numbering_name=cluster.numbering,
         timing_name=cluster.timing,
         expected=expected,
+        cluster_name=cluster.name,
     )
 
 
@@ -200,6 +202,8 @@ def _check_cluster(raw: RawConfig, cluster: ClusterConfig) -> None:
     """The rules between keys. Raises ConfigError."""
     if cluster.key_file and cluster.insecure:
         refuse(raw, "cluster", "insecure", "and key_file are both given; remove one of them")
+    if not cluster.name.isprintable():
+        refuse(raw, "cluster", "name", "has characters that do not print; use printable ones")
 
 
 def _check_node(raw: RawConfig, node: NodeConfig, network: Network, port: int) -> None:

@@ -16,6 +16,7 @@ from subord.core.mapping.registry import MappingName
 from subord.core.settings import NumberingName, Settings, TimingName
 
 SEEDS_MAX = 64
+NAME_CHARS_MAX = 64
 WEB_NAMES_MAX = 16
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -29,6 +30,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     differs is refused, and both sides report the setting.
     """
 
+    name: Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)] = ""
+    """The name of the cluster, up to 64 printable characters, the same on all nodes. It is part of what operators
+    sign, with the network: an order for one cluster is none for another. Give clusters of the same network different
+    names. After a change of the name all nodes drop the orders that they hold."""
     network: str | tuple[str, ...] | None = None
     """The addresses of possible nodes, all of one IP version: a block such as `"10.0.0.0/24"`, or a list of ranges
     and addresses such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. Give either this or `network_file`. A node's
@@ -72,6 +77,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one machine."""
 
+    operators: str = "/etc/subord/allowed_signers"
+    """Path of the file that names the operators and their SSH keys, in the format of `allowed_signers`
+    (ssh-keygen(1), docs/security.md). It belongs to root or the daemon's user, and only the owner can write to it.
+    This node takes only orders that one of these operators has signed. Changes need no reload."""
     interface: str = ""
     """The network interface whose address inside the network this node uses, such as `"eth0"`. Required if several
     interfaces have such an address. Empty: any."""

@@ -53,6 +53,8 @@ SAME_EVERYWHERE: Final = ("version", "ring")
 KINDS: Final = (
     "duplicate",
     "refused",
+    "order",
+    "conflict",
     "silent",
     "missing",
     "gone",
