@@ -78,7 +78,7 @@ def key_of(arguments: argparse.Namespace) -> str:
             what = "--key" if arguments.operator_key else f"${KEY_VARIABLE}"
             raise CommandError(f"{what}: there is no file {given}; nothing was signed", exit_codes.USAGE)
         return str(given)
-    folders = list(_folders())
+    folders = list(dict.fromkeys(_folders()))
     for path in candidates(folders):
         if os.path.exists(path):
             return path
@@ -109,7 +109,7 @@ def own_keys() -> list[str]:
 def _folders() -> Iterator[str]:
     """Under sudo first that of the user who gave the command."""
     user = os.environ.get("SUDO_USER")
-    if user and user != "root":
+    if user:
         import pwd
 
         with suppress(KeyError):  # no user of this host

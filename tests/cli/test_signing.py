@@ -126,6 +126,13 @@ def test_what_is_no_key_or_open_to_others(signers: Signers) -> None:
     assert "chmod 600" in str(failure("--key", str(key)))
 
 
+def test_an_unknown_reason_is_passed_on(signers: Signers, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "printf 'Signing data on standard input\\nthe key is tired\\n' >&2; exit 255"
+    monkeypatch.setattr(signing, "SSH_KEYGEN", signers.program(words))
+    key = signers.key("ann")
+    assert str(failure("--key", str(key))) == f"{key} did not sign: the key is tired; nothing was changed"
+
+
 def test_a_touch_is_asked_for_at_once(
     signers: Signers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,8 +85,9 @@ class Operators:
 
     def revoke(self, names: Collection[str]) -> None:
         """From now on these principals and fingerprints count no more, and no others are revoked."""
-        self._revoked = frozenset(names)
-        self._verdicts.clear()
+        if self._revoked != frozenset(names):
+            self._revoked = frozenset(names)
+            self._verdicts.clear()
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
