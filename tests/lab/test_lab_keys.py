@@ -36,6 +36,7 @@ def key(lab: Lab, position: int, *words: str, codes: tuple[int, ...] = (0,)) -> 
     """`subord key ...` on one node."""
     done = subprocess.run(
         [SUBORD, "key", *words, "--json", "--socket", str(lab.control_socket(position))],
+        env=lab.environment,
         capture_output=True,
         text=True,
         timeout=60,
