@@ -41,8 +41,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     check.add_argument(
         "--here",
         action="store_true",
-        help="check also what only this machine can tell: key file, operators, certificates, address, ports; root checks as "
-        f"the user {DAEMON_USER}, if there is one",
+        help="check also what only this machine can tell: key file, operators, certificates, address, ports; root "
+        f"checks as the user {DAEMON_USER}, if there is one",
     )
     check.add_argument("--json", action="store_true", help="print the settings as one JSON object")
 
