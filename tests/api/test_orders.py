@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from subord.api.handlers import problems
 from subord.api.models.orders import ORDERS_MAX
-from subord.core.carriage.documents import NEVER_MS, REVOKED, STRICT
+from subord.core.carriage.documents import NEVER_MS, REVOKED, STRICT, Document
 from subord.core.carriage.orders import Order, signed_content
 from subord.core.carriage.verdicts import SENTENCES
 from subord.core.members.membership import REGISTER
@@ -63,6 +64,15 @@ async def test_a_signed_order_is_taken_for_every_client_of_the_socket() -> None:
         "saved": True,
     }
     assert node.counters.orders_accepted == {"members": 1}
+
+
+async def test_two_orders_of_one_version_are_shown_as_a_conflict() -> None:
+    node = World().node(1)
+    node.tracker.membership.documents.merge(Document("forget/a", 1, 1, 2, body) for body in (b"a", b"b"))
+    found = await problems.find(node, 1.0)
+    assert [each.text for each in found.problems if each.kind == "conflict"] == [
+        "two different orders forget/a of one version were given; one of them counts on all nodes"
+    ]
 
 
 async def test_of_several_orders_all_are_taken_or_none() -> None:
