@@ -114,10 +114,10 @@ def dotted(config: Config) -> dict[str, Any]:
     """Every setting by its dotted name, in file order."""
     cluster = config.cluster
     return {
-        "cluster.name": cluster.cluster_name,
         "cluster.network": cluster.network.text,
         "cluster.network_file": config.network_file,
         "cluster.expect": config.expect,
+        "cluster.name": cluster.cluster_name,
         "cluster.fanout": cluster.fanout,
         "cluster.guest_slots": cluster.guest_slots,
         "cluster.mapping": cluster.mapping,

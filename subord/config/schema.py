@@ -30,10 +30,6 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     differs is refused, and both sides report the setting.
     """
 
-    name: Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)] = ""
-    """The name of the cluster, up to 64 printable characters, the same on all nodes. It is part of what operators
-    sign, with the network: an order for one cluster is none for another. Give clusters of the same network different
-    names. After a change of the name all nodes drop the orders that they hold."""
     network: str | tuple[str, ...] | None = None
     """The addresses of possible nodes, all of one IP version: a block such as `"10.0.0.0/24"`, or a list of ranges
     and addresses such as `["10.0.5.10-10.0.5.60", "10.0.7.1"]`. Give either this or `network_file`. A node's
@@ -47,6 +43,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     expect: str | tuple[str, ...] = ()
     """Nodes that should be members, as addresses and ranges of the network. One that never came is counted as down,
     once the root has waited for it for half a minute. Without this key only nodes that came are expected."""
+    name: Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)] = ""
+    """The name of the cluster, up to 64 printable characters, the same on all nodes. It is part of what operators
+    sign, with the network: an order for one cluster is none for another. Give clusters of the same network different
+    names. After a change of the name all nodes drop the orders that they hold."""
     fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 8
     """The fan-out p: how many computed subordinates a leader has. A higher value makes the tree flatter, leaders
     busier, and more nodes change their leader when one dies."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_operators import CLUSTER, FakeVerifier, signed
 
-from subord.core.carriage.documents import EXPIRY_MS_MAX, NEVER_MS, REVOKED, RING, STRICT, Document, Documents
+from subord.core.carriage.documents import EXPIRY_MS_MAX, NEVER_MS, REVOKED, STRICT, Document, Documents
 from subord.core.carriage.orders import Order
 from subord.core.carriage.verdicts import SENTENCES
 from subord.core.identity.revocations import Entry, Revocations

@@ -337,6 +337,8 @@ async def test_a_peer_that_comes_later_gets_the_signed_ring(cluster: Cluster) ->
     a.take(install(a.ring, TWO))
     await cluster.edge(b, a)
     await until(lambda: b.ring == a.ring, "it has the newer one")
+    assert await b.ask(a) == b"status of 127.0.0.1"
+    assert a.dropped == {}, "no text between peers that carry"
 
 
 async def test_a_ring_without_a_signature_is_not_taken(cluster: Cluster) -> None:

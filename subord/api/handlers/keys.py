@@ -115,6 +115,8 @@ async def _check_all_have(node: NodeApi, ring: Keyring) -> None:
     found = await find(node, CHECK_S)
     if not found.complete:
         raise KeyringError(f"not all nodes could be asked which ring they have: {found.note}")
+    if any(each.revision > ring.revision for each in found.rings):
+        raise KeyringError(f"{node.address} does not have the newest key ring yet: try again")
     behind = [each for each in found.rings if each.revision != ring.revision or each is not found.rings[0]]
     names = [address for each in behind for address in each.addresses] + list(found.silent)
     count = sum(each.nodes for each in behind) + found.silent_nodes
