@@ -23,7 +23,7 @@ from subord.cli.operators import check
 from subord.client import exit_codes
 from subord.client.daemon import ask
 from subord.client.errors import CommandError
-from subord.client.signing import KEY_VARIABLE
+from subord.client.orders.signing import KEY_VARIABLE
 from subord.core.carriage.verdicts import POWERS
 from subord.runtime.security import operators_file
 

@@ -17,9 +17,10 @@ from types import SimpleNamespace
 import pytest
 from signers import MEMBERS, Signers
 
-from subord.client import exit_codes, signing
+from subord.client import exit_codes
 from subord.client.errors import CommandError
-from subord.client.signing import KEY_VARIABLE, add_key_option, key_of, own_keys, sign
+from subord.client.orders import signing
+from subord.client.orders.signing import KEY_VARIABLE, add_key_option, key_of, own_keys, sign
 
 ORDER = b"order"
 
@@ -210,7 +211,7 @@ def test_the_passphrase_is_asked_for_on_the_terminal(signers: Signers) -> None:
     key = signers.key("ann", passphrase="open sesame")
     words = f"""
 import argparse
-from subord.client.signing import sign
+from subord.client.orders.signing import sign
 found = sign({ORDER!r}, {MEMBERS!r}, argparse.Namespace(operator_key={str(key)!r}))
 open({str(signers.top / "result")!r}, "wb").write(found)
 """
@@ -226,7 +227,7 @@ def test_without_a_terminal_the_command_ends(signers: Signers) -> None:
     words = f"""
 import argparse
 from subord.client.errors import guarded
-from subord.client.signing import sign
+from subord.client.orders.signing import sign
 raise SystemExit(guarded(lambda: len(sign(b"", "n", argparse.Namespace(operator_key={str(key)!r})))))
 """
     command = [sys.executable, "-c", words]

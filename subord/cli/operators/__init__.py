@@ -9,7 +9,7 @@ import argparse
 import importlib
 
 from subord.client.options import add_asking, add_json
-from subord.client.signing import add_key_option
+from subord.client.orders.signing import add_key_option
 
 ACTIONS = {
     "check": "subord.cli.operators.check",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from subord.cli.operators.table import table
 from subord.client import exit_codes
 from subord.client.daemon import Document, asked
-from subord.client.signing import own_keys
+from subord.client.orders.signing import own_keys
 from subord.client.text import columns, count, printable
 
 
