@@ -23,7 +23,8 @@ from subord.cli.operators import check
 from subord.client import exit_codes
 from subord.client.daemon import ask
 from subord.client.errors import CommandError
-from subord.client.orders.signing import KEY_VARIABLE
+from subord.client.orders import signing
+from subord.client.orders.signing import KEY_VARIABLE, sign
 from subord.core.carriage.verdicts import POWERS
 from subord.runtime.security import operators_file
 
@@ -39,6 +40,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home/.ssh").mkdir(parents=True)
     monkeypatch.setattr(check, "DAEMON_USER", "no-such-user")
+    monkeypatch.setattr(signing, "sign", sign)  # conftest.py has replaced it
 
 
 @pytest.fixture(scope="module")
