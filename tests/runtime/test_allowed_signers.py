@@ -20,6 +20,7 @@ LINES = (
     '"alice smith" {alice}',
     '"alice {alice}',
     'alice namespaces="subord.*,!subord.keys" {alice}',
+    'alice namespaces="subord.keys, subord.members" {alice}',
     'alice NAMESPACES="subord.members",Valid-After="20200101",VALID-BEFORE="20990101Z" {alice}',
     'alice valid-after="202001011200",valid-before="20990101120000Z" {alice}',
     'alice valid-before="20200101" {alice}',
@@ -112,19 +113,35 @@ def test_a_key_with_two_names_is_named(signers: Signers) -> None:
     assert [(one.line, other.line) for one, other in repeated(found)] == [(1, 3)]
 
 
-def test_a_fault_says_what_is_wrong() -> None:
-    (found,) = parse("alice valid-until=3 ssh-ed25519 AAAA")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("alice valid-until=3 {alice}", "the options are not readable from 'valid-until=3'"),
+        ('alice valid-until="3" {alice}', "the option 'valid-until' is unknown"),
+        ('alice valid-after="20990101",valid-before="20200101" {alice}', "not later than valid-after"),
+        ('alice namespaces="" {alice}', "must be written namespaces="),
+        ('"alice {alice}', "the quotation mark of the principals has no end"),
+        ("alice,,bob {alice}", "a principal is empty"),
+        ("alice ssh-rsa {alice:key}", "the key is not of the type ssh-rsa"),
+        ("alice ssh-ed25519 AAAA", "the key is not readable: it is too short"),
+    ],
+)
+def test_a_fault_says_what_is_wrong(signers: Signers, line: str, words: str) -> None:
+    key = signers.public("alice")
+    (found,) = parse(line.replace("{alice:key}", key.split()[1]).replace("{alice}", key))
     assert isinstance(found, Fault)
-    assert "not readable" in found.what
+    assert words in found.what
 
 
 def test_what_is_no_signature_is_told_from_one(signers: Signers) -> None:
     good = signers.sign("alice", ORDER)
     assert signature_of(good).namespace == MEMBERS
     body = good.split(b"\n", 1)[1]
-    for bad in (b"", b"x", body, good[:60], good.replace(b"U1NI", b"U1NJ"), good.replace(b"END", b"ENDE")):
+    for bad in (b"", b"x", body, good[:60], good.replace(b"U1NI", b"U1NJ"), good.replace(b"END SSH", b"ENX SSH")):
         with pytest.raises(SshsigError):
             signature_of(bad)
+    with pytest.raises(SshsigError, match="too short"):
+        public_key_of(b"\0\0\0\x0bssh-ed25519\0\0\0\x20abc")
     with pytest.raises(SshsigError, match="not supported"):
         public_key_of(b"\0\0\0\4none")
 
