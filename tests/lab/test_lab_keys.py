@@ -47,6 +47,12 @@ def key(lab: Lab, position: int, *words: str, codes: tuple[int, ...] = (0,)) -> 
     return found
 
 
+def test_commands_on_a_node_sign_as_the_operator_of_the_lab(lab: Lab) -> None:
+    done = lab.run(3, SUBORD, "operator", "sign", "--dry-run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("accepted as operator") == 3
+
+
 def rings(lab: Lab, position: int) -> list[tuple[int, tuple[str, ...], int]]:
     """(revision, names of keys, nodes), the newest first."""
     listed = key(lab, position, "list", codes=(0, TRY_AGAIN)).get("rings", ())
