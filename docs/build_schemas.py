@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import document, fields, members
+from subord.api.models import document, fields, members, operators, orders
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 
@@ -35,12 +35,76 @@ class Forgotten(fields.StatementDocument, frozen=True, kw_only=True):
 
 
 class KeyChange(fields.RotatedDocument, frozen=True, kw_only=True):
-    """A change of keys. `confirmed`: all nodes have it. `coverage`: which nodes have which ring; null: not known."""
+    """A change of keys. `confirmed`: all nodes have it. `coverage`: which nodes have which ring; null: not known.
 
+    `principal`: the operator, as the file of the asked node names the key of the signature.
+    """
+
+    principal: str
     confirmed: bool
     coverage: fields.AllKeysDocument | None
     everybody: bool
     nodes: fields.AllKeysDocument | None
+
+
+class CheckedOperator(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of an operators file; as in `subord operator who`."""
+
+    line: int
+    principals: tuple[str, ...]
+    key_type: str
+    fingerprint: str
+    authority: bool
+    powers: tuple[str, ...]
+    valid_after: document.Time | None
+    valid_before: document.Time | None
+    valid: bool
+
+
+class CheckedOperators(document.Document, frozen=True, kw_only=True):
+    """An operators file. `ok`: it has no faults. `doubts`: what may not be meant. Line 0: the file as a whole."""
+
+    file: str
+    ok: bool
+    operators: tuple[CheckedOperator, ...]
+    faults: tuple[operators.FaultDocument, ...]
+    doubts: tuple[operators.FaultDocument, ...]
+
+
+class OwnKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A public key of the caller. `known`: it is in the operators file. `fingerprint` null: it is no public key."""
+
+    file: str
+    fingerprint: str | None
+    known: bool
+
+
+class Who(operators.OperatorsDocument, frozen=True, kw_only=True):
+    """The operators of a node, and the keys of the caller."""
+
+    own: tuple[OwnKey, ...]
+
+
+class DryRun(document.Document, frozen=True, kw_only=True):
+    """The verdicts on test orders. `accepted`: on all of them."""
+
+    accepted: bool
+    orders: tuple[orders.JudgedOrder, ...]
+
+
+class Revoked(document.Document, frozen=True, kw_only=True):
+    """What was revoked, or (`revoked` false) is no longer. `principal`: the operator who signed."""
+
+    kind: Literal["operator", "node"]
+    what: str
+    revoked: bool
+    principal: str
+
+
+class Revocations(document.Document, frozen=True, kw_only=True):
+    """All that is revoked in the cluster."""
+
+    revocations: tuple[operators.RevocationDocument, ...]
 
 
 class NodeSet(document.Document, frozen=True, kw_only=True):
@@ -96,12 +160,17 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "why": (fields.WhyDocument, "/v1/why"),
     "wait": (Waited, ""),
     "forget": (Forgotten, ""),
-    "maintain": (fields.StatementDocument, "/v1/members/maintain, /v1/members/resume"),
+    "maintain": (fields.StatementDocument, ""),
     "nodeset": (NodeSet, ""),
     "key list": (fields.AllKeysDocument, "/v1/keys"),
     "key install": (KeyChange, ""),
     "key use": (KeyChange, ""),
     "key remove": (KeyChange, ""),
+    "operator check": (CheckedOperators, ""),
+    "operator who": (Who, ""),
+    "operator sign": (DryRun, ""),
+    "operator revoke": (Revoked, ""),
+    "operator revoked": (Revocations, ""),
     "log-level": (fields.LogDocument, "/v1/log-level"),
     "position": (position.Answer, ""),
     "speedup": (speedup.Answer, ""),
@@ -115,6 +184,9 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "counters": (fields.CountersDocument, "/v1/counters"),
     "names": (fields.NamesDocument, "/v1/names"),
     "job-done": (fields.JobsDocument, "/v1/job-done"),
+    "operators": (operators.OperatorsDocument, "/v1/operators"),
+    "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
+    "orders": (orders.JudgedDocument, "/v1/orders"),
 }
 """Answers of the HTTP API that no command prints."""
 

@@ -31,6 +31,8 @@ import subord  # noqa: E402
 from subord.api.handlers import control, web  # noqa: E402
 from subord.api.http.server import Response  # noqa: E402
 from subord.core.address.network import Network  # noqa: E402
+from subord.core.carriage.documents import Document  # noqa: E402
+from subord.core.carriage.orders import Verdict  # noqa: E402
 from subord.core.settings import Settings  # noqa: E402
 from subord.runtime.state.memory import Memory  # noqa: E402
 from subord.runtime.state.tracker import Tracker  # noqa: E402
@@ -48,7 +50,13 @@ class Root(NodeApi):
         self.settings = world.settings
         self.address = world.settings.network.address_text_of(ROOT)
         self.web_port = 9717
-        self.tracker = Tracker(world.nodes[ROOT], Memory("", world.settings), now=lambda: world.now)
+        self.tracker = Tracker(world.nodes[ROOT], Memory("", world.settings), _unjudged, now=lambda: world.now)
+
+
+async def _unjudged(_: Document) -> Verdict:
+    """No neighbour sends documents here."""
+    await trio.lowlevel.checkpoint()
+    return Verdict("unsigned")
 
 
 def main(words: list[str]) -> int:

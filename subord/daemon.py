@@ -25,10 +25,11 @@ import trio
 from subord import __version__
 from subord.api.handlers import peer_answers
 from subord.api.handlers.control import control_app, control_changes
+from subord.api.handlers.orders import order_handlers
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
-from subord.api.http.sockets import BindError, bind_tcp, bind_unix
+from subord.api.http.sockets import BindError, bind_tcp, bind_unix, unlink
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, Question
 from subord.config import load
@@ -61,11 +62,13 @@ from subord.runtime.log.notices import Notices
 from subord.runtime.net import multicast, udp
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.edge import Edge
-from subord.runtime.net.interfaces import InterfaceError, choose
+from subord.runtime.net.interfaces import InterfaceError, check_place, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
+from subord.runtime.security.gate import Gate
+from subord.runtime.security.operators import Operators
 from subord.runtime.state.memory import Memory
 from subord.runtime.state.store import SAVE_S_MAX, Store
 from subord.runtime.state.tracker import Tracker
@@ -169,7 +172,7 @@ class Daemon:
             self._stream_listener = resources.enter_context(bind_tcp(self.address, self.port))
             # `bind_unix` fails if another daemon has the path, so this node removes only its own socket.
             self._control_listener = resources.enter_context(bind_unix(Path(config.node.control_socket)))
-            resources.callback(_remove, config.node.control_socket, os.stat(config.node.control_socket).st_ino)
+            resources.callback(unlink, config.node.control_socket, os.stat(config.node.control_socket).st_ino)
             web = config.node.metrics_listener
             self._web_listener = resources.enter_context(bind_tcp(web[0] or self.address, web[1])) if web else None
         except (InterfaceError, udp.BindError, BindError) as error:
@@ -179,6 +182,7 @@ class Daemon:
         except CredentialsError as error:
             raise StartError(str(error), CONFIGURATION) from None
         self.key_ring = self._credentials.key_ring
+        self.operators_path = config.node.operators
         self.position = network.position_of(self.address) or 0
         try:
             self.events = EventLog(config.node.event_log, self.address, log.put_line)
@@ -204,7 +208,7 @@ class Daemon:
         sealer = self._credentials.sealer(self.port, self._incarnation)
         transport = Transport(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, transport, self.counters, self._observe)
-        self.tracker = Tracker(node, Memory(directory, self.settings))
+        self.tracker = self._make_tracker(node, Memory(directory, self.settings))
         self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
@@ -216,7 +220,9 @@ class Daemon:
         if self._reload_pending:
             self._reload_asked.set()
         self.events.write("started", pid=os.getpid(), position=self.position, incarnation=self._incarnation)
-        logger.info("subord %s: %s is position %d of %s", __version__, self.address, self.position, self._network)
+        logger.info(
+            "subord %s: %s is position %d of %s", __version__, self.address, self.position, self.settings.network.text
+        )
         async with trio.open_nursery() as nursery:
             self._scope = nursery.cancel_scope
             nursery.start_soon(self._handle_signals, signals)
@@ -242,6 +248,21 @@ class Daemon:
         self.events.write("stopped")
         logger.info("stopped")
 
+    def _make_tracker(self, node: Node, memory: Memory) -> Tracker:
+        """The tracker, the gate in front of its documents, and the key ring behind them."""
+        operators, membership = Operators(self.operators_path), memory.membership
+        cluster = self.settings.cluster_name, Terms.of(self.settings).network
+        self.gate = Gate(operators, cluster, membership.revocations, self.counters)
+        tracker = Tracker(node, memory, self.gate.judge)
+        # The gate knows one principal of a signature; a line of the file may have several.
+        revocations = membership.revocations
+        operators.revoke(revocations.operators)
+        tracker.on_documents.append(lambda _: operators.revoke(revocations.operators))
+        if self.key_ring is not None:
+            self.key_ring.catch_up(membership.documents.items())
+            tracker.on_documents.append(self.key_ring.follow)
+        return tracker
+
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(
             self.address,
@@ -262,7 +283,7 @@ class Daemon:
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
         control = control_app(self)
-        serve_control = partial(server.serve, changes=control_changes(self))
+        serve_control = partial(server.serve, changes=control_changes(self), orders=order_handlers(self))
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)
@@ -276,10 +297,6 @@ class Daemon:
     @property
     def names(self) -> Mapping[str, str]:
         return self.config.names
-
-    @property
-    def _network(self) -> str:
-        return self.settings.network.text
 
     @property
     def handover(self) -> Handover:
@@ -342,19 +359,11 @@ class Daemon:
         try:
             fresh = load.reload(self.config)
             if fresh.cluster.network != self.settings.network:
-                self._check_place_in(fresh)
+                check_place(fresh, self.address)
             return fresh, None if self.key_ring is None else self.key_ring.read_again()
         except (ConfigError, InterfaceError, KeyringError) as error:
             logger.error("the configuration was rejected, the old one stays in use: %s", error, extra=ASKED)
             return None
-
-    def _check_place_in(self, fresh: Config) -> None:
-        """Raises InterfaceError if the node could not start with this network."""
-        network = fresh.cluster.network
-        if network.position_of(self.address) is None:
-            where = fresh.network_file or "cluster.network"
-            raise InterfaceError(f"the new network lacks this node's address {self.address}: add it to {where}")
-        choose(network, fresh.node.interface or None, fresh.node.address or None)
 
     def _apply(self, fresh: Config, ring: Keyring | None) -> None:
         keys_changed = ring is not None and self.key_ring is not None and self.key_ring.apply(ring)
@@ -438,12 +447,3 @@ class Daemon:
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         return await self._streams.ask(address, question, timeout_s)
-
-
-def _remove(path: str, inode: int) -> None:
-    """Remove the control socket, unless another file has replaced it."""
-    try:
-        if os.stat(path).st_ino == inode:
-            os.unlink(path)
-    except OSError:
-        return  # the next daemon replaces a stale file

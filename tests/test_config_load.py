@@ -57,6 +57,7 @@ def test_every_key_is_taken_over() -> None:
         written(
             """
             [cluster]
+            name = "site-7"
             network = ["10.0.5.10-10.0.5.60", "10.0.7.1"]
             fanout = 2
             guest_slots = 3
@@ -66,6 +67,7 @@ def test_every_key_is_taken_over() -> None:
             port = 7000
             key_file = "/etc/cluster.key"
             [node]
+            operators = "/etc/allowed_signers"
             interface = "eth0"
             address = "10.0.7.1"
             control_socket = "/tmp/c.sock"
@@ -94,6 +96,7 @@ def test_every_key_is_taken_over() -> None:
         "cluster.network": "10.0.5.10-10.0.5.60,10.0.7.1",
         "cluster.network_file": "",
         "cluster.expect": "",
+        "cluster.name": "site-7",
         "cluster.fanout": 2,
         "cluster.guest_slots": 3,
         "cluster.mapping": "ip",
@@ -102,6 +105,7 @@ def test_every_key_is_taken_over() -> None:
         "cluster.port": 7000,
         "cluster.key_file": "/etc/cluster.key",
         "cluster.insecure": False,
+        "node.operators": "/etc/allowed_signers",
         "node.interface": "eth0",
         "node.address": "10.0.7.1",
         "node.control_socket": "/tmp/c.sock",

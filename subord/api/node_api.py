@@ -15,6 +15,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.net.peer_query import AskFailure, Question
+from subord.runtime.security.gate import Gate
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.state.tracker import Tracker
 
@@ -56,6 +57,14 @@ class NodeApi(Protocol):
     @property
     def key_ring(self) -> RunningKeyRing | None:
         """The key ring; None: nothing is sealed."""
+
+    @property
+    def gate(self) -> Gate:
+        """Judges the orders of operators."""
+
+    @property
+    def operators_path(self) -> str:
+        """The operators file."""
 
     @property
     def log(self) -> Log: ...

@@ -92,9 +92,9 @@ def asked_of_all(arguments: argparse.Namespace, target: str) -> Document:
     return ask(socket_path(arguments), f"{target}?budget={timeout_s * NODES_SHARE:.3f}", timeout_s + DAEMON_GRACE_S)
 
 
-def change(path: str, target: str, timeout_s: float = 2 * TIMEOUT_S) -> Document:
+def change(path: str, target: str, timeout_s: float = 2 * TIMEOUT_S, *, body: bytes | None = None) -> Document:
     """Request a change; otherwise as `ask`."""
-    return _document(path, target, *_exchange(path, "POST", target, timeout_s))
+    return _document(path, target, *_exchange(path, "POST", target, timeout_s, body=body))
 
 
 def _document(path: str, target: str, status: int, body: bytes) -> Document:
@@ -120,12 +120,18 @@ def _document(path: str, target: str, status: int, body: bytes) -> Document:
 
 
 def _exchange(
-    path: str, method: str, target: str, timeout_s: float, gives_up_s: float | None = None
+    path: str,
+    method: str,
+    target: str,
+    timeout_s: float,
+    gives_up_s: float | None = None,
+    *,
+    body: bytes | None = None,
 ) -> tuple[int, bytes]:
     until = time.monotonic() + timeout_s
     connection = _UnixConnection(path, timeout_s)
     try:
-        connection.request(method, target)
+        connection.request(method, target, body)
         if timeout_s > SLOW_S:
             _report_if_slow(connection, path, timeout_s if gives_up_s is None else gives_up_s)
         return _answer(connection, until)

@@ -34,7 +34,7 @@ NO_KEY = (
 )
 
 EXPECTED_MAX = 65_536
-PATHS_BESIDE = ("certificate", "authorities", "metrics_certificate", "performance_file")
+PATHS_BESIDE = ("operators", "certificate", "authorities", "metrics_certificate", "performance_file")
 RELOADABLE = (
     "cluster.network",
     "cluster.network_file",
@@ -117,6 +117,7 @@ def dotted(config: Config) -> dict[str, Any]:
         "cluster.network": cluster.network.text,
         "cluster.network_file": config.network_file,
         "cluster.expect": config.expect,
+        "cluster.name": cluster.cluster_name,
         "cluster.fanout": cluster.fanout,
         "cluster.guest_slots": cluster.guest_slots,
         "cluster.mapping": cluster.mapping,
@@ -193,6 +194,7 @@ def _settings(cluster: ClusterConfig, network: Network, expected: tuple[Position
         numbering_name=cluster.numbering,
         timing_name=cluster.timing,
         expected=expected,
+        cluster_name=cluster.name,
     )
 
 
@@ -200,6 +202,8 @@ def _check_cluster(raw: RawConfig, cluster: ClusterConfig) -> None:
     """The rules between keys. Raises ConfigError."""
     if cluster.key_file and cluster.insecure:
         refuse(raw, "cluster", "insecure", "and key_file are both given; remove one of them")
+    if not cluster.name.isprintable():
+        refuse(raw, "cluster", "name", "has characters that do not print; use printable ones")
 
 
 def _check_node(raw: RawConfig, node: NodeConfig, network: Network, port: int) -> None:

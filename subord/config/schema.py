@@ -16,6 +16,7 @@ from subord.core.mapping.registry import MappingName
 from subord.core.settings import NumberingName, Settings, TimingName
 
 SEEDS_MAX = 64
+NAME_CHARS_MAX = 64
 WEB_NAMES_MAX = 16
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -42,6 +43,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     expect: str | tuple[str, ...] = ()
     """Nodes that should be members, as addresses and ranges of the network. One that never came is counted as down,
     once the root has waited for it for half a minute. Without this key only nodes that came are expected."""
+    name: Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)] = ""
+    """The name of the cluster, up to 64 printable characters, the same on all nodes. It is part of what operators
+    sign, with the network: an order for one cluster is none for another. Give clusters of the same network different
+    names. After a change of the name all nodes drop the orders that they hold."""
     fanout: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 8
     """The fan-out p: how many computed subordinates a leader has. A higher value makes the tree flatter, leaders
     busier, and more nodes change their leader when one dies."""
@@ -72,6 +77,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one machine."""
 
+    operators: str = "/etc/subord/allowed_signers"
+    """Path of the file that names the operators and their SSH keys, in the format of `allowed_signers`
+    (ssh-keygen(1), docs/security.md). It belongs to root or the daemon's user, and only the owner can write to it.
+    This node takes only orders that one of these operators has signed. Changes need no reload."""
     interface: str = ""
     """The network interface whose address inside the network this node uses, such as `"eth0"`. Required if several
     interfaces have such an address. Empty: any."""

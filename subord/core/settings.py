@@ -115,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     numbering_name: NumberingName = "complete"
     timing_name: TimingName = "lan"
     expected: tuple[Position, ...] = ()  # members that the operator expects even if they never came
+    cluster_name: str = ""  # part of what operators sign
 
     @property
     def numbering(self) -> Numbering:

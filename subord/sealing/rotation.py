@@ -1,14 +1,16 @@
 """Rotation of keys while the cluster runs: how a ring follows from another.
 
 First all nodes hold the new key beside the old one, then all seal with it, then all drop the old one. Each step makes
-a ring with a higher revision, and of two rings the higher one counts.
+a ring with a higher revision, which an operator signs as the document RING; of two rings the higher one counts.
 """
 
 from __future__ import annotations
 
-from subord.sealing.keys import KEYS_MAX, REVISION_MAX, Key, Keyring, KeyringError, keyring_of
+from subord.core.carriage.documents import NEVER_MS, RING
+from subord.core.carriage.orders import Order
+from subord.sealing.keys import Key, Keyring, KeyringError, keyring_of, parse, text_of
 
-STEP_MAX = 1 << 20  # bounds the revisions that one ring can use up
+VERSION_MAX = 1 << 31  # of a document
 
 
 def install(ring: Keyring, key: Key) -> Keyring:
@@ -36,22 +38,30 @@ def _named(ring: Keyring, name: str) -> Key:
     raise KeyringError(f"there is no key {name}; `subord key list` shows them")
 
 
-def newer(ours: Keyring, theirs: Keyring) -> Keyring | None:
-    """The ring to hold after `theirs` came; None: no change. Raises KeyringError.
+def followed(ours: Keyring, theirs: Keyring) -> Keyring | None:
+    """The ring to hold after the signed ring `theirs` was taken; None: ours.
 
-    Two different rings of one revision come from two halves of a cluster. Their union has the next revision, the same
-    on every node, and holds all keys, or of more than KEYS_MAX without the lowest.
+    Of two signed rings of one revision all nodes come to hold the same document (core/carriage/documents.py), which
+    this node has just taken: it counts.
     """
-    if theirs.revision > ours.revision + STEP_MAX:
-        raise KeyringError(f"a ring of revision {theirs.revision} cannot follow ours of revision {ours.revision}")
-    if theirs.revision != ours.revision:
-        return theirs if theirs.revision > ours.revision else None
-    if fingerprint(theirs) == fingerprint(ours):
+    is_behind = theirs.revision >= ours.revision and theirs.revision > 0
+    return theirs if is_behind and fingerprint(theirs) != fingerprint(ours) else None
+
+
+def ring_order(ring: Keyring, at_ms: int) -> Order:
+    """The order that makes all nodes hold `ring`. Raises KeyringError."""
+    if not 0 < ring.revision <= VERSION_MAX:
+        raise KeyringError(f"a key ring of revision {ring.revision} cannot be sent: revisions end at {VERSION_MAX}")
+    return Order(RING, ring.revision, at_ms, NEVER_MS, text_of(ring).encode())
+
+
+def ring_of(order: Order) -> Keyring | None:
+    """The ring of such an order; None: it is unreadable."""
+    try:
+        ring = parse(order.body.decode("ascii"))
+    except (KeyringError, UnicodeDecodeError):
         return None
-    primary, other = sorted((ours.primary, theirs.primary), key=lambda key: key.id, reverse=True)
-    both = {**ours.keys, **theirs.keys, other.id: other, primary.id: primary}
-    rest = sorted(both.values(), key=lambda key: (key.id in (primary.id, other.id), key.id), reverse=True)
-    return keyring_of(primary, rest[:KEYS_MAX], ours.revision + 1)
+    return ring if ring.revision == order.version else None
 
 
 def fingerprint(ring: Keyring) -> str:
@@ -63,11 +73,11 @@ def fingerprint(ring: Keyring) -> str:
 def at_start(given: Keyring, kept: Keyring | None, kept_since: str) -> Keyring:
     """The ring at start. `given` is the operator's, `kept` that of the last process, which began with `kept_since`.
 
-    A file without revision, written by hand, becomes the newest ring of the whole cluster. A file with a revision is
-    a copy of a node's ring and counts as such. An unchanged file is older than what came by rotation.
+    A file without revision, written by hand, is the ring of this node until the next signed one. A file with a
+    revision counts by it, like a copy of a node's ring. An unchanged file is older than what came by rotation.
     """
     if kept is None:
         return given
     if given.revision or fingerprint(given) in (kept_since, fingerprint(kept)):
         return kept if kept.revision >= given.revision else given
-    return given._replace(revision=min(kept.revision + 1, REVISION_MAX - 1))
+    return given._replace(revision=kept.revision)

@@ -31,6 +31,7 @@ from subord.sim.world.bad_input import datagram
 from subord.sim.world.later_release import BOTH
 from subord.sim.world.lies import wire_of
 from subord.sim.world.links import Block
+from subord.sim.world.members import Members
 from subord.sim.world.sealed import Seals
 from subord.sim.world.twins import Twins
 from subord.sim.world.world import World
@@ -85,6 +86,7 @@ class Play:
         self.world.multicast = script.cluster.announce
         if script.cluster.sealed:
             self.world.seals = Seals(self.world, script.seed)
+            self.world.members = Members(self.world, looks=False)  # for the rings
         self._remembered = Remembered(self.world) if script.cluster.register else None
         if checked:
             self.world.watcher = Checkers(self.settings)

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from fake_operators import FakeVerifier
 
 from subord.api.handlers import peer_answers
 from subord.api.node_api import AskFailure, Question
 from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
-from subord.core.members.membership import Membership
+from subord.core.members.membership import Judged, Membership
 from subord.core.members.register import Register
+from subord.core.messages import Terms
 from subord.core.settings import Settings
 from subord.core.view import (
     Asked,
@@ -33,6 +35,7 @@ from subord.core.view import (
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
+from subord.runtime.security.gate import Gate
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
@@ -147,6 +150,11 @@ class FakeTracker:
     def spread(self, name: str, items: list[Any]) -> None:
         self.membership.exchange.spread(name, items)
 
+    def take(self, judged: list[Judged]) -> None:
+        taken = self.membership.take_documents(judged)
+        if self._node.key_ring is not None:
+            self._node.key_ring.follow(taken)
+
     async def save(self) -> bool:
         return True
 
@@ -167,12 +175,18 @@ class FakeNode:
         self.log = Log()
         self.web_port: int | None = 9717
         self.tracker = FakeTracker(self)
+        cluster = "", Terms.of(world.settings).network
+        self.gate = Gate(FakeVerifier(), cluster, self.tracker.membership.revocations, self.counters)
         self.quiet_s = 5.0
         self.placed = True
 
     @property
     def settings(self) -> Settings:
         return self.world.settings
+
+    @property
+    def operators_path(self) -> str:
+        return self.world.given.operators
 
     @property
     def address(self) -> str:

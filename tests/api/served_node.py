@@ -12,14 +12,17 @@ from tempfile import TemporaryDirectory
 import trio
 
 from subord.api.handlers.control import control_app, control_changes
-from subord.api.http.server import Handler, Query, Response, serve
+from subord.api.handlers.orders import order_handlers
+from subord.api.http.server import Handler, Orders, Query, Response, serve
 from subord.api.http.sockets import bind_unix
 from tests.api.fake_node_api import FakeNode
 
 
 @contextmanager
-def fake_daemon(node: FakeNode, handlers: Mapping[str, Handler] | None = None) -> Iterator[str]:
-    """Yields the path of the socket. `handlers` replace those of the control socket."""
+def fake_daemon(
+    node: FakeNode, handlers: Mapping[str, Handler] | None = None, orders: Orders | None = None
+) -> Iterator[str]:
+    """Yields the path of the socket. `handlers` and `orders` replace those of the control socket."""
     with TemporaryDirectory(prefix="s") as folder:
         path = Path(folder) / "control.sock"
         sock = bind_unix(path)
@@ -33,7 +36,9 @@ def fake_daemon(node: FakeNode, handlers: Mapping[str, Handler] | None = None) -
                 app, changes = {**control_app(node)}, {**control_changes(node)}
                 for target, handler in (handlers or {}).items():
                     (changes if target in changes else app)[target] = handler
-                nursery.start_soon(partial(serve, app, sock, changes=changes))
+                nursery.start_soon(
+                    partial(serve, app, sock, changes=changes, orders={**order_handlers(node), **(orders or {})})
+                )
                 started.set()
                 await stop.wait()
                 nursery.cancel_scope.cancel()

@@ -1,16 +1,20 @@
-"""The rings of all nodes as one report; changes of the ring by the root."""
+"""The rings of all nodes as one report; changes of the ring by signed orders."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock
 
-from subord.api.handlers import keys
+from subord.api.handlers import keys, peer_answers
+from subord.api.handlers.control import control_changes
+from subord.api.node_api import Question
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import World, key_ring_of
+from tests.api.ordering import given, order, prepared, signed_body
 
 BUDGET_S = 3.0
 ONE, TWO = (key_of(bytes([number]) * 32) for number in (1, 2))
@@ -67,48 +71,97 @@ async def test_many_silent_nodes_cost_no_more_time_than_one(tmp_path: Path, auto
 # -- changes --------------------------------------------------------------------------------------------------------
 
 
-async def test_the_root_changes_the_ring(world: World) -> None:
-    root = world.node(1)
-    used = await keys.rotate(root, ("use", ONE.name), BUDGET_S)
-    assert (used.error, used.key, used.revision) == (None, ONE.name, 3)
-    assert world.key_rings[1].ring == keyring_of(ONE, [TWO], revision=3)
-    installed = await keys.rotate(root, ("install",), BUDGET_S)
-    assert (installed.error, installed.revision) == (None, 4)
-    assert installed.key in {key.name for key in world.key_rings[1].ring.keys.values()}
+@pytest.mark.parametrize("position", [1, 2, 9])
+async def test_a_signed_ring_follows_from_the_one_of_any_node(world: World, position: int) -> None:
+    node = world.node(position)
+    _, used = await order(node, "ring-use", key=ONE.name)
+    assert (used["key"], used["revision"]) == (ONE.name, 3)
+    assert world.key_rings[position].ring == keyring_of(ONE, [TWO], revision=3)
+    _, installed = await order(node, "ring-install")
+    assert installed["revision"] == 4
+    assert installed["key"] in {key.name for key in world.key_rings[position].ring.keys.values()}
+
+
+async def test_a_ring_that_is_only_prepared_changes_nothing(world: World) -> None:
+    status, _ = await prepared(world.node(1), "ring-install")
+    assert (status, world.key_rings[1].ring) == (200, NEW)
+
+
+@pytest.mark.parametrize("principal", ["mia", "eve"])
+async def test_an_operator_without_the_power_changes_no_ring(world: World, principal: str) -> None:
+    status, document = await order(world.node(1), "ring-install", principal)
+    assert (status, "Nothing was changed" in document["error"]) == (403, True)
+    assert world.key_rings[1].ring == NEW
+
+
+async def test_of_two_rings_that_follow_from_one_the_second_is_refused(world: World) -> None:
+    node = world.node(1)
+    bodies = [signed_body((await prepared(node, "ring-install"))[1]) for _ in range(2)]
+    assert (await given(node, bodies[0]))[0] == 200
+    status, document = await given(node, bodies[1])
+    assert (status, "holds a newer version" in document["error"]) == (403, True)
 
 
 @pytest.mark.parametrize(
-    ("position", "words", "error"),
+    ("action", "query", "error"),
     [
-        (2, ("install",), "10.0.0.2 is not the root any more: try again"),
-        (1, ("use", "00000000"), "there is no key 00000000; `subord key list` shows them"),
-        (1, ("remove", TWO.name), f"{TWO.name} is the primary key: `subord key use` another one first"),
-        (1, (), "a change of keys is install, use KEY or remove KEY"),
-        (1, ("use",), "a change of keys is install, use KEY or remove KEY"),
-        (1, ("remove",), "a change of keys is install, use KEY or remove KEY"),
-        (1, ("steal", "it"), "a change of keys is install, use KEY or remove KEY"),
+        ("ring-use", {"key": "00000000"}, "there is no key 00000000; `subord key list` shows them"),
+        ("ring-remove", {"key": TWO.name}, f"{TWO.name} is the primary key: `subord key use` another one first"),
+        ("ring-use", {}, "there is no key "),
     ],
 )
 async def test_what_cannot_be_done_changes_nothing(
-    world: World, position: int, words: tuple[str, ...], error: str
+    world: World, action: str, query: dict[str, str], error: str
 ) -> None:
-    assert (await keys.rotate(world.node(position), words, BUDGET_S)).error == error
-    assert world.key_rings[position].ring == NEW
+    status, document = await prepared(world.node(1), action, **query)
+    assert status == 409
+    assert document["error"].startswith(error)
+    assert document["error"].endswith("nothing was changed")
 
 
-async def test_without_keys_nothing_is_changed() -> None:
-    assert (await keys.rotate(World().node(1), ("install",), BUDGET_S)).error == keys.NO_KEYS
+async def test_without_keys_nothing_is_prepared() -> None:
+    assert await prepared(World().node(1), "ring-install") == (409, {"error": keys.NO_KEYS})
+
+
+async def test_only_the_owner_sees_the_secrets_of_a_ring(world: World) -> None:
+    status, document = await prepared(world.node(1), "ring-install", is_owner=False)
+    assert (status, set(document)) == (403, {"error"})
 
 
 async def test_a_key_that_a_node_may_need_is_removed_only_by_force(world: World, tmp_path: Path) -> None:
     world.key_rings[9] = key_ring_of(tmp_path, OLD)
-    refused = await keys.rotate(world.node(1), ("remove", ONE.name), BUDGET_S)
-    assert refused.error == "1 of the nodes have not answered that they have the newest ring: 10.0.0.9"
+    for position in (1, 7):
+        status, refused = await prepared(world.node(position), "ring-remove", key=ONE.name)
+        expected = "1 of the nodes have not answered that they have the newest ring: 10.0.0.9; nothing was changed"
+        assert (status, refused["error"]) == (409, expected)
     assert world.key_rings[1].ring == NEW
-    forced = await keys.rotate(world.node(1), ("remove", ONE.name, "force"), BUDGET_S)
-    assert (forced.error, world.key_rings[1].ring) == (None, keyring_of(TWO, revision=3))
+    forced, _ = await order(world.node(1), "ring-remove", key=ONE.name, force="1")
+    assert (forced, world.key_rings[1].ring) == (200, keyring_of(TWO, revision=3))
+
+
+async def test_a_node_with_an_old_ring_removes_no_key(world: World, tmp_path: Path) -> None:
+    """Its ring would be refused by all, or undo theirs."""
+    world.key_rings[9] = key_ring_of(tmp_path, keyring_of(ONE, [TWO], revision=1))
+    status, refused = await prepared(world.node(9), "ring-remove", key=TWO.name)
+    assert (status, "10.0.0.9 does not have the newest key ring yet" in refused["error"]) == (409, True)
+
+
+async def test_without_an_answer_of_the_root_no_key_is_removed(world: World, autojump_clock: MockClock) -> None:
+    world.hung.add(1)
+    status, refused = await prepared(world.node(7), "ring-remove", key=ONE.name)
+    assert (status, "not all nodes could be asked" in refused["error"]) == (409, True)
 
 
 async def test_an_unneeded_key_is_removed(world: World) -> None:
-    assert (await keys.rotate(world.node(1), ("remove", ONE.name), BUDGET_S)).error is None
-    assert world.key_rings[1].ring == keyring_of(TWO, revision=3)
+    status, _ = await order(world.node(7), "ring-remove", key=ONE.name)
+    assert (status, world.key_rings[7].ring) == (200, keyring_of(TWO, revision=3))
+
+
+async def test_commands_and_nodes_of_older_releases_are_told_to_update(world: World) -> None:
+    node = world.node(1)
+    for action in ("install", "use", "remove"):
+        response = await control_changes(node)[f"/v1/keys/{action}"]({"key": ONE.name})
+        assert (response.status, b"newer than this command" in response.body) == (409, True)
+    answer = msgspec.json.decode(await peer_answers.answer(node, Question("rotate", ("install",))))
+    assert "nothing was changed" in answer["error"]
+    assert world.key_rings[1].ring == NEW

@@ -15,17 +15,19 @@ from prometheus_client.parser import text_string_to_metric_families
 from trio.testing import MockClock
 
 from subord.api.handlers import changes, members
-from subord.api.handlers.control import control_app, control_changes
+from subord.api.handlers.control import control_app
 from subord.api.handlers.web import PUBLIC, web_app
 from subord.api.http.server import App, EventStream, Response
 from subord.core.address.network import Network
 from subord.core.carriage import documents as documents_module
+from subord.core.carriage.documents import Document
 from subord.core.members import statements
 from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.core.settings import Settings
 from subord.core.view import Liveness
 from tests.api.fake_node_api import FakeNode, World
+from tests.api.ordering import order
 
 
 async def get(node: FakeNode, path: str, **query: str) -> tuple[int, Any]:
@@ -161,36 +163,30 @@ async def test_a_gone_node_stands_below_its_last_leader() -> None:
 # -- statements --------------------------------------------------------------------------------------------------
 
 
-async def say(node: FakeNode, action: str, **query: str) -> tuple[int, Any]:
-    response = await control_changes(node)[f"/v1/members/{action}"](query)
-    assert isinstance(response, Response)
-    return response.status, json.loads(response.body)
-
-
 async def test_forgotten_nodes_are_those_that_are_down() -> None:
     root = World().node(1)
     remember(root, Run(12, 14, Record(2, State.DOWN, 1000, 3)))
-    status, document = await say(root, "forget", nodes="3,12-13", reason="sold", by="ann")
-    assert (status, document) == (200, {"schema_version": 1, "nodes": 2, "addresses": ["10.0.0.12", "10.0.0.13"]})
+    status, document = await order(root, "forget", nodes="3,12-13", reason="sold", by="ann")
+    assert (status, document["nodes"], document["addresses"]) == (200, 2, ["10.0.0.12", "10.0.0.13"])
     _, listed = await get(root, "/v1/members")
     assert [each for each, word in addresses(listed).items() if word == "gone"] == ["10.0.0.14"]
-    assert (await say(root, "forget", nodes="3", reason="sold"))[0] == 409
+    assert (await order(root, "forget", nodes="3", reason="sold"))[0] == 409
 
 
 async def test_a_maintenance_is_shown_until_its_end() -> None:
     root = World().node(1)
-    _, document = await say(root, "maintain", nodes="4-5,70", reason="new disks")
+    _, document = await order(root, "maintain", nodes="4-5,70", reason="new disks")
     assert document["nodes"] == 3
     _, listed = await get(root, "/v1/members")
     reasons = {each["address"]: each["maintenance"] for each in listed["members"] if each["maintenance"]}
     assert reasons == dict.fromkeys(("10.0.0.4", "10.0.0.5"), "new disks")
     _, tree = await get(root, "/v1/tree", form="rows")
     assert tree["maintained"] == 2
-    _, document = await say(root, "resume", nodes="5")
-    assert document == {"schema_version": 1, "nodes": 1, "addresses": ["10.0.0.5"]}
+    _, document = await order(root, "resume", nodes="5")
+    assert (document["nodes"], document["addresses"]) == (1, ["10.0.0.5"])
     _, tree = await get(root, "/v1/tree", form="rows")
     assert [row["address"] for row in tree["rows"] if row["maintenance"]] == ["10.0.0.4"]
-    assert (await say(root, "resume", nodes="5"))[0] == 409
+    assert (await order(root, "resume", nodes="5"))[0] == 409
 
 
 @over(
@@ -212,7 +208,7 @@ async def test_a_maintenance_is_shown_until_its_end() -> None:
     ],
 )
 async def test_a_wrong_statement_is_refused(query: dict[str, str]) -> None:
-    status, document = await say(World().node(1), "maintain", **query)
+    status, document = await order(World().node(1), "maintain", **query)
     assert status == 400
     assert "nothing was changed" in document["error"]
 
@@ -221,17 +217,17 @@ async def test_a_forget_of_nodes_far_apart_is_refused_if_neighbours_could_not_re
     """Down nodes within a range may be more ranges than were asked for."""
     root = World().node(1)
     remember(root, *(Run(p, p, Record(2, State.DOWN, 1000, 3)) for p in range(101, 101 + 2 * 513, 2)))
-    status, document = await say(root, "forget", nodes="1-2000", reason="sold")
+    status, document = await order(root, "forget", nodes="1-2000", reason="sold")
     assert (status, root.tracker.membership.documents.by_name) == (400, {})
     assert "nothing was changed" in document["error"]
 
 
 async def test_a_maintenance_is_not_ended_for_more_nodes_than_were_named() -> None:
     root = World().node(1)
-    await say(root, "maintain", nodes="1-2000", reason="new disks")
-    status, document = await say(root, "resume", nodes=",".join(map(str, range(2, 1000, 2))))
+    await order(root, "maintain", nodes="1-2000", reason="new disks")
+    status, document = await order(root, "resume", nodes=",".join(map(str, range(2, 1000, 2))))
     assert status == 200
-    status, document = await say(root, "resume", nodes=",".join(map(str, range(1002, 1100, 2))))
+    status, document = await order(root, "resume", nodes=",".join(map(str, range(1002, 1100, 2))))
     assert (status, "nothing was changed" in document["error"]) == (400, True)
     held = members.maintained(root)
     assert statements.covers(held, 1001)
@@ -240,19 +236,19 @@ async def test_a_maintenance_is_not_ended_for_more_nodes_than_were_named() -> No
 async def test_a_statement_without_room_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents_module, "DOCUMENTS_MAX", 1)
     root = World().node(1)
-    assert (await say(root, "maintain", nodes="4", reason="new disks"))[0] == 200
-    status, document = await say(root, "maintain", nodes="5", reason="new disks")
+    assert (await order(root, "maintain", nodes="4", reason="new disks"))[0] == 200
+    status, document = await order(root, "maintain", nodes="5", reason="new disks")
     assert (status, "nothing was changed" in document["error"]) == (503, True)
-    assert (await say(root, "resume", nodes="4"))[0] == 200
+    assert (await order(root, "resume", nodes="4"))[0] == 200
 
 
 async def test_a_document_with_the_last_version_cannot_be_continued() -> None:
     """A version that neighbours refuse would end all edges of this node, again and again."""
     root = World().node(1)
-    said = statements.Maintain(((4, 4),), "new disks", 1, "ann")
-    last = statements.maintain_document("a", said, 1 << 31, root.tracker.wall_ms)
+    said = statements.Maintain(((4, 4),), "new disks", "ann")
+    last = Document(*statements.maintain_order("a", said, root.tracker.wall_ms))._replace(version=1 << 31)
     root.tracker.membership.documents.merge([last])
-    status, _ = await say(root, "resume", nodes="4")
+    status, _ = await order(root, "resume", nodes="4")
     assert status == 400
     assert list(root.tracker.membership.documents.by_name.values()) == [last]
 
@@ -552,7 +548,7 @@ async def test_members_are_metrics_until_they_say_goodbye_or_are_under_maintenan
     assert (await member_page(app))[0] == 503
     down, left = Record(2, State.DOWN), Record(2, State.LEFT)
     remember(node, Run(1, 14, UP), Run(12, 12, down), Run(13, 13, left), Run(14, 14, down))
-    await say(node, "maintain", nodes="1,14", reason="new disks")
+    await order(node, "maintain", nodes="1,14", reason="new disks")
     expected = {f"10.0.0.{n}": 1.0 for n in range(2, 12)} | {"10.0.0.12": 0.0}
     assert await member_page(app) == (200, expected)
 

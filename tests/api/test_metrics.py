@@ -47,6 +47,8 @@ EXPECTED = {
     "subord_messages": "counter",
     "subord_bytes": "counter",
     "subord_input_dropped": "counter",
+    "subord_orders_accepted": "counter",
+    "subord_orders_refused": "counter",
     "subord_send_errors": "counter",
     "subord_log_lines": "counter",
     "subord_round_trip_seconds": "histogram",
@@ -62,6 +64,8 @@ def busy_node(position: int) -> FakeNode:
     node.counters.messages_received["beat"] = 2
     node.counters.bytes_sent["beat"] = 120
     node.counters.dropped["malformed"] = 1
+    node.counters.orders_accepted["keys"] = 6
+    node.counters.orders_refused["unsigned"] = 7
     node.counters.send_errors["EHOSTUNREACH"] = 5
     node.counters.jobs_done = 2.5
     node.counters.readings_failed["missing"] = 4
@@ -97,6 +101,8 @@ async def test_names_types_and_help() -> None:
     [
         ("subord_build_info", {"version": __version__}, 1),
         ("subord_leader_info", {"leader": "10.0.0.1"}, 1),
+        ("subord_orders_accepted_total", {"power": "keys"}, 6),
+        ("subord_orders_refused_total", {"reason": "unsigned"}, 7),
         ("subord_level", {}, 1),
         ("subord_real_level", {}, 1),
         ("subord_is_root", {}, 0),

@@ -14,6 +14,7 @@ from subord.api.handlers import problems
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
 from subord.api.node_api import AskFailure, Question
+from subord.core.carriage.documents import Document
 from subord.core.events import LostCause
 from subord.core.members import statements
 from subord.core.members.membership import DOCUMENTS, REGISTER
@@ -297,9 +298,9 @@ async def test_nodes_under_maintenance_cause_no_problems() -> None:
     assert len(texts(await problems.find(node, BUDGET_S))) == 2
     up = Record(1, State.UP)
     node.tracker.membership.exchange.spread(REGISTER, [Run(1, 11, up)])
-    said = Maintain(((5, 5),), "new disks", node.tracker.wall_ms, "ann")
-    document = statements.maintain_document("a", said, 1, node.tracker.wall_ms)
-    node.tracker.spread(DOCUMENTS, [document])
+    said = Maintain(((5, 5),), "new disks", "ann")
+    order = statements.maintain_order("a", said, node.tracker.wall_ms)
+    node.tracker.spread(DOCUMENTS, [Document(*order)])
     found = await problems.find(node, BUDGET_S)
     assert texts(found) == {"refused: fan-out 8, we use 4": ("10.0.0.30",)}
     assert found.maintained == 1

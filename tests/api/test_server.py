@@ -19,10 +19,12 @@ from trio.testing import MockClock
 from subord.api.http.host_check import host_check
 from subord.api.http.server import (
     ANSWER_S_MAX,
+    BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
     READERS_MAX,
     REQUEST_S_MAX,
     WAITING_MAX,
+    Call,
     EventStream,
     Query,
     Response,
@@ -37,6 +39,10 @@ from tests.api.fake_node_api import World
 async def echo(query: Query) -> Response:
     await trio.lowlevel.checkpoint()
     return Response(json.dumps(dict(query)).encode())
+
+
+async def ordered(call: Call) -> Response:
+    return await echo({**call.query, "body": call.body.decode(), "owner": call.is_owner})  # type: ignore[dict-item]
 
 
 async def shown(_: Query) -> Response:
@@ -60,7 +66,9 @@ async def serving() -> AsyncIterator[int]:
 async def serving_changes(sock: socket.socket) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         changes = {"/change": echo, "/both": echo}
-        await nursery.start(partial(serve, changes=changes), {"/echo": echo, "/both": shown}, sock)
+        await nursery.start(
+            partial(serve, changes=changes, orders={"/order": ordered}), {"/echo": echo, "/both": shown}, sock
+        )
         yield
         nursery.cancel_scope.cancel()
 
@@ -220,7 +228,19 @@ async def test_a_failing_handler_ends_one_answer(caplog: pytest.LogCaptureFixtur
         (get("/both?a=b", "POST"), 200, b'{"a": "b"}'),
         (get("/both", "PUT"), 405, b"allow: GET, POST"),
         (get("/both", "PUT"), 405, b"only GET and POST is served here"),
-        (get("/none", "POST"), 404, b"served: /both, /change, /echo"),
+        (get("/none", "POST"), 404, b"served: /both, /change, /echo, /order"),
+        (
+            get("/order?a=b", "POST", {"Content-Length": "3"}) + b"abc",
+            200,
+            b'{"a": "b", "body": "abc", "owner": true}',
+        ),
+        (get("/order", "POST"), 200, b'{"body": "", "owner": true}'),
+        (get("/order"), 405, b"allow: POST"),
+        (get("/order", "PUT"), 405, b"only POST is served here"),
+        (get("/order", "POST", {"Content-Length": str(BODY_BYTES_MAX)}) + b"a" * BODY_BYTES_MAX, 200, b"aaa"),
+        (get("/order", "POST", {"Content-Length": "70000"}) + b"a" * 70_000, 413, b"more than 65536 bytes"),
+        (get("/order", "POST", {"Transfer-Encoding": "chunked"}) + b"3\r\nabc\r\n0\r\n\r\n", 200, b'"abc"'),
+        (get("/echo", "POST", {"Content-Length": "1"}) + b"x", 413, b"a body"),
     ],
 )
 async def test_a_change_is_asked_for_by_post_alone(

@@ -6,10 +6,18 @@ import os
 from pathlib import Path
 
 import pytest
+from fake_operators import sign
 
 from subord.client import naming
 from subord.client.node_sets import choice
+from subord.client.orders import signing
 from subord.config.resolve import ResolveError
+
+
+@pytest.fixture(autouse=True)
+def _of_a_fake_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands sign as `ann`, whom fake nodes know."""
+    monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import pytest
 import trio
 from loops import over
 
-from subord.api.http.server import Query, Response
+from subord.api.http.server import Call, Response
 from subord.cli import main
 from subord.cli.changes import forget
 from subord.client import exit_codes, naming
@@ -210,15 +210,15 @@ def test_maintain_and_forget_take_sets(capsys: pytest.CaptureFixture[str], monke
     monkeypatch.setattr(forget, "WAIT_S", 0.1)
     said: list[str] = []
 
-    async def saying(query: Query) -> Response:
+    async def preparing(call: Call) -> Response:
         await trio.lowlevel.checkpoint()
-        said.append(query["nodes"])
-        return Response(json.dumps({"nodes": 2, "addresses": ["10.0.0.2", "10.0.0.3"]}).encode())
+        said.append(call.query["nodes"])
+        prepared = {"schema_version": 1, "orders": [], "nodes": 2, "addresses": ["10.0.0.2", "10.0.0.3"]}
+        return Response(json.dumps(prepared).encode())
 
     answer = {"asked": "10.0.0.1", "complete": True, "note": None, "members": SOME}
-    fixed = {f"/v1/members/{what}": saying for what in ("forget", "maintain")}
-    fixed["/v1/members"] = fixed_answer(json.dumps(answer).encode())
-    with fake_daemon(world().node(7), fixed) as path:
+    fixed = {"/v1/members": fixed_answer(json.dumps(answer).encode())}
+    with fake_daemon(world().node(7), fixed, {"/v1/orders/prepare": preparing}) as path:
         words = ["--reason", "x", "--socket", path]
         assert lines(capsys, "maintain", "@front!node01", *words) == ["2 nodes under maintenance: node[02-03]"]
         assert lines(capsys, "maintain", "@front!node01", "--addresses", *words)[0].endswith(" 10.0.0.[2-3]")

@@ -23,6 +23,7 @@ from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.core.view import Refusal
 from subord.sealing.keys import keyring_of, new_key
+from subord.sealing.rotation import install
 from tests.api.fake_node_api import MEASURED, World, key_ring_of
 from tests.api.served_node import fake_daemon, fixed_answer
 
@@ -32,7 +33,7 @@ CHANGE = members.ChangeDocument(
     number=3, wall=1.6e9, kind="moved", address="10.0.0.4", leader="10.0.0.3", old="10.0.0.2", place=None
 )
 CHANGES = members.ChangesDocument(source="10.0.0.1", token="1.2.3", missed=False, changes=(CHANGE,))
-INSTALLED = fields.RotatedDocument(key="00000000", revision=1)
+KEY = new_key()
 RINGS = fields.AllKeysDocument(
     rings=(fields.CountedRing(revision=1, keys=("00000000",), nodes=2, addresses=("10.0.0.1",), unsaved=0),),
     silent=(),
@@ -41,6 +42,7 @@ RINGS = fields.AllKeysDocument(
     complete=True,
     note=None,
 )
+ANSWERS = {"/v1/keys": RINGS, "/v1/changes": CHANGES}
 
 
 @pytest.fixture
@@ -91,8 +93,8 @@ ALONE = {
 CHANGING = {
     "events": "events",
     "key install": "key install",
-    "key use": "key use 00000000",
-    "key remove": "key remove 00000000",
+    "key use": "key use {key}",
+    "key remove": "key remove {key} --force",
     "forget": "forget 10.0.0.12 --reason gone",
 }
 """Words of one whose answer is given below."""
@@ -110,15 +112,15 @@ def test_the_answer_to_a_change_fits(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setattr(forget, "WAIT_S", 0.0)
-    given = {f"/v1/keys/{action}": INSTALLED for action in ("install", "use", "remove")}
-    handlers = {path: fixed_answer(msgspec.json.encode(each)) for path, each in given.items()}
-    handlers["/v1/keys"] = fixed_answer(msgspec.json.encode(RINGS))
-    handlers["/v1/changes"] = fixed_answer(msgspec.json.encode(CHANGES))
+    handlers = {path: fixed_answer(msgspec.json.encode(each)) for path, each in ANSWERS.items()}
     node = world.node(1)
+    assert node.key_ring is not None
+    ring = install(node.key_ring.ring, KEY)
+    node.key_ring.take(ring)
     down = Run(12, 12, Record(1, State.DOWN))
     node.tracker.membership.exchange.spread(REGISTER, [down])
     with fake_daemon(node, handlers) as path:
-        main([*CHANGING[command].split(), "--json", "--socket", path])
+        main([*CHANGING[command].format(key=KEY.name).split(), "--json", "--socket", path])
     fitting(command, capsys.readouterr().out)
 
 
@@ -178,7 +180,8 @@ def test_what_does_not_fit_is_found(name: str, document: dict[str, object]) -> N
 
 def test_every_command_with_json_has_a_schema() -> None:
     with_json = set(_with_json(cli.parser(), ()))
-    assert with_json == {*ASKED, *CHANGING, *ALONE, "simulate"}
+    of_operators = {each for each in with_json if each.startswith("operator ")}  # test_operators_cli.py
+    assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, "simulate"}
     assert with_json <= {file.stem.replace("-", " ").replace("log level", "log-level") for file in SCHEMAS.iterdir()}
 
 

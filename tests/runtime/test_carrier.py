@@ -13,12 +13,16 @@ import msgspec
 import pytest
 import trio
 from conditions import until
+from fake_operators import CLUSTER, FakeVerifier, signed
 from trio.testing import MockClock
 
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Document
-from subord.core.members.membership import DOCUMENTS, REGISTER
+from subord.core.carriage.orders import Verdict
+from subord.core.members import statements
+from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Register, Run, State, runs_of
+from subord.core.members.statements import Forget
 from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
@@ -26,6 +30,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, frame
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.streams import Opening, Streams
+from subord.runtime.security.gate import Gate
 from subord.runtime.state.memory import FILE_NAME, RETRY_S, SAVE_S, WRITING, Memory
 from subord.runtime.state.tracker import Tracker
 from tests.runtime.test_streams import LEADER, SUBORDINATE, listener, node
@@ -39,6 +44,7 @@ class Side(NamedTuple):
     tracker: Tracker
     streams: Streams
     counters: Counters
+    verifier: FakeVerifier
 
     @property
     def up(self) -> list[int]:
@@ -47,8 +53,19 @@ class Side(NamedTuple):
 
 def side(address: str, port: int, directory: Path | str = "") -> Side:
     core = Node(SETTINGS, 1, 1, Random(1), 0.0)
-    tracker, counters = Tracker(core, Memory(str(directory), SETTINGS)), Counters()
-    return Side(tracker, node(address, port, counters, carrier=Carrier(tracker)), counters)
+    memory, counters, verifier = Memory(str(directory), SETTINGS), Counters(), FakeVerifier()
+    gate = Gate(verifier, CLUSTER, memory.membership.revocations, counters)
+    tracker = Tracker(core, memory, gate.judge)
+    return Side(tracker, node(address, port, counters, carrier=Carrier(tracker)), counters, verifier)
+
+
+def said(one: Side, tag: str = "a", principal: str = "ann") -> Document:
+    return signed(statements.forget_order(tag, Forget(((3, 3),), "sold", "ann"), one.tracker.wall_ms), principal)
+
+
+def give(one: Side, *documents: Document, principal: str = "ann") -> None:
+    """As the control socket does, after the gate."""
+    one.tracker.take([(each, Verdict("", principal, f"SHA256:{principal}")) for each in documents])
 
 
 class Joined(NamedTuple):
@@ -89,10 +106,50 @@ async def test_changes_go_both_ways_at_once(joined: Joined) -> None:
     await until(lambda: subordinate.up == [1], "sent down")
     write(subordinate, 2)
     await until(lambda: leader.up == [1, 2], "sent up")
-    said = Document("forget/a", 1, leader.tracker.wall_ms + 10_000, b"x")
-    leader.tracker.spread(DOCUMENTS, [said])
+    document = said(leader)
+    give(leader, document)
     held = subordinate.tracker.membership.documents
-    await until(lambda: held.by_name == {"forget/a": said}, "a document")
+    await until(lambda: held.by_name == {"forget/a": document}, "a document")
+    assert subordinate.tracker.membership.signers == {"forget/a": ("ann", "SHA256:ann")}
+    assert subordinate.counters.orders_accepted == {"members": 1}
+
+
+async def test_a_document_that_the_gate_refuses_does_not_enter_and_the_edge_stays(joined: Joined) -> None:
+    leader, subordinate, _ = joined
+    joined.open_edge()
+    give(leader, said(leader, "a", "eve"), said(leader, "b")._replace(signature=b"ann:"))
+    write(leader, 1)
+    give(leader, said(leader, "c"))
+    held = subordinate.tracker.membership.documents
+    await until(lambda: set(held.by_name) == {"forget/c"}, "what is signed")
+    assert subordinate.up == [1]
+    assert subordinate.counters.orders_refused == {"unknown_principal": 1, "altered": 1}
+    assert not subordinate.counters.dropped
+
+
+async def test_documents_that_a_node_holds_are_not_judged_again(joined: Joined) -> None:
+    leader, subordinate, _ = joined
+    document = said(leader)
+    for side in (leader, subordinate):
+        give(side, document)
+    give(leader, said(leader, "b"))  # the digests differ, so the leader sends both
+    joined.open_edge()
+    await until(lambda: len(subordinate.tracker.membership.documents) == 2, "the other one")
+    assert (leader.verifier.asked, subordinate.verifier.asked) == (0, 1)
+
+
+async def test_subscribers_learn_of_documents_that_are_new(joined: Joined) -> None:
+    leader, subordinate, _ = joined
+    told: list[str] = []
+    subordinate.tracker.on_documents.append(lambda found: told.extend(each.name for each in found))
+    joined.open_edge()
+    document = said(leader)
+    give(leader, document)
+    await until(lambda: told == ["forget/a"], "told")
+    give(leader, document)
+    write(leader, 1)
+    await until(lambda: subordinate.up == [1], "later")
+    assert told == ["forget/a"]
 
 
 async def test_a_release_that_takes_no_frames_gets_none(joined: Joined) -> None:
@@ -131,7 +188,7 @@ async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> 
     carrier._exchange.opened(edge)
     digests = carrier._exchange.next_frame(edge, trio.current_time())
     assert digests is not None
-    assert carrier.receive(edge, digests)
+    assert await carrier.receive(edge, digests)
     assert carrier._wakes[edge].is_set()
     assert not wake.is_set()
     carrier._wakes.pop(other)
@@ -143,10 +200,23 @@ async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> 
 async def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     one = side(LEADER, 1, tmp_path)
     write(one, 1, 2)
+    document = said(one, "a", "bob")
+    give(one, document, principal="bob")
     assert await one.tracker.memory.save()
     again = Memory(str(tmp_path), SETTINGS)
     assert again.membership.register.runs == [Run(1, 2, UP)]
+    assert again.membership.documents.by_name == {"forget/a": document}
+    assert again.membership.signers == {"forget/a": ("bob", "SHA256:bob")}
     assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
+
+
+async def test_orders_for_a_cluster_of_another_name_are_not_loaded(tmp_path: Path) -> None:
+    one = side(LEADER, 1, tmp_path)
+    write(one, 1)
+    give(one, said(one))
+    await one.tracker.memory.save()
+    again = Memory(str(tmp_path), msgspec.structs.replace(SETTINGS, cluster_name="another")).membership
+    assert (len(again.register), len(again.documents), again.signers) == (1, 0, {})
 
 
 async def test_a_file_of_another_network_is_not_used(tmp_path: Path) -> None:
@@ -219,6 +289,6 @@ async def test_the_rename_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest
 
 def test_a_file_of_another_format_is_not_used(tmp_path: Path) -> None:
     content = Register(10, runs_of([1], UP))
-    saved = (2, msgspec.to_builtins(Terms.of(SETTINGS)), content.encode(content.items()), b"\x90")
+    saved = (1, msgspec.to_builtins(Terms.of(SETTINGS)), content.encode(content.items()), b"\x90")
     (tmp_path / FILE_NAME).write_bytes(msgspec.msgpack.encode(saved))
     assert len(Memory(str(tmp_path), SETTINGS).membership.register) == 0

@@ -8,11 +8,12 @@ import pytest
 import trio
 from conditions import until
 
+from subord.core.carriage.documents import Document
 from subord.runtime.security.key_ring import FILE_NAME, RunningKeyRing
 from subord.sealing import keyfile
 from subord.sealing.keyfile import Kept
 from subord.sealing.keys import Key, Keyring, KeyringError, key_of, keyring_of, text_of
-from subord.sealing.rotation import fingerprint, install
+from subord.sealing.rotation import fingerprint, install, ring_order
 
 ONE, TWO, THREE = (key_of(bytes([number]) * 32) for number in (1, 2, 3))
 
@@ -53,38 +54,69 @@ async def saved(key_ring: RunningKeyRing) -> None:
         nursery.cancel_scope.cancel()
 
 
-# -- what is offered ------------------------------------------------------------------------------------------------
+# -- signed rings ---------------------------------------------------------------------------------------------------
+
+
+def document(found: Keyring) -> Document:
+    return Document(*ring_order(found, 1), b"signed")
 
 
 @pytest.mark.parametrize(
-    ("offered", "expected"),
+    ("signed", "expected"),
     [
         (ring(TWO, ONE, revision=6), ring(TWO, ONE, revision=6)),
         (ring(ONE, revision=6), ring(ONE, revision=6)),
         (ring(TWO, ONE, revision=4), None),
-        (ring(THREE), None),
         (ring(ONE, TWO, revision=5), None),
-        (ring(ONE, THREE, revision=5), ring(ONE, TWO, THREE, revision=6)),
+        (ring(ONE, THREE, revision=5), ring(ONE, THREE, revision=5)),
     ],
-    ids=["newer", "newer and smaller", "older", "foreign and older", "the same", "another half"],
+    ids=["newer", "newer and smaller", "older", "the same", "another one of the same revision"],
 )
-def test_an_offer_is_taken_when_it_is_newer(site: Site, offered: Keyring, expected: Keyring | None) -> None:
+def test_a_signed_ring_is_taken_when_it_is_newer(site: Site, signed: Keyring, expected: Keyring | None) -> None:
     site.write(ring(ONE, TWO, revision=5))
     key_ring = site.key_ring()
     told: list[Keyring] = []
     key_ring.taken.append(told.append)
-    key_ring.offer(text_of(offered))
+    forget = Document("forget/a", 9, 1, 2, text_of(ring(THREE, revision=9)).encode(), b"signed")
+    key_ring.follow([forget, document(signed)])
     assert told == ([] if expected is None else [expected])
     assert key_ring.ring == (expected or ring(ONE, TWO, revision=5))
 
 
-@pytest.mark.parametrize("text", ["", "hello", "primary x", "key \x00", "primary " + "A" * 4000])
-def test_a_malformed_offer_changes_nothing(site: Site, text: str) -> None:
+def test_a_signed_ring_that_cannot_be_read_changes_nothing(site: Site) -> None:
     key_ring = site.key_ring()
-    with pytest.raises(KeyringError):
-        key_ring.offer(text)
+    key_ring.follow([document(ring(TWO, revision=1))._replace(body=b"primary x")])
     assert key_ring.ring == ring(ONE)
-    assert key_ring.is_saved
+
+
+async def test_a_document_on_the_disk_undoes_no_file_but_brings_what_is_newer(site: Site) -> None:
+    """The daemon ended between the two writes; or the operator has changed the file since."""
+    keyfile.write_kept(str(site.kept), Kept(ring(TWO, ONE, revision=4), fingerprint(ring(ONE))))
+    site.write(ring(THREE, ONE))
+    key_ring = site.key_ring()
+    key_ring.catch_up([document(ring(TWO, ONE, revision=4))])
+    assert key_ring.ring == ring(THREE, ONE, revision=4)
+    key_ring.catch_up([document(ring(TWO, revision=5))])
+    assert key_ring.ring == ring(TWO, revision=5)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_another"),
+    [(ring(ONE, TWO, revision=5), False), (ring(ONE, revision=5), True), (ring(ONE, TWO, revision=6), True)],
+)
+def test_the_ring_of_an_older_release_is_compared_and_not_taken(
+    site: Site, theirs: Keyring, is_another: bool
+) -> None:
+    site.write(ring(ONE, TWO, revision=5))
+    key_ring = site.key_ring()
+    assert key_ring.is_another(text_of(theirs)) == is_another
+    assert key_ring.ring == ring(ONE, TWO, revision=5)
+
+
+@pytest.mark.parametrize("text", ["", "hello", "primary x", "key \x00", "primary " + "A" * 4000])
+def test_a_malformed_text_is_an_error(site: Site, text: str) -> None:
+    with pytest.raises(KeyringError):
+        site.key_ring().is_another(text)
 
 
 def test_subscribers_are_notified_in_order(site: Site) -> None:
@@ -206,12 +238,20 @@ async def test_a_changed_file_is_applied_and_survives_a_restart(site: Site) -> N
     assert key_ring.ring == ring(TWO, ONE, revision=4), "it was only read"
     key_ring.take(ring(TWO, revision=5))  # meanwhile
     key_ring.apply(found)
-    assert key_ring.ring == ring(THREE, ONE, revision=6), "newer than what came meanwhile"
+    assert key_ring.ring == ring(THREE, ONE, revision=5), "of the revision that came meanwhile"
     assert key_ring.since == fingerprint(found)
     await saved(key_ring)
     later = site.key_ring()
     read_again(later)
     assert later.ring == key_ring.ring
+
+
+async def test_a_changed_file_before_any_rotation_needs_no_copy(site: Site) -> None:
+    key_ring = site.key_ring()
+    site.write(ring(TWO, ONE))
+    read_again(key_ring)
+    assert (key_ring.ring, key_ring.is_saved) == (ring(TWO, ONE), True)
+    assert site.key_ring().ring == ring(TWO, ONE)
 
 
 async def test_a_file_that_catches_up_with_the_rotation_changes_nothing(site: Site) -> None:
@@ -230,7 +270,7 @@ async def test_a_file_changed_between_two_starts_wins_and_is_saved(site: Site, g
     keyfile.write_kept(str(site.kept), Kept(ring(TWO, revision=2), fingerprint(ring(ONE))))
     site.write(given)
     key_ring = site.key_ring()
-    assert key_ring.ring == given._replace(revision=max(3, given.revision))
+    assert key_ring.ring == given._replace(revision=max(2, given.revision))
     assert not key_ring.is_saved
     await saved(key_ring)
     assert keyfile.read_kept(str(site.kept)) == Kept(key_ring.ring, fingerprint(given))

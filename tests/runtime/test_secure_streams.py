@@ -6,24 +6,36 @@ import socket
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
 import trio
 from conditions import WAIT_S_MAX, until
+from fake_operators import CLUSTER, FakeVerifier, signed
 from ports import free_port
 
+from subord.core.address.network import Network
+from subord.core.carriage.documents import Document
+from subord.core.carriage.orders import Verdict
+from subord.core.node import Node as Core
+from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, frame
 from subord.runtime.net import streams as module
+from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.net.streams import Opening, Streams
 from subord.runtime.security import tls
+from subord.runtime.security.gate import Gate
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import Tls, certificates_of
+from subord.runtime.state.memory import Memory
+from subord.runtime.state.tracker import Tracker
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of, text_of
-from subord.sealing.rotation import install, remove, use
+from subord.sealing.rotation import install, remove, ring_order, use
 
+SETTINGS = Settings(network=Network.parse("127.0.0.0/24"))
 STATUS = Question("status")
 ONE, TWO, THREE = (key_of(bytes([number]) * 32) for number in (1, 2, 3))
 A, B, C, ELSEWHERE = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.77"
@@ -38,7 +50,9 @@ def ring(*keys: Key, revision: int = 0) -> Keyring:
 class Node:
     """One node with streams. `given` None: no key."""
 
-    def __init__(self, address: str, port: int, given: Keyring | None, top: Path, certified: str) -> None:
+    def __init__(
+        self, address: str, port: int, given: Keyring | None, top: Path, certified: str, *, is_old: bool = False
+    ) -> None:
         self.address = address
         self.port = port
         self.counters = Counters()
@@ -51,6 +65,12 @@ class Node:
             self.key_ring = key_ring = RunningKeyRing(str(file), "")
             self.tls = tls = Tls(lambda: certificates_of(key_ring.ring, certified))
             key_ring.taken.append(lambda _: tls.renew())
+        memory = Memory("", SETTINGS)
+        gate = Gate(FakeVerifier(), CLUSTER, memory.membership.revocations, self.counters)
+        self.tracker = Tracker(Core(SETTINGS, 1, 1, Random(1), 0.0), memory, gate.judge)
+        if self.key_ring is not None:
+            self.tracker.on_documents.append(self.key_ring.follow)
+        self.carrier = None if is_old else Carrier(self.tracker)
         self.streams = Streams(
             address,
             port,
@@ -61,6 +81,7 @@ class Node:
             edge_closed=self.closed.append,
             key_ring=self.key_ring,
             tls=self.tls,
+            carrier=self.carrier,
         )
 
     async def answer(self, question: Question) -> bytes:
@@ -77,8 +98,14 @@ class Node:
         return self.key_ring.ring
 
     def take(self, fresh: Keyring) -> None:
-        assert self.key_ring is not None
-        self.key_ring.take(fresh)
+        """An operator has signed it."""
+        document = signed(ring_order(fresh, self.tracker.wall_ms))
+        self.tracker.take([(document, Verdict("", "ann", ""))])
+
+    @property
+    def carries(self) -> bool:
+        """Whether an edge of the carrier is open."""
+        return self.carrier is not None and bool(self.carrier._wakes)
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -94,8 +121,8 @@ class Cluster:
         self._nursery = nursery
         self._top = top
 
-    def open(self, address: str, given: Keyring | None, *, certified: str = "") -> Node:
-        node = Node(address, self.port, given, self._top, certified or address)
+    def open(self, address: str, given: Keyring | None, *, certified: str = "", is_old: bool = False) -> Node:
+        node = Node(address, self.port, given, self._top, certified or address, is_old=is_old)
         self._nursery.start_soon(node.streams.serve, self.listener(address))
         return node
 
@@ -116,14 +143,10 @@ class Cluster:
         return ended
 
     async def edge(self, subordinate: Node, leader: Node) -> list[bool]:
-        """An open edge, after both have sent their rings."""
+        """An open edge that carries."""
         ended = self.hold(subordinate, leader)
         await until(lambda: subordinate.address in leader.streams._edges, "the edge is held")
-        if leader.key_ring is not None:
-            await until(
-                lambda: leader.streams._ring_receivers and subordinate.streams._ring_receivers,
-                "both have sent their rings",
-            )
+        await until(lambda: leader.carries and subordinate.carries, "both carry")
         return ended
 
 
@@ -296,28 +319,7 @@ async def test_a_silent_server_is_given_up(cluster: Cluster, monkeypatch: pytest
 # -- key rings along edges ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (ring(ONE), ring(ONE, TWO, revision=1)),
-        (ring(ONE, TWO, revision=1), ring(ONE)),
-        (ring(ONE, revision=3), ring(TWO, ONE, revision=2)),
-    ],
-)
-async def test_the_newer_ring_wins_when_an_edge_opens(cluster: Cluster, ours: Keyring, theirs: Keyring) -> None:
-    a, b = cluster.open(A, ours), cluster.open(B, theirs)
-    newest = max(ours, theirs, key=lambda each: each.revision)
-    cluster.hold(b, a)
-    await until(lambda: a.ring == b.ring == newest, "both have the newer one")
-
-
-async def test_rings_of_one_revision_are_merged(cluster: Cluster) -> None:
-    a, b = cluster.open(A, ring(ONE, TWO, revision=1)), cluster.open(B, ring(ONE, THREE, revision=1))
-    cluster.hold(b, a)
-    await until(lambda: a.ring == b.ring == ring(ONE, TWO, THREE, revision=2), "both have all keys")
-
-
-async def test_a_new_ring_goes_up_and_down_open_edges(cluster: Cluster) -> None:
+async def test_a_signed_ring_goes_up_and_down(cluster: Cluster) -> None:
     a, b, c = (cluster.open(address, ring(ONE)) for address in (A, B, C))
     ends = [*await cluster.edge(b, a), *await cluster.edge(c, b)]
     a.take(install(a.ring, TWO))
@@ -327,6 +329,30 @@ async def test_a_new_ring_goes_up_and_down_open_edges(cluster: Cluster) -> None:
     assert a.ring.primary == TWO
     assert ends == []
     assert await c.ask(a) == b"status of 127.0.0.1"
+    assert not a.streams._ring_receivers, "no text to peers that carry"
+
+
+async def test_a_peer_that_comes_later_gets_the_signed_ring(cluster: Cluster) -> None:
+    a, b = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE))
+    a.take(install(a.ring, TWO))
+    await cluster.edge(b, a)
+    await until(lambda: b.ring == a.ring, "it has the newer one")
+    assert await b.ask(a) == b"status of 127.0.0.1"
+    assert a.dropped == {}, "no text between peers that carry"
+
+
+async def test_a_ring_without_a_signature_is_not_taken(cluster: Cluster) -> None:
+    """A member that has the key sends a ring of its own: in 0.2.0 all nodes took it."""
+    a, b = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE))
+    await cluster.edge(b, a)
+    for document in (
+        Document(*ring_order(ring(THREE, revision=1 << 31), a.tracker.wall_ms), b"ann:x"),
+        signed(ring_order(ring(THREE, revision=9), a.tracker.wall_ms), "mia"),
+    ):
+        b.tracker.take([(document, Verdict("", "ann", ""))])  # as if it had no gate
+    await until(lambda: a.counters.orders_refused.total() > 0, "refused")
+    assert a.ring == ring(ONE)
+    assert not a.tracker.membership.documents.by_name
 
 
 async def test_a_peer_with_a_removed_key_connects_again(cluster: Cluster) -> None:
@@ -340,6 +366,27 @@ async def test_a_peer_with_a_removed_key_connects_again(cluster: Cluster) -> Non
     assert (a.dropped, b.dropped) == ({}, {})
 
 
+async def test_peers_of_older_releases_get_rings_as_text(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CARRIES_S_MAX", 0.1)
+    a, b, old = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE)), cluster.open(C, ring(ONE), is_old=True)
+    cluster.hold(b, old)
+    cluster.hold(old, a)
+    await until(lambda: a.streams._ring_receivers and b.streams._ring_receivers, "up and down")
+    b.take(install(b.ring, TWO))
+    await until(lambda: old.dropped == {"ring_unsigned": 1}, "the older one has it, and would take it")
+    assert (a.dropped, b.dropped) == ({}, {})
+
+
+async def test_the_ring_of_an_older_release_is_counted_and_not_taken(cluster: Cluster) -> None:
+    a = cluster.open(A, ring(ONE))
+    async with known(a, B, ring(ONE)) as stream:
+        await stream.send_all(EDGE + frame(text_of(ring(ONE)).encode()))
+        await stream.send_all(frame(text_of(ring(THREE, revision=7)).encode()))
+        await until(lambda: a.dropped == {"ring_unsigned": 1}, "it is counted")
+        assert a.closed == []
+    assert a.ring == ring(ONE)
+
+
 async def test_the_end_of_an_edge_is_reported(cluster: Cluster) -> None:
     a = cluster.open(A, ring(ONE))
     async with known(a, B, ring(ONE)) as stream:
@@ -351,7 +398,7 @@ async def test_the_end_of_an_edge_is_reported(cluster: Cluster) -> None:
     assert a.dropped == {}
 
 
-@pytest.mark.parametrize("said", [b"", b"\xff", b"hello", text_of(ring(ONE)).encode()[:-20], b"primary x"])
+@pytest.mark.parametrize("said", [b"", b"\x7f\xff", b"hello", text_of(ring(ONE)).encode()[:-20], b"primary x"])
 async def test_a_malformed_ring_ends_the_edge_and_is_counted(cluster: Cluster, said: bytes) -> None:
     a = cluster.open(A, ring(ONE))
     async with known(a, B, ring(ONE)) as stream:
@@ -370,7 +417,8 @@ async def test_a_frame_too_long_ends_the_edge(cluster: Cluster) -> None:
 
 
 async def test_without_a_key_no_ring_is_sent(cluster: Cluster) -> None:
-    a, b = cluster.open(A, None), cluster.open(B, None)
-    ended = await cluster.edge(b, a)
+    a, b = cluster.open(A, None), cluster.open(B, None, is_old=True)
+    ended = cluster.hold(b, a)
+    await until(lambda: B in a.streams._edges, "the edge is held")
     assert ended == []
     assert not a.streams._ring_receivers

@@ -7,14 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from subord.core.carriage.documents import RING, Document
+from subord.core.carriage.orders import Verdict
+from subord.core.members.membership import DOCUMENTS
 from subord.core.messages import Announce, Ask, Terms
 from subord.sealing.keys import key_of, keyring_of
+from subord.sealing.rotation import fingerprint, install, ring_order
 from subord.sealing.sealer import Broken, Sealer
 from subord.sim.checkers.liveness import complaint
 from subord.sim.player import Play
 from subord.sim.scenario.definition import ScenarioError, read
 from subord.sim.violation import Violation
 from subord.sim.world import sealed
+from subord.sim.world.operator import Operator
 from subord.sim.world.rings import Rings
 from subord.sim.world.sealed import PORT, Seals
 from subord.sim.world.transit import flipped
@@ -277,3 +282,72 @@ def test_the_scenario_of_the_document_changes_the_key() -> None:
     play = Play(read(text))
     play.run()
     assert rings_of(play).steps == {"install": 1, "use": 1, "remove": 1, "refused": 0}
+
+
+# -- signed rings ---------------------------------------------------------------------------------------------
+
+
+FORGED = keyring_of(key_of(bytes(32)), revision=1 << 31)
+
+
+def smuggle(play: Play, position: int, document: Document) -> None:
+    """A lying member says what no operator has signed."""
+    members = play.world.members
+    assert members is not None
+    members.of[position].exchange.spread(DOCUMENTS, [document])
+    members._after_change(position)
+
+
+def forged(play: Play) -> Document:
+    members = play.world.members
+    assert members is not None
+    return Document(*ring_order(FORGED, members.wall_ms(1)), b"not of the operator")
+
+
+@pytest.mark.parametrize("liar", [1, 2, 7])
+def test_a_ring_that_no_operator_signed_reaches_no_node(liar: int) -> None:
+    play = played()
+    smuggle(play, liar, forged(play))
+    play.world.run(300)
+    members = play.world.members
+    assert members is not None
+    holders = {position for position, each in members.of.items() if RING in each.documents.by_name}
+    assert holders == {liar}
+    assert {ring.revision for ring in rings_of(play).of.values()} == {0}
+
+
+def test_a_node_without_a_gate_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Operator, "judge", lambda *_: Verdict(""))
+    play = played()
+    smuggle(play, 7, forged(play))
+    play.world.run(60)
+    assert FORGED in rings_of(play).of.values()
+
+
+def test_a_recorded_ring_does_not_come_back() -> None:
+    play = played(INSTALL, WAIT)
+    members = play.world.members
+    assert members is not None
+    recorded = members.of[1].documents.by_name[RING]
+    for step in (USE, WAIT, REMOVE, WAIT):
+        play._do(read(f'title = "t"\ncluster = {{ nodes = 7, sealed = true }}\nsteps = [ {{ {step} }} ]\n').steps[0])
+    for position in members.of:
+        smuggle(play, position, recorded)
+    play.world.run(60)
+    assert {ring.revision for ring in rings_of(play).of.values()} == {3}
+    assert {each.documents.by_name[RING].version for each in members.of.values()} == {3}
+
+
+def test_two_rings_of_one_revision_leave_one() -> None:
+    """Two operators at once: all nodes come to hold the same ring, and show the conflict."""
+    play = played()
+    world, members = play.world, play.world.members
+    assert members is not None
+    for position, number in ((2, 7), (7, 8)):
+        order = ring_order(install(rings_of(play).of[position], key_of(bytes([number]) * 32)), members.wall_ms(1))
+        members.give(position, order)
+    world.run(120)
+    rings = rings_of(play).of.values()
+    assert {ring.revision for ring in rings} == {1}
+    assert len({fingerprint(ring) for ring in rings}) == 1
+    assert any(each.documents.conflicts for each in members.of.values())

@@ -10,26 +10,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-import trio
-
-from subord.api.handlers import changes, keys, members, problems, statements
+from subord.api.handlers import changes, keys, members, operators, problems
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
-from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, RotatedDocument, WhyDocument
+from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, WhyDocument
 from subord.api.node_api import AskFailure, NodeApi
-from subord.api.query.peer import ASK_S_MAX, BUDGET_SHARE, ask, ask_root
+from subord.api.query.peer import ASK_S_MAX, ask
 from subord.api.query.root_query import find_roster
 from subord.runtime.log.logger import LEVELS
 
 BUDGET_S_MIN, BUDGET_S_MAX = 0.1, 8.0
-ROTATE_S = 3.75
-"""For a change of keys by the root, which may ask all nodes for their rings before."""
-ROOTS_ASKED_MAX = 3
-ROOT_CHANGES_S = 0.5
-"""The usual time until this node knows the next root."""
-NOT_NOW = 503
-"""Nothing was changed, and the same request may be repeated; after 504 the outcome is unknown."""
+OF_OLDER_COMMANDS = ("/v1/keys/install", "/v1/keys/use", "/v1/keys/remove")
+"""Orders are signed now (handlers/orders.py)."""
 
 
 def control_app(node: NodeApi) -> App:
@@ -41,6 +34,7 @@ def control_app(node: NodeApi) -> App:
         "/v1/names": _telling(lambda _: NamesDocument(names=node.names)),  # of the host list, by address
         "/v1/tree": partial(_tree, node),  # of the whole cluster
         "/v1/why": partial(_why, node),  # ?address=A
+        "/v1/operators": _asking(lambda _: operators.find(node)),
         "/v1/members": _asking(lambda _: members.of_cluster(node)),  # present ones, and those that are down
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),
@@ -54,14 +48,10 @@ def control_app(node: NodeApi) -> App:
 
 def control_changes(node: NodeApi) -> App:
     """The handlers that change something; only root and the daemon's own user may call them."""
-    rotations = {f"/v1/keys/{action}": partial(_rotate, node, action) for action in ("install", "use", "remove")}
     return {
         "/v1/job-done": partial(_job_done, node),  # ?weight=W
         "/v1/log-level": partial(_take_log_level, node),  # ?level=L
-        "/v1/members/forget": partial(statements.forget, node),  # ?nodes=1,3-5&reason=R&by=U
-        "/v1/members/maintain": partial(statements.maintain, node),  # the same, &until=SECONDS since 1970
-        "/v1/members/resume": partial(statements.resume, node),  # the end of a maintenance: ?nodes=1,3-5&by=U
-        **(rotations if node.key_ring is not None else dict.fromkeys(rotations, _no_keys)),
+        **dict.fromkeys(OF_OLDER_COMMANDS, _older),
     }
 
 
@@ -143,24 +133,5 @@ async def _no_keys(_: Query) -> Response:
     return failure(409, keys.NO_KEYS)
 
 
-async def _rotate(node: NodeApi, action: str, query: Query) -> Response:
-    """Has the root change the cluster's keys, with `?key=K` and `&force=1`; asks again while the root changes."""
-    key = () if action == "install" else (query.get("key", "")[:32],)
-    force = ("force",) if action == "remove" and query.get("force") == "1" else ()
-    for _ in range(ROOTS_ASKED_MAX):
-        response = await _rotate_once(node, (action, *key, *force))
-        if response.status != NOT_NOW:
-            break
-        await trio.sleep(ROOT_CHANGES_S)
-    return response
-
-
-async def _rotate_once(node: NodeApi, words: tuple[str, ...]) -> Response:
-    found = await ask_root(node, "rotate", RotatedDocument, ROTATE_S, words=words)
-    if found is None:
-        found = await keys.rotate(node, words, ROTATE_S * BUDGET_SHARE)
-    if isinstance(found, AskFailure):
-        return _without_answer(found)
-    if found.error is not None:
-        return failure(NOT_NOW if found.passing else 409, found.error)
-    return document(found)
+async def _older(_: Query) -> Response:
+    return failure(409, f"{keys.OLDER}; nothing was changed")

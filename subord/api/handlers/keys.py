@@ -1,9 +1,9 @@
 """The key rings of all nodes: which node has which ring, and changes of the ring.
 
 Every leader asks its subordinates, adds its own ring and reports the sums; the root needs one report for each
-subordinate, however many nodes there are. Only the root changes the ring, so two changes never happen at once. The
-new ring travels down the edges (runtime/net/streams.py); the next question shows how far it came. A key is removed
-only when all nodes have the newest ring, unless forced.
+subordinate, however many nodes there are. A change is a ring that follows from this node's, as an order to be signed
+(handlers/orders.py); the next question shows how far it came. Of two changes at once, by two nodes, all nodes come to
+hold the same one, and show the conflict.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from collections.abc import Iterable
 
 from msgspec.structs import asdict, replace
 
+from subord.api.http.server import Query
 from subord.api.models import nodes
 from subord.api.models.fields import AllKeysDocument, CountedRing, KeysDocument, RotatedDocument, SealDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
-from subord.core.view import Liveness, Place
+from subord.core.carriage.orders import Order
+from subord.core.view import Liveness
 from subord.sealing import rotation
 from subord.sealing.keys import Keyring, KeyringError, new_key
 
 NAMED_MAX = 32  # addresses in one report, of each kind
-BUDGET_S_MAX = 30.0
+CHECK_S = 3.0  # to ask all nodes for their rings before a key is removed
 NO_KEYS = "nothing is sealed here: there is no cluster.key_file"
+OLDER = "the daemon is newer than this command: operators sign changes of keys now; use `subord key` of its release"
 
 
 async def find(node: NodeApi, budget_s: float) -> AllKeysDocument:
@@ -80,40 +83,40 @@ def _sum(one: CountedRing, other: CountedRing) -> CountedRing:
     return replace(one, nodes=one.nodes + other.nodes, addresses=addresses, unsaved=one.unsaved + other.unsaved)
 
 
-async def rotate(node: NodeApi, words: tuple[str, ...], budget_s: float) -> RotatedDocument:
-    """`install`, `use KEY`, `remove KEY` or `remove KEY force`. Only the root does it."""
-    if node.key_ring is None:
-        return RotatedDocument(error=NO_KEYS)
-    if node.snapshot().place is not Place.ROOT:
-        return RotatedDocument(error=f"{node.address} is not the root any more: try again", passing=True)
+def refused() -> RotatedDocument:
+    """The answer to a change of keys by a node or a command of an older release, which nobody has signed."""
+    return RotatedDocument(error=f"{OLDER}; nothing was changed")
+
+
+async def ring_order(node: NodeApi, action: str, query: Query) -> tuple[Order, str]:
+    """The next ring, by `install`, `use` or `remove` with `?key=K`, and the key that it is about.
+
+    A key is removed only if all nodes have the newest ring, or with `&force=1`. Raises KeyringError.
+    """
+    assert node.key_ring is not None, "the caller has checked it"
     before = node.key_ring.ring
-    try:
-        if words[:1] == ("remove",) and words[2:] != ("force",):
-            await _check_all_have(node, before, budget_s)
+    if action == "remove" and query.get("force") != "1":
+        await _check_all_have(node, before)
         if node.key_ring.ring is not before:
-            return RotatedDocument(error="the key ring was changed meanwhile: try again", passing=True)
-        ring, name = _changed(before, words)
-    except KeyringError as error:
-        return RotatedDocument(error=str(error))
-    node.key_ring.take(ring)
-    return RotatedDocument(key=name, revision=ring.revision)
+            raise KeyringError("the key ring was changed meanwhile: try again")
+    ring, name = _changed(before, action, query.get("key", "")[:32])
+    return rotation.ring_order(ring, node.tracker.wall_ms), name
 
 
-def _changed(ring: Keyring, words: tuple[str, ...]) -> tuple[Keyring, str]:
-    match words:
-        case ("install",):
-            key = new_key()
-            return rotation.install(ring, key), key.name
-        case ("use", name):
-            return rotation.use(ring, name), name
-        case ("remove", name, *_):
-            return rotation.remove(ring, name), name
-    raise KeyringError("a change of keys is install, use KEY or remove KEY")
+def _changed(ring: Keyring, action: str, name: str) -> tuple[Keyring, str]:
+    if action == "install":
+        key = new_key()
+        return rotation.install(ring, key), key.name
+    return (rotation.use if action == "use" else rotation.remove)(ring, name), name
 
 
-async def _check_all_have(node: NodeApi, ring: Keyring, budget_s: float) -> None:
+async def _check_all_have(node: NodeApi, ring: Keyring) -> None:
     """Raises KeyringError with the nodes that may still depend on the old ring."""
-    found = await all_keys(node, min(budget_s, BUDGET_S_MAX))
+    found = await find(node, CHECK_S)
+    if not found.complete:
+        raise KeyringError(f"not all nodes could be asked which ring they have: {found.note}")
+    if any(each.revision > ring.revision for each in found.rings):
+        raise KeyringError(f"{node.address} does not have the newest key ring yet: try again")
     behind = [each for each in found.rings if each.revision != ring.revision or each is not found.rings[0]]
     names = [address for each in behind for address in each.addresses] + list(found.silent)
     count = sum(each.nodes for each in behind) + found.silent_nodes

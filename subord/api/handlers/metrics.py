@@ -190,6 +190,8 @@ def _counted(counters: Counters) -> Iterator[Metric]:
         "bytes", "UDP payload in bytes by message type and direction", counters.bytes_sent, counters.bytes_received
     )
     yield _by("input_dropped", "Dropped input, by reason", "reason", counters.dropped)
+    yield _by("orders_accepted", "Orders of operators that were taken, by power", "power", counters.orders_accepted)
+    yield _by("orders_refused", "Orders of operators that were refused, by reason", "reason", counters.orders_refused)
     yield _by("send_errors", "Datagrams that the kernel rejected, by errno name", "errno", counters.send_errors)
 
 

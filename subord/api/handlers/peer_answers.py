@@ -36,5 +36,5 @@ async def _document(node: NodeApi, question: Question) -> msgspec.Struct:  # noq
             return await (keys.all_keys if is_whole else keys.coverage)(node, budget_s)
         case "problems":
             return await (problems.of_tree if is_whole else problems.of_subtree)(node, budget_s)
-        case "rotate":
-            return await keys.rotate(node, words, budget_s)
+        case "rotate":  # of an older release
+            return keys.refused()

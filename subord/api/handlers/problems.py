@@ -53,6 +53,8 @@ SAME_EVERYWHERE: Final = ("version", "ring")
 KINDS: Final = (
     "duplicate",
     "refused",
+    "order",
+    "conflict",
     "silent",
     "missing",
     "gone",
@@ -252,6 +254,9 @@ def _about_us(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for address in nodes.addresses(node.settings, view.unlisted):
         root = nodes.address(node.settings, view.root or view.position)
         yield _problem("unlisted", f"not listed by the root {root}: a leader above it does not report it", address)
+    for name in sorted(node.tracker.membership.documents.conflicts)[:DIFFERENT_MAX]:
+        text = f"two different orders {name} of one version were given; one of them counts on all nodes"
+        yield _problem("conflict", text, node.address)
     if view.place is None:
         yield _problem("seeking", f"has no place ({view.phase})", node.address)
     for each in node.counters.problems.shown():

@@ -1,21 +1,18 @@
-"""What an operator says of members: `forget`, `maintain`, and the end of a maintenance.
+"""What an operator says of members: `forget`, `maintain`, and the end of a maintenance, as orders to be signed.
 
-Input: positions, a reason, the operator's name. Output: what was said and of which nodes. The statement is a document
-(core/members/statements.py) on this node's disk before the answer, and travels to all nodes from here.
+Input: positions, a reason, the name that the command gives to the operator. Output: orders (core/members/
+statements.py), and the nodes that they are about.
 """
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
-from subord.api.http.server import Query, Response, document, failure
-from subord.api.models import nodes
-from subord.api.models.fields import StatementDocument
+from subord.api.handlers.refused import RefusedError
+from subord.api.http.server import Query
 from subord.api.node_api import NodeApi
-from subord.core.carriage.documents import Document
+from subord.core.carriage.orders import Order
 from subord.core.members import statements
-from subord.core.members.membership import DOCUMENTS
 from subord.core.members.register import State
 from subord.core.members.statements import (
     AUTHOR_CHARS_MAX,
@@ -28,78 +25,43 @@ from subord.core.members.statements import (
 )
 from subord.core.view import Position
 
-TAG_BYTES = 8
-NAMED_MAX = 512
 UNTIL_S_MAX = 366 * 86_400
+Said = tuple[list[Order], list[Position]]
 
 
-class _RefusedError(Exception):
-    """The request cannot be granted: (HTTP status, one sentence)."""
-
-
-async def forget(node: NodeApi, query: Query) -> Response:
-    """Those that are down are expected no longer; the others are named, and nothing is said of them."""
-    try:
-        ranges, reason, by = _ranges(node, query), _reason(query), _author(query)
-    except _RefusedError as error:
-        return failure(*error.args)
+def forget(node: NodeApi, query: Query, tag: str) -> Said:
+    """Those that are down are expected no longer; of the others nothing is said. Raises RefusedError."""
+    ranges, reason, by = _ranges(node, query), reason_in(query), said_by(query)
     down = [p for p in node.tracker.membership.register.positions(State.DOWN) if statements.in_ranges(ranges, p)]
     if not down:
-        return failure(409, "none of these nodes is down: nothing was changed")
-    said = Forget(statements.ranges_of(down), reason, node.tracker.wall_ms, by)
-    refusal = await _say(node, [statements.forget_document(_tag(), said)])
-    return refusal or document(_answer(node, down))
+        raise RefusedError(409, "none of these nodes is down: nothing was changed")
+    said = Forget(statements.ranges_of(down), reason, by)
+    return _checked([statements.forget_order(tag, said, node.tracker.wall_ms)]), down
 
 
-async def maintain(node: NodeApi, query: Query) -> Response:
-    """They are under maintenance from now on, present or not."""
+def maintain(node: NodeApi, query: Query, tag: str) -> Said:
+    """They are under maintenance from now on, present or not. Raises RefusedError."""
     now_ms = node.tracker.wall_ms
-    try:
-        ranges, reason, by = _ranges(node, query), _reason(query), _author(query)
-        until_ms = _until_ms(query, now_ms)
-    except _RefusedError as error:
-        return failure(*error.args)
-    said = Maintain(ranges, reason, now_ms, by, until_ms)
-    refusal = await _say(node, [statements.maintain_document(_tag(), said, 1, now_ms)])
-    return refusal or document(_answer(node, _positions(ranges)))
+    ranges, reason, by = _ranges(node, query), reason_in(query), said_by(query)
+    said = Maintain(ranges, reason, by, _until_ms(query, now_ms))
+    return _checked([statements.maintain_order(tag, said, now_ms)]), _positions(ranges)
 
 
-async def resume(node: NodeApi, query: Query) -> Response:
-    """End all maintenances of these nodes; one that also covers other nodes goes on for those."""
-    now_ms = node.tracker.wall_ms
-    try:
-        ranges, by = _ranges(node, query), _author(query)
-    except _RefusedError as error:
-        return failure(*error.args)
-    ended, changed = statements.ended(node.tracker.membership.documents, ranges, by, now_ms)
+def resume(node: NodeApi, query: Query) -> Said:
+    """End all maintenances of these nodes; one that covers others goes on for those. Raises RefusedError."""
+    ranges, by = _ranges(node, query), said_by(query)
+    ended, changed = statements.ended(node.tracker.membership.documents, ranges, by, node.tracker.wall_ms)
     if not ended:
-        return failure(409, "none of these nodes is under maintenance: nothing was changed")
-    refusal = await _say(node, changed)
-    return refusal or document(_answer(node, ended))
+        raise RefusedError(409, "none of these nodes is under maintenance: nothing was changed")
+    return _checked(changed), ended
 
 
-async def _say(node: NodeApi, documents: list[Document]) -> Response | None:
-    """None: it is stated. Else nothing was changed."""
-    held = node.tracker.membership.documents
-    held.drop_expired(node.tracker.wall_ms)
-    if not all(map(statements.is_readable, documents)):
+def _checked(orders: list[Order]) -> list[Order]:
+    """Raises RefusedError if other nodes could not read them."""
+    if not all(map(statements.is_readable, orders)):
         sentence = f"a statement would name more than {RANGES_MAX} ranges, or be too long: name fewer nodes at once"
-        return failure(400, f"{sentence}; nothing was changed")
-    if not held.has_room(documents):
-        sentence = f"{len(held)} statements are held, and no more have room until some expire"
-        return failure(503, f"{sentence}: nothing was changed")
-    node.tracker.spread(DOCUMENTS, documents)
-    await node.tracker.memory.save()
-    return None
-
-
-def _answer(node: NodeApi, positions: list[Position]) -> StatementDocument:
-    named = nodes.addresses(node.settings, positions[:NAMED_MAX])
-    return StatementDocument(nodes=len(positions), addresses=named)
-
-
-def _tag() -> str:
-    return secrets.token_hex(TAG_BYTES)
+        raise RefusedError(400, f"{sentence}; nothing was changed")
+    return orders
 
 
 def _ranges(node: NodeApi, query: Query) -> Ranges:
@@ -107,11 +69,11 @@ def _ranges(node: NodeApi, query: Query) -> Ranges:
     try:
         ranges = tuple(_range(part) for part in text.split(","))
     except ValueError:
-        raise _RefusedError(400, "nodes must be positions such as 1,3-5: nothing was changed") from None
+        raise RefusedError(400, "nodes must be positions such as 1,3-5: nothing was changed") from None
     if any(not 1 <= first <= last <= size for first, last in ranges):
-        raise _RefusedError(400, f"a position must be from 1 to {size}: nothing was changed")
+        raise RefusedError(400, f"a position must be from 1 to {size}: nothing was changed")
     if len(ranges) > RANGES_MAX or statements.size_of(ranges) > POSITIONS_MAX:
-        raise _RefusedError(400, f"at most {RANGES_MAX} ranges of {POSITIONS_MAX} nodes at once: nothing was changed")
+        raise RefusedError(400, f"at most {RANGES_MAX} ranges of {POSITIONS_MAX} nodes at once: nothing was changed")
     return ranges
 
 
@@ -124,16 +86,16 @@ def _positions(ranges: Ranges) -> list[Position]:
     return [position for first, last in ranges for position in range(first, last + 1)]
 
 
-def _reason(query: Query) -> str:
+def reason_in(query: Query) -> str:
+    """The reason of an order. Raises RefusedError."""
     reason = query.get("reason", "").strip()
     if not reason or len(reason) > REASON_CHARS_MAX or not reason.isprintable():
-        raise _RefusedError(
-            400, f"give a reason of 1 to {REASON_CHARS_MAX} printable characters: nothing was changed"
-        )
+        raise RefusedError(400, f"give a reason of 1 to {REASON_CHARS_MAX} printable characters: nothing was changed")
     return reason
 
 
-def _author(query: Query) -> str:
+def said_by(query: Query) -> str:
+    """The operator as the command names it; the authority is the signature."""
     by = query.get("by", "")[:AUTHOR_CHARS_MAX]
     return by if by.isprintable() else "?"
 
@@ -146,7 +108,7 @@ def _until_ms(query: Query, now_ms: int) -> int:
     try:
         until_ms = int(float(given[:32]) * 1000)
     except (ValueError, OverflowError):
-        raise _RefusedError(400, "until must be a number of seconds since 1970: nothing was changed") from None
+        raise RefusedError(400, "until must be a number of seconds since 1970: nothing was changed") from None
     if not now_ms < until_ms <= now_ms + UNTIL_S_MAX * 1000:
-        raise _RefusedError(400, "until must be in the future, at most a year from now: nothing was changed")
+        raise RefusedError(400, "until must be in the future, at most a year from now: nothing was changed")
     return until_ms

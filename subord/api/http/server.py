@@ -15,7 +15,7 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import h11
 
 HEADER_BYTES_MAX = 8192
+BODY_BYTES_MAX = 65_536
+"""Of a POST for `orders`."""
 REQUEST_S_MAX = 5.0
 """From the accepted connection to the complete request."""
 ANSWER_S_MAX = 10.0
@@ -78,6 +80,24 @@ App = Mapping[str, Handler]
 """Handlers of GET by exact path. The header `Last-Event-ID` (HTML, server-sent events) is `since` in the query."""
 
 
+class Call(NamedTuple):
+    """A POST that every client of the socket may send. `is_owner`: it comes from root or the daemon's own user."""
+
+    query: Query
+    body: bytes
+    is_owner: bool
+
+
+Orders = Mapping[str, Callable[[Call], Awaitable[Response]]]
+"""Handlers of such requests by exact path."""
+
+
+class _Handlers(NamedTuple):
+    app: App
+    changes: App
+    orders: Orders
+
+
 class _Slots:
     """The connections of one socket, waiting or being answered. A new one closes the longest waiting one."""
 
@@ -124,34 +144,40 @@ async def serve(
     sock: socket.socket,
     *,
     changes: App | None = None,
+    orders: Orders | None = None,
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     is_our_host: Callable[[str], bool] = lambda _: True,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer GET requests on a listening stream socket until cancelled; then close the socket.
 
-    `changes` are handlers of POST, for `is_owner` alone: the socket must be a Unix socket. `tls` is called for each
-    connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A handler that raises
-    is a bug: the log has its traceback, the client gets 500, and other connections are not affected.
+    `changes` are handlers of POST, for `is_owner` alone; `orders` are handlers of POST with a body, for all clients:
+    the socket must be a Unix socket. `tls` is called for each connection; None: in the clear. `is_our_host` judges
+    the header `Host`, where there is one. A handler that raises is a bug: the log has its traceback, the client gets
+    500, and other connections are not affected.
     """
     sock.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    slots = _Slots()
+    slots, handlers = _Slots(), _Handlers(app, changes or {}, orders or {})
 
     async def run(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):  # the client went away in the middle
-            await _Exchange(_secured(stream, tls()), slots, is_our_host).run(app, changes or {})
+            await _Exchange(_secured(stream, tls()), slots, is_our_host).run(handlers)
 
     task_status.started()  # the socket listens already
     await trio.serve_listeners(run, [listener])
 
 
-async def _made(handler: Handler, query: Query, path: str) -> Response | EventStream:
+async def _made(answer: Awaitable[Response | EventStream], path: str) -> Response | EventStream:
     try:
-        return await handler(query)
+        return await answer
     except Exception:
         logger.exception("answering %s failed; this is a bug in subord", path[:PATH_LOGGED_MAX])
         return failure(500, "this is a bug in subord; see the log of the daemon")
+
+
+def _too_large() -> Response:
+    return failure(413, f"a body of more than {BODY_BYTES_MAX} bytes is not served here: nothing was changed")
 
 
 def _announces_body(request: h11.Request) -> bool:
@@ -159,6 +185,16 @@ def _announces_body(request: h11.Request) -> bool:
         name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")
         for name, value in request.headers
     )
+
+
+def _takes_body(request: h11.Request, handlers: _Handlers) -> bool:
+    path = request.target.partition(b"?")[0].decode("ascii", "replace")
+    return request.method == b"POST" and path in handlers.orders
+
+
+def _not_allowed(*methods: str) -> Response:
+    refused = failure(405, f"only {' and '.join(methods)} is served here")
+    return msgspec.structs.replace(refused, headers=(("allow", ", ".join(methods)),))  # RFC 9110, 15.5.6
 
 
 def _headers(content_type: str) -> list[tuple[str, str]]:
@@ -184,12 +220,13 @@ class _Exchange:
         self._slots = slots
         self._connection: h11.Connection
         self._request: h11.Request | None = None
+        self._body = bytearray()
 
-    async def run(self, app: App, changes: App) -> None:
+    async def run(self, handlers: _Handlers) -> None:
         asked: h11.Request | Response | None = None
         has_turn = False
         with self._slots.waiting():
-            asked = await self._read() if await late.load("h11") else None
+            asked = await self._read(handlers) if await late.load("h11") else None
             if asked is not None:
                 await self._slots.turns.acquire()
                 has_turn = True
@@ -198,7 +235,7 @@ class _Exchange:
         try:
             events: EventStream | None = None
             with trio.move_on_after(ANSWER_S_MAX):
-                answer = asked if isinstance(asked, Response) else await self._answer(asked, app, changes)
+                answer = asked if isinstance(asked, Response) else await self._answer(asked, handlers)
                 if isinstance(answer, Response):
                     await self._write(answer)
                 else:
@@ -208,8 +245,9 @@ class _Exchange:
         finally:
             self._slots.turns.release()
 
-    async def _read(self) -> h11.Request | Response | None:
-        """The request; or the refusal of a malformed, too large or bodied one; None if the client left."""
+    async def _read(self, handlers: _Handlers) -> h11.Request | Response | None:
+        """The request; or the refusal of a malformed or too large one, or of a body that no handler takes; None if
+        the client left."""
         import h11  # noqa: PLC0415 - see the top; `run` has loaded it
 
         self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES_MAX)
@@ -222,8 +260,12 @@ class _Exchange:
                 self._connection.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
             elif isinstance(event, h11.Request):
                 self._request = event
-                if _announces_body(event):
+                if _announces_body(event) and not _takes_body(event, handlers):
                     return failure(413, "a request with a body is not served here")
+            elif isinstance(event, h11.Data):
+                self._body += event.data
+                if len(self._body) > BODY_BYTES_MAX:
+                    return _too_large()
             else:
                 return self._request if isinstance(event, h11.EndOfMessage) else None
 
@@ -287,7 +329,7 @@ class _Exchange:
     async def _send(self, *events: h11.Event) -> None:
         await self._stream.send_all(b"".join(self._connection.send(event) or b"" for event in events))
 
-    async def _answer(self, request: h11.Request, app: App, changes: App) -> Response | EventStream:
+    async def _answer(self, request: h11.Request, handlers: _Handlers) -> Response | EventStream:
         try:
             target = urlsplit(request.target.decode("ascii"))
             query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=8))
@@ -299,17 +341,22 @@ class _Exchange:
             return failure(400, "the address of the request is malformed")
         if host and not self._is_our_host(host):
             return failure(421, FOREIGN_HOST)
-        here = {name: each[target.path] for name, each in (("GET", app), ("POST", changes)) if target.path in each}
-        if not here:
-            return failure(404, f"there is nothing here; served: {', '.join(sorted({*app, *changes}))}")
-        method = request.method.decode("ascii", "replace")
+        return await self._handled(request.method.decode("ascii", "replace"), target.path, query, handlers)
+
+    async def _handled(self, method: str, path: str, query: Query, handlers: _Handlers) -> Response | EventStream:
+        if path in handlers.orders and method == "POST":
+            return await _made(handlers.orders[path](Call(query, bytes(self._body), self._is_owner())), path)
+        apps = (("GET", handlers.app), ("POST", handlers.changes))
+        here = {name: each[path] for name, each in apps if path in each}
+        if path not in handlers.orders and not here:
+            served = ", ".join(sorted({*handlers.app, *handlers.changes, *handlers.orders}))
+            return failure(404, f"there is nothing here; served: {served}")
         asked = "GET" if method == "HEAD" else method  # without the body, see `_write`
         if asked not in here:
-            refused = failure(405, f"only {' and '.join(here)} is served here")
-            return msgspec.structs.replace(refused, headers=(("allow", ", ".join(here)),))  # RFC 9110, 15.5.6
+            return _not_allowed(*(here or ("POST",)))
         if method == "POST" and not self._is_owner():
             return failure(403, "only root and the daemon's own user may make changes: nothing was changed")
-        answer = await _made(here[asked], query, target.path)
+        answer = await _made(here[asked](query), path)
         is_endless = method == "HEAD" and isinstance(answer, EventStream)
         return Response(b"", content_type=answer.content_type) if is_endless else answer
 

@@ -301,10 +301,12 @@ class CountersDocument(Document, frozen=True, kw_only=True):
 
 
 class StatementDocument(Document, frozen=True, kw_only=True):
-    """Of how many nodes an operator said something, and some of them."""
+    """Of how many nodes an operator said something, and some of them. `principal`: the operator, as the file of the
+    asked node names the key of the signature."""
 
     nodes: Count
     addresses: Addresses
+    principal: str
 
 
 class NamesDocument(Document, frozen=True, kw_only=True):

@@ -1,19 +1,20 @@
-"""`subord forget`: nodes that are down will not return, and all nodes shall know it."""
+"""`subord forget`: nodes that are down will not return, and all nodes shall know it. The operator signs it."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
-from urllib.parse import urlencode
 
 from subord.client import exit_codes
-from subord.client.daemon import Document, ask, asked, change
+from subord.client.daemon import Document, ask, asked
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
 from subord.client.member_choice import chosen, operator, positions_text, printable_reason
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
+from subord.client.orders import order, statement
+from subord.client.orders.signing import add_key_option
 from subord.client.text import count
 
 WAIT_S = 5.0
@@ -33,6 +34,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     add_nodes(parser, "the nodes", "+")
     parser.add_argument("--reason", metavar="TEXT", required=True, help="why, for other operators")
+    add_key_option(parser)
     add_json(parser)
     add_names(parser)
     add_asking(parser)
@@ -45,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     names = names_for(arguments, nodes)
     up = [each["address"] for each in nodes if each["standing"] not in DOWN]
     if up:
-        raise CommandError(f"not down, so not forgotten: {in_short(up)}; nothing was said", exit_codes.USAGE)
+        raise CommandError(f"not down, so not forgotten: {in_short(up)}; nothing was changed", exit_codes.USAGE)
     query = {"nodes": positions_text(nodes), "reason": printable_reason(arguments), "by": operator()}
-    said = renamed(change(path, f"/v1/members/forget?{urlencode(query)}"), names)
+    said = renamed(statement(order(arguments, {"action": "forget", **query})), names)
     is_done = _is_done(path, {each["address"] for each in nodes})
     if arguments.json:
         print(json.dumps({**said, "confirmed": is_done}))

@@ -1,7 +1,7 @@
 """`subord key`: makes the cluster's key, shows which nodes have which keys, and changes keys while the cluster runs.
 
-The first ring is made here and copied to all nodes by hand; later keys travel along the tree. After a change the
-command waits until all nodes have the new ring, and exits with NOT_REACHED if some do not.
+The first ring is made here and copied to all nodes by hand; later rings are signed by an operator, and travel along
+the tree. After a change the command waits until all nodes have the new ring; NOT_REACHED: some do not.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import time
 from collections.abc import Iterator
 
 from subord.client import exit_codes
-from subord.client.daemon import NODES_TIMEOUT_S, Document, ask, asked_of_all, change
+from subord.client.daemon import NODES_TIMEOUT_S, Document, ask, asked_of_all
 from subord.client.errors import CommandError
 from subord.client.options import add_asking, add_json, socket_path
+from subord.client.orders import order
+from subord.client.orders.signing import add_key_option
 from subord.client.text import columns, count, printable
 
 SPREAD_S_MAX = 20.0
@@ -54,6 +56,7 @@ def _action(
     parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     add_json(parser)
     if spreads:
+        add_key_option(parser)
         add_asking(parser, SPREAD_S_MAX, "time for the key to reach all nodes")
     else:
         add_asking(parser, NODES_TIMEOUT_S, "time for the nodes to answer")
@@ -68,8 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
         rings = asked_of_all(arguments, "/v1/keys")
         print(json.dumps(rings) if arguments.json else "\n".join(text(rings)))
         return exit_codes.OK
-    path, until = socket_path(arguments), time.monotonic() + arguments.timeout
-    changed = change(path, _target(arguments))
+    path, ordered = socket_path(arguments), order(arguments, _action_of(arguments))
+    until = time.monotonic() + arguments.timeout  # the operator has signed
+    changed = {key: ordered[key] for key in ("schema_version", "key", "revision", "principal")}
     found = _wait_for_all(path, changed["revision"], until)
     has_reached_all = found is not None and _have_all(found, changed["revision"])
     if arguments.json:
@@ -82,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _json(changed: Document, found: Document | None, has_reached_all: bool) -> Document:
-    """With the old names `everybody` and `nodes`, which the next release drops."""
-    new = {"confirmed": has_reached_all, "coverage": found}
+    """With the old names `everybody` and `nodes`, and `error` and `passing`, which the next release drops."""
+    new = {"confirmed": has_reached_all, "coverage": found, "error": None, "passing": False}
     return {**changed, **new, "everybody": has_reached_all, "nodes": found}
 
 
@@ -97,13 +101,13 @@ def _generate() -> int:
     return exit_codes.OK
 
 
-def _target(arguments: argparse.Namespace) -> str:
+def _action_of(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.action == "install":
-        return "/v1/keys/install"
+        return {"action": "ring-install"}
     if not (arguments.key.isascii() and arguments.key.isalnum()):
         raise CommandError(f"there is no key {arguments.key!r}; `subord key list` shows them", exit_codes.USAGE)
-    force = "&force=1" if arguments.action == "remove" and arguments.force else ""
-    return f"/v1/keys/{arguments.action}?key={arguments.key}{force}"
+    force = {"force": "1"} if arguments.action == "remove" and arguments.force else {}
+    return {"action": f"ring-{arguments.action}", "key": arguments.key, **force}
 
 
 def _wait_for_all(path: str, revision: int, until: float) -> Document | None:

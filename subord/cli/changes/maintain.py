@@ -1,4 +1,4 @@
-"""`subord maintain`: nodes are under maintenance, and all nodes shall know it."""
+"""`subord maintain`: nodes are under maintenance, and all nodes shall know it. The operator signs it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import json
 import re
 import time
 from datetime import datetime
-from urllib.parse import urlencode
 
 from subord.client import exit_codes
-from subord.client.daemon import asked, change
+from subord.client.daemon import asked
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
 from subord.client.member_choice import chosen, operator, positions_text, printable_reason
 from subord.client.naming import names_for, renamed
-from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
+from subord.client.options import add_asking, add_json, add_names, add_nodes
+from subord.client.orders import order, statement
+from subord.client.orders.signing import add_key_option
 from subord.client.text import count
 
 DURATION = re.compile(r"([0-9]{1,6})([smhd])")
@@ -41,6 +42,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         type=_until,
         help="end by itself after 30m, 2h or 3d, or at a time such as 2026-12-24T08:00 in the time zone of this host",
     )
+    add_key_option(parser)
     add_json(parser)
     add_names(parser)
     add_asking(parser)
@@ -49,8 +51,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Says it at this node, from which it travels to all."""
     if arguments.end and arguments.until is not None:
-        raise CommandError("--until is for a new maintenance, not for --end; nothing was said", exit_codes.USAGE)
-    path, members = socket_path(arguments), asked(arguments, "/v1/members")["members"]
+        raise CommandError("--until is for a new maintenance, not for --end; nothing was changed", exit_codes.USAGE)
+    members = asked(arguments, "/v1/members")["members"]
     nodes = chosen(arguments, arguments.nodes, members)
     names = names_for(arguments, nodes)
     query = {"nodes": positions_text(nodes), "by": operator()}
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         query["reason"] = printable_reason(arguments)
         if arguments.until is not None:
             query["until"] = str(arguments.until)
-    said = renamed(change(path, f"/v1/members/{action}?{urlencode(query)}"), names)
+    said = renamed(statement(order(arguments, {"action": action, **query})), names)
     if arguments.json:
         print(json.dumps(said))
     else:

@@ -2,7 +2,8 @@
 
 Inputs are edges that open and close, frames, and local changes; outputs are frames, one edge at a time, when its
 sender asks. At the opening, and every DIGEST_S, both ends send the digests of their replicas. An end with another
-digest sends its whole replica, at most once in WHOLE_S; what changed goes at once to all other edges. A replica takes
+digest sends its whole replica, at most once in WHOLE_S; while the same two digests differ, because an end refuses
+what the other holds, after twice the time each time. What changed goes at once to all other edges. A replica takes
 items in any order and any number of times, so nothing is confirmed. Invariant: what waits for a slow edge is a
 replica of its own, never longer than the whole.
 """
@@ -12,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from hashlib import blake2b
 from math import inf
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 import msgspec
 
 DIGEST_S: Final = 60.0
 WHOLE_S: Final = 10.0
+WHOLE_S_MAX: Final = 3600.0  # between two ends whose digests stay different
 ITEMS_MAX: Final = 1000  # in one frame
 FRAME_BYTES_MAX: Final = 65_536
 FIRST_BYTE_MIN: Final = 0x80  # a frame is an array in MessagePack; the other frames of an edge are text
@@ -62,14 +64,40 @@ _digests_decoder = msgspec.msgpack.Decoder(Digests)
 _encode = msgspec.msgpack.Encoder().encode
 
 
+class Received(NamedTuple):
+    """What a frame says: items for the replica `name`; "": none."""
+
+    name: str
+    items: list[Any]
+
+
+class _Whole:
+    """When to send a whole replica on one edge."""
+
+    def __init__(self) -> None:
+        self.due_at = inf
+        self._sent_at = -inf
+        self._pause_s = WHOLE_S
+        self._differ: tuple[bytes, bytes] | None = None
+
+    def differ(self, ours: bytes, theirs: bytes, now: float) -> None:
+        """The digests of both ends are different."""
+        if self._differ != (ours, theirs):
+            self._differ, self._pause_s = (ours, theirs), WHOLE_S
+        self.due_at = max(now, self._sent_at + self._pause_s)
+
+    def sent(self, now: float) -> None:
+        self._sent_at, self.due_at = now, inf
+        self._pause_s = min(2 * self._pause_s, WHOLE_S_MAX)
+
+
 class _Edge:
     """One open edge: what waits for it."""
 
     def __init__(self, waiting: dict[str, Replica]) -> None:
         self.waiting = waiting
         self.digests_due_at = -inf
-        self.whole_at = dict.fromkeys(waiting, -inf)
-        self.whole_due_at = dict.fromkeys(waiting, inf)
+        self.whole = {name: _Whole() for name in waiting}
 
 
 class Exchange:
@@ -92,14 +120,15 @@ class Exchange:
 
     # -- sending ------------------------------------------------------------------------------------------
 
-    def spread(self, name: str, items: Iterable[Any], source: Hashable = None) -> None:
-        """Merge items, and send what changed to all edges but `source`."""
+    def spread(self, name: str, items: Iterable[Any], source: Hashable = None) -> list[Any]:
+        """Merge items, and send what changed to all edges but `source`; returns it."""
         changed = self.replicas[name].merge(items)
         if changed:
             self.changed = True
             for edge, state in self._edges.items():
                 if edge != source:
                     state.waiting[name].merge(changed)
+        return changed
 
     def next_frame(self, edge: Hashable, now: float) -> bytes | None:
         """The next frame for `edge`; None: there is none before `deadline`."""
@@ -111,8 +140,8 @@ class Exchange:
             return _encode((DIGESTS, _encode({name: each.digest for name, each in self.replicas.items()})))
         for name, replica in self.replicas.items():
             waiting = state.waiting[name]
-            if now >= state.whole_due_at[name]:
-                state.whole_at[name], state.whole_due_at[name] = now, inf
+            if now >= state.whole[name].due_at:
+                state.whole[name].sent(now)
                 waiting.merge(replica.items())
             if len(waiting):
                 return _encode((name, replica.encode(waiting.take(ITEMS_MAX))))
@@ -121,12 +150,15 @@ class Exchange:
     def deadline(self, edge: Hashable) -> float:
         """When to call `next_frame` again, unless something changes before."""
         state = self._edges.get(edge)
-        return inf if state is None else min(state.digests_due_at, *state.whole_due_at.values())
+        return inf if state is None else min(state.digests_due_at, *(each.due_at for each in state.whole.values()))
 
     # -- receiving ----------------------------------------------------------------------------------------
 
-    def received(self, edge: Hashable, data: bytes, now: float, now_ms: int) -> bool:
-        """Take a frame; False: it is malformed. Call `next_frame` for `edge` then, and for all edges if `changed`."""
+    def read(self, edge: Hashable, data: bytes, now: float, now_ms: int) -> Received | None:
+        """Read a frame; None: it is malformed. `take` the items then, or those that are accepted.
+
+        Call `next_frame` for `edge` afterwards, and for all edges if `changed`.
+        """
         try:
             name, content = _frame_decoder.decode(data)
             if name == DIGESTS:
@@ -134,13 +166,18 @@ class Exchange:
                     replica.drop_expired(now_ms)
                 self._compare(edge, _digests_decoder.decode(content), now)
             elif name in self.replicas:  # else of a later release
-                self.spread(name, self.replicas[name].decode(content, now_ms), edge)
+                return Received(name, list(self.replicas[name].decode(content, now_ms)))
         except (msgspec.MsgspecError, ValueError):
-            return False
-        return True
+            return None
+        return Received("", [])
+
+    def take(self, edge: Hashable, received: Received) -> None:
+        """Merge the items of a frame, and send what changed to all other edges."""
+        if received.name:
+            self.spread(received.name, received.items, edge)
 
     def _compare(self, edge: Hashable, digests: Digests, now: float) -> None:
         state = self._edges.get(edge)
         for name, replica in self.replicas.items():
             if state is not None and name in digests and digests[name] != replica.digest:
-                state.whole_due_at[name] = max(now, state.whole_at[name] + WHOLE_S)
+                state.whole[name].differ(replica.digest, digests[name], now)

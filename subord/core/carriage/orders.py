@@ -1,6 +1,6 @@
 """Orders of operators: what an operator signs, and the verdict on a signature.
 
-Input are documents and the cluster that they are for; output is the content that the signature covers. A document of
+Inputs are documents and the cluster that they are for; output is the content that the signature covers. A document of
 a kind without a namespace is no order. Invariant: the content names the cluster, so an order for one cluster is none
 for another.
 """
@@ -19,6 +19,8 @@ NAMESPACES: Final = {
     "strict": "subord.identity",
 }
 """By kind of document. The last word is the power that the operator needs (ssh-keygen(1), ALLOWED SIGNERS)."""
+TEST: Final = "test"
+"""Kind of an order that is judged and never stored; its name ends in the power."""
 HEAD: Final = b"subord 1 order\n"
 
 Cluster = tuple[str, str]
@@ -54,3 +56,11 @@ class Order(NamedTuple):
 def signed_content(cluster: Cluster, order: Order) -> bytes:
     """What the signature of an order covers."""
     return HEAD + _encode((cluster, *order))
+
+
+def namespace_for(name: str) -> str:
+    """The namespace that the signature of a document is for; "": it is no order."""
+    kind, _, tag = name.partition("/")
+    if kind == TEST:
+        return next((each for each in NAMESPACES.values() if each.endswith(f".{tag}")), "")
+    return NAMESPACES.get(kind, "")

@@ -2,18 +2,21 @@
 
 Inputs are notices of the core, rosters, and frames of neighbours; outputs are changes of the tree (history.py) and of
 the register, which `exchange` carries to all nodes. The daemon and the simulator hold one Membership per process and
-play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970.
+play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970. Invariant: a document of a neighbour enters
+only with the verdict that accepts its signature, and leaves when that operator is revoked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
-from subord.core.carriage.documents import Documents
-from subord.core.carriage.exchange import Exchange
+from subord.core.carriage.documents import REVOKED, Document, Documents
+from subord.core.carriage.exchange import Exchange, Received
+from subord.core.carriage.orders import Verdict
 from subord.core.events import FAILURES, LeaderLost, Notice, PlaceChanged, RosterChanged, SubordinateLeft
+from subord.core.identity.revocations import Revocations
 from subord.core.members import statements
 from subord.core.members.history import SETTLE_S, History
 from subord.core.members.register import Record, Register, Run, State
@@ -26,13 +29,26 @@ LOOKS_S_MIN: Final = 1.0
 """Between a change and the look at it; the cost of a look grows with the number of nodes below."""
 
 
+Judged = tuple[Document, Verdict]
+Signer = tuple[str, str]
+"""Principal and fingerprint, as in the verdict."""
+
+
 class Membership:
     """The members as one process knows them."""
 
-    def __init__(self, register: Register, documents: Documents, expected: Sequence[Position] = ()) -> None:
-        """`expected`: nodes that should be members even if they never came."""
+    def __init__(
+        self,
+        register: Register,
+        documents: Documents,
+        expected: Sequence[Position] = (),
+        signers: Mapping[str, Signer] | None = None,
+    ) -> None:
+        """`expected`: nodes that should be members even if they never came. `signers`: of the documents, by name."""
         self.register = register
         self.documents = documents
+        self.revocations = Revocations(documents)
+        self.signers: dict[str, Signer] = dict(signers or {})
         self.history = History()
         self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents})
         self._writer = Writer(register, expected)
@@ -58,6 +74,40 @@ class Membership:
         """When to `look` though the roster has not changed."""
         settle_at = self._looked_at + SETTLE_S if self.history.is_waiting else inf
         return min(settle_at, self._writer.deadline)
+
+    def to_judge(self, received: Received) -> list[Document]:
+        """The documents of a frame that would change something, the list of revocations first."""
+        found = received.items if received.name == DOCUMENTS else []
+        return sorted(filter(self.documents.matters, found), key=lambda each: each.name != REVOKED)
+
+    def take(self, edge: Hashable, received: Received, judged: Iterable[Judged]) -> list[Document]:
+        """Take a frame, of documents only those that were accepted; returns the documents that are new here."""
+        if received.name != DOCUMENTS:
+            self.exchange.take(edge, received)
+            return []
+        return self.take_documents(judged, edge)
+
+    def take_documents(self, judged: Iterable[Judged], source: Hashable = None) -> list[Document]:
+        """Take what was accepted, and spread what is new; returns it."""
+        taken: list[Document] = []
+        for document, verdict in judged:
+            signer = verdict.principal, verdict.fingerprint
+            if verdict.word or self.revocations.has_operator(*signer):  # the list may have come during the judgement
+                continue
+            if self.exchange.spread(DOCUMENTS, [document], source):
+                self.signers[document.name] = signer
+                taken.append(document)
+        if any(each.name == REVOKED for each in taken):
+            self._drop_revoked()
+        self.signers = {name: each for name, each in self.signers.items() if name in self.documents.by_name}
+        return [each for each in taken if each.name in self.documents.by_name]
+
+    def _drop_revoked(self) -> None:
+        """What revoked operators have signed counts no more. The list itself stays, or they would be free again."""
+        has = self.revocations.has_operator
+        revoked = [name for name, signer in self.signers.items() if name != REVOKED and has(*signer)]
+        if self.documents.drop(revoked):
+            self.exchange.changed = True
 
     def look(self, view: RosterView, path: Iterable[Position], now: float, wall: float) -> None:
         """Compare a roster with the last one; a root also writes what the register lacks."""

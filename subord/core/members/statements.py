@@ -1,18 +1,21 @@
 """What operators say about members: `forget` and `maintain`, as documents.
 
-Inputs are documents and the register; outputs are the records of forgotten nodes, and the nodes under maintenance. A
-node is forgotten if it was down when the operator said so; the root writes that into the register. Each statement is
-a document of its own, so statements of two operators cannot conflict, and each can have its own signature.
+Inputs are documents and the register; outputs are the records of forgotten nodes, the nodes under maintenance, and
+new orders. A node is forgotten if it was down when the operator said so; the root writes that into the register. Each
+statement is a document of its own, so statements of two operators cannot conflict, and each has its own signature.
+Invariant: a later version of a statement expires no earlier than the version that it replaces, which would else count
+again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from subord.core.carriage.documents import Document, Documents, is_within_bounds
+from subord.core.carriage.documents import Documents, is_within_bounds
+from subord.core.carriage.orders import Order
 from subord.core.members.register import LEAP_MS_MAX, Record, Register, Run, State
 from subord.core.view import Position
 
@@ -34,11 +37,10 @@ Author = Annotated[str, msgspec.Meta(max_length=AUTHOR_CHARS_MAX)]
 
 
 class Forget(msgspec.Struct, frozen=True):
-    """These nodes, if down at `at_ms`, are no longer expected."""
+    """These nodes, if down when it was said, are no longer expected. `by`: the operator, as the command names it."""
 
     nodes: Ranges
     reason: Reason
-    at_ms: Milliseconds
     by: Author
 
 
@@ -47,15 +49,15 @@ class Maintain(msgspec.Struct, frozen=True):
 
     nodes: Ranges
     reason: Reason
-    at_ms: Milliseconds
     by: Author
     until_ms: Milliseconds = 0
     ended: bool = False
 
 
 class Maintenance(NamedTuple):
-    """One that holds now."""
+    """One that holds now, and when it was said."""
 
+    at_ms: int
     name: str
     said: Maintain
 
@@ -67,14 +69,17 @@ _decoders: dict[type, Callable[[bytes], object]] = {
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def forget_document(tag: str, said: Forget) -> Document:
-    return Document(f"{FORGET}/{tag}", 1, said.at_ms + KEPT_MS, _encode(said))
+def forget_order(tag: str, said: Forget, at_ms: int) -> Order:
+    return Order(f"{FORGET}/{tag}", 1, at_ms, at_ms + KEPT_MS, _encode(said))
 
 
-def maintain_document(tag: str, said: Maintain, version: int, now_ms: int) -> Document:
-    """Expires when no node that was away needs it any more."""
-    end_ms = said.until_ms + KEPT_MS if said.until_ms and not said.ended else now_ms + MAINTAINED_MS
-    return Document(f"{MAINTAIN}/{tag}", version, end_ms, _encode(said))
+def maintain_order(tag: str, said: Maintain, at_ms: int, before: Order | None = None) -> Order:
+    """Expires when no node that was away needs it any more. `before`: the version that it replaces."""
+    version, end_ms = 1, 0
+    if before is not None:
+        version, at_ms, end_ms = before.version + 1, max(at_ms, before.at_ms), before.expires_ms
+    kept_ms = said.until_ms + KEPT_MS if said.until_ms and not said.ended else at_ms + MAINTAINED_MS
+    return Order(f"{MAINTAIN}/{tag}", version, at_ms, max(end_ms, kept_ms), _encode(said))
 
 
 def forgotten(documents: Documents, register: Register, now_ms: int) -> list[Run]:
@@ -84,15 +89,16 @@ def forgotten(documents: Documents, register: Register, now_ms: int) -> list[Run
     its last return, so `since_ms` tells a later death; clocks may differ by LEAP_MS_MAX.
     """
     found: list[Run] = []
-    for said in _said(documents, FORGET, Forget):
-        if said.at_ms > now_ms + LEAP_MS_MAX:
+    for document in documents.of_kind(FORGET):
+        said, at_ms = _read(document.order, Forget), document.at_ms
+        if said is None or at_ms > now_ms + LEAP_MS_MAX:
             continue
         for position in register.positions(State.DOWN):
             record = register.at(position)
             if record is None or not in_ranges(said.nodes, position):
                 continue
-            if record.stamp_ms < said.at_ms and record.since_ms <= said.at_ms + LEAP_MS_MAX:
-                stamp_ms = max(said.at_ms, record.stamp_ms + 1)
+            if record.stamp_ms < at_ms and record.since_ms <= at_ms + LEAP_MS_MAX:
+                stamp_ms = max(at_ms, record.stamp_ms + 1)
                 found.append(
                     Run(position, position, Record(stamp_ms, State.FORGOTTEN, record.since_ms, record.leader))
                 )
@@ -103,23 +109,23 @@ def under_maintenance(documents: Documents, now_ms: int) -> list[Maintenance]:
     """The maintenances that hold at `now_ms`, oldest first."""
     found = []
     for document in documents.of_kind(MAINTAIN):
-        said = _read(document, Maintain)
+        said = _read(document.order, Maintain)
         if said is not None and not said.ended and (not said.until_ms or now_ms < said.until_ms):
-            found.append(Maintenance(document.name, said))
-    return sorted(found, key=lambda each: (each.said.at_ms, each.name))
+            found.append(Maintenance(document.at_ms, document.name, said))
+    return sorted(found, key=lambda each: each[:2])
 
 
-def is_readable(document: Document) -> bool:
+def is_readable(order: Order) -> bool:
     """Whether other nodes read it: it is within all bounds."""
-    said = _read(document, Forget) if document.kind == FORGET else _read(document, Maintain)
-    return said is not None and is_within_bounds(document)
+    said = _read(order, Forget) if order.name.startswith(f"{FORGET}/") else _read(order, Maintain)
+    return said is not None and is_within_bounds(order)
 
 
-def ended(documents: Documents, ranges: Ranges, by: str, now_ms: int) -> tuple[list[Position], list[Document]]:
+def ended(documents: Documents, ranges: Ranges, by: str, now_ms: int) -> tuple[list[Position], list[Order]]:
     """The nodes of `ranges` that are under maintenance, and the next versions of the documents, without them."""
     nodes: set[Position] = set()
     changed = []
-    for name, said in under_maintenance(documents, now_ms):
+    for _, name, said in under_maintenance(documents, now_ms):
         kept: list[Position] = []
         for position in (p for first, last in said.nodes for p in range(first, last + 1)):
             (kept.append if not in_ranges(ranges, position) else nodes.add)(position)
@@ -129,7 +135,7 @@ def ended(documents: Documents, ranges: Ranges, by: str, now_ms: int) -> tuple[l
         is_over = not rest
         left = msgspec.structs.replace(said, nodes=said.nodes if is_over else rest, by=by, ended=is_over)
         old = documents.by_name[name]
-        changed.append(maintain_document(old.tag, left, old.version + 1, now_ms))
+        changed.append(maintain_order(old.tag, left, now_ms, old.order))
     return sorted(nodes), changed
 
 
@@ -163,17 +169,10 @@ def in_ranges(ranges: Ranges, position: Position) -> bool:
     return any(first <= position <= last for first, last in ranges)
 
 
-def _said(documents: Documents, kind: str, form: type[Statement]) -> Iterator[Statement]:
-    for document in documents.of_kind(kind):
-        said = _read(document, form)
-        if said is not None:
-            yield said
-
-
-def _read(document: Document, form: type[Statement]) -> Statement | None:
+def _read(order: Order, form: type[Statement]) -> Statement | None:
     """None: of a later release, or beyond the bounds."""
     try:
-        said = _decoders[form](document.body)
+        said = _decoders[form](order.body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     assert isinstance(said, form)

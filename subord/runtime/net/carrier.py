@@ -27,9 +27,9 @@ class Carrier:
         """Whether it is one of these frames."""
         return data[:1] >= bytes([FIRST_BYTE_MIN])
 
-    def receive(self, edge: Sender, data: bytes) -> bool:
-        """Take a frame; False: it is malformed."""
-        is_valid = self._tracker.receive(edge, data)
+    async def receive(self, edge: Sender, data: bytes) -> bool:
+        """Take a frame, after its documents were judged; False: it is malformed."""
+        is_valid = await self._tracker.receive(edge, data)
         if edge in self._wakes:
             self._wakes[edge].set()  # an answer may be due; all edges are woken by a change alone
         return is_valid

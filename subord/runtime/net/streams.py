@@ -4,8 +4,9 @@ A subordinate holds a stream to its leader. The kernel closes it when either pro
 a crash at once. Of two edges from one address the newer counts.
 
 The first frame states the purpose: `edge` stays open, `ask` is answered by one document. With a key, TLS precedes the
-first frame (security/tls.py), and on edges both sides send their key ring, at first and at each change. The number of
-streams is bounded, and connections that have not sent their first frame have bounds of their own.
+first frame (security/tls.py). New key rings are documents of the carrier; peers of releases without it get them as
+text, at first and at each change, and no ring is taken from such text. The number of streams is bounded, and
+connections that have not sent their first frame have bounds of their own.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ PENDING_OF_ONE_MAX = 32  # of one address
 HANDSHAKES_PER_S = 100.0  # with peers whose datagrams have not shown the key; each costs 1 ms of processor time
 FILES_SPARE = 100  # file descriptors for all other uses
 OPENING_S_MAX = 3.0
-KEEPALIVE_S = 120  # an edge may be idle, so without keepalive the end of a vanished host would go unnoticed
+SPREAD_S = 1.0  # for the carrier to send a ring down before the edges under a removed key close
+CARRIES_S_MAX = 5.0  # until a leader that sends no frame of the carrier is of an older release
+KEEPALIVE_S = 120  # an edge carries no data, so without keepalive the end of a vanished host would go unnoticed
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -222,44 +225,54 @@ class Streams:
 
     # -- both sides of an edge ----------------------------------------------------------------------------
 
-    async def _hold(self, stream: Stream, frames: Frames, *, carries: bool) -> None:
+    async def _hold(self, stream: Stream, frames: Frames, *, carries: bool | None) -> None:
         """Return when the other side closes, or sends an invalid frame. `carries`: the other side takes frames of the
-        carrier; otherwise it may say so by sending one, as a leader does to a subordinate that takes them."""
-        sender, carrier = Sender(stream), self._carrier
+        carrier; None: it says so by sending one, as a leader does to a subordinate that takes them."""
+        sender, carrier, begun = Sender(stream), self._carrier, trio.Event()
         async with trio.open_nursery() as nursery:
             if carries and carrier is not None:
+                begun.set()
                 carrier.begin(sender, nursery)
-            if self._key_ring is not None:
-                nursery.start_soon(self._begin_rings, sender, self._key_ring)
+            elif self._key_ring is not None:
+                wait_s = CARRIES_S_MAX if carries is None and carrier is not None else 0.0
+                nursery.start_soon(self._begin_rings, sender, self._key_ring, begun, wait_s)
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 while (received := await frames.next(FRAME_BYTES_MAX)) is not None:
                     if carrier is None or not carrier.is_frame(received):
-                        if not self._take_ring(received):
+                        if not self._read_ring(received):
                             break
                         continue
-                    if not carries:
-                        carries = True
+                    if not begun.is_set():
+                        begun.set()
+                        self._ring_receivers.discard(sender)
                         carrier.begin(sender, nursery)
-                    if not carrier.receive(sender, received):
+                    if not await carrier.receive(sender, received):
                         self._counters.dropped["carrier_malformed"] += 1
                         break
             self._ring_receivers.discard(sender)
             nursery.cancel_scope.cancel()
 
-    async def _begin_rings(self, sender: Sender, key_ring: RunningKeyRing) -> None:
-        """Send the ring; from then on `sender` gets each new one."""
+    async def _begin_rings(
+        self, sender: Sender, key_ring: RunningKeyRing, carries: trio.Event, wait_s: float
+    ) -> None:
+        """Send the ring, unless the other side carries; from then on `sender` gets each new one."""
+        with trio.move_on_after(wait_s):
+            await carries.wait()
+            return
         sent = None
         while sent is not key_ring.ring:  # it may change during the send
             sent = key_ring.ring
             await self._send_ring(sender, sent)
-        self._ring_receivers.add(sender)
+        if not carries.is_set():
+            self._ring_receivers.add(sender)
 
-    def _take_ring(self, received: bytes) -> bool:
-        """Take the key ring of the other side; False: it is invalid. Without a key there are none."""
+    def _read_ring(self, received: bytes) -> bool:
+        """Count another key ring of the other side; False: it is invalid. Without a key there are none."""
         if self._key_ring is None:
             return True
         try:
-            self._key_ring.offer(received.decode("ascii"))
+            if self._key_ring.is_another(received.decode("ascii")):
+                self._counters.dropped["ring_unsigned"] += 1
         except (KeyringError, UnicodeDecodeError):
             self._counters.dropped["key_ring_malformed"] += 1
             return False
@@ -269,8 +282,8 @@ class Streams:
         self._ring_changed.set()
 
     async def _send_rings_forever(self, key_ring: RunningKeyRing) -> None:
-        """Send each new ring on all edges. If a key was removed, close the incoming edges, so that their peers
-        connect again with a valid key.
+        """Send each new ring to peers of older releases. If a key was removed, close the incoming edges, so that
+        their peers connect again with a valid key.
 
         Outgoing edges stay open: their leaders close them. The caller notices the end of an edge after this node, so
         its next beat proves that it lives.
@@ -284,6 +297,7 @@ class Streams:
                 for stream in receivers:
                     nursery.start_soon(self._send_ring, stream, ring)
             if known - ring.keys.keys():
+                await trio.sleep(SPREAD_S)
                 for scope in incoming:
                     scope.cancel()
             known = ring.keys.keys()
@@ -300,7 +314,7 @@ class Streams:
                 return False
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await stream.send_all(frame(_encoder.encode(Opening("edge", carries=self._carrier is not None))))
-                await self._hold(stream, Frames(stream), carries=False)
+                await self._hold(stream, Frames(stream), carries=None)
         return True
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:

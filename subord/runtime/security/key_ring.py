@@ -1,7 +1,7 @@
 """The key ring of a running node: its sources, its subscribers, and its copy on disk.
 
-In: the operator's file, the saved ring, rings of neighbours. The newest ring wins (sealing/rotation.py). A new ring
-goes to all subscribers at once and is saved, so that a restart does not return to older keys.
+In: the operator's file, the saved ring, signed rings among the documents. The newest ring wins (sealing/rotation.py).
+A new ring goes to all subscribers at once and is saved, so that a restart does not return to older keys.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import trio
 
+from subord.core.carriage.documents import RING, Document
 from subord.sealing import keyfile, rotation
 from subord.sealing.keyfile import Kept
 from subord.sealing.keys import Keyring, KeyringError, parse
@@ -72,16 +73,29 @@ class RunningKeyRing:
         self._warn_if_old(given)
         if ring != self.ring or not self.is_saved:
             self.take(ring)
+            self.is_saved = not ring.revision  # a restart begins with the file
         return True
 
-    def offer(self, text: str) -> None:
-        """Take the ring of a neighbour if it is newer. Raises KeyringError."""
+    def follow(self, documents: Iterable[Document]) -> None:
+        """Take the signed ring among documents that are new here."""
+        for document in documents:
+            ring = rotation.ring_of(document.order) if document.name == RING else None
+            found = None if ring is None else rotation.followed(self.ring, ring)
+            if found is not None:
+                self.take(found)
+
+    def catch_up(self, documents: Iterable[Document]) -> None:
+        """Take the signed ring among documents from the disk: only a newer one, or it would undo the operator's file
+        at each start."""
+        self.follow(each for each in documents if each.version > self.ring.revision)
+
+    def is_another(self, text: str) -> bool:
+        """Whether the ring of a neighbour of an older release is not this one. Raises KeyringError."""
         theirs = parse(text)
-        found = rotation.newer(self.ring, theirs)
-        if found is not None:
-            if found is not theirs:
-                logger.warning("two key rings of revision %d were merged: see `subord key list`", theirs.revision)
-            self.take(found)
+        return (theirs.revision, rotation.fingerprint(theirs)) != (
+            self.ring.revision,
+            rotation.fingerprint(self.ring),
+        )
 
     def take(self, ring: Keyring) -> None:
         """Make `ring` the current one and notify all subscribers."""

@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from subord.core.carriage.documents import Documents
-from subord.core.members.membership import Membership
+from subord.core.members.membership import Membership, Signer
 from subord.core.members.register import Register
 from subord.core.messages import Terms
 from subord.core.settings import Settings
@@ -27,7 +27,7 @@ logger = logging.getLogger("subord")
 
 WRITING = threading.Lock()  # an abandoned write may still be running
 FILE_NAME = "members.bin"
-FORMAT = 1
+FORMAT = 2
 SAVE_S = 2.0
 RETRY_S = 60.0  # after a write that failed
 FILE_BYTES_MAX = 64 << 20
@@ -37,7 +37,9 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
     format: int
     terms: Terms
     register: bytes
+    cluster_name: str  # for which the documents were signed
     documents: bytes
+    signers: dict[str, Signer]
 
 
 class Memory:
@@ -55,15 +57,18 @@ class Memory:
 
     def _load(self) -> Membership:
         register, documents = Register(self._settings.network.size), Documents()
+        signers: dict[str, Signer] = {}
         saved = None if self._path is None else self._read(self._path)
         if saved is not None and saved.format == FORMAT and saved.terms.network == Terms.of(self._settings).network:
             now_ms = int(time.time() * 1000)
             try:
                 register.merge(register.decode(saved.register, now_ms))
-                documents.merge(documents.decode(saved.documents, now_ms))
+                if saved.cluster_name == self._settings.cluster_name:
+                    documents.merge(documents.decode(saved.documents, now_ms))
+                    signers = {name: each for name, each in saved.signers.items() if name in documents.by_name}
             except UNREADABLE as error:
                 logger.warning("%s is not usable and is ignored: %s", self._path, error)
-        return Membership(register, documents, self._settings.expected)
+        return Membership(register, documents, self._settings.expected, signers)
 
     def _read(self, path: Path) -> _Saved | None:
         try:
@@ -96,8 +101,16 @@ class Memory:
         if self._path is None or self._is_saved:
             return self._path is not None
         register, documents = self.membership.register, self.membership.documents
-        content = register.encode(register.items()), documents.encode(documents.items())
-        saved = msgspec.msgpack.encode(_Saved(FORMAT, Terms.of(self._settings), *content))
+        saved = msgspec.msgpack.encode(
+            _Saved(
+                FORMAT,
+                Terms.of(self._settings),
+                register.encode(register.items()),
+                self._settings.cluster_name,
+                documents.encode(documents.items()),
+                self.membership.signers,
+            )
+        )
         self._states += 1
         self._is_saved, is_written = True, False  # it may change during the write
         try:

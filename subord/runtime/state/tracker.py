@@ -1,22 +1,25 @@
 """Keeps the memory of a daemon up to date: the history, the register of members, and the documents of operators.
 
-In: notices of the core, and frames of neighbours. Out: calls of `Membership.look`, soon after a change, at most one
-in LOOKS_S_MIN, so that many changes at once cost one comparison; and calls of `wake`. memory.py saves what changed.
+In: notices of the core, and frames of neighbours, whose documents `judge` accepts or refuses. Out: calls of
+`Membership.look`, soon after a change, at most one in LOOKS_S_MIN, so that many changes at once cost one comparison;
+calls of `wake`, and of `on_documents` with documents that are new here. memory.py saves what changed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Any, Final
 
 import trio
 
 from subord.core import snapshots
+from subord.core.carriage.documents import Document
+from subord.core.carriage.orders import Verdict
 from subord.core.events import Notice
 from subord.core.members.history import History
-from subord.core.members.membership import LOOKS_S_MIN
+from subord.core.members.membership import LOOKS_S_MIN, Judged
 from subord.core.node import Node
 from subord.runtime.state.memory import Memory
 
@@ -31,6 +34,7 @@ class Tracker:
         self,
         node: Node,
         memory: Memory,
+        judge: Callable[[Document], Awaitable[Verdict]],
         now: Callable[[], float] = trio.current_time,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -38,6 +42,8 @@ class Tracker:
         self.membership = memory.membership
         self.wake: Callable[[], None] = lambda: None
         """Called when there may be something to send."""
+        self.on_documents: list[Callable[[list[Document]], None]] = []
+        self._judge = judge
         self._node = node
         self._now = now
         self._wall = wall
@@ -65,15 +71,27 @@ class Tracker:
         self.membership.left(self._node.context.position, self._wall())
         self._tell()
 
-    def receive(self, edge: object, data: bytes) -> bool:
+    async def receive(self, edge: object, data: bytes) -> bool:
         """Take a frame of a neighbour; False: it is malformed."""
-        is_valid = self.membership.exchange.received(edge, data, self._now(), self.wall_ms)
-        self._tell()
-        return is_valid
+        received = self.membership.exchange.read(edge, data, self._now(), self.wall_ms)
+        if received is None:
+            return False
+        judged = [(each, await self._judge(each)) for each in self.membership.to_judge(received)]
+        self._took(self.membership.take(edge, received, judged))
+        return True
+
+    def take(self, judged: list[Judged]) -> None:
+        """Take documents from the control socket."""
+        self._took(self.membership.take_documents(judged))
 
     def spread(self, name: str, items: list[Any]) -> None:
-        """Take items of this node's operator."""
+        """Take items of this node itself."""
         self.membership.exchange.spread(name, items)
+        self._tell()
+
+    def _took(self, documents: list[Document]) -> None:
+        for tell in self.on_documents if documents else ():
+            tell(documents)
         self._tell()
 
     def look(self) -> None:

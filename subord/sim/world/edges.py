@@ -2,7 +2,7 @@
 
 Inputs are notices of nodes, ends of processes, and the network; outputs are `EdgeClosed` events. A stream opens when
 core/pacing/edge_pace.py says so, as in the daemon, where both ends live, the network lets streams through both ways,
-and the ends have a key in common. Key rings travel along open streams (sealed.py). Invariant: a node has at most one
+and the ends have a key in common. Documents travel along open streams (members.py). Invariant: a node has at most one
 stream to a leader.
 """
 
@@ -82,8 +82,6 @@ class Edges:
         opener.is_pending, opener.opened_at = False, self._world.now
         self._leaders[position] = leader
         self._below[leader][position] = None
-        if self._world.seals is not None:
-            self._world.seals.rings.opened(position, leader)
         if self._world.members is not None:
             self._world.members.opened(position, leader)
 

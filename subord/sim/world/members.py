@@ -1,8 +1,9 @@
-"""The memberships of a simulated cluster: what each node knows of the members, on edges and on disks.
+"""The memberships of a simulated cluster: what each node knows of the members and of orders, on edges and on disks.
 
-Inputs are notices of nodes, streams that open, and statements of the operator; outputs are frames between the ends of
+Inputs are notices of nodes, streams that open, and orders of the operator; outputs are frames between the ends of
 open streams. A Membership per process plays as in runtime/state/tracker.py: it looks at the roster LOOKS_S_MIN after
-a change, and its register and documents are saved SAVE_S after theirs, and at a goodbye.
+a change, and its register and documents are saved SAVE_S after theirs, and at a goodbye. New documents go to the key
+rings (rings.py). Invariant: no document enters a Membership before the operator's signature is judged.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from subord.core import snapshots
 from subord.core.carriage.documents import Document, Documents
+from subord.core.carriage.orders import Order
 from subord.core.events import Notice
 from subord.core.members import statements
-from subord.core.members.membership import DOCUMENTS, LOOKS_S_MIN, Membership
+from subord.core.members.membership import LOOKS_S_MIN, Membership, Signer
 from subord.core.members.register import Register, Run, State
 from subord.core.members.statements import Forget
+from subord.core.messages import Terms
 from subord.core.view import Position
 from subord.sim.world.edges import KERNEL_S
+from subord.sim.world.operator import Operator
 from subord.sim.world.storage import SAVE_S
 
 if TYPE_CHECKING:
     from subord.sim.world.world import World
 
+SECRET = b"of the operator of a simulated cluster"
 WALL_S = 1_800_000_000.0  # seconds since 1970 when the world begins
 AGAIN_S = 1.0  # until a delivery is retried
 TRIES_MAX = 120
@@ -33,6 +38,7 @@ TRIES_MAX = 120
 class _Saved(NamedTuple):
     runs: tuple[Run, ...]
     documents: tuple[Document, ...]
+    signers: dict[str, Signer]
 
 
 class Judge(Protocol):
@@ -45,11 +51,14 @@ class Judge(Protocol):
 
 
 class Members:
-    """By position, of the present life or the last one."""
+    """By position, of the present life or the last one. Without `looks` no register is kept, only documents."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, looks: bool = True) -> None:
         self.of: dict[Position, Membership] = {}
+        self.operator = Operator(("simulated", Terms.of(world.settings).network), SECRET)
         self._world = world
+        self._looks = looks
+        self._images: dict[Position, _Saved | None] = {}
         self._disks: dict[Position, _Saved] = {}
         self._to_save: set[Membership] = set()
         self._look_at: dict[Position, float] = {}
@@ -58,9 +67,12 @@ class Members:
 
     def begin(self, position: Position) -> None:
         """A life begins with what is on the disk."""
-        runs, documents = self._disks.get(position, _Saved((), ()))
-        self.of[position] = Membership(Register(self._world.settings.network.size, runs), Documents(documents))
+        runs, documents, signers = self._disks.get(position, _Saved((), (), {}))
+        register = Register(self._world.settings.network.size, runs)
+        self.of[position] = Membership(register, Documents(documents), signers=signers)
         self._look_at[position] = inf
+        if self._world.seals is not None:
+            self._world.seals.rings.catch_up(position, documents)
         if self.judge is not None:
             self.judge.started(position)
 
@@ -78,7 +90,20 @@ class Members:
         """The disk is empty now."""
         self._disks.pop(position, None)
 
+    def image(self, position: Position) -> None:
+        """Save the present state of the disk."""
+        self._images[position] = self._disks.get(position)
+
+    def restore(self, position: Position) -> None:
+        """Restore the last image."""
+        saved = self._images.get(position)
+        self._disks.pop(position, None)
+        if saved is not None:
+            self._disks[position] = saved
+
     def observe(self, position: Position, notice: Notice) -> None:
+        if not self._looks:
+            return
         if self.of[position].observe(notice, self._world.clock(position), self._wall(position)):
             self._plan_look(position, self._world.now)
         self._after_change(position)
@@ -87,7 +112,8 @@ class Members:
         """SIGTERM."""
         if self.judge is not None:
             self.judge.leaves(position)
-        self.of[position].left(position, self._wall(position))
+        if self._looks:
+            self.of[position].left(position, self._wall(position))
         self._save(position, self.of[position])
         self._send_all(position)
 
@@ -97,11 +123,26 @@ class Members:
         down = [p for p in nodes if (record := membership.register.at(p)) and record.state is State.DOWN]
         if down:
             self._tags += 1
-            said = Forget(tuple((p, p) for p in down[: statements.RANGES_MAX]), "gone for good", wall_ms, "operator")
-            membership.exchange.spread(DOCUMENTS, [statements.forget_document(str(self._tags), said)])
-            self._save(at, membership)  # before the operator reads that it is done
-            self._after_change(at)
+            said = Forget(tuple((p, p) for p in down[: statements.RANGES_MAX]), "gone for good", "operator")
+            self.give(at, statements.forget_order(str(self._tags), said, wall_ms))
         return down
+
+    def give(self, at: Position, order: Order) -> None:
+        """The operator signs an order and gives it to a node."""
+        membership, document = self.of[at], self.operator.sign(order)
+        verdict = self.operator.judge(document, membership.revocations, self.wall_ms(at))
+        taken = membership.take_documents([(document, verdict)])
+        self._save(at, membership)  # before the operator reads that it is done
+        self._follow(at, taken)
+        self._after_change(at)
+
+    def _follow(self, position: Position, documents: Sequence[Document]) -> None:
+        if documents and self._world.seals is not None:
+            self._world.seals.rings.follow(position, documents)
+
+    def wall_ms(self, position: Position) -> int:
+        """The clock of a host."""
+        return int(self._wall(position) * 1000)
 
     def _wall(self, position: Position) -> float:
         world = self._world
@@ -169,8 +210,12 @@ class Members:
         if target in world.paused or not world.weather.is_open(source, target, stream=True):
             world.after(AGAIN_S, self._arrive, source, target, frame, lives, tries - 1)
             return
-        exchange, wall_ms = self.of[target].exchange, int(self._wall(target) * 1000)
-        assert exchange.received(source, frame, world.clock(target), wall_ms)
+        membership, wall_ms = self.of[target], self.wall_ms(target)
+        received = membership.exchange.read(source, frame, world.clock(target), wall_ms)
+        assert received is not None, "members send no malformed frames"
+        found = membership.to_judge(received)
+        judged = [(each, self.operator.judge(each, membership.revocations, wall_ms)) for each in found]
+        self._follow(target, membership.take(source, received, judged))
         self._send(target, source)
         self._after_change(target)
 
@@ -181,13 +226,14 @@ class Members:
             return
         membership.exchange.changed = False
         self._send_all(position)
-        self._plan_look(position, self._world.now)
+        if self._looks:
+            self._plan_look(position, self._world.now)
         if membership not in self._to_save:
             self._to_save.add(membership)
             self._world.after(SAVE_S, self._save, position, membership)
 
     def _save(self, position: Position, membership: Membership) -> None:
         self._to_save.discard(membership)
-        if position in self._world.nodes and self.of[position] is membership:
-            documents = membership.documents.items()
-            self._disks[position] = _Saved(tuple(membership.register.runs), tuple(documents))
+        if position in self._world.nodes and self.of[position] is membership and self._world.disks.are_there:
+            documents = tuple(membership.documents.items())
+            self._disks[position] = _Saved(tuple(membership.register.runs), documents, membership.signers)

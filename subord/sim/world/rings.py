@@ -1,30 +1,30 @@
-"""The key rings of a simulated cluster: which ring each node holds, how a new one spreads, and the operator's steps.
+"""The key rings of a simulated cluster: which ring each node holds, and the operator's steps.
 
-Inputs are starts of nodes, streams that open, and the steps of a rotation; outputs are calls of `take` with the new
-ring of a node. Which ring follows from which is decided by sealing/rotation.py. A node begins with the file of its
-host and the ring on its disk, as in runtime/security/key_ring.py, and sends its ring along its streams, as in
-runtime/net/streams.py. As docs/security.md asks, the operator removes a key only when every running node has the
-newest ring, and then writes that ring to the files of all hosts.
+Inputs are starts of nodes, new documents, and the steps of a rotation; outputs are calls of `take` with the new ring
+of a node. Which ring follows from which is decided by sealing/rotation.py. A node begins with the file of its host
+and the ring on its disk, as in runtime/security/key_ring.py; a new ring travels as a signed document (members.py). As
+docs/security.md asks, the operator removes a key only when every running node has the newest ring, and then writes
+that ring to the files of all hosts; a ring that spreads by files has a revision of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
+from subord.core.carriage.documents import RING, Document
 from subord.core.view import Position
 from subord.sealing import rotation
 from subord.sealing.keyfile import Kept
 from subord.sealing.keys import SECRET_BYTES, Keyring, KeyringError, key_of
 from subord.sim.scenario.lasting import Rotate
-from subord.sim.world.edges import KERNEL_S
 
 if TYPE_CHECKING:
     from subord.sim.world.world import World
 
-AGAIN_S = 1.0  # until a delivery is retried
-TRIES_MAX = 120
+AGAIN_S = 1.0  # until a stopped daemon is looked at again
+SPREAD_S = 1.0  # as in runtime/net/streams.py
 
 
 class Rings:
@@ -63,43 +63,33 @@ class Rings:
         if ring.revision:
             self._world.disks.keep_ring(position, Kept(ring, self._since[position]))
 
+    def follow(self, position: Position, documents: Iterable[Document]) -> None:
+        """Documents are new at a node: the signed ring among them counts."""
+        for document in documents:
+            ring = rotation.ring_of(document.order) if document.name == RING else None
+            found = None if ring is None else rotation.followed(self.of[position], ring)
+            if found is not None:
+                self._change(position, found)
+
+    def catch_up(self, position: Position, documents: Iterable[Document]) -> None:
+        """A life begins with these documents on its disk."""
+        self.follow(position, (each for each in documents if each.version > self.of[position].revision))
+
     def _change(self, position: Position, ring: Keyring) -> None:
-        """Tell both ends of each stream; a leader closes the streams of its subordinates when a key is gone."""
-        edges, before = self._world.edges, self.of[position]
+        """A leader closes the streams of its subordinates when a key is gone, once the carrier has sent the ring."""
+        world, before = self._world, self.of[position]
         self._hold(position, ring)
         self._take(position, ring)
-        for other in edges.ends_of(position):
-            self._tell(position, other)
         if before.keys.keys() - ring.keys.keys():
-            edges.hang_up_below(position)
+            world.after(SPREAD_S, self._hang_up, position, world.boots[position])
+
+    def _hang_up(self, position: Position, life: int) -> None:
+        if position in self._world.nodes and self._world.boots[position] == life:
+            self._world.edges.hang_up_below(position)
 
     def share_a_key(self, one: Position, other: Position) -> bool:
         """Whether a stream between the two can open."""
         return not self.of[one].keys.keys().isdisjoint(self.of[other].keys.keys())
-
-    def opened(self, one: Position, other: Position) -> None:
-        """A stream has opened: each end sends its ring."""
-        self._tell(one, other)
-        self._tell(other, one)
-
-    def _tell(self, source: Position, target: Position) -> None:
-        lives = self._world.nodes.get(source), self._world.nodes.get(target)
-        self._world.after(KERNEL_S, self._arrive, source, target, self.of[source], lives, TRIES_MAX)
-
-    def _arrive(self, source: Position, target: Position, ring: Keyring, lives: object, tries: int) -> None:
-        """Deliver a ring written to a stream as soon as both ends run and the network is open."""
-        world = self._world
-        if lives != (world.nodes.get(source), world.nodes.get(target)) or not tries:
-            return
-        if target in world.paused or not world.weather.is_open(source, target, stream=True):
-            world.after(AGAIN_S, self._arrive, source, target, ring, lives, tries - 1)
-            return
-        try:
-            found = rotation.newer(self.of[target], ring)
-        except KeyringError:  # the daemon closes the stream and keeps its ring
-            return
-        if found is not None:
-            self._change(target, found)
 
     # -- the operator -------------------------------------------------------------------------------------
 
@@ -113,15 +103,15 @@ class Rings:
         self.steps[what] += 1
         assert root is not None
         if step.nodes == "root":
-            self._change(root, ring)
+            assert self._world.members is not None
+            self._world.members.give(root, rotation.ring_order(ring, self._world.members.wall_ms(root)))
             if what == "remove":
                 self._write_all(ring)
             return 0.0
-        given = ring._replace(revision=0)
         order = self._chance.sample(named, len(named))
         for number, position in enumerate(order):
             self._copies += 1
-            self._world.after(number * step.gap_s, self._copy, position, given)
+            self._world.after(number * step.gap_s, self._copy, position, ring)
         return len(order) * step.gap_s
 
     def _next(self, step: Rotate, root: Position | None) -> tuple[str, Keyring]:
@@ -150,14 +140,22 @@ class Rings:
         """Write this file on a host; its daemon reloads it, as after SIGHUP."""
         self._copies -= 1
         self._files[position] = given
-        world = self._world
-        if position in world.nodes and position not in world.paused:
-            ring = rotation.at_start(given, self.of[position], self._since[position])
-            self._since[position] = rotation.fingerprint(given)
-            if ring != self.of[position]:
-                self._change(position, ring)
+        self._reload(position, given, self._world.boots[position])
         if not self._copies:
             self._write_all(given)
+
+    def _reload(self, position: Position, given: Keyring, life: int) -> None:
+        """A stopped daemon reloads when it goes on; a later life begins with the file."""
+        world = self._world
+        if position not in world.nodes or world.boots[position] != life:
+            return
+        if position in world.paused:
+            world.after(AGAIN_S, self._reload, position, given, life)
+            return
+        ring = rotation.at_start(given, self.of[position], self._since[position])
+        self._since[position] = rotation.fingerprint(given)
+        if ring != self.of[position]:
+            self._change(position, ring)
 
     def _write_all(self, ring: Keyring) -> None:
         self._file = ring

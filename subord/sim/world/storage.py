@@ -25,7 +25,7 @@ class Storage:
 
     def __init__(self, world: World, *, are_there: bool) -> None:
         self._world = world
-        self._are_there = are_there
+        self.are_there = are_there
         self._of: dict[Position, Neighbourhood] = {}
         self._images: dict[Position, Neighbourhood | None] = {}
         self.rings: dict[Position, Kept] = {}  # the last key ring
@@ -48,6 +48,8 @@ class Storage:
         """Save the present state of the disk."""
         self._images[position] = self._of.get(position)
         self._ring_images[position] = self.rings.get(position)
+        if self._world.members is not None:
+            self._world.members.image(position)
 
     def restore(self, position: Position) -> None:
         """Restore the last image; without one the disk stays."""
@@ -59,16 +61,18 @@ class Storage:
             self._of[position] = before
         if ring is not None:
             self.rings[position] = ring
+        if self._world.members is not None:
+            self._world.members.restore(position)
 
     def keep_ring(self, position: Position, ring: Kept) -> None:
         """At once, as in runtime/security/key_ring.py."""
-        if self._are_there:
+        if self.are_there:
             self.rings[position] = ring
 
     def remember(self, position: Position, boot: int) -> None:
         """Save later, because one change often follows another."""
         life = position, boot
-        if self._are_there and life not in self._to_save:
+        if self.are_there and life not in self._to_save:
             self._to_save.add(life)
             self._world.after(SAVE_S, self.save, *life)
 
@@ -77,5 +81,5 @@ class Storage:
         self._to_save.discard((position, boot))
         node = self._world.nodes.get(position)
         found = neighbourhood(node) if node is not None and boot == self._world.boots[position] else None
-        if self._are_there and found is not None:
+        if self.are_there and found is not None:
             self._of[position] = found

@@ -1,0 +1,68 @@
+"""The JSON documents of orders: what an operator is to sign, what is signed, and the verdicts.
+
+Bytes are in base 64. docs/protocol/members.md has what a signature covers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from subord.api.models.document import Addresses, Count, Document, KeyName
+from subord.core.carriage.documents import BODY_BYTES_MAX, NAME_CHARS_MAX, SIGNATURE_BYTES_MAX
+
+ORDERS_MAX: Final = 16
+"""In one request."""
+
+
+class OrderDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One order. `content`: what the signature covers; `namespace`: what it is for; both are null in a request."""
+
+    name: Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
+    version: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+    at_ms: Count
+    expires_ms: Count
+    body: Annotated[bytes, msgspec.Meta(max_length=BODY_BYTES_MAX)]
+    content: bytes | None = None
+    namespace: str | None = None
+    signature: Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_BYTES_MAX)] = b""
+
+
+class PreparedDocument(Document, frozen=True, kw_only=True):
+    """Orders to be signed, and what they would do: of how many nodes they say something, and some of them; the key
+    and the revision of a key ring."""
+
+    orders: tuple[OrderDocument, ...]
+    nodes: Count = 0
+    addresses: Addresses = ()
+    key: KeyName | None = None
+    revision: Count = 0
+
+
+class SignedDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a request: signed orders, which are taken all or not at all."""
+
+    orders: Annotated[tuple[OrderDocument, ...], msgspec.Meta(min_length=1, max_length=ORDERS_MAX)]
+
+
+class JudgedOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """`word`: why the order does not count, and `sentence`: what that means; both empty: it was accepted.
+
+    `principal` and `fingerprint`: the operator, as the file of this node names it; empty: not known.
+    """
+
+    name: str
+    power: str
+    word: str
+    sentence: str
+    principal: str
+    fingerprint: str
+
+
+class JudgedDocument(Document, frozen=True, kw_only=True):
+    """The verdicts. `stored`: all orders were taken; `saved`: they are on the disk of this node."""
+
+    orders: tuple[JudgedOrder, ...]
+    stored: bool
+    saved: bool
