@@ -20,6 +20,7 @@ from subord.client.text import columns
 if TYPE_CHECKING:
     from subord.config.schema import Config
     from subord.runtime.net.interfaces import Chosen
+    from subord.runtime.security.identity import Identity
 
 DAEMON_USER = "subord"
 ANSWER_S = 5.0
@@ -138,8 +139,12 @@ def _checked_here(file: str, config: Config) -> dict[str, str]:
         )
     try:
         if chosen is not None:
-            key_ring = Credentials(config, chosen.address).key_ring
+            credentials = Credentials(config, chosen.address, makes=False)
+            key_ring = credentials.key_ring
             found["key"] = f"revision {key_ring.ring.revision}, {key_ring.since}" if key_ring else "none"
+            found["identity"] = _identity(credentials.identity)
+            if credentials.identity.complaint:
+                faults.append(credentials.identity.complaint)
         elif config.key_file:  # whether a certificate fits cannot be told without the address
             keyfile.read(config.key_file)
     except (CredentialsError, KeyringError) as error:
@@ -154,6 +159,13 @@ def _checked_here(file: str, config: Config) -> dict[str, str]:
         )
         raise CommandError(message, code)
     return found
+
+
+def _identity(identity: Identity) -> str:
+    """The fingerprint of the node's key, and what makes it count."""
+    if not identity.is_saved:
+        return "ends with the process: set node.state_directory" if identity.signer.key else "made at the first start"
+    return f"{identity.fingerprint}, {'certified' if identity.certificate else 'pinned'}"
 
 
 def _running(config: Config) -> dict[str, Any]:

@@ -14,8 +14,25 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from subord.core.identity.signer import KEY_BYTES
 
 
-class Ed25519Signer:
-    """Implements `Signer` (core/identity/signer.py)."""
+class Verifier:
+    """Implements `Signer` (core/identity/signer.py) for a node without identity, which still checks signatures."""
+
+    key = b""
+
+    def sign(self, content: bytes) -> bytes:  # noqa: ARG002 - the interface
+        return b""
+
+    @staticmethod
+    def verify(key: bytes, content: bytes, proof: bytes) -> bool:
+        try:
+            Ed25519PublicKey.from_public_bytes(key).verify(proof, content)
+        except (InvalidSignature, ValueError):  # ValueError: the key has another length
+            return False
+        return True
+
+
+class Ed25519Signer(Verifier):
+    """Implements `Signer` for a node with identity."""
 
     def __init__(self, seed: bytes) -> None:
         """`seed`: the KEY_BYTES secret bytes."""
@@ -25,13 +42,6 @@ class Ed25519Signer:
 
     def sign(self, content: bytes) -> bytes:
         return self.private.sign(content)
-
-    def verify(self, key: bytes, content: bytes, proof: bytes) -> bool:
-        try:
-            Ed25519PublicKey.from_public_bytes(key).verify(proof, content)
-        except (InvalidSignature, ValueError):  # ValueError: the key has another length
-            return False
-        return True
 
 
 def new_seed() -> bytes:

@@ -13,7 +13,6 @@ import trio
 import trio.testing
 from host_authority import HostAuthority, keygen
 
-from subord.core.identity.signer import NO_SIGNER
 from subord.runtime.security import identity as module
 from subord.runtime.security.identity import Identity, opened
 from subord.sealing.openssh import IdentityError, private_text
@@ -63,7 +62,7 @@ def test_a_lost_public_key_is_written_again(tmp_path: Path) -> None:
 
 
 def test_a_check_makes_nothing(tmp_path: Path) -> None:
-    assert opened(str(tmp_path), HERE, makes=False).signer is NO_SIGNER
+    assert opened(str(tmp_path), HERE, makes=False).signer.key == b""
     assert os.listdir(tmp_path) == []
 
 
@@ -103,7 +102,7 @@ def test_a_symbolic_link_to_nothing_is_no_first_start(tmp_path: Path) -> None:
 
 def test_a_key_that_cannot_be_saved_is_not_used(tmp_path: Path, warnings: list[str]) -> None:
     found = opened(str(tmp_path / "none"), HERE)
-    assert found.signer is NO_SIGNER
+    assert (found.signer.key, found.signer.sign(b"x")) == (b"", b"")
     assert found.fingerprint == ""
     assert found.private is None
     (warning,) = warnings
@@ -118,7 +117,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert opened(str(tmp_path), HERE).signer is NO_SIGNER
+    assert opened(str(tmp_path), HERE).signer.key == b""
     assert os.listdir(tmp_path) == []
     assert "No space left on device" in warnings[0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from subord.core.identity.signer import KEY_BYTES, PROOF_BYTES
-from subord.sealing.identity import Ed25519Signer, new_seed
+from subord.sealing.identity import Ed25519Signer, Verifier, new_seed
 from subord.sealing.openssh import IdentityError, fingerprint, private_text, public_line, public_of, seed_in
 
 SEED = bytes(range(32))
@@ -74,6 +74,8 @@ def test_signatures() -> None:
     proof = signer.sign(b"content")
     assert (len(signer.key), len(proof)) == (KEY_BYTES, PROOF_BYTES)
     assert other.verify(signer.key, b"content", proof)
+    assert Verifier().verify(signer.key, b"content", proof), "also by a node without identity"
+    assert (Verifier().key, Verifier().sign(b"content")) == (b"", b"")
     assert not other.verify(signer.key, b"contend", proof)
     assert not other.verify(other.key, b"content", proof)
     for key, signature in ((b"", proof), (signer.key, b""), (signer.key[1:], proof), (signer.key, proof[1:])):

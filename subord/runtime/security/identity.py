@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import trio
 
-from subord.core.identity.signer import NO_SIGNER, Signer
+from subord.core.identity.signer import Signer
 from subord.sealing import keyfile
-from subord.sealing.identity import Ed25519Signer, new_seed
+from subord.sealing.identity import Ed25519Signer, Verifier, new_seed
 from subord.sealing.keys import KeyringError
 from subord.sealing.openssh import IdentityError, fingerprint, private_text, public_line, seed_in
 
@@ -134,7 +134,7 @@ def opened(directory: str, address: str, *, makes: bool = True) -> Identity:
     try:
         since_s = os.lstat(path).st_mtime
     except FileNotFoundError:
-        return _made(path, address) if makes else Identity(NO_SIGNER, "", address, 0.0)
+        return _made(path, address) if makes else Identity(Verifier(), "", address, 0.0)
     except OSError as error:
         raise IdentityError(f"{path}: {error.strerror}; it must be readable for the daemon's user") from None
     signer = _read(path, address)
@@ -168,7 +168,7 @@ def _made(path: str, address: str) -> Identity:
     except OSError as error:
         words = "%s: %s; the node runs without identity, as older releases do, until a restart can save one"
         logger.error(words, path, error.strerror)
-        return Identity(NO_SIGNER, "", address, 0.0)
+        return Identity(Verifier(), "", address, 0.0)
     _write_public(path, signer.key, address)
     logger.info("made this node's identity %s in %s", fingerprint(signer.key), path)
     return Identity(signer, path, address, time.time())
