@@ -15,7 +15,9 @@ from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.net.peer_query import AskFailure, Question
+from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.security.peer_identity import PeerIdentities
 from subord.runtime.state.tracker import Tracker
 
 __all__ = ["AskFailure", "NodeApi", "Question"]
@@ -56,6 +58,14 @@ class NodeApi(Protocol):
     @property
     def key_ring(self) -> RunningKeyRing | None:
         """The key ring; None: nothing is sealed."""
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of this node."""
+
+    @property
+    def peers(self) -> PeerIdentities:
+        """The identities of other nodes, as streams have shown them."""
 
     @property
     def log(self) -> Log: ...

@@ -27,9 +27,9 @@ PEERS_MAX: Final = 8192
 LOOK_S: Final = 60.0
 FILE_BYTES_MAX: Final = 1 << 20
 SETTING: Final = "cluster.host_authorities"
-FOREIGN_KEY, NO_IDENTITY, NO_CERTIFICATE = "tls_foreign_key", "tls_no_identity", "tls_certificate_missing"
+FOREIGN_KEY, NO_IDENTITY = "tls_foreign_key", "tls_no_identity"
 CERTIFICATE_REASON: Final = "tls_certificate_"
-"""Followed by a word of host_certificates.py."""
+"""Followed by "missing", or a word of host_certificates.py."""
 
 
 class HostAuthoritiesError(Exception):
