@@ -24,7 +24,7 @@ SINCE, UNTIL = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=U
 NODE = "subord node"
 """O of certificates whose key pair is the identity of the node."""
 HOST_CERTIFICATE = ObjectIdentifier("2.25.68090030640334441265086788668615723756")
-"""An extension with the node's certificate by OpenSSH; the number is random (Rec. ITU-T X.667)."""
+"""An extension with the node's certificate by OpenSSH; the number is a random UUID (Rec. ITU-T X.667)."""
 
 
 class Authority(NamedTuple):
