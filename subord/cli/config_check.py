@@ -143,8 +143,6 @@ def _checked_here(file: str, config: Config) -> dict[str, str]:
             key_ring = credentials.key_ring
             found["key"] = f"revision {key_ring.ring.revision}, {key_ring.since}" if key_ring else "none"
             found["identity"] = _identity(credentials.identity)
-            if credentials.identity.complaint:
-                faults.append(credentials.identity.complaint)
         elif config.key_file:  # whether a certificate fits cannot be told without the address
             keyfile.read(config.key_file)
     except (CredentialsError, KeyringError) as error:
@@ -165,6 +163,8 @@ def _identity(identity: Identity) -> str:
     """The fingerprint of the node's key, and what makes it count."""
     if not identity.is_saved:
         return "ends with the process: set node.state_directory" if identity.signer.key else "made at the first start"
+    if identity.complaint:  # a daemon starts with it
+        return f"{identity.fingerprint}, not certified: {identity.complaint}"
     return f"{identity.fingerprint}, {'certified' if identity.certificate else 'pinned'}"
 
 

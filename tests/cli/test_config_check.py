@@ -13,11 +13,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from host_authority import HostAuthority
 from ports import free_port
 
 from subord.cli import config_check, main
 from subord.config.load import NO_KEY
 from subord.config.schema import Config
+from subord.runtime.security.identity import opened
 
 
 def file_of(tmp_path: Path, text: str) -> str:
@@ -175,6 +177,7 @@ def test_a_machine_that_has_all_is_summarized(capsys: pytest.CaptureFixture[str]
     found = dict(line.split(maxsplit=1) for line in lines if line.split()[0] not in {"UDP", "TCP"})
     assert found["address"] == "127.0.0.1 on lo"
     assert found["key"].startswith("revision 0, ")
+    assert found["identity"] == "ends with the process: set node.state_directory"
     assert found["metrics"] == "free"
     assert [line.split() for line in lines if line.split()[0] in {"UDP", "TCP"}] == [
         ["UDP", str(PORT), "free"],
@@ -182,6 +185,28 @@ def test_a_machine_that_has_all_is_summarized(capsys: pytest.CaptureFixture[str]
     ]
     assert main(["config", "check", "--here", "--json", here]) == 0
     assert json.loads(capsys.readouterr().out)["here"][f"UDP {PORT}"] == "free"
+
+
+def test_the_identity_is_checked_and_not_made(capsys: pytest.CaptureFixture[str], here: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+
+    def checked() -> tuple[int, str]:
+        code = main(["config", "check", "--here", "--json", here, "--set", f"node.state_directory={state}"])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out)["here"]["identity"] if captured.out else captured.err
+
+    assert checked() == (0, "made at the first start")
+    assert list(state.iterdir()) == []
+    ours = opened(str(state), "127.0.0.1")
+    assert checked() == (0, f"{ours.fingerprint}, pinned")
+    authority = HostAuthority(tmp_path / "authority")
+    certificate = state / "identity-cert.pub"
+    certificate.write_text(authority.certified(ours.signer.key, "-h", "-n", "127.0.0.1"))
+    assert checked() == (0, f"{ours.fingerprint}, certified")
+    certificate.write_text(authority.certified(ours.signer.key, "-h", "-n", "127.0.0.2"))
+    complaint = f"{certificate}: it does not name the address 127.0.0.1 (`ssh-keygen -n 127.0.0.1`)"
+    assert checked() == (0, f"{ours.fingerprint}, not certified: {complaint}")
 
 
 def missing_key(folder: Path) -> None:

@@ -32,7 +32,7 @@ def mode_of(path: Path) -> int:
 
 
 def test_the_first_start_makes_the_key_and_later_ones_read_it(tmp_path: Path, warnings: list[str]) -> None:
-    before = os.umask(0)
+    before = os.umask(0o777)
     try:
         first = opened(str(tmp_path), HERE)
     finally:
@@ -40,12 +40,14 @@ def test_the_first_start_makes_the_key_and_later_ones_read_it(tmp_path: Path, wa
     assert first.is_saved
     assert sorted(os.listdir(tmp_path)) == ["identity", "identity.pub"]
     assert mode_of(tmp_path / "identity") == 0o600
+    assert mode_of(tmp_path / "identity.pub") == 0o644
     assert keygen("-l", "-f", tmp_path / "identity").split()[1:4] == [first.fingerprint, "subord", HERE]
     assert keygen("-l", "-f", tmp_path / "identity.pub").split()[1] == first.fingerprint
     assert (
         keygen("-y", "-f", tmp_path / "identity").split()[:2] == ((tmp_path / "identity.pub").read_text().split()[:2])
     )
     again = opened(str(tmp_path), HERE)
+    again.warn_if_not_kept()
     assert again.signer.key == first.signer.key
     assert again.since_s == pytest.approx(time.time(), abs=60)
     assert warnings == []
@@ -132,6 +134,7 @@ def test_without_a_state_directory_the_key_is_that_of_the_process(warnings: list
     one, two = opened("", HERE), opened("", HERE)
     assert one.signer.key == two.signer.key, "another network in the same process"
     assert not one.is_saved
+    one.warn_if_not_kept()
     assert "after a restart the other nodes refuse the node" in warnings[0]
     module._of_this_process.cache_clear()
     assert opened("", HERE).signer.key != one.signer.key

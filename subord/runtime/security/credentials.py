@@ -120,6 +120,7 @@ class Credentials:
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks that save the key ring and renew certificates."""
+        self.identity.warn_if_not_kept()
         nursery.start_soon(self.identity.renew_forever, self._renew_identity)
         if self.peers.certifies:
             nursery.start_soon(self.peers.renew_forever)

@@ -112,6 +112,11 @@ class Identity:
             raise IdentityError(WORDS[verdict.word].replace("{address}", self._address))
         self.certificate, self.expires_at = blob, verdict.until_s
 
+    def warn_if_not_kept(self) -> None:
+        """Say what follows from an identity that is on no disk."""
+        if self.signer.key and not self.is_saved:
+            logger.warning(NOT_KEPT)
+
     async def renew_forever(self, renewed: Callable[[], None]) -> NoReturn:
         """Call `renewed` when another certificate was read. Reads in the event loop: the file is small."""
         while True:
@@ -127,8 +132,6 @@ def opened(directory: str, address: str, *, makes: bool = True) -> Identity:
     Blocks. Raises IdentityError: one sentence for the operator.
     """
     if not directory:
-        if makes:
-            logger.warning(NOT_KEPT)
         return Identity(_of_this_process(), "", address, time.time())
     path = os.path.join(directory, FILE_NAME)
     try:
