@@ -32,6 +32,7 @@ from subord.cli import main
 from subord.client import exit_codes
 from subord.client.daemon import ask
 from subord.runtime.net.transport import WARNING_S
+from subord.runtime.security.identity import NOT_KEPT
 from subord.sealing.keys import keyring_of, new_key, text_of
 
 pytestmark = pytest.mark.slow
@@ -125,8 +126,9 @@ class Started:
 
     @property
     def log(self) -> str:
-        """`LEVEL message` for each line of JSON; other lines unchanged."""
-        lines = self.log_path.read_text().splitlines(keepends=True)
+        """`LEVEL message` for each line of JSON; other lines unchanged. Without what each start without a state
+        directory logs."""
+        lines = [each for each in self.log_path.read_text().splitlines(keepends=True) if NOT_KEPT not in each]
         return "".join(shortened(each) if each.startswith("{") and each.endswith("\n") else each for each in lines)
 
     @property
@@ -139,7 +141,7 @@ class Started:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log_path.read_text().splitlines()]
+        return [json.loads(line) for line in self.log_path.read_text().splitlines() if NOT_KEPT not in line]
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -837,6 +839,14 @@ def test_a_daemon_keeps_its_identity_and_proves_it_to_its_leader(start: Start, f
 def identities(daemon: Started) -> dict[str, str | None]:
     members = ask(str(daemon.control), "/v1/members", WAIT_S_MAX)["members"]
     return {each["address"]: each["identity"] for each in members}
+
+
+def test_a_daemon_without_a_state_directory_warns_of_its_identity(start: Start) -> None:
+    daemon = start(f"{SINGLE}.1")
+    until(daemon.is_ready, "it is ready")
+    until(lambda: daemon.log_path.read_text().count(NOT_KEPT) == 1, "it is logged")
+    identity = daemon.show("status")["identity"]
+    assert (identity["saved"], identity["certified"], identity["valid_until"]) == (False, False, None)
 
 
 def test_a_damaged_identity_prevents_the_start(start: Start, folder: Path) -> None:
