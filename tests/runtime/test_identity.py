@@ -77,6 +77,7 @@ def test_a_check_makes_nothing(tmp_path: Path) -> None:
         ("\xff", 0o600, "not plain text, so this is no private key of a node"),
         ("x" * 70_000, 0o600, "larger than 65536 bytes"),
     ],
+    ids=["empty", "cut", "mode", "binary", "large"],
 )
 def test_an_unusable_key_prevents_the_start(tmp_path: Path, text: str, mode: int, complaint: str) -> None:
     path = tmp_path / "identity"
