@@ -29,12 +29,16 @@ from subord.core.messages import Beat, Message, Versions
 from subord.core.settings import Settings
 from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
+from subord.runtime.security.identity import Identity
+from subord.runtime.security.peer_identity import PeerIdentities
+from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words
 from subord.sim.world.later_release import BOTH
 
 SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2, guest_slots=2)
 BEGAN = 1_767_603_600.0  # 2026-01-05 09:00 UTC, when the story begins
+DAY_S = 86400.0
 
 
 class Tracked:
@@ -65,6 +69,9 @@ class NodeApi:
         self.port = 7117
         self.counters = Counters()
         self.key_ring = SimpleNamespace(ring=keyring_of(key_of(bytes(32))), is_saved=True)
+        self.identity = Identity(Ed25519Signer(bytes([position]) * 32), "", self.address, BEGAN - DAY_S)
+        self.identity.is_saved = True
+        self.peers = PeerIdentities()
         self.performance = SimpleNamespace(jobs_per_hour=12.0)
         self.log = SimpleNamespace(counts={"written": 1})
 

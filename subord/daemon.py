@@ -99,8 +99,7 @@ def main(config: Config) -> int:
         log.open(config.node.log_format)
         log.choose(config)
         limit_unraisable_log()
-        if config.key_file:
-            protect_memory()
+        protect_memory()
         try:
             trio.run(_run_all, config, log)
         except StartError as error:
@@ -183,6 +182,7 @@ class Daemon:
             raise StartError(str(error), CONFIGURATION) from None
         self.key_ring = self._credentials.key_ring
         self.operators_path = config.node.operators
+        self.identity, self.peers = self._credentials.identity, self._credentials.peers
         self.position = network.position_of(self.address) or 0
         try:
             self.events = EventLog(config.node.event_log, self.address, log.put_line)
@@ -292,7 +292,7 @@ class Daemon:
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
         sealing = {} if sealer is None else sealer.sizes()
-        return {**self._driver.sizes(), **self.tracker.membership.sizes(), **sealing}
+        return {**self._driver.sizes(), **self.tracker.membership.sizes(), **sealing, "identities": len(self.peers)}
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -104,6 +104,7 @@ def test_every_key_is_taken_over() -> None:
         "cluster.timing": "wan",
         "cluster.port": 7000,
         "cluster.key_file": "/etc/cluster.key",
+        "cluster.host_authorities": "",
         "cluster.insecure": False,
         "node.operators": "/etc/allowed_signers",
         "node.interface": "eth0",
@@ -314,6 +315,7 @@ def test_a_wrong_metrics_address_is_refused(text: str) -> None:
         ("node.grace_s=1", "node.grace_s", 1.0),
         ('node.seeds=["a", "fd00::1"]', "node.seeds", ("a", "fd00::1")),
         ("node.announce=true", "node.announce", True),
+        ("cluster.host_authorities=/x", "cluster.host_authorities", "/x"),
         ("cluster.insecure=true", "cluster.insecure", True),
     ],
 )

@@ -32,6 +32,7 @@ from subord.cli import main
 from subord.client import exit_codes
 from subord.client.daemon import ask
 from subord.runtime.net.transport import WARNING_S
+from subord.sealing.keys import keyring_of, new_key, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -803,12 +804,57 @@ def test_a_missing_state_directory_of_a_daemon_is_logged_once(start: Start, fold
     until(daemon.is_ready, "it is ready")
     daemon.tell(signal.SIGTERM)
     assert daemon.ended() == 0
-    (warning,) = [line for line in daemon.log.splitlines() if not line.startswith("INFO ")]
+    error, warning = [line for line in daemon.log.splitlines() if not line.startswith("INFO ")]
+    assert error.startswith(f"ERROR {folder / 'none'}/identity: No such file or directory; the node runs without")
     assert warning == (
         f"WARNING cannot save the neighbourhood: the directory {folder / 'none'} does not exist; "
         "create it or correct node.state_directory; continuing without"
     )
     assert not (folder / "none").exists()
+
+
+def test_a_daemon_keeps_its_identity_and_proves_it_to_its_leader(start: Start, folder: Path) -> None:
+    key = folder / "cluster.key"
+    key.touch(mode=0o600)
+    key.write_text(text_of(keyring_of(new_key())))
+    options = [f"cluster.key_file={key}", f"node.state_directory={folder / 'state'}"]
+    (folder / "state").mkdir()
+    (folder / "root").mkdir()
+    root = start(f"{SINGLE}.1", options[0], f"node.state_directory={folder / 'root'}")
+    found = []
+    for _ in range(2):
+        guest = start(f"{SINGLE}.2", *options)
+        until(lambda guest=guest: guest.is_ready() and guest.show("status")["leader"], "it has a leader")
+        identity = guest.show("status")["identity"]
+        found.append(identity["fingerprint"])
+        until(lambda: identities(root).get(f"{SINGLE}.2") == found[-1], "the edge has proved it")
+        guest.tell(signal.SIGTERM)
+        assert guest.ended() == 0
+    assert found[0] == found[1] != root.show("status")["identity"]["fingerprint"]
+
+
+def identities(daemon: Started) -> dict[str, str | None]:
+    members = ask(str(daemon.control), "/v1/members", WAIT_S_MAX)["members"]
+    return {each["address"]: each["identity"] for each in members}
+
+
+def test_a_daemon_without_a_state_directory_has_no_identity(start: Start) -> None:
+    """Its next process would have another, which the other nodes would refuse."""
+    daemon = start(f"{SINGLE}.1")
+    until(daemon.is_ready, "it is ready")
+    assert daemon.show("status")["identity"] is None
+
+
+def test_a_damaged_identity_prevents_the_start(start: Start, folder: Path) -> None:
+    (folder / "identity").touch(mode=0o600)
+    daemon = start(f"{SINGLE}.1", f"node.state_directory={folder}")
+    assert daemon.ended() == exit_codes.CONFIGURATION
+    assert daemon.log == (
+        f"subord: {folder}/identity: it is no private key in OpenSSH's format: the identity of this node; restore it "
+        "from a backup, or remove it and have an operator admit the node's new key: `subord forget "
+        f"{SINGLE}.1`\n"
+    )
+    assert (folder / "identity").read_bytes() == b""
 
 
 def test_a_daemon_stopped_after_its_first_place_saves_it(start: Start, folder: Path) -> None:
@@ -821,7 +867,7 @@ def test_a_daemon_stopped_after_its_first_place_saves_it(start: Start, folder: P
     for each in (guest, root):
         each.tell(signal.SIGTERM)
         assert each.ended() == 0
-    kept = [json.loads(path.read_text())["neighbourhood"] for state in states for path in state.iterdir()]
+    kept = [json.loads((state / "neighbourhood.json").read_text())["neighbourhood"] for state in states]
     assert [each["incarnation"] for each in kept] == incarnations
     assert [(each["leader"], each["led"]) for each in kept] == [(None, [2]), (1, [])]
 
@@ -835,7 +881,7 @@ def started_after(start: Start, folder: Path, incarnation: int) -> tuple[Started
     until(first.is_ready, "it has a place")
     first.tell(signal.SIGTERM)
     assert first.ended() == 0
-    (path,) = state.iterdir()
+    path = state / "neighbourhood.json"
     kept = json.loads(path.read_text())
     kept["neighbourhood"]["incarnation"] = incarnation
     path.write_text(json.dumps(kept))

@@ -16,7 +16,9 @@ from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.security.gate import Gate
+from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.security.peer_identity import PeerIdentities
 from subord.runtime.state.tracker import Tracker
 
 __all__ = ["AskFailure", "NodeApi", "Question"]
@@ -65,6 +67,14 @@ class NodeApi(Protocol):
     @property
     def operators_path(self) -> str:
         """The operators file."""
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of this node."""
+
+    @property
+    def peers(self) -> PeerIdentities:
+        """The identities of other nodes, as streams have shown them."""
 
     @property
     def log(self) -> Log: ...

@@ -20,6 +20,7 @@ from subord.client.text import columns, count
 if TYPE_CHECKING:
     from subord.config.schema import Config
     from subord.runtime.net.interfaces import Chosen
+    from subord.runtime.security.identity import Identity
 
 DAEMON_USER = "subord"
 ANSWER_S = 5.0
@@ -138,8 +139,10 @@ def _checked_here(file: str, config: Config) -> dict[str, str]:
         )
     try:
         if chosen is not None:
-            key_ring = Credentials(config, chosen.address).key_ring
+            credentials = Credentials(config, chosen.address, makes=False)
+            key_ring = credentials.key_ring
             found["key"] = f"revision {key_ring.ring.revision}, {key_ring.since}" if key_ring else "none"
+            found["identity"] = _identity(credentials.identity, has_disk=bool(config.node.state_directory))
         elif config.key_file:  # whether a certificate fits cannot be told without the address
             keyfile.read(config.key_file)
     except (CredentialsError, KeyringError) as error:
@@ -169,6 +172,15 @@ def _operators(path: str) -> str:
     faults = sum(isinstance(each, allowed_signers.Fault) for each in lines)
     more = f", {count(faults, 'line')} with faults: see `subord operator check {path}`" if faults else ""
     return f"{len(lines) - faults} in {path}{more}"
+
+
+def _identity(identity: Identity, *, has_disk: bool) -> str:
+    """The fingerprint of the node's key, and what makes it count."""
+    if not identity.is_saved:
+        return "made at the first start" if has_disk else "none: node.state_directory is not set"
+    if identity.complaint:  # a daemon starts with it
+        return f"{identity.fingerprint}, not certified: {identity.complaint}"
+    return f"{identity.fingerprint}, {'certified' if identity.certificate else 'pinned'}"
 
 
 def _running(config: Config) -> dict[str, Any]:

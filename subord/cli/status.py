@@ -47,6 +47,7 @@ def text(status: Document, names: dict[str, str] | None = None) -> list[str]:
         ("settings", _settings(shared)),
         *_ranking(status),
         ("seal", _seal(status["seal"])),
+        ("identity", _identity(status.get("identity"))),
         ("daemon", _daemon(status)),
     ]
     lines = [f"{address}  position {status['position']} of {shared['positions']}"]
@@ -113,6 +114,19 @@ def _seal(seal: Document | None) -> str:
     primary, *others = seal["keys"]
     words = f"key {primary}" + (f", {' '.join(others)} accepted" if others else "") + f", revision {seal['revision']}"
     return words if seal["saved"] else f"{words}, not saved: lost at a restart"
+
+
+def _identity(identity: Document | None) -> str:
+    if identity is None:
+        return "none"
+    since = f"made {identity['since'][:10]}"
+    if identity["certified"]:
+        words = f"certified until {identity['valid_until'][:16]}Z, {since}"
+    elif identity["valid_until"]:
+        words = f"its certificate is valid until {identity['valid_until'][:16]}Z, {since}"
+    else:
+        words = f"pinned, {since}"
+    return f"{identity['fingerprint']}, {words}"
 
 
 def _daemon(status: Document) -> str:

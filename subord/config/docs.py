@@ -56,6 +56,7 @@ It is not needed on a loopback address, or with `insecure`.
 
 CONTENTS = {
     "cluster.key_file": "on SIGHUP",
+    "cluster.host_authorities": "within a minute",
     "node.metrics_certificate": "within a minute",
     "node.certificate": "within a minute",
     "node.authorities": "within a minute",

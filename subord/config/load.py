@@ -67,6 +67,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         port=cluster.port,
         key_file=_beside(raw, cluster.key_file),
         insecure=cluster.insecure,
+        host_authorities=_beside(raw, cluster.host_authorities),
         node=node,
         source=path or "",
         network_file=cluster.network_file,
@@ -125,6 +126,7 @@ def dotted(config: Config) -> dict[str, Any]:
         "cluster.timing": cluster.timing_name,
         "cluster.port": config.port,
         "cluster.key_file": config.key_file,
+        "cluster.host_authorities": config.host_authorities,
         "cluster.insecure": config.insecure,
         **{f"node.{key}": value for key, value in msgspec.structs.asdict(config.node).items()},
     }

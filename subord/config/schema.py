@@ -69,6 +69,11 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the key ring that `subord key generate` writes (docs/security.md). The ring is the same on all nodes;
     the path may differ. It seals every datagram and authenticates every connection, so only nodes with a key in
     common form a tree. The file has mode 0600 and belongs to the daemon's user or to root."""
+    host_authorities: str = ""
+    """Path of a file with the public keys of the site's authorities for identities, one a line, as `ssh-keygen`
+    writes them or as `@cert-authority PATTERNS TYPE KEY`. With it a node's identity counts only with a certificate
+    (`ssh-keygen -s CA -h -n ADDRESS`) by one of them (docs/security.md). The same on all nodes; the path may differ.
+    Empty: the first identity at an address counts."""
     insecure: bool = False
     """Whether a node may run without `key_file` on an address that others can reach. Then any host that reaches
     `port` can take part, and any listener can read."""
@@ -138,8 +143,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     this time. At least ten jobs should end in it. A longer half-life is steadier and follows changes later."""
     state_directory: str = ""
     """An existing directory for what a restart needs: the last neighbourhood, so that the daemon tries its old place
-    first, the members with what operators said of them, and the key ring after a change of keys. Empty: nothing is
-    kept."""
+    first, the members with what operators said of them, the key ring after a change of keys, and the identity of the
+    node, made at the first start (docs/security.md). Empty: nothing is kept, and the node has no identity."""
     event_log: str = ""
     """Path of a file to which every event is appended as a line of JSON; `"-"`: standard error. Use a local disk,
     because the daemon waits for each write. Empty: off."""
@@ -168,6 +173,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
+    host_authorities: str = ""
+    """Path of the authorities for identities; empty: none."""
     source: str
     """Path of the file as given; empty: there was none."""
     network_file: str = ""

@@ -36,7 +36,10 @@ from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.security.gate import Gate
+from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.security.peer_identity import PeerIdentities
+from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 
@@ -168,6 +171,8 @@ class FakeNode:
         self.names = world.names
         self.counters = Counters()
         self.key_ring = world.key_rings.get(position)
+        self.identity = Identity(Ed25519Signer(bytes([position % 256]) * 32), "", self.address, 0.0)
+        self.peers = PeerIdentities()
         self.reported: list[float] = []  # the performance as it is reported to the core
         self.performance = PerformanceMeter(world.given, self.counters, self.reported.append, time.monotonic)
         self.started_mono = time.monotonic()

@@ -26,6 +26,8 @@ from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.core.settings import Settings
 from subord.core.view import Liveness
+from subord.runtime.security.tls import Shown
+from subord.sealing.openssh import fingerprint
 from tests.api.fake_node_api import FakeNode, World
 from tests.api.ordering import order
 
@@ -57,7 +59,16 @@ async def test_every_node_knows_all_members(position: int) -> None:
         "place": "home",
         "since_s": 60.0,
         "maintenance": None,
+        "identity": None,
     }
+
+
+async def test_a_known_identity_is_listed() -> None:
+    node = World().node(1)
+    node.peers.judge("10.0.0.5", Shown(bytes(32)))
+    _, document = await get(node, "/v1/members")
+    found = {each["address"]: each["identity"] for each in document["members"] if each["identity"]}
+    assert found == {"10.0.0.1": node.identity.fingerprint, "10.0.0.5": fingerprint(bytes(32))}
 
 
 async def test_a_vanished_node_is_missing_and_then_gone() -> None:

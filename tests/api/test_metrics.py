@@ -15,12 +15,14 @@ from subord import __version__
 from subord.api.handlers.web import metrics_app
 from subord.config.schema import NodeConfig
 from subord.core.view import Refusal
+from subord.sealing.identity import Verifier
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import MEASURED, FakeNode, World, key_ring_of
 
 EXPECTED = {
     "subord_build_info": "gauge",
     "subord_leader_info": "gauge",
+    "subord_identity_info": "gauge",
     "subord_key_info": "gauge",
     "subord_sealed": "gauge",
     "subord_level": "gauge",
@@ -209,3 +211,13 @@ async def test_what_is_measured_is_shown_where_it_ranks(position: int, away_s: l
         ("subord_ranking_moves_total", 3),
         ("subord_ranking_moves_held_total", 1),
     } <= set(values)
+
+
+async def test_the_identity_is_shown_by_its_fingerprint() -> None:
+    node = World().node(2)
+    _, samples = await scraped(node)
+    (found,) = [each for each in samples if each.name == "subord_identity_info"]
+    assert found.labels == {"fingerprint": node.identity.fingerprint}
+    node.identity.signer = Verifier()
+    _, samples = await scraped(node)
+    assert "subord_identity_info" not in {each.name for each in samples}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from subord.core.members.statements import Maintain
 from subord.core.view import Liveness, Refusal
 from subord.runtime.net.peer_query import understood
 from subord.runtime.problems import LATELY_S, LINES_MAX, RecentProblems, of_loss
+from subord.sealing.host_certificates import Word
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import FakeNode, World, key_ring_of
 
@@ -304,3 +306,17 @@ async def test_nodes_under_maintenance_cause_no_problems() -> None:
     found = await problems.find(node, BUDGET_S)
     assert texts(found) == {"refused: fan-out 8, we use 4": ("10.0.0.30",)}
     assert found.maintained == 1
+
+
+async def test_a_foreign_identity_is_named_at_once() -> None:
+    node = World().node(2)
+    node.counters.problems.note("stream", "tls_refused", "10.0.0.7")
+    node.counters.problems.note("stream", "tls_foreign_key", "10.0.0.8")
+    found = {(each.text, each.addresses) for each in problems.of_one(node).problems if each.kind == "stream"}
+    words = "its key is not that of this address: another machine, or the node lost its key"
+    assert found == {(f"no TLS with it: tls_foreign_key ({words})", ("10.0.0.8",))}
+
+
+def test_each_reason_of_the_identity_is_explained() -> None:
+    words = set(get_args(Word)) - {""} | {"missing"}
+    assert {f"tls_certificate_{word}" for word in words} <= problems.MEANINGS.keys()

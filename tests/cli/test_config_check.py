@@ -13,12 +13,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from host_authority import HostAuthority
 from ports import free_port
 from signers import Signers
 
 from subord.cli import config_check, main
 from subord.config.load import NO_KEY
 from subord.config.schema import Config
+from subord.runtime.security.identity import opened
 
 
 def file_of(tmp_path: Path, text: str) -> str:
@@ -35,10 +37,10 @@ def test_a_valid_file_is_summarized(capsys: pytest.CaptureFixture[str], tmp_path
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{file}: ok, 254 positions"
     assert lines[1:6] == [
-        "  cluster.name                  -",
         "  cluster.network               10.0.0.0/24",
         "  cluster.network_file          -",
         "  cluster.expect                -",
+        "  cluster.name                  -",
         "  cluster.fanout                2",
     ]
     assert "  node.metrics                  -" in lines
@@ -177,6 +179,7 @@ def test_a_machine_that_has_all_is_summarized(capsys: pytest.CaptureFixture[str]
     found = dict(line.split(maxsplit=1) for line in lines if line.split()[0] not in {"UDP", "TCP"})
     assert found["address"] == "127.0.0.1 on lo"
     assert found["key"].startswith("revision 0, ")
+    assert found["identity"] == "none: node.state_directory is not set"
     assert found["metrics"] == "free"
     assert [line.split() for line in lines if line.split()[0] in {"UDP", "TCP"}] == [
         ["UDP", str(PORT), "free"],
@@ -200,6 +203,28 @@ def test_the_operators_are_counted_and_none_is_no_fault(
         words = ["config", "check", "--here", "--json", here, "--set", f"node.operators={file}"]
         assert main(words) == 0
         assert json.loads(capsys.readouterr().out)["here"]["operators"].startswith(line)
+
+
+def test_the_identity_is_checked_and_not_made(capsys: pytest.CaptureFixture[str], here: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+
+    def checked() -> tuple[int, str]:
+        code = main(["config", "check", "--here", "--json", here, "--set", f"node.state_directory={state}"])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out)["here"]["identity"] if captured.out else captured.err
+
+    assert checked() == (0, "made at the first start")
+    assert list(state.iterdir()) == []
+    ours = opened(str(state), "127.0.0.1")
+    assert checked() == (0, f"{ours.fingerprint}, pinned")
+    authority = HostAuthority(tmp_path / "authority")
+    certificate = state / "identity-cert.pub"
+    certificate.write_text(authority.certified(ours.signer.key, "-h", "-n", "127.0.0.1"))
+    assert checked() == (0, f"{ours.fingerprint}, certified")
+    certificate.write_text(authority.certified(ours.signer.key, "-h", "-n", "127.0.0.2"))
+    complaint = f"{certificate}: it does not name the address 127.0.0.1 (`ssh-keygen -n 127.0.0.1`)"
+    assert checked() == (0, f"{ours.fingerprint}, not certified: {complaint}")
 
 
 def missing_key(folder: Path) -> None:

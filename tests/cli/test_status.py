@@ -10,12 +10,13 @@ import pytest
 
 from subord import __version__
 from subord.cli import main
-from subord.cli.status import place, refusal
+from subord.cli.status import _identity, place, refusal
 from subord.client import exit_codes
 from subord.core.view import Ranking, Refusal
 from tests.api.fake_node_api import MEASURED, World
 from tests.api.served_node import fake_daemon
 
+IDENTITY = "SHA256:4A9jyZBOhnKZvcGQ6TRFbf5Gymb41AfYvYaVmWHD+G4"
 PAGE = f"""\
 10.0.0.2  position 2 of 65534, level 1, offset 0
   place       home: subordinate of 10.0.0.1 for 1 min, level 1 in the real tree
@@ -24,6 +25,7 @@ PAGE = f"""\
   alternates  none
   settings    10.0.0.0/16, fan-out 2, 2 guest slots, ip mapping, complete numbering, lan timing
   seal        none: any host that reaches the port can take part, and any listener can read
+  identity    {IDENTITY}, pinned, made 1970-01-01
   daemon      version {__version__}, UDP port 7700, up ?, 1 leader change, 2 exchanges
 
 2 subordinates:
@@ -112,3 +114,24 @@ def test_places_in_words(changes: dict[str, Any], words: str) -> None:
 def test_a_refusal_by_this_node_and_control_characters() -> None:
     each = {"address": "10.0.0.9", "by": "us", "reason": "wire version\x1b[2J 9", "ago_s": 61.0, "times": 1}
     assert refusal(each) == "this node refuses 10.0.0.9: wire version?[2J 9 (1 min ago)"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "SHA256:x, pinned, made 2026-11-24"),
+        (
+            {"certified": True, "valid_until": "2027-01-02T03:04:05.000Z"},
+            "SHA256:x, certified until 2027-01-02T03:04Z, made 2026-11-24",
+        ),
+        (
+            {"valid_until": "2025-01-02T03:04:05.000Z"},
+            "SHA256:x, its certificate is valid until 2025-01-02T03:04Z, made 2026-11-24",
+        ),
+        (None, "none"),
+    ],
+)
+def test_the_identity(fields: dict[str, object] | None, words: str) -> None:
+    made = {"fingerprint": "SHA256:x", "since": "2026-11-24T00:00:00.000Z"}
+    whole = {**made, "certified": False, "valid_until": None, **(fields or {})}
+    assert _identity(None if fields is None else whole) == words

@@ -22,7 +22,7 @@ from subord.runtime.security import certificates as module
 from subord.runtime.security import proof
 from subord.runtime.security.certificates import CertificatesError, SiteCertificates
 from subord.runtime.security.credentials import Credentials, CredentialsError
-from subord.runtime.security.tls import Certificates, Secure, Tls, TlsError
+from subord.runtime.security.tls import Certificates, Secure, Shown, Tls, TlsError
 from subord.sealing.keys import Keyring, keyring_of, new_key, text_of
 
 HERE = "127.0.0.1"
@@ -133,7 +133,7 @@ async def test_a_certificate_without_the_key_is_refused(authority: Authority) ->
     rings = {"one": keyring_of(new_key()), "other": keyring_of(new_key())}
 
     def node(name: str, ring: Keyring) -> Tls:
-        async def prove(stream: Secure, peer: str, calling: bool) -> bool:
+        async def prove(stream: Secure, peer: str, calling: bool) -> Shown | None:
             return await proof.shown(stream, ring, HERE, HERE, calling=calling)
 
         return Tls(SiteCertificates(authority.issue(name), authority.trusted).issue, prove)

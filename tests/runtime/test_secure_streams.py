@@ -28,10 +28,13 @@ from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.net.streams import Opening, Streams
 from subord.runtime.security import tls
 from subord.runtime.security.gate import Gate
+from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
+from subord.runtime.security.peer_identity import PeerIdentities
 from subord.runtime.security.tls import Tls, certificates_of
 from subord.runtime.state.memory import Memory
 from subord.runtime.state.tracker import Tracker
+from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Key, Keyring, key_of, keyring_of, text_of
 from subord.sealing.rotation import install, remove, ring_order, use
 
@@ -422,3 +425,49 @@ async def test_without_a_key_no_ring_is_sent(cluster: Cluster) -> None:
     await until(lambda: B in a.streams._edges, "the edge is held")
     assert ended == []
     assert not a.streams._ring_receivers
+
+
+# -- identities -----------------------------------------------------------------------------------------------------
+
+
+def identify(node: Node, signer: Ed25519Signer, pins: dict[str, bytes]) -> PeerIdentities:
+    """Give a node an identity; the keys that it remembers by address."""
+    assert node.key_ring is not None
+    ours, ring_of_ours, peers = Identity(signer, "", node.address, 0.0), node.key_ring, PeerIdentities()
+    peers.pinned = lambda address: pins.get(address, b"")
+    node.tls = Tls(lambda: certificates_of(ring_of_ours.ring, node.address, ours), judge=peers.judge)
+    node.streams._tls = node.tls
+    return peers
+
+
+async def test_a_machine_that_takes_over_an_address_is_refused_and_named(cluster: Cluster) -> None:
+    """It has the key of the cluster, as a compromised node has."""
+    a, b, c = (cluster.open(address, ring(ONE)) for address in (A, B, C))
+    keys = {node.address: Ed25519Signer(node.address.encode().ljust(32)) for node in (a, b, c)}
+    pins = {address: signer.key for address, signer in keys.items()}
+    known = identify(a, keys[A], pins)
+    identify(b, keys[B], pins)
+    identify(c, keys[A], {})  # neither its own key, nor that of A, which it cannot use at its own address
+    assert await b.ask(a) == b"status of 127.0.0.1"
+    assert known.key_of(B) == keys[B].key
+    assert (a.dropped, b.dropped) == ({}, {})
+    assert await a.ask(c) == NO_ANSWER
+    assert isinstance(await c.ask(a), AskFailure)
+    assert not await a.streams.hold_edge(C)
+    await until(lambda: a.dropped == {"tls_foreign_key": 3}, "each is counted")
+    assert {(each.kind, each.text, each.address) for each in a.counters.problems.shown()} == {
+        ("stream", "tls_foreign_key", C)
+    }
+    assert C not in a.streams._edges
+
+
+async def test_an_older_release_is_refused_where_an_identity_is_known(cluster: Cluster) -> None:
+    a, b = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE))
+    pins: dict[str, bytes] = {}
+    identify(a, Ed25519Signer(bytes(32)), pins)
+    assert await b.ask(a) == b"status of 127.0.0.1", "b is as of a release without identities"
+    assert await a.ask(b) == b"status of 127.0.0.2"
+    pins[B] = bytes(32)
+    assert isinstance(await b.ask(a), AskFailure)
+    assert await a.ask(b) == NO_ANSWER
+    await until(lambda: a.dropped == {"tls_no_identity": 2}, "each is counted")

@@ -144,6 +144,7 @@ class _Maker:
     """Makes the rows of one answer."""
 
     def __init__(self, node: NodeApi) -> None:
+        self._node = node
         self._settings = node.settings
         self._wall_ms = node.tracker.wall_ms
         self._maintenances = maintained(node)
@@ -167,8 +168,9 @@ class _Maker:
         place: Place | None = None,
     ) -> MemberDocument:
         maintenance = statements.covers(self._maintenances, position)
+        address = self._settings.network.address_text_of(position)
         return MemberDocument(
-            address=self._settings.network.address_text_of(position),
+            address=address,
             position=position,
             level=self._settings.numbering.level_and_offset(position)[0],
             standing=liveness,
@@ -176,4 +178,5 @@ class _Maker:
             place=place,
             since_s=since_s,
             maintenance=maintenance.said.reason if maintenance else None,
+            identity=nodes.identity_of(self._node, address),
         )

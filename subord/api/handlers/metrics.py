@@ -67,6 +67,7 @@ class _Node(Collector):
         tables = {**view.tables, **self._node.counters.tables()}
         yield _labelled("table_entries", "Entries of each table, all bounded", "table", tables)
         yield from _seal(self._node)
+        yield _identity(self._node)
         yield from _ranking(view)
         yield from _performance(self._node)
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
@@ -141,6 +142,13 @@ def _seal(node: NodeApi) -> Iterator[Metric]:
         is_saved = node.key_ring is not None and node.key_ring.is_saved
         yield _gauge("key_ring_saved", "1 if the key ring is on disk, 0 if a restart would lose it", is_saved)
     yield keys
+
+
+def _identity(node: NodeApi) -> Metric:
+    identity = InfoMetricFamily("subord_identity", "Fingerprint of the node's key; absent without an identity")
+    if node.identity.fingerprint:
+        identity.add_metric((), {"fingerprint": node.identity.fingerprint})
+    return identity
 
 
 def _ranking(view: Snapshot) -> Iterator[Metric]:

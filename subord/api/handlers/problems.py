@@ -24,6 +24,7 @@ from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
 from subord.core.view import Snapshot
 from subord.runtime.problems import LATELY_S, loss_of
+from subord.runtime.security.peer_identity import CERTIFICATE_REASON, FOREIGN_KEY, NO_IDENTITY
 
 PROBLEMS_MAX: Final = 64
 OF_A_KIND_MIN: Final = 4  # of each known kind: one kind leaves room for the others
@@ -46,8 +47,22 @@ MEANINGS: Final = {
     "rows_absent": " (it reports nodes of which hardly any answers)",
     "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",
     "stale_boot": " (they are of a former life)",
+    "tls_foreign_key": " (its key is not that of this address: another machine, or the node lost its key)",
+    "tls_no_identity": " (it shows no identity: an older release, or it cannot save its key)",
+    "tls_certificate_altered": " (the certificate of its identity is forged)",
+    "tls_certificate_malformed": " (the certificate of its identity cannot be read)",
+    "tls_certificate_of_a_user": " (the certificate of its identity is not for hosts: `ssh-keygen -h`)",
+    "tls_certificate_other_key": " (it shows the certificate of another key)",
+    "tls_certificate_restricted": " (the certificate of its identity has critical options)",
+    "tls_certificate_revoked": " (its key or its authority is revoked)",
+    "tls_certificate_weak": " (the certificate of its identity is signed with SHA-1)",
+    "tls_certificate_missing": " (its identity has no certificate of the site's authority)",
+    "tls_certificate_not_valid_now": " (the certificate of its identity has expired, or a clock is wrong)",
+    "tls_certificate_other_address": " (the certificate of its identity does not name its address)",
+    "tls_certificate_unknown_authority": " (another authority has certified its identity)",
     "bad_tag": " (its address is translated on the way, or forged)",
 }
+IDENTITY_REASONS: Final = (FOREIGN_KEY, NO_IDENTITY, CERTIFICATE_REASON)  # shown at once
 RUNS: Final = "runs version "
 SAME_EVERYWHERE: Final = ("version", "ring")
 KINDS: Final = (
@@ -260,7 +275,7 @@ def _about_us(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     if view.place is None:
         yield _problem("seeking", f"has no place ({view.phase})", node.address)
     for each in node.counters.problems.shown():
-        if each.kind == "stream" and each.times < STREAMS_BROKEN_MIN:
+        if each.kind == "stream" and each.times < STREAMS_BROKEN_MIN and not each.text.startswith(IDENTITY_REASONS):
             continue
         yield _problem(each.kind, _in_words(each.kind, each.text), each.address or node.address, ago_s=each.ago_s)
     seal = nodes.seal(node)
@@ -276,7 +291,7 @@ def _in_words(kind: str, text: str) -> str:
         case "dropped":
             return f"its datagrams are dropped: {text}{MEANINGS.get(text, '')}"
         case "stream":
-            return f"no TLS with it: {text}"
+            return f"no TLS with it: {text}{MEANINGS.get(text, '')}"
         case _:
             return text
 

@@ -19,6 +19,7 @@ Address = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F.:]+\Z
 Addresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=512)]
 KeyName = Annotated[str, msgspec.Meta(max_length=8, pattern=r"^[0-9a-f]{8}\Z")]
 KeyNames = Annotated[tuple[KeyName, ...], msgspec.Meta(min_length=1, max_length=16)]
+Fingerprint = Annotated[str, msgspec.Meta(max_length=50, pattern=r"^SHA256:[0-9A-Za-z+/]{43}\Z")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Sentence = Annotated[str, msgspec.Meta(max_length=1000)]
 Time = Annotated[str, msgspec.Meta(max_length=32, extra_json_schema={"format": "date-time"})]

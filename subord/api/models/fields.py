@@ -13,7 +13,18 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models.document import Address, Addresses, Count, Document, KeyName, KeyNames, Renamed, Sentence
+from subord.api.models.document import (
+    Address,
+    Addresses,
+    Count,
+    Document,
+    Fingerprint,
+    KeyName,
+    KeyNames,
+    Renamed,
+    Sentence,
+    Time,
+)
 from subord.config.schema import LogLevel
 from subord.core.view import Place, Position
 from subord.runtime.log.logger import Source
@@ -60,6 +71,18 @@ class SealDocument(msgspec.Struct, frozen=True, kw_only=True):
     saved: bool
 
 
+class IdentityDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The identity of one node. `since`: when its key was made.
+
+    `valid_until`: of the certificate that it shows; null: it shows none, so other nodes pin its key.
+    """
+
+    fingerprint: Fingerprint
+    since: Time
+    certified: bool
+    valid_until: Time | None
+
+
 class NearDocument(Renamed, frozen=True, kw_only=True):
     """A node whose distance was measured. `performance`: jobs in the cluster's unit of time; null: unknown."""
 
@@ -94,7 +117,7 @@ class RankingDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusDocument(Renamed, Document, frozen=True, kw_only=True):
-    """One node. `real_level` is its distance from the root, `level` the computed one.
+    """One node. `real_level` is its distance from the root, `level` the computed one. `identity` null: it has none.
 
     `ranking` null: nothing is measured. `refused`: of a root, how many candidates refused it, and why.
     `orphaned`: it, or a node above it, has lost its leader.
@@ -127,6 +150,7 @@ class StatusDocument(Renamed, Document, frozen=True, kw_only=True):
     leader_changes: int
     exchanges: int
     seal: SealDocument | None
+    identity: IdentityDocument | None = None
     refusals: tuple[RefusalDocument, ...]
     settings: SettingsDocument
     ranking: RankingDocument | None = None

@@ -10,7 +10,17 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec.structs import force_setattr
 
-from subord.api.models.document import Address, Addresses, Count, Document, Renamed, Sentence, Time, time_text
+from subord.api.models.document import (
+    Address,
+    Addresses,
+    Count,
+    Document,
+    Fingerprint,
+    Renamed,
+    Sentence,
+    Time,
+    time_text,
+)
 from subord.core.view import Place, Position
 
 LivenessName = Literal["live", "stale", "missing", "held"]
@@ -21,7 +31,8 @@ class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One node of the cluster, and where it stands: `since_s` in this place, or away.
 
     `gone`: it ended or vanished without goodbye and is in no roster any more; the fields describe where it stood, as
-    far as is known. `maintenance`: the reason that an operator gave; null: it is under none.
+    far as is known. `maintenance`: the reason that an operator gave; null: it is under none. `identity`:
+    the fingerprint of its key; null: the node that answers does not know it.
     """
 
     address: Address
@@ -32,6 +43,7 @@ class MemberDocument(msgspec.Struct, frozen=True, kw_only=True):
     place: Place | None
     since_s: float | None
     maintenance: Sentence | None = None
+    identity: Fingerprint | None = None
 
 
 class RowDocument(MemberDocument, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from msgspec.structs import asdict
 
 from subord import __version__
+from subord.api.models.document import time_text
 from subord.api.models.fields import (
     CandidateDocument,
     CountersDocument,
     EdgeDocument,
+    IdentityDocument,
     NearDocument,
     RankingDocument,
     RefusalDocument,
@@ -29,6 +31,7 @@ from subord.api.node_api import NodeApi
 from subord.core.quantize import quantity_of
 from subord.core.settings import Settings
 from subord.core.view import Position, Ranking, RosterRow, RosterView, Why
+from subord.sealing.openssh import fingerprint
 
 NEAR_SHOWN = 10  # and the leader
 
@@ -77,6 +80,7 @@ def status(node: NodeApi) -> StatusDocument:
         leader_changes=view.leader_changes,
         exchanges=view.exchanges,
         seal=seal(node),
+        identity=identity(node),
         refusals=tuple(RefusalDocument(**asdict(refusal)) for refusal in view.refusals),
         settings=settings(shared),
         ranking=ranking(shared, view.ranking, view.leader),
@@ -91,6 +95,26 @@ def seal(node: NodeApi) -> SealDocument | None:
     primary, keys, revision = node.key_ring.ring
     others = sorted(key.name for key in keys.values() if key != primary)
     return SealDocument(revision=revision, keys=(primary.name, *others), saved=node.key_ring.is_saved)
+
+
+def identity(node: NodeApi) -> IdentityDocument | None:
+    """None: this node has no identity."""
+    ours = node.identity
+    if not ours.fingerprint:
+        return None
+    until_s = ours.expires_at
+    return IdentityDocument(
+        fingerprint=ours.fingerprint,
+        since=time_text(ours.since_s),
+        certified=until_s is not None and time.time() < until_s,
+        valid_until=None if until_s is None else time_text(until_s),
+    )
+
+
+def identity_of(node: NodeApi, address: str) -> str | None:
+    """The fingerprint of the node at an address; None: it is not known."""
+    key = node.identity.signer.key if address == node.address else node.peers.key_of(address)
+    return fingerprint(key) if key else None
 
 
 def why(shared: Settings, view: Why) -> WhyDocument:

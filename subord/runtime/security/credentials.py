@@ -1,7 +1,7 @@
-"""The key ring, certificates and TLS contexts of one daemon, created and renewed together.
+"""The identity, key ring, certificates and TLS contexts of one daemon, created and renewed together.
 
-In: the checked configuration. Out: the sealer, TLS of the streams, the context of the metrics. A node without a key
-starts only with `insecure` or on a loopback address.
+In: the checked configuration. Out: the signer, the sealer, TLS of the streams, the context of the metrics. A node
+without a key starts only with `insecure` or on a loopback address.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ import trio
 
 from subord.config.load import NO_KEY
 from subord.config.schema import Config, NodeConfig
-from subord.runtime.security import proof
+from subord.runtime.security import identity, proof
 from subord.runtime.security.key_ring import RunningKeyRing
-from subord.runtime.security.tls import CertificatesError, Secure, Tls, certificates_of, server_context
+from subord.runtime.security.peer_identity import HostAuthorities, HostAuthoritiesError, PeerIdentities
+from subord.runtime.security.tls import CertificatesError, Secure, Shown, Tls, certificates_of, server_context
 from subord.sealing.keys import KeyringError
+from subord.sealing.openssh import IdentityError
 from subord.sealing.sealer import Sealer, boot_of
 
 if TYPE_CHECKING:
@@ -45,8 +47,8 @@ class CredentialsError(Exception):
 class Credentials:
     """The credentials of one incarnation. `key_ring` is None if nothing is sealed."""
 
-    def __init__(self, config: Config, address: str) -> None:
-        """Raises CredentialsError."""
+    def __init__(self, config: Config, address: str, *, makes: bool = True) -> None:
+        """`makes`: make the identity of the node at its first start. Raises CredentialsError."""
         self._address = address
         self._site: SiteCertificates | None = None
         self._metrics: SiteCertificates | None = None
@@ -54,12 +56,15 @@ class Credentials:
         if not config.key_file and not config.insecure and not ipaddress.ip_address(address).is_loopback:
             raise CredentialsError(NO_KEY)
         try:
+            authorities = HostAuthorities(config.host_authorities) if config.host_authorities else None
+            self.peers = PeerIdentities(authorities)
+            self.identity = identity.opened(node.state_directory, address, makes=makes)
             self.key_ring = RunningKeyRing(config.key_file, node.state_directory) if config.key_file else None
             if node.certificate or node.metrics_certificate:
                 self._read_files(node, address)
             self.tls = self._tls(self.key_ring)
             self.metrics_context = self._metrics_context()
-        except (KeyringError, CertificatesError) as error:
+        except (KeyringError, CertificatesError, IdentityError, HostAuthoritiesError) as error:
             raise CredentialsError(str(error)) from None
         except OSError as error:  # ssl.SSLError is one
             reason = getattr(error, "reason", None) or error.strerror or error
@@ -78,22 +83,30 @@ class Credentials:
         if key_ring is None:
             return None
         if self._site is not None:
-            tls = Tls(self._site.issue, partial(self._prove, key_ring))
+            tls = Tls(self._site.issue, partial(self._prove, key_ring), self.peers.judge)
             tls.renew()  # an error of the files must prevent the start
             return tls
-        tls = Tls(lambda: certificates_of(key_ring.ring, self._address))
+        tls = Tls(lambda: certificates_of(key_ring.ring, self._address, self.identity), judge=self.peers.judge)
         key_ring.taken.append(lambda _: tls.forget())
         return tls
 
-    async def _prove(self, key_ring: RunningKeyRing, stream: Secure, peer: str, calling: bool) -> bool:
+    async def _prove(self, key_ring: RunningKeyRing, stream: Secure, peer: str, calling: bool) -> Shown | None:
         caller, called = (self._address, peer) if calling else (peer, self._address)
-        return await proof.shown(stream, key_ring.ring, caller, called, calling=calling)
+        signer, certificate = self.identity.signer, self.identity.certificate
+        return await proof.shown(
+            stream, key_ring.ring, caller, called, calling=calling, signer=signer, certificate=certificate
+        )
 
     def _metrics_context(self) -> ssl.SSLContext | None:
         return None if self._metrics is None else server_context(*self._metrics.issue().values())
 
     def _renew_metrics(self) -> None:
         self.metrics_context = self._metrics_context()
+
+    def _renew_identity(self) -> None:
+        """Show another certificate of the identity on later connections."""
+        if self.tls is not None and self._site is None:
+            self.tls.forget()
 
     def sealer(self, port: int, incarnation: int) -> Sealer | None:
         """The sealer of this incarnation (in milliseconds since 1970), which follows the key ring; None: no key."""
@@ -107,6 +120,9 @@ class Credentials:
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks that save the key ring and renew certificates."""
+        nursery.start_soon(self.identity.renew_forever, self._renew_identity)
+        if self.peers.certifies:
+            nursery.start_soon(self.peers.renew_forever)
         if self.key_ring is not None:
             nursery.start_soon(self.key_ring.save_forever)
         if self._site is not None and self.tls is not None:

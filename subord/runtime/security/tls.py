@@ -1,7 +1,9 @@
 """TLS 1.3 on the streams between nodes. Both sides have certificates for their addresses.
 
 A peer whose certificate does not name the address that it connects from is refused. The node issues its certificates
-with the key (sealing/authority.py), or the site's own authority does. During a rotation of keys a node has
+with the key (sealing/authority.py), or the site's own authority does. Both sides also prove their identities: by the
+key pair of these certificates, or beside those of the site's authority (proof.py); a peer with another identity than
+expected is refused. During a rotation of keys a node has
 certificates of several keys. The caller names its key in the greeting (SNI), `KEY.subord`, and the other side uses
 the same one; if it does not have that key, the caller tries its next.
 """
@@ -13,12 +15,15 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from subord.runtime import late
 from subord.sealing.keys import Keyring
+
+if TYPE_CHECKING:
+    from subord.runtime.security.identity import Identity
 
 SUFFIX = ".subord"
 HANDSHAKE_S_MAX = 2.5
@@ -29,8 +34,20 @@ AUTHORITY = "subord.sealing.authority"
 """Loaded with the first stream: X.509 costs 2.5 MiB and 20 ms of each start."""
 
 Secure = trio.SSLStream[trio.SocketStream]
-Prove = Callable[[Secure, str, bool], Awaitable[bool]]
-"""(stream, address of the other side, whether this side opened it) -> whether the other side has a common key."""
+
+
+class Shown(NamedTuple):
+    """The identity that the other side of a stream has proved: its public key, and its certificate by OpenSSH, which
+    nothing has checked yet. Empty: none, as of releases before 0.3."""
+
+    key: bytes = b""
+    certificate: bytes = b""
+
+
+Prove = Callable[[Secure, str, bool], Awaitable[Shown | None]]
+"""(stream, address of the other side, whether this side opened it) -> its identity; None: it has no common key."""
+Judge = Callable[[str, Shown], str]
+"""(address of the other side, its identity) -> "", or the reason to refuse it as a metric label."""
 
 
 class TlsError(Exception):
@@ -61,26 +78,34 @@ class _Contexts(NamedTuple):
     clients: dict[str, ssl.SSLContext]
 
 
-def certificates_of(ring: Keyring, address: str) -> dict[str, Certificates]:
-    """New certificates for each key, the primary first."""
+def certificates_of(ring: Keyring, address: str, identity: Identity | None = None) -> dict[str, Certificates]:
+    """New certificates for each key, the primary first, with the key pair of the node's identity if it has one."""
     from subord.sealing.authority import authority_of, own_certificate  # noqa: PLC0415 - see AUTHORITY
 
+    shown = (identity.private, identity.certificate) if identity else (None, b"")
     authorities = {key.name: authority_of(key) for key in (ring.primary, *ring.keys.values())}
     trusted = "".join(authority.pem for authority in authorities.values())
     return {
-        name: Certificates(own_certificate(authority, address), trusted) for name, authority in authorities.items()
+        name: Certificates(own_certificate(authority, address, *shown), trusted)
+        for name, authority in authorities.items()
     }
 
 
 class Tls:
     """The TLS contexts of one node."""
 
-    def __init__(self, issue: Callable[[], dict[str, Certificates]], prove: Prove | None = None) -> None:
+    def __init__(
+        self,
+        issue: Callable[[], dict[str, Certificates]],
+        prove: Prove | None = None,
+        judge: Judge = lambda _address, _shown: "",
+    ) -> None:
         """`issue` returns certificates by name, the first choice first. `prove` is called after each handshake if
-        the certificates alone do not prove the cluster's key.
+        the certificates alone do not prove the cluster's key. `judge` decides by the proved identity.
         """
         self._issue = issue
         self._prove = prove
+        self._judge = judge
         self._made: _Contexts | None = None
 
     def forget(self) -> None:
@@ -146,8 +171,12 @@ class Tls:
                 await stream.do_handshake()
                 if peer.partition("%")[0] not in _addresses(stream):
                     raise TlsError("tls_wrong_address")
-                if self._prove is not None and not await self._prove(stream, peer, calling):
+                shown = _identity(stream) if self._prove is None else await self._prove(stream, peer, calling)
+                if shown is None:
                     raise TlsError("tls_without_key")
+                reason = self._judge(peer, shown)
+                if reason:
+                    raise TlsError(reason)
         except trio.TooSlowError:
             raise TlsError(TOO_SLOW) from None
         except trio.BrokenResourceError as error:
@@ -164,6 +193,16 @@ def _addresses(stream: Secure) -> list[str]:
         names = stream.getpeercert().get("subjectAltName", ())
         return [str(ipaddress.ip_address(value)) for kind, value in names if kind == "IP Address"]
     except (ValueError, AttributeError):
+        raise TlsError("tls_malformed") from None
+
+
+def _identity(stream: Secure) -> Shown:
+    """The identity in the peer's certificate. Raises TlsError if it is malformed."""
+    from subord.sealing.authority import identity_in  # noqa: PLC0415 - see AUTHORITY
+
+    try:
+        return Shown(*identity_in(stream.getpeercert(binary_form=True)))
+    except (ValueError, TypeError):
         raise TlsError("tls_malformed") from None
 
 
