@@ -93,6 +93,12 @@ class Wakeup(msgspec.Struct, frozen=True):
     """The deadline has passed."""
 
 
+class Strict(msgspec.Struct, frozen=True):
+    """The operators decided whether nodes without identity are refused."""
+
+    on: bool
+
+
 class Leave(msgspec.Struct, frozen=True):
     """Say goodbye to all neighbours and stop within `grace_s`."""
 
@@ -100,7 +106,18 @@ class Leave(msgspec.Struct, frozen=True):
 
 
 Event: TypeAlias = (
-    Received | Unreadable | Unreachable | EdgeClosed | Known | Seeds | Performance | Measured | Start | Wakeup | Leave
+    Received
+    | Unreadable
+    | Unreachable
+    | EdgeClosed
+    | Known
+    | Seeds
+    | Performance
+    | Measured
+    | Start
+    | Wakeup
+    | Leave
+    | Strict
 )
 
 
@@ -199,6 +216,13 @@ class Dropped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Pinned(msgspec.Struct, frozen=True):
+    """The first key of an address was proved to this node."""
+
+    position: Position
+    key: bytes
+
+
 class Gone(msgspec.Struct, frozen=True):
     """All goodbyes are said; the daemon may stop."""
 
@@ -225,6 +249,7 @@ Notice: TypeAlias = (
     | FirstContact
     | SlowAnswers
     | Dropped
+    | Pinned
     | Gone
 )
 Action: TypeAlias = Send | Reply | Publish | Measure | Notice

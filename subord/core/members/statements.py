@@ -99,6 +99,13 @@ def forgotten(documents: Documents, register: Register, now_ms: int) -> list[Run
     return found
 
 
+def forgotten_at(documents: Documents, now_ms: int) -> Iterator[tuple[Position, int]]:
+    """The nodes that operators forgot, and when. A statement of a clock far ahead waits."""
+    for said in _said(documents, FORGET, Forget):
+        if said.at_ms <= now_ms + LEAP_MS_MAX:
+            yield from ((p, said.at_ms) for first, last in said.nodes for p in range(first, last + 1))
+
+
 def under_maintenance(documents: Documents, now_ms: int) -> list[Maintenance]:
     """The maintenances that hold at `now_ms`, oldest first."""
     found = []

@@ -59,7 +59,9 @@ class Members:
     def begin(self, position: Position) -> None:
         """A life begins with what is on the disk."""
         runs, documents = self._disks.get(position, _Saved((), ()))
-        self.of[position] = Membership(Register(self._world.settings.network.size, runs), Documents(documents))
+        register = Register(self._world.settings.network.size, runs)
+        pins = self._world.identities.replicated(position)
+        self.of[position] = Membership(register, Documents(documents), pins=pins)
         self._look_at[position] = inf
         if self.judge is not None:
             self.judge.started(position)
