@@ -29,7 +29,6 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from subord.core.identity.signer import KEY_BYTES, PROOF_BYTES
 from subord.core.quantize import CLASS_MAX, UNKNOWN
 from subord.core.settings import Settings
 
@@ -43,6 +42,7 @@ RETRY_MS_MAX = 1000  # the longest time for which a busy node puts off a propose
 AGE_S_MAX = 1 << 31  # 68 years. The age of a row grows while the row is kept, and stops here
 TERM_CHARACTERS_MAX = 200
 REASON_CHARACTERS_MAX = 300
+KEY_BYTES, PROOF_BYTES = 32, 64  # of Ed25519 (RFC 8032)
 
 # The decoder checks these bounds, so no message grows the memory of a node, lengthens its timers, or carries a
 # number that the node cannot pass on.

@@ -64,6 +64,11 @@ class Pins:
         return b"" if pin is None else pin.key
 
     @property
+    def size(self) -> int:
+        """Number of entries."""
+        return len(self._pins) + len(self._held)
+
+    @property
     def conflicts(self) -> list[Position]:
         """Addresses for which other nodes hold another key, in order."""
         return sorted(position for position in self._held if position in self._pins)

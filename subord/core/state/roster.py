@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from subord.core.claims import Claim, Weight
-from subord.core.messages import AGE_S_MAX, CHANGES_MAX, ROWS_BYTES_MAX, Change, bare, written_row
+from subord.core.messages import AGE_S_MAX, CHANGES_MAX, ROWS_BYTES_MAX, Change, bare
 from subord.core.state import digests
 from subord.core.tables import SplitMap
 from subord.core.view import PLACE_CODES, Place, Position
@@ -24,10 +24,9 @@ OWN = 0  # the node's own claims: its own row, and missing subordinates
 GUEST = PLACE_CODES[Place.GUEST]
 SETTLE_S = 0.001  # between two calls of `settle_some`: other events are handled meanwhile
 SETTLED_MAX = 64  # rows per call, where a branch comes or goes at once
-BARE_BYTES_MAX, GONE_BYTES_MAX = ROWS_BYTES_MAX // CHANGES_MAX, 9  # of a row without proof, of a position
-PROVEN_ROWS = 8  # with proof that usually fit a beat
-
-_encode = msgspec.msgpack.Encoder().encode
+GONE_BYTES_MAX, BARE_BYTES_MAX = 9, ROWS_BYTES_MAX // CHANGES_MAX  # of a position, of a row without proof
+PROVEN_BYTES_MAX = BARE_BYTES_MAX + 110  # key, proof, exchange and wish
+PROVEN_ROWS = ROWS_BYTES_MAX // PROVEN_BYTES_MAX  # with proof, of one beat
 
 
 class Roster:
@@ -326,7 +325,7 @@ def _bytes_of(change: Change | None) -> int:
     """The most that a row, or a node that is gone, takes in a beat."""
     if change is None:
         return GONE_BYTES_MAX
-    return len(_encode(written_row(change))) if change.key else BARE_BYTES_MAX
+    return PROVEN_BYTES_MAX if change.key else BARE_BYTES_MAX
 
 
 def _digest_of(claim: Claim | None) -> int:

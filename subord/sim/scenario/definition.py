@@ -63,8 +63,7 @@ NODES_TIMES_STEPS_MAX = 10_000_000
 FILE_BYTES_MAX = 1 << 20
 TOO_LONG = f"a scenario has at most {FILE_BYTES_MAX} characters: this is another file"
 BABBLE_MAX = 100_000  # datagrams of one step
-SEED_MAX = 10**18 - 1
-SEED_NODES_MAX = 64
+SEED_MAX, SEED_NODES_MAX = 10**18 - 1, 64
 
 Way = Literal["kill", "leave", "vanish"]
 Identities = Literal["none", "pinned", "strict"]
