@@ -22,7 +22,9 @@ SIZE, FANOUT = 15, 2
 EVERY_S = 20.0
 
 
-def tree(size: int = SIZE, *, bare: tuple[Position, ...] = (), strict: bool = False, known: bool = False) -> SmallWorld:
+def tree(
+    size: int = SIZE, *, bare: tuple[Position, ...] = (), strict: bool = False, known: bool = False
+) -> SmallWorld:
     """A dense tree at rest; `bare` nodes have no identity."""
     world = SmallWorld.empty(FANOUT, "10.0.0.0/24")
     world.identities = Identities(world, 1, known=known, strict=strict, bare=bare)

@@ -201,9 +201,7 @@ def test_a_row_that_is_held_is_not_verified_again() -> None:
 
 def test_the_row_of_a_proposal_says_no_more_than_the_proposal() -> None:
     signed = node(5).signed(2, PROPOSE)
-    row = Change(
-        5, 2, 2, 1000, 0, 0, standing=128, key=signed.key, proof=signed.proof, exchange=7, wish=signed.wish
-    )
+    row = Change(5, 2, 2, 1000, 0, 0, standing=128, key=signed.key, proof=signed.proof, exchange=7, wish=signed.wish)
     assert node(1).reason_to_drop(row, ()) is None
     for field in ("moves", "performance"):
         assert node(1).reason_to_drop(msgspec.structs.replace(row, **{field: 9}), ()) == ROW_BAD_PROOF

@@ -155,11 +155,12 @@ class Identities:
 
     def forget(self, position: Position) -> None:
         """The operator forgets the node: no node holds its key any more."""
-        for pins in self._pins.values():
+        for owner, pins in self._pins.items():
             if isinstance(pins, KnownPins):
                 pins.fresh.append(position)
             else:
                 pins.release(position, self._now_ms() + 1)
+            self._follow(owner)
 
     def seize(self, position: Position) -> None:
         """An intruder has the address until `give_back`, and no operator has forgotten the former host."""
@@ -190,6 +191,13 @@ class Identities:
         for position in self._world.nodes:
             if self.has_identity(position):
                 self.pins_of(position).merge((pin,))
+                self._follow(position)
+
+    def _follow(self, position: Position) -> None:
+        """What is due to pins must not look like the effect of the next message."""
+        node = self._world.nodes.get(position)
+        if node is not None:
+            node.binding.follow()
 
     def _now_ms(self) -> int:
         return int(self._world.now * 1000)

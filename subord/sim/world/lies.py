@@ -104,13 +104,15 @@ def _forges(position: Position, cast: Sequence[Position], chance: Random, identi
 
     def forged(row: Change) -> Change:
         later = msgspec.structs.replace(row, leader=position, incarnation=row.incarnation + chance.randrange(2))
-        match chance.choice(("bare", "own key", "altered", "earlier")):
+        match chance.choice(("bare", "own key", "altered", "moved", "earlier")):
             case "own key" if identities is not None and identities.are_on:
                 signer = identities.intruder(row.position)
                 own = msgspec.structs.replace(later, key=signer.key, exchange=0)
                 return msgspec.structs.replace(own, proof=signer.sign(contents.of_row(identities.cluster, own)))
             case "altered":
                 return later
+            case "moved":
+                return msgspec.structs.replace(row, moves=row.moves + 1)
             case "earlier":
                 return chance.choice([row, *(each for each in seen if each.position == row.position)])
             case _:
