@@ -88,7 +88,7 @@ class HeldIsSigned(Checker):
 
     def __init__(self) -> None:
         self._revisions: dict[Position, int] = {}
-        self._edges: dict[Position, object] = {}
+        self._edges: dict[Position, list[tuple[Position, bytes]]] = {}
         self._judged: set[tuple[object, ...]] = set()
 
     def after(self, world: World, position: Position, _event: Event, _actions: object, _token: object) -> None:
@@ -106,12 +106,12 @@ class HeldIsSigned(Checker):
 
     def _look_at_edges(self, world: World, position: Position, node: Node) -> None:
         leader, taken = node.uplink.leader, node.downlink.slots.taken
-        edges = None if leader is None else (leader.position, leader.key), *taken
-        if edges == self._edges.get(position):
-            return
-        self._edges[position] = edges
         held = [] if leader is None else [(leader.position, leader.key)]
-        for other, key in (*held, *((each.position, each.key) for each in taken.values())):
+        held += [(each.position, each.key) for each in taken.values()]
+        if held == self._edges.get(position):
+            return
+        self._edges[position] = held
+        for other, key in held:
             is_right = any(host.key == key for host in world.identities.hosts[other])
             if not is_right and must_sign(world, node, position, other):
                 self.complain(world, f"{position} has an edge to {other} under a key that is not its own")

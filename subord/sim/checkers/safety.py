@@ -1,4 +1,4 @@
-"""S1 to S13 of docs/protocol.md, section 8: what must hold at every instant, one checker each.
+"""S1 to S14 of docs/protocol.md, section 8: what must hold at every instant, one checker each.
 
 A checker looks at the node that has just handled an event, and ends the run at the first violation. Checkers use no
 arithmetic and no constant of subord.core.

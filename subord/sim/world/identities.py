@@ -90,6 +90,7 @@ class Identities:
         self._seed = seed
         self._seized: dict[Position, HostSigner] = {}
         self._pins: dict[Position, Pins] = {}
+        self._forgotten_ms = 0
 
     @property
     def cluster(self) -> Cluster:
@@ -155,11 +156,12 @@ class Identities:
 
     def forget(self, position: Position) -> None:
         """The operator forgets the node: no node holds its key any more."""
+        self._forgotten_ms = max(self._now_ms(), self._forgotten_ms) + 1
         for owner, pins in self._pins.items():
             if isinstance(pins, KnownPins):
                 pins.fresh.append(position)
             else:
-                pins.release(position, self._now_ms() + 1)
+                pins.release(position, self._forgotten_ms)
             self._follow(owner)
 
     def seize(self, position: Position) -> None:
