@@ -138,6 +138,8 @@ def test_a_goodbye_in_the_name_of_a_neighbour_changes_nothing(how: str, reason: 
         world.tell(source, target, pose(world, how, source, target, Goodbye(1000, why)))
         world.run(5)
         assert dropped(world, reason) == {target}
+        named = {each.address for each in world.shown(target).refusals}
+        assert named == (set() if reason == "bad_proof" else {f"10.0.0.{source}"}), "a wrong proof names no node"
         assert (leaders(world), rows_of(world, 1)) == before
 
 
@@ -280,6 +282,15 @@ def test_a_mixed_cluster_rests(bare: tuple[Position, ...]) -> None:
     assert leaders(world) == {p: p // 2 for p in range(1, SIZE + 1)}
     assert world.sent["Stranger"] == sent["Stranger"]
     assert world.nodes[1].roster.live == SIZE
+
+
+def test_a_node_without_identity_passes_on_no_proof() -> None:
+    """It cannot tell a wrong one, for which its own leader would name it."""
+    world = tree(bare=(2,))
+    lies(world, 4, Change(8, 4, 1, 1000, 5, 0, key=b"k" * 32, proof=b"p" * 64))
+    world.run(5)
+    assert not any(row.key for row in rows_of(world, 2).values())
+    assert dropped(world, "row_bad_proof") == set()
 
 
 def test_a_strict_cluster_takes_no_node_without_identity() -> None:

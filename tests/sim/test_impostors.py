@@ -83,7 +83,7 @@ def test_a_forged_row_is_found() -> None:
     node = play.world.nodes[1]
     row = node.roster.rows[6][1].change
     node.roster.state(3, msgspec.structs.replace(row, moves=row.moves + 1), node.context.now)
-    with pytest.raises(Violation, match="S14 at .* 1 lists .* which 6 has not signed"):
+    with pytest.raises(Violation, match=r"S14 at .* 1 lists .* which 6 has not signed"):
         play.world.run(5)
 
 
@@ -91,7 +91,7 @@ def test_an_unsigned_row_is_found_in_a_strict_cluster() -> None:
     play = playing()
     node = play.world.nodes[1]
     node.roster.state(3, Change(6, 3, 1, 1 << 50, 0, 0), node.context.now)
-    with pytest.raises(Violation, match="S14 at .* 1 lists .* which 6 has not signed"):
+    with pytest.raises(Violation, match=r"S14 at .* 1 lists .* which 6 has not signed"):
         play.world.run(5)
 
 
@@ -104,7 +104,7 @@ def test_an_edge_under_a_false_key_is_found(end: str) -> None:
         node.uplink.leader.key = b"k" * 32
     else:
         node.downlink.slots.taken[5].key = b"k" * 32
-    with pytest.raises(Violation, match="S14 at .* 2 has an edge to"):
+    with pytest.raises(Violation, match=r"S14 at .* 2 has an edge to"):
         play.world.run(5)
 
 

@@ -84,8 +84,8 @@ class Joining:
 
     def on_home_alive(self) -> None:
         """The home is alive: propose to it, with repetitions, even if it refused or did not answer before."""
-        home = self.search.return_home.elsewhere
-        if home is None or self._context.state is State.LEAVING or not self.search.may_return(home):
+        home = None if self._context.state is State.LEAVING else self.search.return_home.elsewhere
+        if home is None or not self.search.may_return(home):
             return
         # A node without a leader also asks others, one after the other.
         tries = HOME_TRIES if self._context.state.aim in (Aim.BETTER, Aim.LOWER) else 2
