@@ -55,9 +55,11 @@ def is_signed(world: World, source: Position, target: Position, message: Propose
 
 
 def counts(world: World, source: Position, target: Position, message: Propose | Accept | Goodbye) -> bool:
-    """Whether the message must be believed or need not be signed."""
-    node = world.nodes[target]
-    return not must_sign(world, node, target, source) or is_signed(world, source, target, message)
+    """Whether the message must be believed, or need not be signed; not one of a host that was replaced."""
+    if not must_sign(world, world.nodes[target], target, source):
+        return True
+    pinned = world.identities.pins_of(target).key_of(source)
+    return message.key == pinned and is_signed(world, source, target, message)
 
 
 class UnsignedChangesNothing(Checker):

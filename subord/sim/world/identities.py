@@ -90,6 +90,7 @@ class Identities:
         self._seed = seed
         self._seized: dict[Position, HostSigner] = {}
         self._pins: dict[Position, Pins] = {}
+        self._forgotten: dict[Position, int] = {}  # when the operator last did so
         self._forgotten_ms = 0
 
     @property
@@ -157,6 +158,7 @@ class Identities:
     def forget(self, position: Position) -> None:
         """The operator forgets the node: no node holds its key any more."""
         self._forgotten_ms = max(self._now_ms(), self._forgotten_ms) + 1
+        self._forgotten[position] = self._forgotten_ms
         for owner, pins in self._pins.items():
             if isinstance(pins, KnownPins):
                 pins.fresh.append(position)
@@ -190,6 +192,9 @@ class Identities:
             self._world.after(SPREAD_S, self._spread, pin)
 
     def _spread(self, pin: Pin) -> None:
+        """Unless the operator has forgotten the node meanwhile, of which new hosts know as well."""
+        if pin.stamp_ms <= self._forgotten.get(pin.position, -1):
+            return
         for position in self._world.nodes:
             if self.has_identity(position):
                 self.pins_of(position).merge((pin,))
