@@ -56,10 +56,14 @@ def is_signed(world: World, source: Position, target: Position, message: Propose
 
 def counts(world: World, source: Position, target: Position, message: Propose | Accept | Goodbye) -> bool:
     """Whether the message must be believed, or need not be signed; not one of a host that was replaced."""
-    if not must_sign(world, world.nodes[target], target, source):
+    identities = world.identities
+    if not identities.has_identity(target):
         return True
-    pinned = world.identities.pins_of(target).key_of(source)
-    return message.key == pinned and is_signed(world, source, target, message)
+    pinned = identities.pins_of(target).key_of(source)
+    if not (pinned or identities.strict):
+        return True
+    content = _of_message(world, source, target, message)
+    return message.key == pinned and identities.is_proof(message.key, content, message.proof)
 
 
 class UnsignedChangesNothing(Checker):
@@ -133,8 +137,10 @@ class HeldIsSigned(Checker):
 
 
 def must_sign(world: World, node: Node, position: Position, other: Position) -> bool:
-    """Whether `other` must prove itself to this node."""
+    """Whether `other` must prove itself to this node. Not where another host may have been the first one there."""
     identities = world.identities
     if not identities.has_identity(position) or not node.context.identity.is_on:
+        return False
+    if other in world.unjudged and not identities.known:
         return False
     return bool(identities.pins_of(position).key_of(other)) or identities.strict

@@ -46,8 +46,7 @@ class HostSigner:
 
     def verify(self, key: bytes, content: bytes, proof: bytes) -> bool:
         self._identities.verified[self._position] += 1
-        secret = self._identities.secrets.get(key)
-        return secret is not None and proof == _proof(secret, content)
+        return self._identities.is_proof(key, content, proof)
 
 
 class KnownPins(Pins):
@@ -144,6 +143,11 @@ class Identities:
         """Whether a host that rightly had the address has signed it."""
         return any(each.key == key and hash(content) in each.signed for each in self.hosts[position])
 
+    def is_proof(self, key: bytes, content: bytes, proof: bytes) -> bool:
+        """Whether the owner of a key has signed it, rightful or not."""
+        secret = self.secrets.get(key)
+        return secret is not None and proof == _proof(secret, content)
+
     # -- hosts that are replaced ----------------------------------------------------------------------------
 
     def replace(self, position: Position) -> None:
@@ -172,8 +176,11 @@ class Identities:
             self._seized[position] = self.intruder(position)
 
     def give_back(self) -> list[Position]:
-        """The former hosts are back at the addresses that were seized."""
+        """The former hosts are back at the addresses that were seized; the operator forgets the keys of the others,
+        which may have been the first there."""
         found, self._seized = sorted(self._seized), {}
+        for position in found:
+            self.forget(position)
         return found
 
     def _new(self, position: Position, name: str) -> HostSigner:
