@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from subord.core.events import Event, Received
-from subord.core.messages import Accept, Change, Goodbye, Message, Propose, Terms
+from subord.core.messages import Accept, Beat, Change, Goodbye, Message, Propose, Terms
 from subord.core.node import Node
 from subord.core.view import Position
 from subord.sim.checkers.checker import Checker
@@ -91,6 +91,7 @@ class HeldIsSigned(Checker):
     """No node holds a leader, a subordinate or a row that the named node has not signed."""
 
     name = "S14"
+    after_of = (Accept, Propose, Beat)  # what brings them
 
     def __init__(self) -> None:
         self._revisions: dict[Position, int] = {}
