@@ -17,7 +17,6 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import NamedTuple
 
 import msgspec
 import trio
@@ -48,10 +47,13 @@ from subord.core.events import (
     PlaceChanged,
     Seeds,
     Start,
+    Wakeup,
 )
+from subord.core.members.membership import Membership
 from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
+from subord.core.state.context import GivenIdentity
 from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
@@ -67,8 +69,10 @@ from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
+from subord.runtime.security.effects import Effects, is_strict
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.operators import Operators
+from subord.runtime.starting import CONFIGURATION, Handover, StartError
 from subord.runtime.state.memory import Memory
 from subord.runtime.state.store import SAVE_S_MAX, Store
 from subord.runtime.state.tracker import Tracker
@@ -79,18 +83,8 @@ from subord.sealing.sealer import Sealer
 
 logger = logging.getLogger("subord")
 
-TRY_AGAIN = 75  # EX_TEMPFAIL: an address or a port may be free later
-CONFIGURATION = 78  # EX_CONFIG: another try would fail as well
 SAVE_S = 5.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-
-
-class StartError(Exception):
-    """The daemon cannot start. One line for the operator; all resources are closed."""
-
-    def __init__(self, message: str, exit_code: int = TRY_AGAIN) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 def main(config: Config) -> int:
@@ -106,14 +100,6 @@ def main(config: Config) -> int:
             log.put_error(f"subord: {error}")
             return error.exit_code
         return 0
-
-
-class Handover(NamedTuple):
-    """What a node hands over to the next one in the same process."""
-
-    config: Config
-    incarnation: int
-    reload_pending: bool  # a SIGHUP came too late for the former node
 
 
 async def _run_all(config: Config, log: Log) -> None:
@@ -196,22 +182,22 @@ class Daemon:
 
     async def run(self, signals: AsyncIterator[int]) -> None:
         """Run the node until a signal or another network ends it."""
-        directory = self.config.node.state_directory
-        self._store = Store(directory, Terms.of(self.settings), self.position)
-        remembered = self._store.load()
-        saved = remembered.incarnation + 1 if remembered else 0
-        self._incarnation = next_life(int(time.time() * 1000), saved, self._incarnation)
-        if remembered is not None and self._incarnation <= saved:
-            await self._store.save_incarnation(remembered, self._incarnation)
+        remembered = await self._remember()
         chance = Random(SystemRandom().getrandbits(64))
-        node = Node(self.settings, self.position, self._incarnation, chance, trio.current_time())
+        memory = Memory(self.config.node.state_directory, self.settings)
+        node = self._make_node(memory.membership, chance)
         sealer = self._credentials.sealer(self.port, self._incarnation)
         transport = Transport(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, transport, self.counters, self._observe)
-        self.tracker = self._make_tracker(node, Memory(directory, self.settings))
+        self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._make_streams(self._driver, sealer)
-        self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
+        self._seeds = SeedList(
+            self.settings.network,
+            self.position,
+            self._tell_seeds,
+            self._has_leader,
+        )
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._notices = Notices(node, self.events, self._systemd, self.counters)
         self._save_due = trio.Event()
@@ -235,6 +221,8 @@ class Daemon:
             nursery.start_soon(self._seeds.keep_forever)
             self.performance.tell_fixed()
             nursery.start_soon(self.performance.measure_forever)
+            self._effects.tell_core()
+            nursery.start_soon(self._effects.forgive_forever)
             self._driver.feed(Start(full_scan=self.config.node.full_scan))
             nursery.start_soon(self._streams.serve, self._stream_listener)
             self.tracker.start(nursery)
@@ -248,19 +236,32 @@ class Daemon:
         self.events.write("stopped")
         logger.info("stopped")
 
+    async def _remember(self) -> Neighbourhood | None:
+        """The last neighbourhood; this incarnation is later than its."""
+        self._store = Store(self.config.node.state_directory, Terms.of(self.settings), self.position)
+        remembered = self._store.load()
+        saved = remembered.incarnation + 1 if remembered else 0
+        self._incarnation = next_life(int(time.time() * 1000), saved, self._incarnation)
+        if remembered is not None and self._incarnation <= saved:
+            await self._store.save_incarnation(remembered, self._incarnation)
+        return remembered
+
+    def _make_node(self, membership: Membership, chance: Random) -> Node:
+        assert membership.pins is not None
+        name, strict = self.settings.cluster_name, is_strict(membership)
+        given = GivenIdentity(signer=self.identity.signer, pins=membership.pins, cluster_name=name, strict=strict)
+        return Node(self.settings, self.position, self._incarnation, chance, trio.current_time(), **given)
+
     def _make_tracker(self, node: Node, memory: Memory) -> Tracker:
-        """The tracker, the gate in front of its documents, and the key ring behind them."""
+        """The tracker, the gate in front of its documents, and their effects behind it."""
         operators, membership = Operators(self.operators_path), memory.membership
         cluster = self.settings.cluster_name, Terms.of(self.settings).network
         self.gate = Gate(operators, cluster, membership.revocations, self.counters)
         tracker = Tracker(node, memory, self.gate.judge)
-        # The gate knows one principal of a signature; a line of the file may have several.
-        revocations = membership.revocations
-        operators.revoke(revocations.operators)
-        tracker.on_documents.append(lambda _: operators.revoke(revocations.operators))
-        if self.key_ring is not None:
-            self.key_ring.catch_up(membership.documents.items())
-            tracker.on_documents.append(self.key_ring.follow)
+        self._effects = Effects(membership, operators, self.key_ring, self.peers, self.settings.network)
+        self._effects.feed = self._driver.feed
+        tracker.on_documents.append(self._effects.follow)
+        tracker.on_pins = lambda: self._driver.feed(Wakeup())
         return tracker
 
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:

@@ -82,6 +82,21 @@ title = "Guests start, the highest ranks first"
 cluster = { positions = "101-140", fanout = 4, timing = "lab", announce = true }
 steps = [{ do = "start", order = "reverse", gap_s = 1.0 }, { do = "pass", s = 1.0 }]
 """
+MIXED = """
+title = "Every second node has no identity"
+cluster = { nodes = 15, fanout = 2, identities = "pinned", bare = "1,3,5,7,9,11,13,15" }
+steps = [{ do = "start" }, { do = "pass", s = 20 }]
+"""
+IMPOSTORS = """
+title = "A member forges rows, another one speaks in the names of others, and a host has a seized address"
+cluster = { nodes = 15, fanout = 2, identities = "strict" }
+steps = [
+  { do = "start" }, { do = "pass", s = 20 },
+  { do = "lie", nodes = "4", what = "forges" }, { do = "pose", nodes = "8", per_s = 50, for_s = 10 },
+  { do = "seize", nodes = "7" }, { do = "vanish", nodes = "10" }, { do = "pass", s = 5 },
+  { do = "restart", nodes = "8-9" }, { do = "pass", s = 15 },
+]
+"""
 
 MUTATIONS = (
     Mutation(
@@ -336,6 +351,86 @@ MUTATIONS = (
         "found = better_place(advice, guest.level)",
         "found = None if guest.level else better_place(advice, guest.level)",
         script=FROM_BEHIND,
+    ),
+    Mutation(
+        "proofs-are-not-verified",
+        "Every proof counts.",
+        "core/identity/identity.py",
+        "return len(key) == KEY_BYTES and len(proof) == PROOF_BYTES and self._signer.verify(key, content, proof)",
+        "return True",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "any-key-speaks",
+        "A message counts under another key than the one that is pinned.",
+        "core/identity/identity.py",
+        "if pinned and pinned != message.key:",
+        "if False:",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "silence-proves",
+        "A message without proof counts for an address with a pinned key.",
+        "core/identity/identity.py",
+        "return Seen(NO_IDENTITY if pinned or self.strict else None)",
+        "return Seen(None)",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "any-key-signs-rows",
+        "A row counts under another key than the one that is pinned.",
+        "core/identity/identity.py",
+        "return ROW_FOREIGN_KEY if pinned and pinned != change.key else None",
+        "return None",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "strict-takes-unsigned-rows",
+        "A strict node takes rows without proof.",
+        "core/identity/identity.py",
+        "return ROW_NO_IDENTITY if self.strict else None",
+        "return None",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "one-proof-for-all-rows",
+        "A row with the proof of a row that is held is not verified, whatever else it says.",
+        "core/identity/identity.py",
+        "return bool(change.key) and rest == (other.place, other.moves, other.standing, other.performance)",
+        "return bool(change.key)",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "leaders-vouch",
+        "The row of a node that was just accepted has no proof.",
+        "core/edges/own_row.py",
+        "if not (propose.key and context.identity.is_on):",
+        "if True:",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "missing-without-proof",
+        "The row of a node that vanished has no proof.",
+        "core/edges/own_row.py",
+        "if signed is not None and signed.key:",
+        "if False:",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "signed-once",
+        "A node does not sign its row again when it changes.",
+        "core/identity/identity.py",
+        "if content != self._row:",
+        "if not self._row:",
+        script=IMPOSTORS,
+    ),
+    Mutation(
+        "proofs-for-old-releases",
+        "A leader without identity is told a digest with the proofs, which it does not get.",
+        "core/edges/leader.py",
+        "digest = self._roster.digest - (0 if leader.key else self._roster.digest_of_proofs)",
+        "digest = self._roster.digest",
+        script=MIXED,
     ),
 )
 

@@ -119,7 +119,15 @@ class Stage:
 
     def message(self, source: int, name: str, given: dict[str, str]) -> Message:
         last = {key: number for (target, key), number in self.said.items() if target == source}
-        usual = {**SAME, **BLANK, **dict.fromkeys(LISTS, ()), "terms": self.node.context.terms, **last}
+        usual = {
+            **SAME,
+            **BLANK,
+            "key": b"",
+            "proof": b"",
+            **dict.fromkeys(LISTS, ()),
+            "terms": self.node.context.terms,
+            **last,
+        }
         usual |= {key: read(key, text) for key, text in given.items()}
         usual["guidance"] = Guidance(*(usual[key] for key in Guidance.__struct_fields__))
         if name == "echo" and not set(given) & set(Guidance.__struct_fields__):
@@ -160,7 +168,9 @@ def shown(value: msgspec.Struct) -> str:
             words += [row(change) for change in each]
         elif name in DIGESTS:
             continue
-        elif isinstance(each, enum.Enum) or (name != "terms" and each not in (None, (), "", False, SAME.get(name))):
+        elif isinstance(each, enum.Enum) or (
+            name != "terms" and each not in (None, (), "", b"", False, SAME.get(name))
+        ):
             text = each.name.lower() if isinstance(each, enum.Enum) else round(each, 3) if name[-2:] == "_s" else each
             words.append(f"{name}={','.join(map(str, each)) if isinstance(each, tuple) else text}")
     return " ".join([kind.lower(), *words])

@@ -15,6 +15,7 @@ from loops import over
 from releases import in_previous
 
 from subord.core.address.network import Network
+from subord.core.identity.signer import KEY_BYTES, PROOF_BYTES
 from subord.core.messages import (
     AGE_S_MAX,
     ALTERNATES_MAX,
@@ -161,9 +162,14 @@ LONGEST_GUIDANCE = Guidance(TOP, tops(PATH_POSITIONS_MAX), tops(ALTERNATES_MAX),
 LONGEST_CHANGES = tuple(
     Change(p, TOP, 2, TOP, COUNT_TOP, AGE_S_MAX, True, *[CLASS_MAX] * 3) for p in tops(CHANGES_MAX)
 )
+IDENTITY = b"k" * KEY_BYTES, b"p" * PROOF_BYTES
+LONGEST_PROVEN = tuple(
+    msgspec.structs.replace(each, key=IDENTITY[0], proof=IDENTITY[1], exchange=TOP, wish=Wish.SWAP)
+    for each in LONGEST_CHANGES[:7]  # as many as `batch` takes of these
+)
 LONGEST: list[Message] = [
-    Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE, COUNT_TOP, CLASS_MAX),
-    Accept(TOP, TOP, LONGEST_GUIDANCE),
+    Propose(TOP, TOP, LONGEST_TERMS, Wish.DISPLACE, COUNT_TOP, CLASS_MAX, *IDENTITY),
+    Accept(TOP, TOP, LONGEST_GUIDANCE, *IDENTITY),
     Refuse(TOP, TOP, No.LEAVING, "x" * REASON_CHARACTERS_MAX, RETRY_MS_MAX, tops(HINTS_MAX), TOP, CLASS_MAX),
     Ask(TOP, TOP, LONGEST_TERMS, TOP, CLASS_MAX, CLASS_MAX, COUNT_TOP),
     Advice(
@@ -185,10 +191,11 @@ LONGEST: list[Message] = [
     Back(TOP, TOP),
     Beat(TOP, TOP, TOP, MILLISECONDS_TOP, TOP, LONGEST_CHANGES, (), True, COUNT_TOP, COUNT_TOP, COUNT_TOP),
     Beat(TOP, TOP, TOP, MILLISECONDS_TOP, TOP, (), tops(CHANGES_MAX), True, COUNT_TOP, COUNT_TOP, COUNT_TOP),
+    Beat(TOP, TOP, TOP, MILLISECONDS_TOP, TOP, LONGEST_PROVEN, (), True, COUNT_TOP, COUNT_TOP, COUNT_TOP),
     Echo(TOP, TOP, LONGEST_GUIDANCE),
     Stranger(TOP, TOP),
     Guide(TOP, LONGEST_GUIDANCE),
-    Goodbye(TOP, Why.DISPLACED, tops(ALTERNATES_MAX)),
+    Goodbye(TOP, Why.DISPLACED, tops(ALTERNATES_MAX), *IDENTITY),
     Versions(tuple(range(HINTS_MAX))),
     Announce(TOP, LONGEST_TERMS, CLASS_MAX),
     Errand(TOP, (1 << 62) - 1, tops(HINTS_MAX), CLASS_MAX),
@@ -322,7 +329,7 @@ NUMBERS = [
 def test_no_number_is_negative(message: Message, field: str) -> None:
     """Whatever passes here is used as a position or a time, and is sent on."""
     negative = msgspec.structs.replace(message, **{field: -1})
-    assert decode(HEADER + msgspec.msgpack.encode(negative)) is Fault.MALFORMED
+    assert decode(encode(negative)) is Fault.MALFORMED
 
 
 CLASSES = [
@@ -409,6 +416,8 @@ def within_bounds(message: Message | Fault) -> bool:
     """An oracle of its own: no number anywhere is negative or too wide, no list is longer than the longest."""
     if isinstance(message, Fault | enum.Enum | str | None):
         return True
+    if isinstance(message, bytes):
+        return len(message) <= PROOF_BYTES
     if isinstance(message, int):
         return 0 <= message <= TOP
     if isinstance(message, tuple):

@@ -5,9 +5,13 @@ Inputs are the rows of beats; output is the order of claims, which all nodes sha
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
 from subord.core.messages import Change
+
+Weight: TypeAlias = tuple[int, bool, int, int]
 
 
 class Claim(msgspec.Struct, gc=False):
@@ -23,8 +27,8 @@ class Claim(msgspec.Struct, gc=False):
         if other is None:
             return False
         mine, its = self.change, other.change
-        classes = mine.performance, mine.standing, mine.round_trip
-        if classes != (its.performance, its.standing, its.round_trip):
+        classes = mine.performance, mine.standing, mine.round_trip, mine.proof
+        if classes != (its.performance, its.standing, its.round_trip, its.proof):
             return False
         return (mine.leader, mine.place, mine.incarnation, mine.moves, mine.missing) == (
             its.leader,
@@ -35,6 +39,8 @@ class Claim(msgspec.Struct, gc=False):
         )
 
     @property
-    def weight(self) -> tuple[int, bool, int]:
-        """The order of claims: the later incarnation, then the living before the missing, then the later move."""
-        return self.change.incarnation, not self.change.missing, self.change.moves
+    def weight(self) -> Weight:
+        """The order of claims: the later incarnation, then the living before the missing, then what the node signed
+        (its row before its proposal), then the later move."""
+        change = self.change
+        return change.incarnation, not change.missing, bool(change.key) * (2 - bool(change.exchange)), change.moves

@@ -93,6 +93,14 @@ class Wakeup(msgspec.Struct, frozen=True):
     """The deadline has passed."""
 
 
+class Admission(msgspec.Struct, frozen=True):
+    """What operators decided about identities. `strict`: nodes without one are refused. `revoked`: keys that count
+    nowhere, also those that the site's authority has not certified."""
+
+    strict: bool
+    revoked: frozenset[bytes] = frozenset()
+
+
 class Leave(msgspec.Struct, frozen=True):
     """Say goodbye to all neighbours and stop within `grace_s`."""
 
@@ -100,7 +108,18 @@ class Leave(msgspec.Struct, frozen=True):
 
 
 Event: TypeAlias = (
-    Received | Unreadable | Unreachable | EdgeClosed | Known | Seeds | Performance | Measured | Start | Wakeup | Leave
+    Received
+    | Unreadable
+    | Unreachable
+    | EdgeClosed
+    | Known
+    | Seeds
+    | Performance
+    | Measured
+    | Start
+    | Wakeup
+    | Leave
+    | Admission
 )
 
 
@@ -199,6 +218,13 @@ class Dropped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Pinned(msgspec.Struct, frozen=True):
+    """The first key of an address was proved to this node."""
+
+    position: Position
+    key: bytes
+
+
 class Gone(msgspec.Struct, frozen=True):
     """All goodbyes are said; the daemon may stop."""
 
@@ -225,6 +251,7 @@ Notice: TypeAlias = (
     | FirstContact
     | SlowAnswers
     | Dropped
+    | Pinned
     | Gone
 )
 Action: TypeAlias = Send | Reply | Publish | Measure | Notice

@@ -1,7 +1,7 @@
 """The first check of each datagram: what concerns this node, and why the rest is dropped.
 
-Inputs are received messages; output is whether the node handles them. What it does not handle is counted by reason,
-and other settings are answered with a refusal. Invariant: a message that is not handled changes nothing
+Inputs are received messages; output is whether the node handles them. What it does not handle is counted by reason.
+A node with other settings or another key gets a refusal. Invariant: a message that is not handled changes nothing
 (docs/protocol.md, S6).
 """
 
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from subord.core.events import Dropped, FirstContact, Received
+from subord.core.events import Dropped, FirstContact, Pinned, Received
+from subord.core.identity.identity import WORDS
 from subord.core.messages import (
+    Accept,
     Announce,
     Ask,
+    Goodbye,
     Message,
     No,
     Propose,
@@ -41,17 +44,34 @@ class Ingress:
         if isinstance(message, Propose | Ask):
             differs = difference(message.terms, context.terms)
             if differs is not None:
-                self._refuse(event.address, message, differs)
+                swapped = difference(context.terms, message.terms) or differs
+                self._refuse(event.address, message, differs, swapped)
                 return False
         if isinstance(message, Versions):
             self._refusals.note(event.address, "them", f"speaks wire versions {list(message.spoken)}, we do not")
             return False
         reason = reason_to_drop(context, event)
+        if reason is None and event.source is not None and isinstance(message, Propose | Accept | Goodbye):
+            reason = self._reason_to_distrust(event.source, event.address, message)
         if reason is not None:
             context.note(Dropped(reason))
         elif event.source is not None:
             self._note_contact(event.source, message)
         return reason is None
+
+    def _reason_to_distrust(self, source: Position, address: str, message: Propose | Accept | Goodbye) -> str | None:
+        """A message that its sender has not signed, or with another key than the one pinned to its address."""
+        context = self._context
+        reason, is_new = context.identity.judge(source, message, context.now)
+        if is_new:
+            context.note(Pinned(source, message.key))
+        if reason not in WORDS:
+            return reason
+        if isinstance(message, Propose):
+            self._refuse(address, message, WORDS[reason], WORDS[reason])
+        else:
+            self._refusals.note(address, "us", WORDS[reason])
+        return reason
 
     def _note_contact(self, source: Position, message: Message) -> None:
         context = self._context
@@ -61,12 +81,12 @@ class Ingress:
             self._was_contacted = True
             context.note(FirstContact(source))
 
-    def _refuse(self, address: str, message: Propose | Ask, differs: str) -> None:
+    def _refuse(self, address: str, message: Propose | Ask, differs: str, swapped: str) -> None:
+        """`swapped`: as the other side sees it."""
         context = self._context
         self._refusals.note(address, "us", differs)
         if not self._admits_stranger():
             return  # a forged source must not turn refusals into a flood
-        swapped = difference(context.terms, message.terms) or differs
         context.reply(Refuse(context.incarnation, message.exchange, No.TERMS, swapped, 0, (), 0))
 
 

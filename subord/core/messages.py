@@ -37,12 +37,14 @@ from subord.core.settings import Settings
 PATH_POSITIONS_MAX = 64
 ALTERNATES_MAX = 16
 HINTS_MAX = 8
-CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows fit into one datagram
+CHANGES_MAX = 24  # rows of one beat: 24 of the longest rows without proof fit into one datagram
+ROWS_BYTES_MAX = 1104  # of the rows of one beat; core/state/roster.py sends as many as fit
 VERSIONS_MAX = 8
 RETRY_MS_MAX = 1000  # the longest time for which a busy node puts off a proposer
 AGE_S_MAX = 1 << 31  # 68 years. The age of a row grows while the row is kept, and stops here
 TERM_CHARACTERS_MAX = 200
 REASON_CHARACTERS_MAX = 300
+KEY_BYTES, PROOF_BYTES = 32, 64  # of Ed25519 (RFC 8032)
 
 # The decoder checks these bounds, so no message grows the memory of a node, lengthens its timers, or carries a
 # number that the node cannot pass on.
@@ -58,6 +60,8 @@ Alternates = Annotated[tuple[Position, ...], msgspec.Meta(max_length=ALTERNATES_
 Hints = Annotated[tuple[Position, ...], msgspec.Meta(max_length=HINTS_MAX)]
 Levels = Annotated[tuple[Count, ...], msgspec.Meta(max_length=HINTS_MAX)]
 Class = Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]  # of a measured quantity (core/quantize.py)
+Key = Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)]  # of an identity (core/identity/signer.py); empty: none
+Proof = Annotated[bytes, msgspec.Meta(max_length=PROOF_BYTES)]  # what it proves: core/identity/contents.py
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
@@ -169,6 +173,10 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     performance: Class = UNKNOWN  # as that node measures it
     standing: Class = UNKNOWN  # the performance by which it ranks
     round_trip: Class = UNKNOWN  # to its leader
+    key: Key = b""  # of that node; empty: not proven
+    proof: Proof = b""  # by that node, of this row, or of its proposal
+    exchange: Number = 0  # of that proposal, until its own first row comes; 0: the proof is of the row
+    wish: Wish = Wish.HOME  # of that proposal
 
 
 class Propose(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -178,12 +186,16 @@ class Propose(msgspec.Struct, frozen=True, array_like=True, tag=1):
     wish: Wish
     nodes: Count = 1  # of the proposer's party, itself included
     standing: Class = UNKNOWN  # by which the proposer will rank
+    key: Key = b""
+    proof: Proof = b""
 
 
 class Accept(msgspec.Struct, frozen=True, array_like=True, tag=2):
     incarnation: Number
     exchange: Number
     guidance: Guidance
+    key: Key = b""
+    proof: Proof = b""
 
 
 class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -269,6 +281,8 @@ class Goodbye(msgspec.Struct, frozen=True, array_like=True, tag=11):
     incarnation: Number
     why: Why
     alternates: Alternates = ()
+    key: Key = b""
+    proof: Proof = b""
 
 
 class Versions(msgspec.Struct, frozen=True, array_like=True, tag=12):
@@ -314,6 +328,8 @@ class Pong(msgspec.Struct, frozen=True, array_like=True, tag=17):
     performance: Class = UNKNOWN
 
 
+Signed: TypeAlias = Propose | Accept | Goodbye
+"""The messages that their senders sign (core/identity/identity.py)."""
 Message: TypeAlias = (
     Propose
     | Accept
@@ -333,6 +349,32 @@ Message: TypeAlias = (
     | Probe
     | Pong
 )
+
+
+BARE_FIELDS = Change.__struct_fields__.index("key")
+ROW_FIELDS = Change.__struct_fields__.index("exchange")
+
+
+def bare(change: Change) -> Change:
+    """The row without its proof."""
+    return msgspec.structs.replace(change, key=b"", proof=b"", exchange=0, wish=Wish.HOME) if change.key else change
+
+
+def written_row(change: Change) -> tuple[object, ...]:
+    """The fields of a row on the wire: those of the proof only where there is one."""
+    fields = msgspec.structs.astuple(change)
+    return fields if change.exchange else fields[: ROW_FIELDS if change.key else BARE_FIELDS]
+
+
+def written(message: Message) -> object:
+    """What the codec encodes: a message without the last fields if they are empty."""
+    match message:
+        case Beat() if message.changes:
+            return msgspec.structs.replace(message, changes=tuple(map(written_row, message.changes)))
+        case Propose() | Accept() | Goodbye() if not message.key:
+            return (message.__struct_config__.tag, *msgspec.structs.astuple(message)[:-2])
+        case _:
+            return message
 
 
 def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one return a shape

@@ -8,10 +8,11 @@ run the same code. search/ finds leaders, edges/ keeps what was found, state/sta
 from __future__ import annotations
 
 from random import Random
-from typing import assert_never
+from typing import Unpack, assert_never
 
 from subord.core.discovery.announcer import Announcer
 from subord.core.discovery.scan import Scan
+from subord.core.edges.binding import Binding
 from subord.core.edges.leader import Uplink
 from subord.core.edges.leaving import Leaving
 from subord.core.edges.listing import Listing
@@ -20,6 +21,7 @@ from subord.core.edges.subordinates import Downlink
 from subord.core.events import (
     FAILURES,
     Action,
+    Admission,
     Dropped,
     EdgeClosed,
     Event,
@@ -51,7 +53,6 @@ from subord.core.messages import (
     Echo,
     Errand,
     Goodbye,
-    Guidance,
     Guide,
     Meet,
     Message,
@@ -70,30 +71,29 @@ from subord.core.search.joining import Joining
 from subord.core.search.moving import Moving
 from subord.core.search.root_referral import RootReferral
 from subord.core.settings import Settings
-from subord.core.state.context import Context
+from subord.core.state.context import Context, GivenIdentity
 from subord.core.state.refusals import Refusals
 from subord.core.state.roster import OWN, SETTLE_S, Roster
-from subord.core.state.states import FOLLOWING, Aim, Phase, State, Trigger
+from subord.core.state.states import FOLLOWING, SETTLING, Aim, Phase, State, Trigger
 from subord.core.timers import Timer
 from subord.core.view import Incarnation, Place, Position
-
-SETTLING = {
-    Place.ROOT: (Trigger.ALONE, "no lower position answers"),
-    Place.HOME: (Trigger.AT_HOME, "its computed leader"),
-    Place.GUEST: (Trigger.AS_GUEST, "the nearest with a free guest slot"),
-}
-"""The trigger of each place, and the reason that is shown."""
 
 
 class Node:
     """The subordination protocol of one node (HPCS 2015; docs/protocol.md)."""
 
     def __init__(
-        self, settings: Settings, position: Position, incarnation: Incarnation, chance: Random, now: float
+        self,
+        settings: Settings,
+        position: Position,
+        incarnation: Incarnation,
+        chance: Random,
+        now: float,
+        **identity: Unpack[GivenIdentity],
     ) -> None:
         """`now` is a steady clock in seconds; `incarnation` must be higher after every restart."""
         assert 0 < position <= settings.network.size < 1 << 64, "a position has 64 bits on the wire"
-        self.context = Context(settings, position, incarnation, chance, now)
+        self.context = Context(settings, position, incarnation, chance, now, **identity)
         self.roster = Roster(position)
         self.context.mapping.rank_classes.rows = self.roster.rows
         self.uplink = Uplink(self.context, self.roster)
@@ -107,6 +107,7 @@ class Node:
             self.context, self.uplink, self.downlink, self.optimizer, self.joining, restate=self._state_own_row
         )
         self.leaving = Leaving(self.context, self.uplink, self.downlink)
+        self.binding = Binding(self.context, self.roster, self.uplink, self.downlink)
         self.scan = Scan(self.context, self.joining.start_first)
         self.announcer = Announcer(self.context)
         self.listing = Listing(self.context, self.roster, self.uplink)
@@ -135,9 +136,10 @@ class Node:
         assert now >= context.now, "the driver's clock ran backwards"
         slept = now - min(self.deadline, now) > context.timing.own_sleep_s
         context.now = now
-        if slept and self.phase is not Phase.GONE:
-            self._on_own_sleep()
-        self._dispatch(event)
+        if self.phase is not Phase.GONE:
+            if slept:
+                self._on_own_sleep()
+            self._dispatch(event)
         self.joining.plan()
         self._run_timers()
         self._after()
@@ -146,8 +148,6 @@ class Node:
         return actions
 
     def _dispatch(self, event: Event) -> None:
-        if self.phase is Phase.GONE:
-            return
         match event:
             case Received():
                 self._on_received(event)
@@ -178,11 +178,15 @@ class Node:
                 self.scan.begin() if event.full_scan else self.joining.start_first()
             case Leave():
                 self._leave(event.grace_s)
+            case Admission():
+                if self.binding.admit(event):
+                    self._lose_leader("unwelcome", ())
             case _:
                 assert_never(event)
 
     def _after(self) -> None:
         """After any event: serve the guests whose home is back, report changes, note a changed roster."""
+        self.binding.follow()
         self.downlink.follow_roster()
         if self.phase is not Phase.GONE:
             self.remeasuring.follow(self.phase)
@@ -230,7 +234,8 @@ class Node:
                     if self.search.on_advice(source, message):
                         self.moving.on_advice(source, message)
             case Back():
-                self._on_back(message)
+                if message.home == self.context.mapping.home_of(self.context.position):
+                    self.joining.on_home_alive()
             case Echo():
                 is_answer = self.uplink.awaits(source, message)
                 self._on_guided(self.uplink.on_echo(source, message))
@@ -266,7 +271,7 @@ class Node:
         elif self.context.position in accept.guidance.path:
             self.context.note(Dropped("loop"))  # this node stands above it: never follow it (S1)
         elif self.search.on_accept(source, accept):
-            self._attach(source, accept.incarnation, accept.guidance)
+            self._attach(source, accept)
 
     def _on_refuse(self, source: Position, address: str, refuse: Refuse) -> None:
         if not self.search.on_refuse(source, refuse):
@@ -277,10 +282,6 @@ class Node:
         follows = leader is not None and leader.position == source and self.context.state in FOLLOWING
         if follows and refuse.no is not No.BUSY:
             self._lose_leader("unwelcome", refuse.hints)
-
-    def _on_back(self, back: Back) -> None:
-        if back.home == self.context.mapping.home_of(self.context.position) and self.phase is not Phase.LEAVING:
-            self.joining.on_home_alive()
 
     def _on_guided(self, changed: bool) -> None:
         leader = self.uplink.leader
@@ -334,8 +335,7 @@ class Node:
         for timer in self.context.timers.take_due(self.context.now):
             match timer:
                 case Timer.BEAT:
-                    cause = self.uplink.on_beat_due()
-                    if cause is not None:
+                    if (cause := self.uplink.on_beat_due()) is not None:
                         self._lose_leader(cause, ())
                 case Timer.LIVENESS | Timer.EXPIRY:
                     self.downlink.lose_overdue()
@@ -369,12 +369,12 @@ class Node:
 
     # -- places -------------------------------------------------------------------------------------------------
 
-    def _attach(self, leader: Position, incarnation: Incarnation, guidance: Guidance) -> None:
+    def _attach(self, leader: Position, accept: Accept) -> None:
         left, is_home = self.uplink.leader, leader == self.context.mapping.home_of(self.context.position)
         if self.context.state is State.LEADER_LEAVING and left is not None and self.place is Place.HOME:
             self.search.return_home.lost(left.since)
         self.scan.stop()  # a node that is called home needs no other place
-        self.uplink.attach(leader, incarnation, guidance)
+        self.uplink.attach(leader, accept.incarnation, accept.guidance, accept.key)
         self.announcer.stop()
         self._on_path()
         self.joining.settle(leader, home=is_home)

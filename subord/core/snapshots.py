@@ -60,6 +60,8 @@ def snapshot(node: Node, now: float) -> Snapshot:
         unlisted=node.listing.unlisted(now),
         refused=_refused(node),
         disputed=_disputed(node, now),
+        unbound=node.roster.unbound,
+        rekeyed=tuple(node.context.identity.pins.conflicts[:DISPUTED_SHOWN]),
     )
 
 
@@ -136,6 +138,7 @@ def _row(position: Position, claim: Claim, liveness: Liveness, now: float) -> Ro
         liveness=liveness,
         performance=quantity_of(change.performance),
         round_trip_s=quantity_of(change.round_trip),
+        key=change.key,
     )
 
 
@@ -230,4 +233,6 @@ def table_sizes(node: Node) -> dict[str, int]:
         "rows": len(node.roster.rows),
         "claims": sum(map(len, node.roster.claims.values())),
         "unreported": node.roster.unreported,
+        "unproven": sum(len(each.unproven) for each in node.downlink.slots.taken.values()),
+        "pins": node.context.identity.pins.size,
     }

@@ -78,6 +78,7 @@ class RosterRow(msgspec.Struct, frozen=True, kw_only=True):
     liveness: Liveness
     performance: float | None = None  # the middle of its class: jobs in the unit of time of this cluster
     round_trip_s: float | None = None  # to its leader, the middle of its class
+    key: bytes = b""  # that it proved; empty: it is not bound to one
 
 
 class Near(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +129,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     unlisted: tuple[Position, ...] = ()  # nodes that the root does not list: this one, or nodes that told the root
     refused: str | None = None  # of a root: how many candidates refused it, and why
     disputed: tuple[Position, ...] = ()  # nodes that two subordinates report as living for long
+    unbound: int = 0  # live nodes of the subtree without identity, or behind an older release
+    rekeyed: tuple[Position, ...] = ()  # addresses for which other nodes hold another key than this one
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):

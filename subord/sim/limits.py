@@ -27,6 +27,7 @@ ANSWERS, REFUSALS, STANDINGS, HIDDEN = 64, 64, 1024, 64
 DISTANCES = 2 * 64 + 16 * 4 + 8  # known ones, samples of one round, tips
 ASKED = 256  # questions with a measured round trip
 ROW_PROBES = 24  # of one sample of the rows of a subordinate
+UNPROVEN = 64  # rows of one subordinate that were refused in this session
 SLOW = 8  # times `answer_s` of the preset: the longest answer timeout
 SLOW_ANSWERS = 7  # more unanswered beats with the longest answer timeout
 UNANSWERED_BEATS_SPARE = 16  # more unanswered beats while news are pending
@@ -83,6 +84,8 @@ def tables(settings: Settings, position: Position, nodes: int) -> dict[str, floa
         "unreported": nodes + ROWS_OF_A_BEAT,
         "distances": DISTANCES,
         "standings": STANDINGS,
+        "unproven": UNPROVEN * slots,
+        "pins": 2 * nodes,
     }
 
 

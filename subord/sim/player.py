@@ -26,16 +26,13 @@ from subord.sim.checkers.safety import Checkers
 from subord.sim.scenario import definition, lasting
 from subord.sim.scenario.definition import Scenario, Step
 from subord.sim.scenario.lasting import Lasting
+from subord.sim.strangers import Strangers
 from subord.sim.violation import Violation
 from subord.sim.world.bad_input import datagram
-from subord.sim.world.later_release import BOTH
-from subord.sim.world.lies import wire_of
 from subord.sim.world.links import Block
 from subord.sim.world.members import Members
 from subord.sim.world.sealed import Seals
-from subord.sim.world.twins import Twins
 from subord.sim.world.world import World
-from subord.wire.codec import WIRE
 
 LOOK_EVERY_S = 0.01
 QUIET_S = 1.0  # without moves, else it is not whole yet
@@ -84,6 +81,7 @@ class Play:
         self.world = World(self.settings, script.seed, disk=script.cluster.disk)
         self.world.seeds = definition.seeds_of(script.cluster)
         self.world.multicast = script.cluster.announce
+        self._strangers = Strangers(self.world, script)
         if script.cluster.sealed:
             self.world.seals = Seals(self.world, script.seed)
             self.world.members = Members(self.world, looks=False)  # for the rings
@@ -98,9 +96,6 @@ class Play:
         self.positions = definition.positions_of(script.cluster)
         self._faulty_until = 0.0
         self._vanished: set[Position] = set()
-        self._liars: set[Position] = set()
-        self._releases: dict[Position, bool] = {}  # whether it is a later one; effective at the next start
-        self._twins = Twins(self.world, script.seed)
 
     def run(self) -> Played:
         """All steps, the end of all faults, then L1 to L10. Raises Violation."""
@@ -174,7 +169,7 @@ class Play:
             case _:
                 self._do_lasting(step)
 
-    def _do_lasting(self, step: Lasting) -> None:
+    def _do_lasting(self, step: Lasting) -> None:  # noqa: PLR0912 - one branch per step
         world = self.world
         match step:
             case lasting.Link() | lasting.Replay() | lasting.Flip():
@@ -191,13 +186,20 @@ class Play:
             case lasting.Restore():
                 self._each(step.nodes, world.disks.restore, among=self.positions)
             case lasting.Lie():
-                self._each(step.nodes, lambda p: self._lie(p, step))
+                self._each(step.nodes, lambda p: self._strangers.lie(p, step))
+            case lasting.Pose():
+                until = self._strangers.poses.begin(self._named(step.nodes), step)
+                self._faulty_until = max(self._faulty_until, until)
+            case lasting.Seize():
+                self._each(step.nodes, self._seize)
             case lasting.Refit():
-                self._refit(step)
+                named = self._named(step.nodes, tuple(world.nodes))
+                self._strangers.refit(named, step)
+                self._start_again(named)
             case lasting.Release():
-                self._releases.update(dict.fromkeys(self._named(step.nodes), step.later))
+                self._strangers.release(self._named(step.nodes), step)
             case lasting.Twin():
-                self._each(step.nodes, self._twins.begin)
+                self._each(step.nodes, self._strangers.twins.begin)
             case lasting.Rotate():
                 self._rotate(step)
             case lasting.Forget():
@@ -248,8 +250,7 @@ class Play:
             address = oracle.address_of(self.settings, position)
             found = self.settings.network.position_of(address) or 0
             self.world.numbers[found] = position
-            if found in self._releases:
-                self.world.wires[found] = BOTH if self._releases.pop(found) else WIRE
+            self._strangers.starts(found)
             self.world.start(found)
 
     def _restart(self, step: definition.Restart) -> None:
@@ -290,32 +291,17 @@ class Play:
         self.world.transit.mend()
         self.world.hosts |= self._vanished
         self._vanished.clear()
-        self._twins.end()
-        wrong = {*self._liars, *self.world.own_settings}
-        for position in self._liars:
-            self.world.speak(position, WIRE)
-        self.world.own_settings.clear()
-        self._liars.clear()
-        self._start_again(sorted(wrong & self.world.nodes.keys()))
+        self._start_again(self._strangers.mend())
 
     def _start_again(self, positions: Iterable[Position]) -> None:
         for position in positions:
             self._crash(position)
             self._start_one(position)
 
-    def _lie(self, position: Position, step: lasting.Lie) -> None:
-        self._liars.add(position)
-        self.world.unjudged.add(position)
-        chance = Random(f"{self.script.seed}/{position}")
-        self.world.speak(position, wire_of(step.what, position, tuple(self.world.boots), chance))
-
-    def _refit(self, step: lasting.Refit) -> None:
-        wanted = {"fanout": step.fanout, "guest_slots": step.guest_slots, "timing_name": step.timing}
-        changed = {name: value for name, value in wanted.items() if value}
-        named = self._named(step.nodes, tuple(self.world.nodes))
-        other = msgspec.structs.replace(self.settings, **changed)
-        self.world.own_settings.update(dict.fromkeys(named if other != self.settings else (), other))
-        self._start_again(named)
+    def _seize(self, position: Position) -> None:
+        self._metrics.fault(position)
+        if self._strangers.seize(position):
+            self._start_one(position)
 
     def _slow(self, position: Position, step: definition.Slow, until: float) -> None:
         world = self.world

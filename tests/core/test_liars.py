@@ -94,6 +94,8 @@ def highest_of(kind: type, chance: Random) -> object:  # noqa: PLR0911 - one ret
         bounds = next(each for each in kind.__metadata__ if isinstance(each, msgspec.Meta))  # type: ignore[attr-defined]
         if arguments[0] is int:
             return TOP if bounds.lt is bounds.le is None else bounds.lt - 1 if bounds.lt is not None else bounds.le
+        if arguments[0] is bytes:
+            return b"\xff" * (bounds.max_length or 0)
         return highest_of(arguments[0], chance)
     if origin is tuple:
         # Positions that exist: the ingress drops others before anything is computed from them.

@@ -184,7 +184,7 @@ def test_a_node_that_returns_below_its_former_path_leads_none_of_it() -> None:
     assert leader.guidance.path == (1, 2)
     node._lose_leader("closed", ())
     node.downlink.slots.taken[1] = replace(world.nodes[2].downlink.slots.taken[5], position=1)
-    node._attach(2, leader.incarnation, guidance)
+    node._attach(2, Accept(leader.incarnation, 1, guidance))
     assert not node.downlink.slots.taken
 
 

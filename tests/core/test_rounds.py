@@ -14,8 +14,8 @@ from subord.core.view import Position
 NODE = 900
 
 
-def new(known: tuple[Position, ...] = ()) -> Round:
-    settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2)
+def new(known: tuple[Position, ...] = (), mapping: str = "ip") -> Round:
+    settings = Settings(network=Network.parse("10.0.0.0/16"), fanout=2, guest_slots=2, mapping=mapping)
     return Round(Context(settings, NODE, 1000, Random(1), now=100.0), known)
 
 
@@ -71,3 +71,22 @@ def test_other_roots_are_contacted_once_per_round_and_few_of_them() -> None:
     assert [found.may_contact(root) for root in (7, 8, 7, 8)] == [True, True, False, False]
     assert sum(found.may_contact(root) for root in range(100, 200)) == CONTACTED_MAX - 2
     assert new().may_contact(7)
+
+
+def test_where_ranks_change_a_former_class_of_a_guest_does_not_save_its_place() -> None:
+    """Seed 28, performance: a root that had heard of the guest's class before a partition stayed root for ever."""
+    found = new(mapping="performance")
+    found._context.mapping.rank_classes.own = 132
+    found._context.mapping.rank_classes.heard(12, 139)
+    found.note_full(10, 12)
+    assert found.take_displacement() == 10
+    found.note_full(10, 0)
+    assert found.take_displacement() is None
+
+
+def test_where_ranks_are_fixed_only_a_guest_that_ranks_above_gives_way() -> None:
+    found = new()
+    found.note_full(10, NODE - 1)
+    assert found.take_displacement() is None
+    found.note_full(10, NODE + 1)
+    assert found.take_displacement() == 10

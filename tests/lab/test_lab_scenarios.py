@@ -184,7 +184,7 @@ def test_what_is_marked_for_the_simulator_is_what_the_lab_refuses():
         if netlab("scenarios.runner")._beyond(kind(**given)):
             refused.add(name)
     lasting = {"link", "flap", "settle", "replay", "flip", "set_back", "image", "restore"}
-    lasting |= {"lie", "refit", "release", "twin", "rotate", "forget"}
+    lasting |= {"lie", "pose", "seize", "refit", "release", "twin", "rotate", "forget"}
     assert refused == marked == {"jump", "hangup", "perform", "dwell"} | lasting
     told = "Simulator only: all but `loss`."
     assert told in definition.Weather.__doc__

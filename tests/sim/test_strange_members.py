@@ -70,10 +70,10 @@ def test_a_release_counts_at_the_next_start() -> None:
 
 def test_two_hosts_with_one_address_both_send_and_one_is_left_at_the_end() -> None:
     play = played('do = "twin", nodes = "2"', 'do = "pass", s = 20')
-    world, twin = play.world, play._twins._nodes[2]
+    world, twin = play.world, play._strangers.twins._nodes[2]
     assert twin is not world.nodes[2]
     assert twin.context.heard_at > 20, "some datagrams arrive there"
     play._end_faults()
-    assert not play._twins._nodes
+    assert not play._strangers.twins._nodes
     world.run(60)
     assert world.leader_of(2) == 1

@@ -189,7 +189,7 @@ def test_versions_cost_little_between_old_and_new_and_nothing_among_equals() -> 
 
 @over("seed", range(24))
 def test_drawn_faults_hold_with_old_and_new(seed: int) -> None:
-    """S1 to S13, then L1 to L10, as in the campaigns."""
+    """S1 to S14, then L1 to L10, as in the campaigns."""
     play = Play(draw(seed))
     for position in play.positions[seed % 2 :: 2]:
         play.world.wires[position] = BOTH

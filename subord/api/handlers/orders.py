@@ -25,7 +25,7 @@ from subord.api.node_api import NodeApi
 from subord.core.carriage.documents import NEVER_MS, STRICT, Document
 from subord.core.carriage.orders import TEST, Order, Verdict, namespace_for, signed_content
 from subord.core.carriage.verdicts import power_of, sentence
-from subord.core.identity.revocations import WHAT_CHARS_MAX, Entry
+from subord.core.identity.revocations import WHAT_CHARS_MAX, Entry, Kind
 from subord.core.view import Position
 from subord.sealing.keys import KeyringError
 
@@ -115,12 +115,23 @@ async def _revoke(node: NodeApi, query: Query) -> Prepared:
     """`?operator=PRINCIPAL|FINGERPRINT` or `?node=ADDRESS`, `&reason=R&by=U`."""
     await trio.lowlevel.checkpoint()
     now_ms = node.tracker.wall_ms
-    kind_of_node, what, position = _revoked(node, query)
-    entry = Entry("node" if kind_of_node else "operator", what, position, reason_in(query), now_ms, said_by(query))
+    is_node, what, position = _revoked(node, query)
+    key = _key_of(node, what, position) if is_node else b""
+    kind: Kind = "node" if is_node else "operator"
+    entry = Entry(kind, what, position, reason_in(query), now_ms, said_by(query), key)
     order = node.tracker.membership.revocations.with_entry(entry, now_ms)
     if order is None:
         raise RefusedError(503, "the list of revocations is full: end some with --undo; nothing was changed")
     return Prepared([order], [position] if position else [])
+
+
+def _key_of(node: NodeApi, address: str, position: Position) -> bytes:
+    """The key that is pinned to an address. Raises RefusedError."""
+    pins = node.tracker.membership.pins
+    key = b"" if pins is None else pins.key_of(position)
+    if not key:
+        raise RefusedError(404, f"no key is pinned to {address}, so there is none to revoke: nothing was changed")
+    return key
 
 
 async def _unrevoke(node: NodeApi, query: Query) -> Prepared:

@@ -43,6 +43,7 @@ MEANINGS: Final = {
     "no_key": " (it uses another key)",
     "unsealed": " (it has no key)",
     "row_not_below": " (it reports nodes that cannot stand below it)",
+    "row_bad_proof": " (it reports what these nodes have not signed)",
     "rows_of_one": " (it reports too many nodes)",
     "rows_absent": " (it reports nodes of which hardly any answers)",
     "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",

@@ -17,7 +17,7 @@ OLDER_MAX = 3  # beats in a row with lower numbers, and beat intervals in which 
 
 def counts_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
     """Whether the rows reported in this session differ in number from those that the subordinate lists."""
-    return bool(beat.rows) and roster.told(known.position) != beat.rows
+    return bool(beat.rows) and roster.told(known.position) + len(known.unproven) != beat.rows
 
 
 def rows_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
@@ -29,7 +29,9 @@ def rows_differ(known: Subordinate, beat: Beat, roster: Roster) -> bool:
         return False
     if counts_differ(known, beat, roster):
         return True
-    return known.swept and bool(beat.digest) and digests.shown(roster.digests[known.position]) != beat.digest
+    if known.unproven or not beat.digest:
+        return False
+    return known.swept and digests.shown(roster.digests[known.position]) != beat.digest
 
 
 def guidance_differs(beat: Beat, guidance: Guidance) -> bool:

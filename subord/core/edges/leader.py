@@ -19,7 +19,7 @@ from subord.core.pacing.backoff import Backoff
 from subord.core.state import digests
 from subord.core.state.coalescer import Coalescer
 from subord.core.state.context import Context
-from subord.core.state.roster import Roster
+from subord.core.state.roster import PROVEN_ROWS, Roster
 from subord.core.timers import Timer
 from subord.core.view import Incarnation, Position
 
@@ -49,6 +49,7 @@ class Leader(msgspec.Struct, kw_only=True):
     interval: Backoff  # between two beats
     coalescer: Coalescer
     guidance: Guidance = NO_GUIDANCE
+    key: bytes = b""  # of its identity; empty: it gets rows without proofs
     beat_at: float = inf
     beat_sent_at: float = -inf
     pending: dict[int, PendingBeat] = {}  # cleared by each echo; `attempts` and the grace bound it
@@ -87,7 +88,7 @@ class Uplink:
         """Whether the node, or one above it, has lost its leader."""
         return self.lost_at is not None or (self.leader is not None and self.leader.guidance.adrift)
 
-    def attach(self, position: Position, incarnation: Incarnation, guidance: Guidance) -> None:
+    def attach(self, position: Position, incarnation: Incarnation, guidance: Guidance, key: bytes = b"") -> None:
         """Begin a session with the leader that accepted the node, and report the whole subtree to it."""
         context, old = self._context, self.leader
         if old is not None and old.position != position:
@@ -103,6 +104,7 @@ class Uplink:
             interval=Backoff(context.timing.beat_interval_s_min),
             coalescer=Coalescer(context),
             guidance=guidance,
+            key=key if context.identity.is_on else b"",
             pending={},
         )
         self._roster.report_everything()  # after the own row states the new place
@@ -121,7 +123,7 @@ class Uplink:
             return
         if self._context.now < leader.stranger_until:
             return
-        if self._roster.unreported >= CHANGES_MAX:
+        if self._roster.unreported >= (PROVEN_ROWS if leader.key else CHANGES_MAX):
             self._beat(leader)  # a full beat gains nothing by waiting
             return
         self._plan(min(leader.beat_at, leader.coalescer.next_at))
@@ -192,7 +194,8 @@ class Uplink:
     def _beat(self, leader: Leader) -> None:
         context = self._context
         number = context.next_number()
-        revisions, changes, gone = self._roster.batch(context.now)
+        revisions, changes, gone = self._roster.batch(context.now, proven=bool(leader.key))
+        digest = self._roster.digest - (0 if leader.key else self._roster.digest_of_proofs)
         context.send(
             leader.position,
             Beat(
@@ -205,7 +208,7 @@ class Uplink:
                 gone,
                 more=self._roster.unreported > len(revisions),
                 rows=len(self._roster.rows),
-                digest=digests.shown(self._roster.digest),
+                digest=digests.shown(digest),
                 guidance_digest=digests.of_guidance(leader.guidance),
             ),
         )

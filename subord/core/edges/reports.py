@@ -1,8 +1,9 @@
 """Which rows of a subordinate's beat are taken (docs/protocol.md, section 5).
 
-Inputs are beats, the mapping, the roster and the trials of the subordinate; outputs are claims in the roster. A row
-below a subordinate ranks above it, one subordinate reports at most ROWS_OF_ONE_MAX rows, and its nodes must exist as
-far as samples tell (verification.py). Drops are counted by reason; a drop for lack of room requests no new report.
+Inputs are beats, the mapping, the roster, pins and the trials of the subordinate; outputs are claims in the roster. A
+row below a subordinate ranks above it, its node has signed it (core/identity/identity.py), one subordinate reports at
+most ROWS_OF_ONE_MAX rows, and its nodes must exist as far as samples tell (verification.py). Drops are counted by
+reason; a drop for lack of room, or for other pins, requests no new report.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from subord.core.edges.leader import Uplink
 from subord.core.edges.slots import Subordinate
 from subord.core.edges.verification import ROWS_ABSENT, Verification
 from subord.core.events import Dropped
-from subord.core.messages import Beat, Change
+from subord.core.identity.identity import ROW_BAD_PROOF, UNPROVEN
+from subord.core.messages import Beat, Change, bare
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
 from subord.core.view import Position
@@ -22,7 +24,7 @@ from subord.core.view import Position
 ROWS_MAX = 1 << 20  # in the whole subtree; more is an error or an attack
 ROWS_OF_ONE_MAX = 1 << 17  # of one subordinate; the design limit is 100,000 nodes
 ROW_NOT_BELOW, ROWS_OF_ONE, ROSTER_FULL = "row_not_below", "rows_of_one", "roster_full"
-FALSE_REPORTS = (ROW_NOT_BELOW, ROWS_OF_ONE, ROWS_ABSENT)
+FALSE_REPORTS = (ROW_NOT_BELOW, ROWS_OF_ONE, ROWS_ABSENT, ROW_BAD_PROOF)
 """Reasons that a correct subordinate never causes."""
 
 
@@ -37,10 +39,14 @@ class Reports:
 
     def take(self, known: Subordinate, beat: Beat) -> None:
         """Take the rows of a valid beat."""
-        now, via = self._context.now, known.position
-        for change in beat.changes:
+        now, via, has_identity = self._context.now, known.position, self._context.identity.is_on
+        for row in beat.changes:
+            change = row if has_identity else bare(row)
+            known.unproven.discard(change.position)
             if (reason := self._reason_to_drop(via, change)) is not None:
                 self._context.note(Dropped(reason))
+                if reason in UNPROVEN:
+                    self._refuse(known, change.position)
                 continue
             if not change.missing and self.verification.is_kept_back(via, change.position):
                 self._roster.keep(via, change.position)
@@ -49,6 +55,7 @@ class Reports:
                 known.report(change.standing)
         for position in beat.gone:
             self._roster.retract(via, position, now)
+            known.unproven.discard(position)
         self.verification.follow(via)
         # A restarted subordinate reports itself first and its branch after a moment: sweep after that.
         settled = known.is_settled(now, self._context.timing.answer_s) and not beat.more
@@ -69,6 +76,18 @@ class Reports:
             return True
         return self.verification.withholds(via)
 
+    def _refuse(self, known: Subordinate, position: Position) -> None:
+        """The subordinate now says something else of the node than before, so its former claim ends."""
+        self._roster.retract(known.position, position, self._context.now)
+        known.refuse_row(position)
+
+    def _reason_to_distrust(self, via: Position, change: Change) -> str | None:
+        """The verified rows of a node are compared first: most reports repeat one of them."""
+        position, roster = change.position, self._roster
+        claim, row = roster.claims[via].get(position), roster.rows.get(position)
+        held = [each.change for each in (claim, None if row is None else row[1]) if each is not None]
+        return self._context.identity.reason_to_drop(change, held)
+
     def _reason_to_drop(self, via: Position, change: Change) -> str | None:
         """None: the row is taken. A living claim ends when its missing row is not taken."""
         position, mapping, path = change.position, self._context.mapping, self._uplink.path
@@ -77,6 +96,8 @@ class Reports:
                 return "row_of_path"
         elif position != via and not mapping.may_lead(via, position):
             return ROW_NOT_BELOW
+        if (reason := self._reason_to_distrust(via, change)) is not None:
+            return reason
         claims = self._roster.claims[via]
         if (reason := _full(self._roster, claims, position, len(claims))) is not None:
             return reason

@@ -16,13 +16,14 @@ import msgspec
 
 from subord.core.mapping.depth_rule import is_light
 from subord.core.mapping.mapping import Mapping, Rank
-from subord.core.messages import No, Wish
+from subord.core.messages import Change, No, Wish
 from subord.core.quantize import UNKNOWN
 from subord.core.tables import BoundedMap
 from subord.core.view import Incarnation, Place, Position
 
 FORMER_MAX = 256  # former subordinates; the oldest is dropped
 AGAIN_S = 10.0  # for so long the last proposal may be repeated: its acceptance was lost, or returned
+UNPROVEN_MAX = 64  # rows of one subordinate
 FORMER_S = 240.0  # a restored virtual machine counts its proposals anew, and one may be forged
 
 
@@ -45,10 +46,18 @@ class Subordinate(msgspec.Struct, kw_only=True):
     cut: bool = False  # its stream closed, and no beat came since
     extended: bool = False  # overdue while no node was heard: given one more silence
     swept: bool = False  # it has reported its whole subtree in this session
+    key: bytes = b""  # of its identity
+    proposed: Change | None = None  # the row that its proposal proves
+    unproven: set[Position] = set()  # rows of this session that were not taken: other pins, or no identity
 
     def is_settled(self, now: float, answer_s: float) -> bool:
         """Whether it had time in this session to report itself and its branch."""
         return now >= self.session_at + answer_s
+
+    def refuse_row(self, position: Position) -> None:
+        """It may report this row in good faith. Beyond the bound its rows differ, and it reports everything again."""
+        if len(self.unproven) < UNPROVEN_MAX:
+            self.unproven.add(position)
 
     def report(self, standing: int) -> None:
         """Its own row states its standing. Reports from before it heard the acceptance do not count."""

@@ -16,6 +16,7 @@ import msgspec
 
 from subord.core.edges import agreement
 from subord.core.edges.leader import NO_GUIDANCE, Uplink
+from subord.core.edges.own_row import missing_row, provisional_row
 from subord.core.edges.reports import Reports
 from subord.core.edges.slots import Granted, Slots, Subordinate
 from subord.core.events import Dropped, LostCause, SubordinateLeft, SubordinateLost
@@ -30,7 +31,6 @@ from subord.core.messages import (
     Ask,
     Back,
     Beat,
-    Change,
     Echo,
     Goodbye,
     Guidance,
@@ -114,6 +114,7 @@ class Downlink:
         if known is None or (known.incarnation, known.exchange) != (propose.incarnation, propose.exchange):
             if source not in self.led:
                 self.led.append(source)
+            change = provisional_row(propose, source, context, place)
             self._roster.doubt(source)
             self.reports.verification.begin(source)
             self._roster.retract(OWN, source, context.now)  # it is no longer missing
@@ -129,9 +130,10 @@ class Downlink:
                 due_at=context.now + min(context.answer_timeout.answer_s, context.timing.beat_interval_s),
                 number=propose.exchange,  # earlier beats belong to the old session
                 standing=propose.standing,
+                key=propose.key if context.identity.is_on else b"",
+                proposed=change,
+                unproven=set(),
             )
-            code = 1 if place is Place.HOME else 2
-            change = Change(source, context.position, code, propose.incarnation, 0, 0, standing=propose.standing)
             if not self._roster.is_live(source) or not self._roster.is_claimed(source, source):
                 # Its former leader may report it gone before its first beat.
                 self._roster.state(source, change, context.now)
@@ -283,6 +285,10 @@ class Downlink:
             if position in self.slots.taken:
                 self._release(position)
 
+    def dismiss(self, position: Position) -> None:
+        """End the subordination; its next beat is answered as that of a stranger."""
+        self._release(position)
+
     def _release(self, position: Position) -> None:
         self.slots.release(position, self._context.now)
         self.reports.verification.forget(position)
@@ -315,13 +321,10 @@ class Downlink:
         if (known := self.slots.taken.get(position)) is None:
             return
         context.note(SubordinateLost(position, cause, context.now - known.heard_at))
-        place = 1 if known.place is Place.HOME else 2
+        claim = self._roster.claims[position].get(position)
+        row = missing_row(known, context, None if claim is None else claim.change)
         self._release(position)
-        self._roster.state(
-            OWN,
-            Change(position, context.position, place, known.incarnation, 0, 0, missing=True),
-            context.now,
-        )
+        self._roster.state(OWN, row, context.now)
         context.timers.plan(Timer.EXPIRY, context.now + context.timing.missing_keep_s)
 
     def on_cut(self, position: Position) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from subord.core.carriage.documents import NEVER_MS, REVOKED, Document, Documents, is_within_bounds
 from subord.core.carriage.orders import Order
+from subord.core.messages import KEY_BYTES
 from subord.core.view import Position
 
 ENTRIES_MAX: Final = 256
@@ -27,7 +28,7 @@ Kind = Literal["operator", "node"]
 
 class Entry(NamedTuple):
     """`what`: of an operator the principal or the fingerprint of a key (SHA256:...), of a node its address; then
-    `position` is its position, else 0."""
+    `position` is its position, else 0, and `key` the public key that counts nowhere any more."""
 
     kind: Kind
     what: Annotated[str, msgspec.Meta(min_length=1, max_length=WHAT_CHARS_MAX)]
@@ -35,6 +36,7 @@ class Entry(NamedTuple):
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=REASON_CHARS_MAX)]
     at_ms: Annotated[int, msgspec.Meta(ge=0, le=NEVER_MS)]
     by: Annotated[str, msgspec.Meta(max_length=AUTHOR_CHARS_MAX)]
+    key: Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)] = b""
 
 
 Entries = tuple[Entry, ...]
@@ -62,13 +64,18 @@ class Revocations:
         """Principals and fingerprints."""
         return frozenset(each.what for each in self.entries if each.kind == "operator")
 
+    @property
+    def node_keys(self) -> frozenset[bytes]:
+        """The public keys of nodes."""
+        return frozenset(each.key for each in self.entries if each.kind == "node" and each.key)
+
     def has_operator(self, *names: str) -> bool:
         """Whether an operator with one of these names or fingerprints is revoked."""
         return any(each.kind == "operator" and each.what in names for each in self.entries)
 
     def with_entry(self, entry: Entry, at_ms: int) -> Order | None:
         """The next version of the list; None: it has no room."""
-        others = (each for each in self.entries if each[:2] != entry[:2])
+        others = (each for each in self.entries if (each[:2], each.key) != (entry[:2], entry.key))
         return self._next((*others, entry), at_ms)
 
     def without(self, kind: Kind, what: str, at_ms: int) -> Order | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-KEY_BYTES: Final = 32
-PROOF_BYTES: Final = 64
+from subord.core.messages import KEY_BYTES, PROOF_BYTES
+
+__all__ = ["KEY_BYTES", "NO_SIGNER", "PROOF_BYTES", "NoSigner", "Signer"]
 
 
 class Signer(Protocol):

@@ -15,7 +15,8 @@ from typing import Final
 from subord.core.carriage.documents import REVOKED, Document, Documents
 from subord.core.carriage.exchange import Exchange, Received
 from subord.core.carriage.orders import Verdict
-from subord.core.events import FAILURES, LeaderLost, Notice, PlaceChanged, RosterChanged, SubordinateLeft
+from subord.core.events import FAILURES, LeaderLost, Notice, Pinned, PlaceChanged, RosterChanged, SubordinateLeft
+from subord.core.identity.pins import Pins
 from subord.core.identity.revocations import Revocations
 from subord.core.members import statements
 from subord.core.members.history import SETTLE_S, History
@@ -25,6 +26,7 @@ from subord.core.view import Place, Position, RosterView
 
 REGISTER: Final = "members"
 DOCUMENTS: Final = "documents"
+KEYS: Final = "keys"
 LOOKS_S_MIN: Final = 1.0
 """Between a change and the look at it; the cost of a look grows with the number of nodes below."""
 
@@ -43,21 +45,29 @@ class Membership:
         documents: Documents,
         expected: Sequence[Position] = (),
         signers: Mapping[str, Signer] | None = None,
+        pins: Pins | None = None,
     ) -> None:
-        """`expected`: nodes that should be members even if they never came. `signers`: of the documents, by name."""
+        """`expected`: nodes that should be members even if they never came. `signers`: of the documents, by name.
+        `pins`: those of the node."""
         self.register = register
         self.documents = documents
+        self.pins = pins
         self.revocations = Revocations(documents)
         self.signers: dict[str, Signer] = dict(signers or {})
         self.history = History()
-        self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents})
+        keys = {} if pins is None else {KEYS: pins}
+        self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents, **keys})
         self._writer = Writer(register, expected)
         self._looked_at = -inf
+        self._released = b""  # digest of the documents whose forgotten nodes have lost their pins
 
     def observe(self, notice: Notice, now: float, wall: float) -> bool:
         """Note a loss above, and goodbyes. Returns whether to `look` soon."""
         if isinstance(notice, SubordinateLeft):
             self.left(notice.position, wall)
+        if isinstance(notice, Pinned) and self.pins is not None:
+            pin = self.pins.stamped(notice.position, notice.key, int(wall * 1000))
+            self.exchange.spread(KEYS, [pin])
         if isinstance(notice, LeaderLost) and notice.cause in FAILURES:
             self.history.lost_above(notice.leader, now)
         if isinstance(notice, PlaceChanged) and notice.place is Place.ROOT and notice.old is not None:
@@ -67,6 +77,8 @@ class Membership:
     def sizes(self) -> dict[str, int]:
         """Number of entries by table."""
         tables = {"register_runs": len(self.register), "documents": len(self.documents)}
+        if self.pins is not None:
+            tables["pins"] = len(self.pins)
         return {**self.history.sizes(), **tables}
 
     @property
@@ -115,6 +127,7 @@ class Membership:
         before = self.history.number
         self.history.look(view, path, now, wall)
         self.documents.drop_expired(int(wall * 1000))
+        self._release(int(wall * 1000))
         if not view.is_root:
             self._writer.stop()
             return
@@ -126,6 +139,19 @@ class Membership:
         self.exchange.spread(REGISTER, forgotten)
         for position in self._writer.take_unseen():
             self.history.stays_away(position, now, wall)
+
+    def _release(self, wall_ms: int) -> None:
+        """The keys of nodes that an operator forgot or revoked count no longer: their addresses may have other hosts.
+
+        Every node follows the documents itself, whose signatures it has judged; any member can write the register.
+        """
+        if self.pins is not None and self.documents.digest != self._released:
+            self._released = self.documents.digest
+            for position, at_ms in statements.forgotten_at(self.documents, wall_ms):
+                self.pins.release(position, at_ms)
+            for each in self.revocations.entries:
+                if each.kind == "node":
+                    self.pins.release(each.position, each.at_ms)
 
     def _departures(self, before: int, now: float, wall: float) -> dict[Position, Departure]:
         """Nodes that the history missed, the former root that said goodbye, and what this look has judged.

@@ -9,7 +9,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -103,6 +103,14 @@ def forgotten(documents: Documents, register: Register, now_ms: int) -> list[Run
                     Run(position, position, Record(stamp_ms, State.FORGOTTEN, record.since_ms, record.leader))
                 )
     return found
+
+
+def forgotten_at(documents: Documents, now_ms: int) -> Iterator[tuple[Position, int]]:
+    """The nodes that operators forgot, and when. A statement of a clock far ahead waits."""
+    for document in documents.of_kind(FORGET):
+        said, at_ms = _read(document.order, Forget), document.at_ms
+        if said is not None and at_ms <= now_ms + LEAP_MS_MAX:
+            yield from ((p, at_ms) for first, last in said.nodes for p in range(first, last + 1))
 
 
 def under_maintenance(documents: Documents, now_ms: int) -> list[Maintenance]:

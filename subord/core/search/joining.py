@@ -17,7 +17,7 @@ from subord.core.search.deadlines import HOME_TRIES
 from subord.core.search.search import Search
 from subord.core.state.context import Context
 from subord.core.state.roster import Roster
-from subord.core.state.states import Aim, Trigger
+from subord.core.state.states import Aim, State, Trigger
 from subord.core.timers import Timer
 from subord.core.view import Position
 
@@ -84,7 +84,7 @@ class Joining:
 
     def on_home_alive(self) -> None:
         """The home is alive: propose to it, with repetitions, even if it refused or did not answer before."""
-        home = self.search.return_home.elsewhere
+        home = None if self._context.state is State.LEAVING else self.search.return_home.elsewhere
         if home is None or not self.search.may_return(home):
             return
         # A node without a leader also asks others, one after the other.

@@ -91,9 +91,13 @@ class Round:
         self._silent.add(adviser)
 
     def note_full(self, leader: Position, highest_guest: Position) -> None:
-        """`leader` has no room; `highest_guest` 0: and no guest."""
+        """`leader` has no room; `highest_guest` 0: and no guest.
+
+        Where ranks change, the leader judges: this node may have heard of a former class of the guest.
+        """
         self._refused += 1
-        if self._context.mapping.may_lead(self._context.position, highest_guest):
+        mapping = self._context.mapping
+        if mapping.may_lead(self._context.position, highest_guest) or (mapping.ranks_change and highest_guest):
             self._displaceable = max(self._displaceable, (highest_guest, leader), key=self._rank_of_guest)
 
     def _rank_of_guest(self, displaceable: tuple[Position, Position]) -> tuple[bool, Rank]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TypedDict, Unpack
 
 from subord.core.events import Action, Measure, Notice, Publish, Reply, Send
+from subord.core.identity.identity import Identity
+from subord.core.identity.pins import Pins
+from subord.core.identity.signer import NO_SIGNER, Signer
 from subord.core.mapping.registry import mapping_of
-from subord.core.messages import Message, Terms
+from subord.core.messages import Accept, Goodbye, Message, Propose, Terms
 from subord.core.pacing.answer_timeout import AnswerTimeout
 from subord.core.quantize import UNKNOWN
 from subord.core.settings import Settings
@@ -15,15 +19,38 @@ from subord.core.timers import Timers
 from subord.core.view import Incarnation, Position
 
 
+class GivenIdentity(TypedDict, total=False):
+    """What a node has of its own, and keeps over its lives.
+
+    `cluster_name`: a part of what nodes sign. `strict`: whether nodes without identity are refused from the start.
+    """
+
+    signer: Signer
+    pins: Pins
+    cluster_name: str
+    strict: bool
+
+
 class Context:
     """One per node. `now` is the time of the event in hand, in seconds of the driver's clock."""
 
     def __init__(
-        self, settings: Settings, position: Position, incarnation: Incarnation, chance: Random, now: float
+        self,
+        settings: Settings,
+        position: Position,
+        incarnation: Incarnation,
+        chance: Random,
+        now: float,
+        **identity: Unpack[GivenIdentity],
     ) -> None:
         self.settings = settings
         self.timing = settings.timing
         self.terms = Terms.of(settings)
+        cluster = identity.get("cluster_name", ""), self.terms.network
+        signer, pins = identity.get("signer", NO_SIGNER), identity.get("pins")
+        pins = Pins(settings.network.size) if pins is None else pins  # without any it is empty, and so false
+        self.identity = Identity(position, cluster, signer, pins, now)
+        self.identity.strict = identity.get("strict", False)
         self.mapping = mapping_of(settings, position)
         self.position = position
         self.incarnation = incarnation
@@ -46,6 +73,8 @@ class Context:
         self._state = follow(self._state, trigger)
 
     def send(self, target: Position, message: Message) -> None:
+        if isinstance(message, Propose | Accept | Goodbye):
+            message = self.identity.signed(target, message)
         self.actions.append(Send(target, message))
 
     def reply(self, message: Message) -> None:

@@ -1,7 +1,8 @@
 """Digests, by which two nodes compare their rows in a few bytes (docs/protocol.md, section 5).
 
 The digest of a list is the sum of the digests of its rows, so a changed row costs two additions and the order does
-not matter. The age of a row is left out, because it changes all the time.
+not matter. The age of a row is left out, because it changes all the time. The proof of a row adds a part of its own,
+because a leader without identity gets and counts the rows without proofs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from subord.core.messages import Change, Guidance
 
 DIGEST_BYTES: Final = 4
+PROOF_BYTES: Final = 8  # of a proof that count
 MODULUS: Final = 1 << 8 * DIGEST_BYTES
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -25,7 +27,7 @@ def _digest(content: tuple[object, ...]) -> int:
 
 def of_row(change: Change) -> int:
     """The digest of a row. Its fields are part of the wire: fields that a later release appends stay out."""
-    return _digest(
+    return of_proof(change) + _digest(
         (
             change.position,
             change.leader,
@@ -38,6 +40,11 @@ def of_row(change: Change) -> int:
             change.round_trip,
         )
     )
+
+
+def of_proof(change: Change) -> int:
+    """The part that the proof adds; 0 without one."""
+    return int.from_bytes(change.proof[:PROOF_BYTES], "big")
 
 
 def of_guidance(guidance: Guidance) -> int:

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from subord.core.claims import Claim
-from subord.core.messages import AGE_S_MAX, CHANGES_MAX, Change
+from subord.core.claims import Claim, Weight
+from subord.core.messages import AGE_S_MAX, CHANGES_MAX, ROWS_BYTES_MAX, Change, bare
 from subord.core.state import digests
 from subord.core.tables import SplitMap
 from subord.core.view import PLACE_CODES, Place, Position
@@ -25,6 +25,9 @@ OWN = 0  # the node's own claims: its own row, and missing subordinates
 GUEST = PLACE_CODES[Place.GUEST]
 SETTLE_S = 0.001  # between two calls of `settle_some`: other events are handled meanwhile
 SETTLED_MAX = 64  # rows per call, where a branch comes or goes at once
+GONE_BYTES_MAX, BARE_BYTES_MAX = 9, ROWS_BYTES_MAX // CHANGES_MAX  # of a position, of a row without proof
+PROVEN_BYTES_MAX = BARE_BYTES_MAX + 110  # key, proof, exchange and wish
+PROVEN_ROWS = ROWS_BYTES_MAX // PROVEN_BYTES_MAX  # with proof, of one beat
 
 
 class Roster:
@@ -37,6 +40,8 @@ class Roster:
         self.unsettled: deque[Iterator[Position]] = deque()  # nodes of dropped branches, of released and swept claims
         self.digests: defaultdict[Position, int] = defaultdict(int)  # of the claims that `_told` counts
         self.digest = 0  # of the rows
+        self.digest_of_proofs = 0  # their part of it
+        self.unbound = 0  # live nodes whose row is not proven
         self.missing_of: Counter[Position] = Counter()  # missing nodes among the claims of each subordinate
         self.guests: Counter[Position] = Counter()  # live guests by leader
         self._below: Counter[Position] = Counter()  # live nodes by the subordinate whose claim is the row
@@ -175,7 +180,7 @@ class Roster:
         """Choose the row of `position` among the claims, and record what changed."""
         old = self.rows.get(position)
         stood = old[0] if old is not None else None
-        best: tuple[tuple[int, bool, int], bool, Position] | None = None
+        best: tuple[Weight, bool, Position] | None = None
         living = 0  # claims of subordinates
         for via, claims in self.claims.items():
             claim = claims.get(position)
@@ -194,6 +199,7 @@ class Roster:
             if old is not None:
                 del self.rows[position]
                 self.digest -= old[1].digest
+                self.digest_of_proofs -= digests.of_proof(old[1].change)
                 self._count(*old, -1)
                 self._touch(position, now)
             return
@@ -208,6 +214,7 @@ class Roster:
                 self.news.append(position)
             return
         self.digest += claim.digest - _digest_of(old[1] if old else None)
+        self.digest_of_proofs += digests.of_proof(claim.change) - (digests.of_proof(old[1].change) if old else 0)
         self._touch(position, now)
         self.news.append(position)
 
@@ -219,6 +226,7 @@ class Roster:
         if change.missing:
             return
         self.live += by
+        self.unbound += 0 if change.key else by
         self._below[via] += by
         if not self._below[via]:
             del self._below[via]
@@ -261,20 +269,31 @@ class Roster:
         self._dirty.clear()
         self._unsaid.clear()
 
-    def batch(self, now: float) -> tuple[dict[Position, int], tuple[Change, ...], tuple[Position, ...]]:
-        """The oldest unreported changes that fit a beat: (revisions to confirm, changes, gone)."""
+    def batch(
+        self, now: float, *, proven: bool = True
+    ) -> tuple[dict[Position, int], tuple[Change, ...], tuple[Position, ...]]:
+        """The oldest unreported changes that fit a beat: (revisions to confirm, changes, gone).
+
+        `proven`: with their proofs, which a leader without identity would not pass on.
+        """
         revisions = dict(_first(self._dirty.items(), CHANGES_MAX))
         while self._unsaid and list(revisions.values()) != [self._everything] * CHANGES_MAX:
             part = self._unsaid.pop(0)
             self._dirty = {p: self._everything for p in part if p not in self._dirty} | self._dirty
             revisions = dict(_first(self._dirty.items(), CHANGES_MAX))
-        rows = [(p, self.rows.get(p)) for p in revisions]
-        changes = tuple(
-            msgspec.structs.replace(row[1].change, age_s=min(max(0, int(now - row[1].since)), AGE_S_MAX))
-            for _, row in rows
-            if row is not None
-        )
-        return revisions, changes, tuple(p for p, row in rows if row is None)
+        changes: list[Change] = []
+        gone: list[Position] = []
+        confirmed: dict[Position, int] = {}
+        room = ROWS_BYTES_MAX
+        for position, revision in revisions.items():
+            row = self.rows.get(position)
+            change = None if row is None else _now(row[1], now, proven=proven)
+            room -= _bytes_of(change)
+            if room < 0:
+                break
+            gone.append(position) if change is None else changes.append(change)
+            confirmed[position] = revision
+        return confirmed, tuple(changes), tuple(gone)
 
     def confirm(self, revisions: dict[Position, int]) -> None:
         """The leader has these; what changed again meanwhile stays unreported."""
@@ -295,6 +314,19 @@ class Roster:
     def below(self, via: Position) -> int:
         """The number of live nodes whose row is a claim of `via`."""
         return self._below[via]
+
+
+def _now(claim: Claim, now: float, *, proven: bool) -> Change:
+    """The row as it is reported."""
+    change = claim.change if proven else bare(claim.change)
+    return msgspec.structs.replace(change, age_s=min(max(0, int(now - claim.since)), AGE_S_MAX))
+
+
+def _bytes_of(change: Change | None) -> int:
+    """The most that a row, or a node that is gone, takes in a beat."""
+    if change is None:
+        return GONE_BYTES_MAX
+    return PROVEN_BYTES_MAX if change.key else BARE_BYTES_MAX
 
 
 def _digest_of(claim: Claim | None) -> int:

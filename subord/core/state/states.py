@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import enum
 
+from subord.core.view import Place
+
 
 class Phase(enum.Enum):
     """The state of a node as its API and its log show it."""
@@ -85,6 +87,12 @@ class Trigger(enum.Enum):
     DONE = "goodbyes said"  # its subordinates have left, or the grace is over
 
 
+SETTLING = {
+    Place.ROOT: (Trigger.ALONE, "no lower position answers"),
+    Place.HOME: (Trigger.AT_HOME, "its computed leader"),
+    Place.GUEST: (Trigger.AS_GUEST, "the nearest with a free guest slot"),
+}
+"""The trigger of each place, and the reason that is shown."""
 ACCEPTED = {Trigger.AT_HOME: State.HOME, Trigger.AS_GUEST: State.GUEST}
 SEARCHING = {**ACCEPTED, Trigger.ALONE: State.ROOT, Trigger.LEAVE: State.LEAVING}
 LED = {Trigger.NOTICE: State.LEADER_LEAVING, Trigger.LOST: State.ORPHAN, Trigger.LEAVE: State.LEAVING}

@@ -21,6 +21,7 @@ from subord.core.events import (
     Healed,
     LeaderLost,
     Notice,
+    Pinned,
     PlaceChanged,
     Refused,
     RosterChanged,
@@ -84,7 +85,7 @@ class Notices:
                 self._refused(notice)
             case SlowAnswers():
                 self._slow_answers(notice)
-            case Gone() | SubordinateLeft() | RoundTrip() | Dropped():
+            case Gone() | SubordinateLeft() | RoundTrip() | Dropped() | Pinned():
                 pass
             case _:
                 assert_never(notice)

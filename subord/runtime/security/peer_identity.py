@@ -27,7 +27,7 @@ PEERS_MAX: Final = 8192
 LOOK_S: Final = 60.0
 FILE_BYTES_MAX: Final = 1 << 20
 SETTING: Final = "cluster.host_authorities"
-FOREIGN_KEY, NO_IDENTITY = "tls_foreign_key", "tls_no_identity"
+FOREIGN_KEY, NO_IDENTITY, REVOKED_KEY = "tls_foreign_key", "tls_no_identity", "tls_revoked_key"
 CERTIFICATE_REASON: Final = "tls_certificate_"
 """Followed by "missing", or a word of host_certificates.py."""
 
@@ -87,6 +87,10 @@ class PeerIdentities:
         """The key that an address keeps until an operator forgets the node; b"": none."""
         self.is_strict: Callable[[], bool] = lambda: False
         """Whether nodes without identity are refused."""
+        self.is_revoked: Callable[[bytes], bool] = lambda _: False
+        """Whether operators have revoked the key."""
+        self.on_uncertified: Callable[[bytes], None] = lambda _: None
+        """Receives a key that was refused because no authority has certified it."""
 
     @property
     def certifies(self) -> bool:
@@ -101,6 +105,8 @@ class PeerIdentities:
         pinned, is_strict = self.pinned(address), self.is_strict()
         if not shown.key:
             return NO_IDENTITY if pinned or is_strict else ""
+        if self.is_revoked(shown.key):
+            return REVOKED_KEY
         until_s, word = self._certified(address, shown)
         if not word and self.certifies:
             self._known[address] = Known(shown.key, until_s)  # also in place of another key
@@ -108,6 +114,7 @@ class PeerIdentities:
         if pinned and shown.key != pinned:
             return FOREIGN_KEY
         if word and is_strict:
+            self.on_uncertified(shown.key)
             return CERTIFICATE_REASON + word
         self._known[address] = Known(shown.key)
         return ""

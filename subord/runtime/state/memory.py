@@ -16,6 +16,7 @@ import msgspec
 import trio
 
 from subord.core.carriage.documents import Documents
+from subord.core.identity.pins import Pins
 from subord.core.members.membership import Membership, Signer
 from subord.core.members.register import Register
 from subord.core.messages import Terms
@@ -40,6 +41,7 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
     cluster_name: str  # for which the documents were signed
     documents: bytes
     signers: dict[str, Signer]
+    pins: bytes = b""
 
 
 class Memory:
@@ -57,18 +59,21 @@ class Memory:
 
     def _load(self) -> Membership:
         register, documents = Register(self._settings.network.size), Documents()
+        pins = Pins(self._settings.network.size)
         signers: dict[str, Signer] = {}
         saved = None if self._path is None else self._read(self._path)
         if saved is not None and saved.format == FORMAT and saved.terms.network == Terms.of(self._settings).network:
             now_ms = int(time.time() * 1000)
             try:
                 register.merge(register.decode(saved.register, now_ms))
+                if saved.pins:
+                    pins.merge(pins.decode(saved.pins, now_ms))
                 if saved.cluster_name == self._settings.cluster_name:
                     documents.merge(documents.decode(saved.documents, now_ms))
                     signers = {name: each for name, each in saved.signers.items() if name in documents.by_name}
             except UNREADABLE as error:
                 logger.warning("%s is not usable and is ignored: %s", self._path, error)
-        return Membership(register, documents, self._settings.expected, signers)
+        return Membership(register, documents, self._settings.expected, signers, pins)
 
     def _read(self, path: Path) -> _Saved | None:
         try:
@@ -80,6 +85,10 @@ class Memory:
             reason = error.strerror if isinstance(error, OSError) else error
             logger.warning("%s is not usable and is ignored: %s", path, reason)
             return None
+
+    def _pins(self) -> bytes:
+        pins = self.membership.pins
+        return b"" if pins is None else pins.encode(pins.saved())
 
     def change(self) -> None:
         """There is something to save."""
@@ -109,6 +118,7 @@ class Memory:
                 self._settings.cluster_name,
                 documents.encode(documents.items()),
                 self.membership.signers,
+                self._pins(),
             )
         )
         self._states += 1

@@ -43,6 +43,8 @@ class Tracker:
         self.wake: Callable[[], None] = lambda: None
         """Called when there may be something to send."""
         self.on_documents: list[Callable[[list[Document]], None]] = []
+        self.on_pins: Callable[[], None] = lambda: None
+        """Called when keys of other nodes came or went."""
         self._judge = judge
         self._node = node
         self._now = now
@@ -93,6 +95,7 @@ class Tracker:
         for tell in self.on_documents if documents else ():
             tell(documents)
         self._tell()
+        self._tell_of_pins()
 
     def look(self) -> None:
         """Bring the history and the register up to date."""
@@ -103,6 +106,7 @@ class Tracker:
         self._seen_revision, self._looked_at = revision, now
         self.membership.look(snapshots.roster(self._node, now), self._node.uplink.path, now, self._wall())
         self._tell()
+        self._tell_of_pins()
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks that keep the memory, and save it."""
@@ -117,6 +121,10 @@ class Tracker:
             self._due = trio.Event()
             await trio.sleep(LOOKS_S_MIN)
             self.look()
+
+    def _tell_of_pins(self) -> None:
+        if self.membership.pins is not None and self.membership.pins.fresh:
+            self.on_pins()
 
     def _tell(self) -> None:
         """Notify the readers of a change."""

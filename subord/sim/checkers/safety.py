@@ -1,4 +1,4 @@
-"""S1 to S13 of docs/protocol.md, section 8: what must hold at every instant, one checker each.
+"""S1 to S14 of docs/protocol.md, section 8: what must hold at every instant, one checker each.
 
 A checker looks at the node that has just handled an event, and ends the run at the first violation. Checkers use no
 arithmetic and no constant of subord.core.
@@ -33,6 +33,7 @@ from subord.sim import limits
 from subord.sim.checkers import oracle
 from subord.sim.checkers.checker import Checker
 from subord.sim.checkers.fingerprints import Fingerprint, is_changed
+from subord.sim.checkers.identities import HeldIsSigned, UnsignedChangesNothing
 from subord.sim.checkers.listing import AdviceByRank, ListedContinuously
 from subord.sim.checkers.order import LowerRanksLead
 from subord.sim.checkers.passing_on import AcceptedRowsCanBePassedOn
@@ -310,7 +311,7 @@ class Checkers:
     def __init__(self, settings: Settings) -> None:
         self._sleep_s = settings.timing.own_sleep_s
         self._lives, self._invalid = OlderLivesChangeNothing(), InvalidInputChangesNothing()
-        self._overtaken = OvertakenMessagesChangeNothing()
+        self._overtaken, self._unsigned = OvertakenMessagesChangeNothing(), UnsignedChangesNothing()
         self._always: tuple[Checker, ...] = (
             CountedOnce(settings),
             LowerRanksLead(settings),
@@ -323,11 +324,12 @@ class Checkers:
             ListedContinuously(settings),
             AdviceByRank(),
             AcceptedRowsCanBePassedOn(),
+            HeldIsSigned(),
         )
         self._early: dict[type, tuple[Checker, ...]] = {}
         self._late: dict[tuple[type, bool], tuple[Checker, ...]] = {}
 
-    def before(self, world: World, position: Position, event: Event) -> tuple[object, object, object] | None:
+    def before(self, world: World, position: Position, event: Event) -> tuple[object, ...] | None:
         if world.clock(position) > world.nodes[position].deadline + self._sleep_s:
             for checker in self._always:
                 checker.woke(world, position)
@@ -341,7 +343,8 @@ class Checkers:
         if not is_judged or (kind is not Received and kind is not Unreadable):
             return None
         older = self._lives.before(world, position, event)
-        return older, self._invalid.before(world, position, event), self._overtaken.before(world, position, event)
+        rest = (self._invalid, self._overtaken, self._unsigned)
+        return older, *(each.before(world, position, event) for each in rest)
 
     def after_event(
         self,
@@ -349,7 +352,7 @@ class Checkers:
         position: Position,
         event: Event,
         actions: Sequence[Action],
-        token: tuple[object, object, object] | None,
+        token: tuple[object, ...] | None,
     ) -> None:
         if position in world.unjudged or position in world.own_settings:
             return
@@ -363,9 +366,11 @@ class Checkers:
             checker.after(world, position, event, actions, None)
         if token is None:
             return
-        older, wrong, overtaken = token
+        older, wrong, overtaken, unsigned = token
         if older is not None:
             self._lives.after(world, position, event, actions, older)
+        if unsigned is not None:
+            self._unsigned.after(world, position, event, actions, unsigned)
         if wrong is not None:
             self._invalid.after(world, position, event, actions, wrong)
         if kind is Beat or kind is Propose:

@@ -11,6 +11,7 @@ from subord.core.view import Incarnation, Position
 from subord.sim import limits
 from subord.sim.checkers.checker import Checker
 from subord.sim.checkers.fingerprints import Fingerprint, claims_of, is_changed
+from subord.sim.checkers.identities import counts
 from subord.sim.world.world import World
 
 PUT_OFF_S_MAX = 1.0  # the longest time for which a busy node defers a proposal
@@ -107,6 +108,8 @@ class AcceptedPlacesAreUsedOrReturned(Checker):
         leader = node.uplink.leader
         if max(accept.guidance.path, default=0) > world.settings.network.size:
             return  # a flipped bit, and counted
+        if source is not None and not counts(world, source, position, accept):
+            return
         if source in (None, position) or node.phase is Phase.GONE or position in accept.guidance.path:
             return
         assert source is not None

@@ -59,6 +59,7 @@ LARGER: dict[str, Make] = {
     "misfits": members.misfits,
     "releases": members.releases,
     "twins": members.twins,
+    "impostors": members.impostors,
     "rotation": rotating.rotation,
     "memory": remembering.memory,
 }
@@ -79,6 +80,8 @@ MORE_MAX = 3
 SEALED = ("sealed", "rotation")
 """Drawn from a generator of their own, as the rare ones, so that the other seeds stay the same."""
 SEALED_SHARE = 0.05  # of the seeds for each of the two
+IMPOSTORS = "impostors"
+IMPOSTORS_SHARE = 0.2  # of the seeds, apart as well; only identities prevent what they do
 
 
 def kinds_of(seed: int) -> tuple[str, ...]:
@@ -86,10 +89,11 @@ def kinds_of(seed: int) -> tuple[str, ...]:
     chance, own_chance = Random(f"{seed}/kinds"), Random(f"{seed}/rare")
     which = int(Random(f"{seed}/sealed").random() / SEALED_SHARE)
     rare = (own_chance.choice(RARE),) if own_chance.random() < RARE_SHARE else ()
-    apart = (*SEALED[which : which + 1], *rare)
+    impostors = (IMPOSTORS,) * (Random(f"{seed}/impostors").random() < IMPOSTORS_SHARE)
+    apart = (*SEALED[which : which + 1], *impostors, *rare)
     if chance.random() >= MORE_SHARE:
         return (*USUAL, *apart)
-    others = [kind for kind in (*LARGER, *CLUSTERS) if kind not in (*RARE, *BY_NAME, *SEALED)]
+    others = [kind for kind in (*LARGER, *CLUSTERS) if kind not in (*RARE, *BY_NAME, *SEALED, IMPOSTORS)]
     return (*USUAL, *sorted(chance.sample(others, chance.randint(1, MORE_MAX)), key=others.index), *apart)
 
 

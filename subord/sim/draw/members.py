@@ -7,14 +7,13 @@ like the others (player.py).
 from __future__ import annotations
 
 from random import Random
-from typing import get_args
 
 from subord.core.settings import TimingName
 from subord.core.view import Position
 from subord.sim.draw.aim import FANOUT_MAX
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Step, folded
-from subord.sim.scenario.lasting import Lie, LieName, Refit, Release, Twin
+from subord.sim.scenario.lasting import DRAWN_LIES, Lie, Pose, Refit, Release, Seize, Twin
 
 LASTS_S = (1.0, 10.0, 30.0)
 LIARS_MAX = 3
@@ -24,8 +23,33 @@ TIMINGS: tuple[TimingName, ...] = ("lab", "lan", "wan")
 def liars(chance: Random, positions: list[Position], _cluster: Cluster) -> list[Step]:
     """Some members make false statements for a while."""
     count = chance.randint(1, min(LIARS_MAX, len(positions)))
-    lies = [Lie(nodes=str(p), what=chance.choice(get_args(LieName))) for p in sorted(chance.sample(positions, count))]
+    lies = [Lie(nodes=str(p), what=chance.choice(DRAWN_LIES)) for p in sorted(chance.sample(positions, count))]
     return [*lies, definition.Pass(s=chance.choice(LASTS_S))]
+
+
+def impostors(chance: Random, positions: list[Position], cluster: Cluster) -> list[Step]:
+    """Members speak in the names of others, forge their rows, or take an address; identities must prevent it."""
+    if cluster.identities == "none":
+        return [definition.Pass(s=1.0)]
+    some = _few(chance, positions)
+    match chance.choice(("pose", "forge", "both", "seize")):
+        case "pose":
+            found: list[Step] = [_pose(chance, some)]
+        case "forge":
+            found = [Lie(nodes=some, what="forges")]
+        case "both":
+            found = [Lie(nodes=some, what="forges"), _pose(chance, some)]
+        case _:
+            found = [Seize(nodes=str(chance.choice(positions)))]
+    return [*found, definition.Pass(s=chance.choice(LASTS_S))]
+
+
+def _pose(chance: Random, some: str) -> Step:
+    return Pose(nodes=some, per_s=chance.choice((5.0, 50.0)), for_s=chance.choice((1.0, 10.0)))
+
+
+def _few(chance: Random, positions: list[Position]) -> str:
+    return folded(sorted(chance.sample(positions, min(len(positions), chance.randint(1, LIARS_MAX)))))
 
 
 def misfits(chance: Random, positions: list[Position], cluster: Cluster) -> list[Step]:

@@ -14,7 +14,7 @@ from subord.core.mapping.registry import MappingName
 from subord.core.settings import NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim.draw.aim import ANY, FANOUT_MAX, Aim
-from subord.sim.draw.clusters import shaped, sparse_positions
+from subord.sim.draw.clusters import identified, shaped, sparse_positions
 from subord.sim.draw.kinds import CLUSTERS, LARGE, USUAL, KindDraw, kinds_of
 from subord.sim.draw.measures import measured
 from subord.sim.scenario import definition
@@ -77,6 +77,7 @@ def _drawn(seed: int, aim: Aim) -> Scenario:
     if aim.fanout or aim.guest_slots:
         slots = aim.guest_slots or cluster.guest_slots
         cluster = msgspec.structs.replace(cluster, fanout=aim.fanout or cluster.fanout, guest_slots=slots)
+    cluster = identified(Random(f"{seed}/identities"), cluster)
     steps = KindDraw(chance, positions, cluster, kinds).steps()
     if cluster.seeds:
         # The seeds must live in the end.

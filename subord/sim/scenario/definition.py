@@ -39,11 +39,13 @@ from subord.sim.scenario.lasting import (
     Lasting,
     Lie,
     Link,
+    Pose,
     Refit,
     Release,
     Replay,
     Restore,
     Rotate,
+    Seize,
     SetBack,
     Settle,
     Twin,
@@ -54,17 +56,17 @@ from subord.sim.scenario.step_types import LIKE, SELECTOR_MAX, Seconds, Selector
 # Re-exported for users of scenarios:
 __all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "Settle", "Twin", "folded"]
 __all__ += ["Flap", "Flip", "Forget", "Image", "Lie", "Link", "Refit", "Release", "Replay", "Restore"]
-__all__ += ["Rotate", "SetBack"]
+__all__ += ["Pose", "Rotate", "Seize", "SetBack"]
 
 STEPS_MAX = 10_000
 NODES_TIMES_STEPS_MAX = 10_000_000
 FILE_BYTES_MAX = 1 << 20
 TOO_LONG = f"a scenario has at most {FILE_BYTES_MAX} characters: this is another file"
 BABBLE_MAX = 100_000  # datagrams of one step
-SEED_MAX = 10**18 - 1
-SEED_NODES_MAX = 64
+SEED_MAX, SEED_NODES_MAX = 10**18 - 1, 64
 
 Way = Literal["kill", "leave", "vanish"]
+Identities = Literal["none", "pinned", "strict"]
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -82,6 +84,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     announce: bool = False  # roots announce themselves by multicast
     mapping: MappingName = "ip"  # which nodes may lead a node
     sealed: bool = False  # datagrams are sealed with a key (in the lab always, except with `--insecure`)
+    identities: Identities = (
+        "none"  # what proves who speaks; `strict`: the keys of all nodes are known from the start
+    )
+    bare: str = ""  # with identities: positions of nodes without, as of releases before 0.3
     register: bool = False  # nodes remember the members, which is judged at the end (in the lab always)
 
 
@@ -336,6 +342,14 @@ def seeds_of(cluster: Cluster) -> tuple[Position, ...]:
     return found
 
 
+def bare_of(cluster: Cluster) -> tuple[Position, ...]:
+    """The positions of nodes without identity. Raises ScenarioError."""
+    found = tuple(listed(cluster.bare)) if cluster.bare else ()
+    if found and (cluster.identities != "pinned" or not set(found) <= set(positions_of(cluster))):
+        raise ScenarioError('cluster.bare: name nodes of the cluster, and write `identities = "pinned"`')
+    return found
+
+
 def network_of(cluster: Cluster) -> Network:
     """The network, which must hold every position. Raises ScenarioError."""
     try:
@@ -396,6 +410,7 @@ def check(scenario: Scenario) -> None:
     """Raises ScenarioError when a step names what does not exist, or when a limit is exceeded."""
     nodes, steps = len(positions_of(scenario.cluster)), len(scenario.steps)
     network_of(scenario.cluster)
+    bare_of(scenario.cluster)
     for key, text in (("title", scenario.title), ("about", scenario.about.replace("\n", "").replace("\t", ""))):
         if not text.isprintable():
             raise ScenarioError(f"`{key}` has control characters; take them out")

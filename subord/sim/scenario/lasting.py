@@ -83,18 +83,41 @@ class Restore(StepBase, frozen=True, tag="restore"):
     nodes: Selector
 
 
-LieName = Literal["ages", "rows", "hides", "boots"]
+LieName = Literal["ages", "rows", "hides", "boots", "forges"]
+DRAWN_LIES: tuple[LieName, ...] = ("ages", "rows", "hides", "boots")
+"""Of clusters without identities; `forges` is drawn by the kind `impostors`."""
 
 
 class Lie(StepBase, frozen=True, tag="lie"):
     """Until the next `mend` these nodes make false statements; then they restart. Simulator only.
 
     `ages`: impossible ages; `rows`: nodes that are elsewhere; `hides`: omits the branch; `boots`: raises its own boot
-    number with every message.
+    number with every message; `forges`: rows of other nodes, with false, missing, or earlier proofs.
     """
 
     nodes: Selector
     what: LieName
+
+
+class Pose(StepBase, frozen=True, tag="pose"):
+    """For `for_s` these nodes send messages in the names of other nodes, past their daemons. Simulator only.
+
+    Each message is a proposal, an acceptance or a goodbye. Takes no time. In a sealed cluster, or without identities,
+    none is sent.
+    """
+
+    nodes: Selector
+    per_s: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 10.0
+    for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 5.0
+
+
+class Seize(StepBase, frozen=True, tag="seize"):
+    """Until the next `mend` other hosts have these addresses, with keys of their own, and the former hosts are dead.
+
+    No operator forgets the former hosts. Without identities nothing happens. Simulator only.
+    """
+
+    nodes: Selector
 
 
 class Refit(StepBase, frozen=True, tag="refit"):
@@ -142,5 +165,20 @@ class Forget(StepBase, frozen=True, tag="forget"):
 
 
 Lasting: TypeAlias = (
-    Link | Flap | Settle | Replay | Flip | SetBack | Image | Restore | Lie | Refit | Release | Twin | Rotate | Forget
+    Link
+    | Flap
+    | Settle
+    | Replay
+    | Flip
+    | SetBack
+    | Image
+    | Restore
+    | Lie
+    | Pose
+    | Seize
+    | Refit
+    | Release
+    | Twin
+    | Rotate
+    | Forget
 )

@@ -69,7 +69,8 @@ class Members:
         """A life begins with what is on the disk."""
         runs, documents, signers = self._disks.get(position, _Saved((), (), {}))
         register = Register(self._world.settings.network.size, runs)
-        self.of[position] = Membership(register, Documents(documents), signers=signers)
+        pins = self._world.identities.replicated(position)
+        self.of[position] = Membership(register, Documents(documents), signers=signers, pins=pins)
         self._look_at[position] = inf
         if self._world.seals is not None:
             self._world.seals.rings.catch_up(position, documents)

@@ -39,13 +39,16 @@ class Twins:
         chance = Random(f"{self._seed}/{position}/twin/{world.now}")
         incarnation = BOOT_INCARNATION + int(world.now * 1000) + chance.randrange(-1000, 1000)
         world.unjudged.add(position)
-        self._nodes[position] = Node(world.settings, position, max(1, incarnation), chance, world.now)
+        given = world.identities.given_to_intruder(position)
+        self._nodes[position] = Node(world.settings, position, max(1, incarnation), chance, world.now, **given)
         if world.seals is not None:
             world.seals.begin(position, max(1, incarnation), is_second=True)
         self._feed(position, Start())
 
     def end(self) -> None:
-        """Remove all second hosts."""
+        """Remove all second hosts; the operator forgets their keys, which some nodes may have pinned."""
+        for position in self._nodes:
+            self._world.identities.forget(position)
         self._nodes.clear()
 
     def _deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:

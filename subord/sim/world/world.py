@@ -42,6 +42,7 @@ from subord.core.snapshots import is_memorable
 from subord.core.view import Incarnation, Position
 from subord.sim import limits
 from subord.sim.world.edges import KERNEL_S, Edges
+from subord.sim.world.identities import Identities
 from subord.sim.world.links import Weather
 from subord.sim.world.probes import send_probe
 from subord.sim.world.storage import Storage
@@ -116,6 +117,7 @@ class World:
         self.receivers: dict[Position, Receiver] = {}
         self.disks = Storage(self, are_there=disk)
         self.edges = Edges(self)
+        self.identities = Identities(self, seed, are_on=False)
         self.seals: Seals | None = None  # None: nothing is sealed
         self.members: Members | None = None  # None: no node remembers the members
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -143,7 +145,8 @@ class World:
             memory = Known((*known, *remembered.peers), remembered.leader, remembered.led, remembered.standing)
         settings, chance = self.own_settings.get(position, self.settings), Random(f"{self._seed}/{position}/{boot}")
         self.speak(position, self.wires[position])
-        self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position))
+        given = self.identities.given(position)
+        self.nodes[position] = Node(settings, position, incarnation, chance, self.clock(position), **given)
         self._lives[position, incarnation] = boot
         self.edges.begin(position)
         if self.seals is not None:
@@ -193,6 +196,7 @@ class World:
         self.disks.lose(position)
         if self.members is not None:
             self.members.lose(position)
+        self.identities.replace(position)
         self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
 
     def leave(self, position: Position, grace_s: float = 2.0) -> None:
@@ -334,6 +338,7 @@ class World:
                 self.members.gone(position)
         elif node is not None:
             self.edges.observe(position, notice)
+            self.identities.observe(notice)
             if self.members is not None:
                 self.members.observe(position, notice)
         self.on_notice(position, notice)
