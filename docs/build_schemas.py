@@ -101,6 +101,13 @@ class Revoked(document.Document, frozen=True, kw_only=True):
     principal: str
 
 
+class Strict(document.Document, frozen=True, kw_only=True):
+    """Whether nodes without identity are refused from now on. `principal`: the operator who signed."""
+
+    strict: bool
+    principal: str
+
+
 class Revocations(document.Document, frozen=True, kw_only=True):
     """All that is revoked in the cluster."""
 
@@ -171,6 +178,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "operator sign": (DryRun, ""),
     "operator revoke": (Revoked, ""),
     "operator revoked": (Revocations, ""),
+    "operator strict": (Strict, ""),
     "log-level": (fields.LogDocument, "/v1/log-level"),
     "position": (position.Answer, ""),
     "speedup": (speedup.Answer, ""),

@@ -192,7 +192,7 @@ class Asked:
         self._capsys = capsys
 
     def __call__(self, *words: str, key: str = "ann") -> tuple[int, str, str]:
-        named = ["--key", str(self._signers.key(key))] if words[0] in ("sign", "revoke") else []
+        named = ["--key", str(self._signers.key(key))] if words[0] in ("sign", "revoke", "strict") else []
         code = main(["operator", *words, *named, "--socket", self._path])
         out, err = self._capsys.readouterr()
         return code, out, err
@@ -268,16 +268,26 @@ def test_a_principal_of_a_line_with_several_is_revoked(asked: Asked, signers: Si
     assert asked("revoke", "second", "--undo")[0] == exit_codes.OK
 
 
-def test_a_node_is_revoked(asked: Asked) -> None:
-    assert asked("revoke", "--node", "127.0.0.3", "--reason", "stolen")[1] == "node 127.0.0.3 is revoked\n"
-    assert asked("revoked")[1].splitlines()[1].split()[:2] == ["127.0.0.3", "node"]
-    assert asked("revoke", "--node", "127.0.0.3", "--undo")[0] == exit_codes.OK
+def test_a_node_that_no_node_has_met_has_no_key_to_revoke(asked: Asked) -> None:
+    """A lab of several nodes is in tests/lab/test_lab_identities.py."""
+    code, _, err = asked("revoke", "--node", "127.0.0.3", "--reason", "stolen")
+    assert code == exit_codes.NO_SUCH_NODE
+    assert "no key is pinned to 127.0.0.3" in err
     code, _, err = asked("revoke", "--node", "127.0.0.3", "--undo")
     assert code == exit_codes.NO_SUCH_NODE
     assert "127.0.0.3 is not revoked" in err
 
 
-@pytest.mark.parametrize("words", ["sign", "revoke ann", "revoke --reason x", "revoke ann --reason x --undo"])
+def test_strict_mode_is_switched_on_and_off(asked: Asked) -> None:
+    assert asked("strict", "on", key="ben")[0] == exit_codes.PERMISSION
+    assert asked("strict", "on")[1] == "strict mode is on: nodes without identity are refused\n"
+    found = fitting("strict", asked("strict", "off", "--json")[1])
+    assert found == {"schema_version": 1, "strict": False, "principal": "ann"}
+
+
+@pytest.mark.parametrize(
+    "words", ["sign", "strict", "strict maybe", "revoke ann", "revoke --reason x", "revoke ann --reason x --undo"]
+)
 def test_a_wrong_command_line(words: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["operator", *words.split()])

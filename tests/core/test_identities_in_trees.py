@@ -314,6 +314,24 @@ def test_nodes_without_identity_are_dismissed_when_the_cluster_becomes_strict() 
     assert world.nodes[1].roster.live == SIZE
 
 
+def test_a_revoked_key_is_out_at_once_and_another_key_of_the_address_is_not() -> None:
+    world = tree()
+    revoked = frozenset({world.identities.true_key_of(2), world.identities.true_key_of(5)})
+    for position in world.nodes:
+        world.feed(position, Admission(strict=False, revoked=revoked))
+    assert 2 not in world.nodes[1].downlink.slots.taken, "a subordinate"
+    assert 5 not in rows_of(world, 1), "a node further down"
+    assert world.nodes[4].uplink.leader is None, "a leader"
+    world.run(EVERY_S)
+    living = {p for p, row in rows_of(world, 1).items() if not row.missing}
+    assert living == set(range(1, SIZE + 1)) - {2, 5}, "their subordinates have other leaders"
+    assert any("revoked" in each.reason for each in world.shown(2).refusals), "it says why"
+    for position in world.nodes:
+        world.feed(position, Admission(strict=False))
+    world.run(60)
+    assert world.nodes[1].roster.live == SIZE
+
+
 # -- pins -----------------------------------------------------------------------------------------------------------
 
 

@@ -103,6 +103,11 @@ def _gauges(view: Snapshot, fanout: int) -> Iterator[Metric]:
         "Nodes of the subtree that are not at home: the distance from the computed tree",
         view.subtree_not_home,
     )
+    yield _gauge(
+        "subtree_unbound_nodes",
+        "Nodes of the subtree that have proved no identity, or stand behind an older release",
+        view.unbound,
+    )
 
 
 def _subordinates(view: Snapshot) -> Metric:

@@ -76,6 +76,7 @@ KINDS: Final = (
     "gone",
     "unlisted",
     "disputed",
+    "rekeyed",
     "count",
     "seeking",
     "dropped",
@@ -267,6 +268,9 @@ def _about_others(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
 def _about_us(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for address in nodes.addresses(node.settings, view.disputed):
         yield _problem("disputed", f"two subordinates of {node.address} report it in their branches", address)
+    for address in nodes.addresses(node.settings, view.rekeyed):
+        text = f"other nodes remember another key for it than {node.address} does: forget it if its host was replaced"
+        yield _problem("rekeyed", text, address)
     for address in nodes.addresses(node.settings, view.unlisted):
         root = nodes.address(node.settings, view.root or view.position)
         yield _problem("unlisted", f"not listed by the root {root}: a leader above it does not report it", address)

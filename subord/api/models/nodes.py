@@ -112,8 +112,10 @@ def identity(node: NodeApi) -> IdentityDocument | None:
 
 
 def identity_of(node: NodeApi, address: str) -> str | None:
-    """The fingerprint of the node at an address; None: it is not known."""
-    key = node.identity.signer.key if address == node.address else node.peers.key_of(address)
+    """The fingerprint of the key that counts for an address; None: none is known."""
+    position, pins = node.settings.network.position_of(address), node.tracker.membership.pins
+    pinned = b"" if position is None or pins is None else pins.key_of(position)
+    key = node.identity.signer.key if address == node.address else pinned or node.peers.key_of(address)
     return fingerprint(key) if key else None
 
 

@@ -17,6 +17,7 @@ ACTIONS = {
     "sign": "subord.cli.operators.dry_run",
     "revoke": "subord.cli.operators.revoke",
     "revoked": "subord.cli.operators.who",
+    "strict": "subord.cli.operators.strict",
 }
 FILE = "/etc/subord/allowed_signers"  # the same as in the daemon
 POWERS = ("identity", "keys", "members")  # the same
@@ -47,6 +48,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_asking(sign)
     _add_revoke(actions)
     add_asking(_action(actions, "revoked", "list what is revoked", "List the revoked operators and nodes."))
+    text = (
+        "Switch strict mode on or off in the whole cluster. When it is on, nodes without identity are refused, as "
+        "are all older releases. It needs the power identity."
+    )
+    strict = _action(actions, "strict", "refuse nodes without identity, or take them again", text)
+    strict.add_argument("to", metavar="on|off", choices=("on", "off"), help="on or off")
+    add_key_option(strict)
+    add_asking(strict)
 
 
 def _add_revoke(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
