@@ -15,6 +15,7 @@ from subord.api.node_api import AskFailure, Question
 from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
+from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
 from subord.core.members.register import Register
 from subord.core.messages import Terms
@@ -137,7 +138,8 @@ class FakeTracker:
     """Brings the history and the register up to date whenever it is asked."""
 
     def __init__(self, node: FakeNode) -> None:
-        self.membership = Membership(Register(node.settings.network.size), Documents())
+        size = node.settings.network.size
+        self.membership = Membership(Register(size), Documents(), pins=Pins(size))
         self.history = self.membership.history
         self.memory = self
         self._node = node

@@ -40,6 +40,7 @@ EXPECTED = {
     "subord_table_entries": "gauge",
     "subord_subtree_nodes": "gauge",
     "subord_subtree_not_home_nodes": "gauge",
+    "subord_subtree_unbound_nodes": "gauge",
     "subord_performance_jobs_per_hour": "gauge",
     "subord_performance_jobs_per_second": "gauge",
     "subord_jobs_done": "counter",

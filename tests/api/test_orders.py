@@ -14,6 +14,7 @@ from subord.api.models.orders import ORDERS_MAX
 from subord.core.carriage.documents import NEVER_MS, REVOKED, STRICT, Document
 from subord.core.carriage.orders import Order, signed_content
 from subord.core.carriage.verdicts import SENTENCES
+from subord.core.identity.pins import Pin
 from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
 from tests.api.fake_node_api import FakeNode, World
@@ -158,11 +159,17 @@ async def test_a_revoked_operator_orders_no_more() -> None:
 
 
 async def test_a_node_is_revoked_by_its_address() -> None:
-    node = World().node(1)
+    node, key = World().node(1), b"k" * 32
+    status, document = await order(node, "revoke", node="10.0.0.9", reason="stolen", by="ann")
+    assert (status, "no key is pinned to 10.0.0.9" in document["error"]) == (404, True)
+    pins = node.tracker.membership.pins
+    assert pins is not None
+    pins.merge([Pin(9, 1, key)])
     status, document = await order(node, "revoke", node="10.0.0.9", reason="stolen", by="ann")
     assert (status, document["nodes"], document["addresses"]) == (200, 1, ["10.0.0.9"])
     (entry,) = node.tracker.membership.revocations.entries
     assert entry[:4] == ("node", "10.0.0.9", 9, "stolen")
+    assert node.tracker.membership.revocations.node_keys == {key}
 
 
 async def test_strict_is_switched_by_numbered_orders() -> None:
