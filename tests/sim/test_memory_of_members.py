@@ -43,6 +43,17 @@ def first_fault() -> Violation | None:
     return None
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        10_102,  # a goodbye before any node has a record of the node
+        10_010,  # the one node that heard an order never runs again
+    ],
+)
+def test_an_order_that_once_failed(seed: int) -> None:
+    play(seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name", "fault"),

@@ -108,6 +108,13 @@ class Exchange:
         self._edges: dict[Hashable, _Edge] = {}
         self.changed = False
         """Whether a replica has changed; the reader resets it."""
+        self.changes = 0
+        """Number of changes of replicas."""
+
+    def change(self) -> None:
+        """A replica has changed."""
+        self.changed = True
+        self.changes += 1
 
     # -- edges --------------------------------------------------------------------------------------------
 
@@ -124,7 +131,7 @@ class Exchange:
         """Merge items, and send what changed to all edges but `source`; returns it."""
         changed = self.replicas[name].merge(items)
         if changed:
-            self.changed = True
+            self.change()
             for edge, state in self._edges.items():
                 if edge != source:
                     state.waiting[name].merge(changed)

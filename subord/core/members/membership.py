@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
+from subord.core import snapshots
 from subord.core.carriage.documents import REVOKED, Document, Documents
 from subord.core.carriage.exchange import Exchange, Received
 from subord.core.carriage.orders import Verdict
@@ -21,6 +22,7 @@ from subord.core.members import statements
 from subord.core.members.history import SETTLE_S, History
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import Departure, Writer
+from subord.core.node import Node
 from subord.core.view import Place, Position, RosterView
 
 REGISTER: Final = "members"
@@ -53,6 +55,7 @@ class Membership:
         self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents})
         self._writer = Writer(register, expected)
         self._looked_at = -inf
+        self._seen: tuple[object, ...] = ()
 
     def observe(self, notice: Notice, now: float, wall: float) -> bool:
         """Note a loss above, and goodbyes. Returns whether to `look` soon."""
@@ -107,7 +110,19 @@ class Membership:
         has = self.revocations.has_operator
         revoked = [name for name, signer in self.signers.items() if name != REVOKED and has(*signer)]
         if self.documents.drop(revoked):
-            self.exchange.changed = True
+            self.exchange.change()
+
+    def look_at(self, node: Node, now: float, wall: float) -> bool:
+        """Look at a node, unless all that decides is as at the last look; returns whether it did.
+
+        A node may become root without a change of its roster, and must then write what it did not write before.
+        """
+        seen = node.roster.revision, node.phase, node.uplink.path, self.exchange.changes
+        if seen == self._seen and now < self.deadline:
+            return False
+        self._seen = seen
+        self.look(snapshots.roster(node, now), node.uplink.path, now, wall)
+        return True
 
     def look(self, view: RosterView, path: Iterable[Position], now: float, wall: float) -> None:
         """Compare a roster with the last one; a root also writes what the register lacks."""
@@ -154,8 +169,10 @@ class Membership:
         return self.history.pending()
 
     def left(self, position: Position, wall: float) -> None:
-        """This node, or a subordinate, says goodbye. Only who hears it can tell it from a death."""
+        """This node, or a subordinate, says goodbye. Only a node that hears it can tell it from a death.
+
+        The root may write the node up later than this, for the time at which it came (writer.py).
+        """
         old, wall_ms = self.register.at(position), int(wall * 1000)
-        if old is not None:
-            stamp_ms = max(wall_ms, old.stamp_ms + 1)
-            self.exchange.spread(REGISTER, [Run(position, position, Record(stamp_ms, State.LEFT, wall_ms))])
+        stamp_ms = wall_ms if old is None else max(wall_ms, old.stamp_ms + 1)
+        self.exchange.spread(REGISTER, [Run(position, position, Record(stamp_ms, State.LEFT, wall_ms))])

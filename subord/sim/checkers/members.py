@@ -6,7 +6,8 @@ When the tree has healed, and the time for a root to notice and to tell has pass
 - M1: all nodes hold the same register and the same documents, and no document is in conflict.
 - M2: exactly the running nodes are up.
 - M3: a node that crashed, of which a node knew that has run since, is down or forgotten.
-- M4: a node that said goodbye to a whole cluster has left; a node that an operator forgot is not down.
+- M4: a node that said goodbye to a whole cluster has left; a node that an operator forgot is not down, if the node
+  that took the order has run since.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Remembered:
         self._crashed: dict[Position, Witnesses] = {}
         self._left: dict[Position, Witnesses] = {}  # certainly heard by others
         self._left_at: dict[Position, float] = {}
-        self._forgotten: set[Position] = set()
+        self._forgotten: dict[Position, Witnesses] = {}
         self._leaving: set[Position] = set()
         self._calm_leaves: set[Position] = set()
         self._members.judge = self
@@ -48,7 +49,8 @@ class Remembered:
         world = self._world
         at = next((p for p in sorted(world.nodes) if p not in world.paused), None)
         if at is not None:
-            self._forgotten.update(self._members.forget([p for p in nodes if p not in world.nodes], at))
+            named = self._members.forget([p for p in nodes if p not in world.nodes], at)
+            self._forgotten.update((p, {at: world.boots[at]}) for p in named)
 
     # -- the truth ----------------------------------------------------------------------------------------
 
@@ -59,9 +61,9 @@ class Remembered:
 
     def started(self, position: Position) -> None:
         """A life begins: what was said of the former one no longer counts."""
-        for said in (self._forgotten, self._leaving, self._calm_leaves):
+        for said in (self._leaving, self._calm_leaves):
             said.discard(position)
-        for ends in (self._left, self._crashed):
+        for ends in (self._left, self._crashed, self._forgotten):
             ends.pop(position, None)
 
     def leaves(self, position: Position) -> None:
@@ -119,9 +121,12 @@ class Remembered:
             if record is None or record.state is not State.LEFT:
                 self._complain("M4", f"{position} said goodbye and is {record}")
             self.demands += 1
-        for position in sorted(self._forgotten & down):
-            self._complain("M4", f"{position} was forgotten and is down")
-        self.demands += len(self._forgotten)
+        for position, witnesses in self._forgotten.items():
+            if not self._still_runs(witnesses):
+                continue
+            self.demands += 1
+            if position in down:
+                self._complain("M4", f"{position} was forgotten and is down")
 
     def _still_runs(self, witnesses: Witnesses) -> bool:
         """Whether a node has run since; others may have lost what was not on their disks yet."""

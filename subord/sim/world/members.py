@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from subord.core import snapshots
 from subord.core.carriage.documents import Document, Documents
 from subord.core.carriage.orders import Order
 from subord.core.events import Notice
@@ -166,7 +165,7 @@ class Members:
             return
         self._look_at[position] = inf
         node, now = world.nodes[position], world.clock(position)
-        membership.look(snapshots.roster(node, now), node.uplink.path, now, self._wall(position))
+        membership.look_at(node, now, self._wall(position))
         self._after_change(position)
         if membership.deadline < inf:
             self._plan_look(position, world.now + max(0.0, membership.deadline - now))
