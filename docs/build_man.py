@@ -30,6 +30,7 @@ COMPLETIONS = {"bash": "subord", "zsh": "_subord", "fish": "subord.fish"}
 """The file name under which each shell finds completions."""
 ENVIRONMENT = (
     ("SUBORD_SOCKET", "control socket of the daemon, where --socket is not given"),
+    ("SUBORD_OPERATOR_KEY", "SSH key that signs orders, where --key is not given"),
     ("SUBORD_GROUPS", "file of groups instead of /etc/subord/groups"),
     ("CLUSTERSHELL_CFGDIR", "directory of groups.conf instead of /etc/clustershell"),
     ("NO_COLOR", "set and not empty: no colours"),
@@ -37,6 +38,7 @@ ENVIRONMENT = (
 )
 FILES = (
     ("/etc/subord/subord.toml", "the configuration as the unit gives it to the daemon, subord.toml(5)"),
+    ("/etc/subord/allowed_signers", "the operators and their SSH keys, ssh-keygen(1)"),
     ("/etc/subord/groups", "groups of nodes: lines of NAME: NODES"),
     ("/etc/clustershell/groups.conf", "groups of nodes as ClusterShell has them, groups.conf(5)"),
     ("/run/subord/control.sock", "the control socket"),

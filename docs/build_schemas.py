@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import document, fields, members, orders
+from subord.api.models import document, fields, members, operators, orders
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 
@@ -45,6 +45,66 @@ class KeyChange(fields.RotatedDocument, frozen=True, kw_only=True):
     coverage: fields.AllKeysDocument | None
     everybody: bool
     nodes: fields.AllKeysDocument | None
+
+
+class CheckedOperator(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of an operators file; as in `subord operator who`."""
+
+    line: int
+    principals: tuple[str, ...]
+    key_type: str
+    fingerprint: str
+    authority: bool
+    powers: tuple[str, ...]
+    valid_after: document.Time | None
+    valid_before: document.Time | None
+    valid: bool
+
+
+class CheckedOperators(document.Document, frozen=True, kw_only=True):
+    """An operators file. `ok`: it has no faults. `doubts`: what may not be meant. Line 0: the file as a whole."""
+
+    file: str
+    ok: bool
+    operators: tuple[CheckedOperator, ...]
+    faults: tuple[operators.FaultDocument, ...]
+    doubts: tuple[operators.FaultDocument, ...]
+
+
+class OwnKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A public key of the caller. `known`: it is in the operators file. `fingerprint` null: it is no public key."""
+
+    file: str
+    fingerprint: str | None
+    known: bool
+
+
+class Who(operators.OperatorsDocument, frozen=True, kw_only=True):
+    """The operators of a node, and the keys of the caller."""
+
+    own: tuple[OwnKey, ...]
+
+
+class DryRun(document.Document, frozen=True, kw_only=True):
+    """The verdicts on test orders. `accepted`: on all of them."""
+
+    accepted: bool
+    orders: tuple[orders.JudgedOrder, ...]
+
+
+class Revoked(document.Document, frozen=True, kw_only=True):
+    """What was revoked, or (`revoked` false) is no longer. `principal`: the operator who signed."""
+
+    kind: Literal["operator", "node"]
+    what: str
+    revoked: bool
+    principal: str
+
+
+class Revocations(document.Document, frozen=True, kw_only=True):
+    """All that is revoked in the cluster."""
+
+    revocations: tuple[operators.RevocationDocument, ...]
 
 
 class NodeSet(document.Document, frozen=True, kw_only=True):
@@ -106,6 +166,11 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "key install": (KeyChange, ""),
     "key use": (KeyChange, ""),
     "key remove": (KeyChange, ""),
+    "operator check": (CheckedOperators, ""),
+    "operator who": (Who, ""),
+    "operator sign": (DryRun, ""),
+    "operator revoke": (Revoked, ""),
+    "operator revoked": (Revocations, ""),
     "log-level": (fields.LogDocument, "/v1/log-level"),
     "position": (position.Answer, ""),
     "speedup": (speedup.Answer, ""),
@@ -119,6 +184,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "counters": (fields.CountersDocument, "/v1/counters"),
     "names": (fields.NamesDocument, "/v1/names"),
     "job-done": (fields.JobsDocument, "/v1/job-done"),
+    "operators": (operators.OperatorsDocument, "/v1/operators"),
     "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
     "orders": (orders.JudgedDocument, "/v1/orders"),
 }

@@ -19,6 +19,7 @@ from subord.api.handlers.targets import MEMBERS_HEAD
 from subord.client import exit_codes as codes
 from subord.config.docs import docstrings_of
 from subord.core import messages as message_types
+from subord.core.carriage.verdicts import SENTENCES
 from subord.core.state.states import NEXT, ORPHANED_BRANCH, State, Trigger
 
 COMMENT = re.compile(r"^    (\w+)\b.*?  # (.*)$", re.MULTILINE)
@@ -171,3 +172,9 @@ def _labels(family: Metric) -> str:
 def exit_codes() -> str:
     """The exit codes of all commands."""
     return table(("code", "meaning"), ((str(code), meaning) for code, meaning in codes.MEANINGS.items()))
+
+
+def refused_orders() -> str:
+    """The words of refused orders."""
+    rows = (f"| `{word}` | {text} |" for word, text in SENTENCES.items())
+    return "\n".join(["| word | meaning |", "|---|---|", *rows]) + "\n"

@@ -182,6 +182,7 @@ class Daemon:
         except CredentialsError as error:
             raise StartError(str(error), CONFIGURATION) from None
         self.key_ring = self._credentials.key_ring
+        self.operators_path = config.node.operators
         self.position = network.position_of(self.address) or 0
         try:
             self.events = EventLog(config.node.event_log, self.address, log.put_line)
@@ -247,10 +248,14 @@ class Daemon:
 
     def _make_tracker(self, node: Node, memory: Memory) -> Tracker:
         """The tracker, the gate in front of its documents, and the key ring behind them."""
-        operators, membership = Operators(self.config.node.operators), memory.membership
+        operators, membership = Operators(self.operators_path), memory.membership
         cluster = self.settings.cluster_name, Terms.of(self.settings).network
         self.gate = Gate(operators, cluster, membership.revocations, self.counters)
         tracker = Tracker(node, memory, self.gate.judge)
+        # The gate knows one principal of a signature; a line of the file may have several.
+        revocations = membership.revocations
+        operators.revoke(revocations.operators)
+        tracker.on_documents.append(lambda _: operators.revoke(revocations.operators))
         if self.key_ring is not None:
             self.key_ring.catch_up(membership.documents.items())
             tracker.on_documents.append(self.key_ring.follow)

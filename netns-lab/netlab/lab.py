@@ -147,6 +147,11 @@ class Lab:
         assert self.options.previous is not None
         return tree_of(Path(self.options.previous), self.directory.path)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """For commands beside the lab: they sign as its operator."""
+        return {**os.environ, "SUBORD_OPERATOR_KEY": str(self.directory.operator_key)}
+
     def progress(self, what: str) -> None:
         self._progress(what, 0, 0)
 

@@ -63,6 +63,10 @@ class NodeApi(Protocol):
         """Judges the orders of operators."""
 
     @property
+    def operators_path(self) -> str:
+        """The operators file."""
+
+    @property
     def log(self) -> Log: ...
 
     @property

@@ -38,6 +38,7 @@ COMMANDS = {
     "job-done": "subord.cli.changes.job_done",
     "log-level": "subord.cli.changes.log_level",
     "key": "subord.cli.changes.key",
+    "operator": "subord.cli.operators",
     "config": "subord.cli.config_check",
     "completion": "subord.cli.completion",
 }

@@ -15,7 +15,7 @@ from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.errors import CommandError
 from subord.client.options import add_set
-from subord.client.text import columns
+from subord.client.text import columns, count
 
 if TYPE_CHECKING:
     from subord.config.schema import Config
@@ -41,8 +41,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     check.add_argument(
         "--here",
         action="store_true",
-        help="check also what only this machine can tell: key file, certificates, address, ports; root checks as the "
-        f"user {DAEMON_USER}, if there is one",
+        help="check also what only this machine can tell: key file, operators, certificates, address, ports; root "
+        f"checks as the user {DAEMON_USER}, if there is one",
     )
     check.add_argument("--json", action="store_true", help="print the settings as one JSON object")
 
@@ -145,6 +145,7 @@ def _checked_here(file: str, config: Config) -> dict[str, str]:
     except (CredentialsError, KeyringError) as error:
         faults.append(str(error))
         code = exit_codes.CONFIGURATION
+    found["operators"] = _operators(node.operators)
     if chosen is not None:
         _check_ports(config, chosen.address, running, found, faults)
     if faults:
@@ -154,6 +155,20 @@ def _checked_here(file: str, config: Config) -> dict[str, str]:
         )
         raise CommandError(message, code)
     return found
+
+
+def _operators(path: str) -> str:
+    """What the operators file grants. Without it a daemon starts, and takes no orders."""
+    from subord.core.carriage.verdicts import sentence
+    from subord.runtime.security import allowed_signers, operators_file
+
+    with operators_file.opened(path) as file:
+        if file.word:
+            return f"none: {sentence(file.word, path)} ({file.detail})"
+        lines = allowed_signers.parse(operators_file.read(file))
+    faults = sum(isinstance(each, allowed_signers.Fault) for each in lines)
+    more = f", {count(faults, 'line')} with faults: see `subord operator check {path}`" if faults else ""
+    return f"{len(lines) - faults} in {path}{more}"
 
 
 def _running(config: Config) -> dict[str, Any]:

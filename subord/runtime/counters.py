@@ -40,7 +40,7 @@ class Counters:
         self.bytes_received: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()  # dropped input by reason, e.g. "malformed"
         self.orders_accepted: Counter[str] = Counter()  # orders of operators by power, e.g. "keys"
-        self.orders_refused: Counter[str] = Counter()  # by reason, a word of core/carriage/refusals.py
+        self.orders_refused: Counter[str] = Counter()  # by reason, a word of core/carriage/verdicts.py
         self.send_errors: Counter[str] = Counter()  # by errno name, e.g. "EHOSTUNREACH"
         self.round_trip = Histogram(ROUND_TRIP_BOUNDS_S)  # beat to its answer
         self.detection = Histogram(HEALING_BOUNDS_S)  # last sign of life of a lost leader to giving it up

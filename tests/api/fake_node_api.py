@@ -185,6 +185,10 @@ class FakeNode:
         return self.world.settings
 
     @property
+    def operators_path(self) -> str:
+        return self.world.given.operators
+
+    @property
     def address(self) -> str:
         return self.settings.network.address_text_of(self.position)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from fake_operators import sign
 
-from subord.client import naming, signing
+from subord.client import naming
 from subord.client.node_sets import choice
+from subord.client.orders import signing
 from subord.config.resolve import ResolveError
 
 

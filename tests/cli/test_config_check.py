@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 from ports import free_port
+from signers import Signers
 
 from subord.cli import config_check, main
 from subord.config.load import NO_KEY
@@ -182,6 +183,22 @@ def test_a_machine_that_has_all_is_summarized(capsys: pytest.CaptureFixture[str]
     ]
     assert main(["config", "check", "--here", "--json", here]) == 0
     assert json.loads(capsys.readouterr().out)["here"][f"UDP {PORT}"] == "free"
+
+
+def test_the_operators_are_counted_and_none_is_no_fault(
+    capsys: pytest.CaptureFixture[str], here: str, tmp_path: Path
+) -> None:
+    signers = Signers(tmp_path)
+    file = signers.write("ann {ann}", "nonsense")
+    for spoil, line in (
+        (lambda: None, f"1 in {file}, 1 line with faults: see `subord operator check {file}`"),
+        (lambda: file.chmod(0o666), f"none: this node's operators file {file} does not count: "),
+        (file.unlink, f"none: this node has no operators file {file}, so it takes no orders; see node.operators ("),
+    ):
+        spoil()
+        words = ["config", "check", "--here", "--json", here, "--set", f"node.operators={file}"]
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out)["here"]["operators"].startswith(line)
 
 
 def missing_key(folder: Path) -> None:

@@ -57,6 +57,13 @@ def incarnation(machine: Machine) -> int:
     return int(last["incarnation"])
 
 
+FIRST_OPERATOR = """
+cd /root; mkdir -p -m 700 .ssh
+test -e .ssh/id_ed25519 || ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519
+printf 'root %s\\n' "$(cat .ssh/id_ed25519.pub)" > /etc/subord/allowed_signers
+"""
+
+
 def is_active(machine: Machine) -> bool:
     return machine.shown("ActiveState") == "active"
 
@@ -82,6 +89,7 @@ def running(machine: Machine) -> Machine:
     if machine.run("test", "-e", KEY, check=False).returncode != 0:
         key = machine.asked("subord", "key", "generate")
         machine.run("install", "--mode", "0600", "--owner", "subord", "/dev/stdin", KEY, stdin=f"{key}\n")
+    machine.run("sh", "-ec", FIRST_OPERATOR)
     machine.run("systemctl", "reset-failed")
     machine.run("systemctl", "start", "subord")
     return machine
@@ -111,7 +119,7 @@ def typed_on_each_node() -> str:
     )
     build, *blocks = re.findall(r"^```sh\n(.*?)^```$", part, re.DOTALL | re.MULTILINE)
     assert build == "./dev deb\n"
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     return "".join(blocks)
 
 
@@ -189,6 +197,7 @@ def test_the_daemon_works_within_the_limits_of_the_unit(running: Machine) -> Non
     running.run("subord", "key", "install")
     assert running.asked("stat", "--format", "%U %a", "/var/lib/subord/keyring") == "subord 600"
     assert incarnation(running) > 0
+    assert "accepted as root" in running.asked("subord", "operator", "sign", "--dry-run", "--power", "keys")
     assert "WARNING" not in running.journal()
 
 

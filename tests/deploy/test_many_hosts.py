@@ -58,6 +58,8 @@ def inventory(machine: Machine, package: Path, tmp_path: Path) -> Path:
     ssh.write_text(f'#!/bin/sh\nfor last; do :; done\nexec {shlex.join(machine.door)} sh -c "$last"\n')
     ssh.chmod(0o755)
     (tmp_path / "cluster.key").write_text(KEY_LINE)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "operator"], check=True)
+    (tmp_path / "allowed_signers").write_text(f"ann {(tmp_path / 'operator.pub').read_text()}")
     hosts = tmp_path / "hosts.ini"
     lines = {
         "ansible_user": "root",
@@ -65,6 +67,7 @@ def inventory(machine: Machine, package: Path, tmp_path: Path) -> Path:
         "ansible_python_interpreter": "/usr/bin/python3",
         "subord_package": os.path.relpath(package, ROLE),  # as in the example
         "subord_key": os.path.relpath(tmp_path / "cluster.key", ROLE),
+        "subord_allowed_signers": os.path.relpath(tmp_path / "allowed_signers", ROLE),
         "subord_network": "10.0.0.0/24",
         "subord_node": "'address = \"10.0.0.1\"'",
     }
@@ -81,6 +84,7 @@ def test_a_second_rollout_changes_nothing(machine: Machine, inventory: Path) -> 
     assert (machine.shown("UnitFileState"), machine.shown("NRestarts")) == ("enabled", "0")
     assert machine.asked("subord", "tree").splitlines()[-1] == "10.0.0.1"
     assert machine.asked("stat", "--format", "%U %a", "/etc/subord/cluster.key") == "subord 600"
+    assert machine.asked("stat", "--format", "%U %a", "/etc/subord/allowed_signers") == "root 644"
     daemon = machine.shown("MainPID")
 
     assert recap(played(inventory, inventory.parent))["changed"] == 0

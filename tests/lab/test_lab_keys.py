@@ -36,6 +36,7 @@ def key(lab: Lab, position: int, *words: str, codes: tuple[int, ...] = (0,)) -> 
     """`subord key ...` on one node."""
     done = subprocess.run(
         [SUBORD, "key", *words, "--json", "--socket", str(lab.control_socket(position))],
+        env=lab.environment,
         capture_output=True,
         text=True,
         timeout=60,
@@ -44,6 +45,12 @@ def key(lab: Lab, position: int, *words: str, codes: tuple[int, ...] = (0,)) -> 
     assert done.returncode in codes, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout) if done.stdout else {"error": done.stderr}
     return found
+
+
+def test_commands_on_a_node_sign_as_the_operator_of_the_lab(lab: Lab) -> None:
+    done = lab.run(3, SUBORD, "operator", "sign", "--dry-run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("accepted as operator") == 3
 
 
 def rings(lab: Lab, position: int) -> list[tuple[int, tuple[str, ...], int]]:

@@ -71,9 +71,8 @@ class Orders:
 
     def command(self, position: int, *words: str) -> str:
         socket = str(self.lab.control_socket(position))
-        done = subprocess.run(
-            [SUBORD, *words, "--socket", socket], capture_output=True, text=True, timeout=60, check=False
-        )
+        command, env = [SUBORD, *words, "--socket", socket], self.lab.environment
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -1,7 +1,7 @@
 """Running a command in one node's network namespace, or in that of the bridges (`wire`).
 
-The command sees the node's network and finds its daemon (`SUBORD_SOCKET`). It ends when the lab ends, and what it has
-left in the background ends with it.
+The command sees the node's network, finds its daemon (`SUBORD_SOCKET`), and signs as the lab's operator
+(`SUBORD_OPERATOR_KEY`). It ends when the lab ends, and what it has left in the background ends with it.
 
 Commands of the lab itself run beside the caller. Each is `netns-lab/lab WORD ORDER`, the order a JSON object. It
 prints BEGUN when it has begun, ends when its standard input ends, and prints one line of JSON when it is done.
@@ -55,6 +55,7 @@ def run_in(client: Client, wanted: str, command: Sequence[str]) -> int:
         **os.environ,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
+    environment["SUBORD_OPERATOR_KEY"] = str(client.directory.operator_key)
     if wanted == WIRE:
         node: Message = {"namespace": f"/proc/{info['controller']}/ns/net"}
         environment.pop("SUBORD_SOCKET", None)  # no daemon runs there

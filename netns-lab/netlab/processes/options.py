@@ -73,6 +73,8 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
     }
     node = {
         "address": address,
+        # The release before does not know the key.
+        "operators": str(directory.operators) if options.previous is None else None,
         "control_socket": str(files / "control.sock"),
         "metrics": f"[{address}]:9717" if ":" in address else f"{address}:9717",
         "state_directory": str(files / "state") if options.disk else None,

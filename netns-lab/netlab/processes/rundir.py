@@ -6,6 +6,8 @@ killed; the next lab removes it.
     BASE/NAME/                locked (flock) by keeper and controller while the lab lives
     BASE/NAME/controller.sock requests, JSON lines
     BASE/NAME/cluster.key     the key of the cluster, made for this lab alone
+    BASE/NAME/operator        the SSH key of its one operator, with operator.pub
+    BASE/NAME/allowed_signers the operators file of all nodes
     BASE/NAME/events          event log of all nodes, JSON lines
     BASE/NAME/lab.log         complaints of keeper, controller and zygote
     BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/
@@ -19,12 +21,14 @@ import fcntl
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 from pathlib import Path
 
 from netlab.errors import LabError
 
 KEY_BYTES = 32
+OPERATOR = "operator"
 UNIX_PATH_BYTES_MAX = 107  # unix(7)
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the lab makes a directory in it, mode 0700, owner checked
 
@@ -50,6 +54,8 @@ class RunDirectory:
         self.events = path / "events"
         self.log = path / "lab.log"
         self.key = path / "cluster.key"
+        self.operator_key = path / "operator"
+        self.operators = path / "allowed_signers"
 
     def node(self, position: int) -> Path:
         return self.path / "nodes" / str(position)
@@ -60,6 +66,15 @@ class RunDirectory:
     def make_key(self) -> None:
         self.key.touch(mode=0o600)
         self.key.write_text(f"primary {base64.b64encode(os.urandom(KEY_BYTES)).decode()}\n")
+
+    def make_operator(self) -> None:
+        """The operator that orders are signed as; without ssh-keygen the lab has none."""
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", OPERATOR, "-f", str(self.operator_key)]
+        with contextlib.suppress(FileNotFoundError):
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+            public = self.operator_key.with_suffix(".pub").read_text()
+            self.operators.write_text(f"{OPERATOR} {public}")
+            self.operators.chmod(0o644)
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -88,6 +103,7 @@ def create(name: str, position_max: int = 1 << 20) -> RunDirectory:
         (path / "nodes").mkdir()
         made = RunDirectory(path, _lock(path, wait=False))
         made.make_key()
+        made.make_operator()
         return made
     except FileExistsError:
         raise LabError(f"A lab named {name} is running: `netns-lab/lab down --name {name}` ends it.") from None

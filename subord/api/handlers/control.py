@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from subord.api.handlers import changes, keys, members, problems
+from subord.api.handlers import changes, keys, members, operators, problems
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
@@ -34,6 +34,7 @@ def control_app(node: NodeApi) -> App:
         "/v1/names": _telling(lambda _: NamesDocument(names=node.names)),  # of the host list, by address
         "/v1/tree": partial(_tree, node),  # of the whole cluster
         "/v1/why": partial(_why, node),  # ?address=A
+        "/v1/operators": _asking(lambda _: operators.find(node)),
         "/v1/members": _asking(lambda _: members.of_cluster(node)),  # present ones, and those that are down
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),

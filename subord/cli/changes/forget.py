@@ -14,7 +14,7 @@ from subord.client.member_choice import chosen, operator, positions_text, printa
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
 from subord.client.orders import order, statement
-from subord.client.signing import add_key_option
+from subord.client.orders.signing import add_key_option
 from subord.client.text import count
 
 WAIT_S = 5.0

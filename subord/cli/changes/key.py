@@ -19,7 +19,7 @@ from subord.client.daemon import NODES_TIMEOUT_S, Document, ask, asked_of_all
 from subord.client.errors import CommandError
 from subord.client.options import add_asking, add_json, socket_path
 from subord.client.orders import order
-from subord.client.signing import add_key_option
+from subord.client.orders.signing import add_key_option
 from subord.client.text import columns, count, printable
 
 SPREAD_S_MAX = 20.0

@@ -16,7 +16,7 @@ from subord.client.member_choice import chosen, operator, positions_text, printa
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_json, add_names, add_nodes
 from subord.client.orders import order, statement
-from subord.client.signing import add_key_option
+from subord.client.orders.signing import add_key_option
 from subord.client.text import count
 
 DURATION = re.compile(r"([0-9]{1,6})([smhd])")

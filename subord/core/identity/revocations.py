@@ -57,6 +57,11 @@ class Revocations:
             self._read = document, () if document is None else (entries_of(document.order) or ())
         return self._read[1]
 
+    @property
+    def operators(self) -> frozenset[str]:
+        """Principals and fingerprints."""
+        return frozenset(each.what for each in self.entries if each.kind == "operator")
+
     def has_operator(self, *names: str) -> bool:
         """Whether an operator with one of these names or fingerprints is revoked."""
         return any(each.kind == "operator" and each.what in names for each in self.entries)

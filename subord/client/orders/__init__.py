@@ -37,7 +37,7 @@ def statement(ordered: Document) -> Document:
 
 
 def _signed(prepared: Document, arguments: argparse.Namespace) -> Document:
-    from subord.client import signing
+    from subord.client.orders import signing
 
     signature = signing.sign(base64.b64decode(prepared["content"]), prepared["namespace"], arguments)
     kept = {key: prepared[key] for key in ("name", "version", "at_ms", "expires_ms", "body")}

@@ -1,0 +1,217 @@
+"""Verifies the signatures of operators by OpenSSH's ssh-keygen, against the operators file of this node.
+
+Input are a content, its signature, a namespace and the time of signing; output is a verdict with a word of
+core/carriage/verdicts.py. The happy path takes two processes, one after the other; more are used to find the word of
+a refusal. Invariants: nothing is accepted that `ssh-keygen -Y verify` has not accepted for a principal of this file;
+time, rate, memory and the number of processes are bounded, whatever neighbours send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from math import inf
+from typing import Final, NamedTuple
+
+import trio
+
+from subord.core.carriage.orders import Verdict
+from subord.core.pacing.token_bucket import TokenBucket
+from subord.core.tables import BoundedMap
+from subord.runtime.security.operators_file import DEFAULT, OperatorsFile, opened
+from subord.runtime.security.sshsig import PublicKey, SshsigError, signature_of
+
+logger = logging.getLogger("subord")
+
+SSH_KEYGEN: Final = "ssh-keygen"
+PROCESS_S_MAX: Final = 5.0
+PER_S, BURST = 5.0, 20.0
+"""Verifications; one takes some 10 ms (docs/security.md)."""
+WAITING_MAX: Final = 20
+CACHED_MAX: Final = 1024
+REFUSED_S: Final = 60.0
+"""A refusal is checked again after this time."""
+PASSING: Final = ("busy", "no_ssh_keygen")
+"""Refusals that say nothing of the order."""
+TIME_S_MIN, TIME_S_MAX = 1, 253_370_764_800
+"""Before the year 9999. 0 would mean now to ssh-keygen."""
+NO_USER: Final = b"No user exists"  # ssh-keygen needs an entry of its user in passwd(5)
+_EXPIRED: Final = (b"has expired", b"not yet valid")
+
+
+class _RefusedError(Exception):
+    """The word of the verdict."""
+
+    @property
+    def word(self) -> str:
+        return str(self.args[0])
+
+
+class _Order(NamedTuple):
+    """What is verified. `path`: of the signature, for programs that inherit `descriptors`."""
+
+    content: bytes
+    namespace: str
+    time: str
+    signers: str
+    path: str
+    descriptors: tuple[int, ...]
+
+
+class Operators:
+    """A `Verifier` (core/carriage/orders.py)."""
+
+    def __init__(
+        self,
+        path: str = DEFAULT,
+        *,
+        program: str = SSH_KEYGEN,
+        process_s_max: float = PROCESS_S_MAX,
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        """`path`: of the operators file, which is read for each verification."""
+        self.path = path
+        self._program = program
+        self._process_s_max = process_s_max
+        self._clock = clock
+        self._bucket = TokenBucket(PER_S, clock(), BURST)
+        self._turn = trio.Lock()
+        self._revoked: frozenset[str] = frozenset()
+        self._verdicts: BoundedMap[bytes, tuple[Verdict, float]] = BoundedMap(CACHED_MAX)
+
+    def revoke(self, names: Collection[str]) -> None:
+        """From now on these principals and fingerprints count no more, and no others are revoked."""
+        if self._revoked != frozenset(names):
+            self._revoked = frozenset(names)
+            self._verdicts.clear()
+
+    def sizes(self) -> dict[str, int]:
+        """Entries by table."""
+        return {"verdicts": len(self._verdicts)}
+
+    async def verify(self, content: bytes, signature: bytes, namespace: str, at_ms: int) -> Verdict:
+        """Whether an operator of this node has signed `content` for `namespace`, with a key valid at `at_ms`."""
+        if not signature:
+            return Verdict("unsigned")
+        with opened(self.path) as file:
+            if file.word:
+                return Verdict(file.word)
+            name = _digest(content, signature, namespace.encode(), str((at_ms, file.identity)).encode())
+            verdict = self._known(name)
+            if verdict is None:
+                verdict = await self._in_turn(name, file, (content, signature, namespace, at_ms))
+            return verdict
+
+    def _known(self, name: bytes) -> Verdict | None:
+        verdict, until = self._verdicts.get(name, (None, 0.0))
+        return verdict if self._clock() < until else None
+
+    async def _in_turn(self, name: bytes, file: OperatorsFile, given: tuple[bytes, bytes, str, int]) -> Verdict:
+        if self._turn.statistics().tasks_waiting >= WAITING_MAX:
+            return Verdict("busy")
+        async with self._turn:
+            known = self._known(name)  # another neighbour may have offered the same
+            if known is not None:
+                return known
+            if not self._bucket.admit(self._clock()):
+                return Verdict("busy")
+            revoked = self._revoked
+            verdict = await self._verdict(file, *given)
+            if verdict.word not in PASSING and revoked is self._revoked:
+                self._verdicts[name] = verdict, self._clock() + REFUSED_S if verdict.word else inf
+            return verdict
+
+    async def _verdict(
+        self, file: OperatorsFile, content: bytes, signature: bytes, namespace: str, at_ms: int
+    ) -> Verdict:
+        key: PublicKey | None = None
+        try:
+            stated = signature_of(signature)
+            key = stated.key
+            if stated.namespace != namespace:
+                raise _RefusedError("wrong_namespace")
+            with _in_memory(signature) as descriptor:
+                path, inherited = f"/proc/self/fd/{descriptor}", (file.descriptor, descriptor)
+                order = _Order(content, namespace, _time(at_ms), file.path, path, inherited)
+                principals = await self._principals(order, key, at_ms)
+                await self._verify(order, principals[0])
+        except SshsigError:
+            return Verdict("altered")
+        except _RefusedError as error:
+            return Verdict(error.word, fingerprint=key.fingerprint if key else "")
+        is_revoked = not self._revoked.isdisjoint((key.fingerprint, *principals))
+        return Verdict("revoked" if is_revoked else "", principals[0], key.fingerprint)
+
+    async def _principals(self, order: _Order, key: PublicKey, at_ms: int) -> list[str]:
+        """The names of the key in the operators file, at least one."""
+        code, said, complaint = await self._run(order, "find-principals", "-f", order.signers)
+        principals = [line.decode("utf-8", "replace") for line in said.splitlines() if line]
+        if code == 0 and principals:
+            return principals
+        is_certified = not key.is_certificate or key.valid_after <= at_ms / 1000 <= key.valid_before
+        is_expired = not is_certified or any(each in complaint for each in _EXPIRED)
+        raise _RefusedError("key_expired" if is_expired else "unknown_principal")
+
+    async def _verify(self, order: _Order, principal: str) -> None:
+        words = ("-f", order.signers, "-I", principal, "-n", order.namespace)
+        code, _, _ = await self._run(order, "verify", *words)
+        if code:
+            code, _, _ = await self._run(order, "check-novalidate", "-n", order.namespace)
+            raise _RefusedError("altered" if code else "not_permitted")
+
+    async def _run(self, order: _Order, action: str, *words: str) -> tuple[int, bytes, bytes]:
+        """Exit code, output and complaint of ssh-keygen. Raises _RefusedError."""
+        command = [self._program, "-Y", action, *words, "-s", order.path, "-O", f"verify-time={order.time}"]
+        with trio.move_on_after(self._process_s_max):
+            try:
+                ran = await trio.run_process(
+                    command,
+                    stdin=order.content,
+                    capture_stdout=True,
+                    capture_stderr=True,
+                    check=False,
+                    pass_fds=order.descriptors,
+                    deliver_cancel=_kill,
+                    env={**os.environ, "LC_ALL": "C"},
+                )
+            except OSError as error:
+                logger.debug("%s cannot be started: %s", self._program, error.strerror)
+                raise _RefusedError("no_ssh_keygen") from None
+            if ran.returncode:
+                logger.debug("%s -Y %s says: %.200r", self._program, action, ran.stderr)
+            if ran.returncode < 0 or NO_USER in ran.stderr:
+                raise _RefusedError("no_ssh_keygen")
+            return ran.returncode, ran.stdout, ran.stderr
+        raise _RefusedError("busy")
+
+
+async def _kill(process: trio.Process) -> None:
+    process.kill()
+
+
+def _digest(*parts: bytes) -> bytes:
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        found.update(len(part).to_bytes(8, "big") + part)
+    return found.digest()
+
+
+def _time(at_ms: int) -> str:
+    """As ssh-keygen reads it, in UTC."""
+    at = datetime.fromtimestamp(min(max(at_ms // 1000, TIME_S_MIN), TIME_S_MAX), UTC)
+    return at.strftime("%Y%m%d%H%M%SZ")
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[int]:
+    """A descriptor to read `data` from: ssh-keygen takes signatures from files, and no disk is needed for it."""
+    descriptor = os.memfd_create("signature", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, data)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,275 @@
+"""Signatures of operators, verified by the real ssh-keygen: what is accepted, and the word of each refusal."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from pathlib import Path
+
+import pytest
+import trio
+from signers import MEMBERS, Signers
+
+from subord.core.carriage.orders import Verdict
+from subord.core.carriage.verdicts import SENTENCES
+from subord.runtime.security import operators
+from subord.runtime.security.operators import BURST, CACHED_MAX, WAITING_MAX, Operators
+
+ORDER = b"forget node 3"
+AT_MS = int(time.time() * 1000)
+YEAR_MS = 366 * 86_400_000
+
+
+@pytest.fixture
+def signers(tmp_path: Path) -> Signers:
+    return Signers(tmp_path)
+
+
+async def word(signers: Signers, signature: bytes, content: bytes = ORDER, at_ms: int = AT_MS) -> str:
+    verdict = await Operators(str(signers.file)).verify(content, signature, MEMBERS, at_ms)
+    assert verdict.word in SENTENCES or verdict.word == ""
+    return verdict.word
+
+
+# -- accepted -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+async def test_a_signature_of_an_operator_is_accepted(signers: Signers, kind: str) -> None:
+    signers.key("alice", kind)
+    file = signers.write("# operators", "bob {bob}", 'alice namespaces="subord.members,subord.keys" {alice}')
+    found = await Operators(str(file)).verify(ORDER, signers.sign("alice", ORDER), MEMBERS, AT_MS)
+    assert found == Verdict("", "alice", signers.fingerprint("alice"))
+
+
+async def test_a_certificate_of_an_authority_of_the_file_is_accepted(signers: Signers) -> None:
+    signers.key("authority")
+    signers.key("alice")
+    signers.keygen("-q", "-s", "authority", "-I", "laptop", "-n", "alice", "-V", "-1h:+1d", "alice.pub")
+    signers.write('*,!mallory cert-authority,namespaces="subord.*" {authority}')
+    signature = signers.sign("alice-cert.pub", ORDER)
+    found = await Operators(str(signers.file)).verify(ORDER, signature, MEMBERS, AT_MS)
+    assert found == Verdict("", "alice", signers.fingerprint("alice"))
+    assert await word(signers, signature, at_ms=AT_MS + 2 * 86_400_000) == "key_expired"
+    assert await word(signers, signers.sign("alice", ORDER)) == "unknown_principal", "the key without certificate"
+
+
+async def test_a_key_counts_when_it_was_valid_at_the_time_of_signing(signers: Signers) -> None:
+    signers.write('alice valid-before="20200101Z" {alice}')
+    signature = signers.sign("alice", ORDER)
+    assert await word(signers, signature) == "key_expired"
+    assert await word(signers, signature, at_ms=1_500_000_000_000) == ""
+
+
+# -- refused --------------------------------------------------------------------------------------------------------
+
+
+async def test_each_cause_has_its_word(signers: Signers) -> None:
+    signers.write('alice namespaces="subord.members" {alice}')
+    good = signers.sign("alice", ORDER)
+    assert await word(signers, b"") == "unsigned"
+    assert await word(signers, good, b"forget node 4") == "altered"
+    assert await word(signers, good.replace(b"A", b"B")) == "altered"
+    assert await word(signers, b"garbage") == "altered"
+    assert await word(signers, good + b"\n" + good) == "altered"
+    assert await word(signers, signers.sign("alice", ORDER, "subord.keys")) == "wrong_namespace"
+    assert await word(signers, signers.sign("mallory", ORDER)) == "unknown_principal"
+    keys = signers.sign("alice", ORDER, "subord.keys")
+    found = await Operators(str(signers.file)).verify(ORDER, keys, "subord.keys", AT_MS)
+    assert found.word == "not_permitted"
+    assert found.fingerprint == signers.fingerprint("alice")
+
+
+async def test_a_key_that_is_not_valid_yet_is_refused(signers: Signers) -> None:
+    signers.write('alice valid-after="20900101" {alice}')
+    assert await word(signers, signers.sign("alice", ORDER)) == "key_expired"
+
+
+async def test_an_expired_line_of_another_key_does_not_name_the_cause(signers: Signers) -> None:
+    signers.write('alice valid-before="20200101" {alice}')
+    assert await word(signers, signers.sign("mallory", ORDER)) == "unknown_principal"
+
+
+@pytest.mark.parametrize("what", ["alice", "fingerprint"])
+async def test_a_revoked_operator_is_refused_at_once(signers: Signers, what: str) -> None:
+    judge = Operators(str(signers.write("admin,alice {alice}", "bob {bob}")))
+    signed = {name: signers.sign(name, ORDER) for name in ("alice", "bob")}
+    assert (await judge.verify(ORDER, signed["alice"], MEMBERS, AT_MS)).word == ""
+    judge.revoke([signers.fingerprint("alice") if what == "fingerprint" else what])
+    assert (await judge.verify(ORDER, signed["alice"], MEMBERS, AT_MS)).word == "revoked"
+    assert (await judge.verify(ORDER, signed["bob"], MEMBERS, AT_MS)).word == ""
+    judge.revoke([])
+    assert (await judge.verify(ORDER, signed["alice"], MEMBERS, AT_MS)).word == ""
+
+
+async def test_a_file_that_does_not_count(signers: Signers, tmp_path: Path) -> None:
+    signature = signers.sign("alice", ORDER)
+    assert await word(signers, signature) == "no_operators"
+    for mode in (0o664, 0o646):
+        signers.write("alice {alice}", mode=mode)
+        assert await word(signers, signature) == "bad_mode"
+    signers.write("alice {alice}", mode=0o600)
+    assert await word(signers, signature) == ""
+    signers.file.unlink()
+    os.mkfifo(signers.file)
+    assert await word(signers, signature) == "unreadable"
+    signers.file.unlink()
+    signers.write("#" * 2_000_000)
+    assert await word(signers, signature) == "unreadable"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+async def test_a_file_of_a_foreign_user_does_not_count(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    os.chown(signers.file, 12345, 0)
+    assert await word(signers, signers.sign("alice", ORDER)) == "bad_mode"
+
+
+async def test_a_change_of_the_file_counts_at_once(signers: Signers) -> None:
+    judge = Operators(str(signers.write("bob {bob}")))
+    signature = signers.sign("alice", ORDER)
+    assert (await judge.verify(ORDER, signature, MEMBERS, AT_MS)).word == "unknown_principal"
+    signers.write("alice {alice}")
+    assert (await judge.verify(ORDER, signature, MEMBERS, AT_MS)).word == ""
+    signers.write("bob {bob}")
+    assert (await judge.verify(ORDER, signature, MEMBERS, AT_MS)).word == "unknown_principal"
+
+
+# -- the program ----------------------------------------------------------------------------------------------------
+
+
+async def test_without_ssh_keygen(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    signature = signers.sign("alice", ORDER)
+    missing = Operators(str(signers.file), program=str(signers.top / "nothing"))
+    assert (await missing.verify(ORDER, signature, MEMBERS, AT_MS)).word == "no_ssh_keygen"
+    killed = Operators(str(signers.file), program=signers.program("kill -SYS $$"))
+    assert (await killed.verify(ORDER, signature, MEMBERS, AT_MS)).word == "no_ssh_keygen"
+    unknown = signers.program("echo 'No user exists for uid 7' >&2; exit 255")
+    assert (await Operators(str(signers.file), program=unknown).verify(ORDER, signature, MEMBERS, AT_MS)).word == (
+        "no_ssh_keygen"
+    )
+
+
+async def test_a_hanging_ssh_keygen_is_killed(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    signature, pid = signers.sign("alice", ORDER), signers.top / "pid"
+    program = signers.program(f"echo $$ > {pid}; trap '' TERM; while :; do sleep 0.05; done")
+    judge = Operators(str(signers.file), program=program, process_s_max=0.5)
+    with trio.fail_after(10):
+        assert (await judge.verify(ORDER, signature, MEMBERS, AT_MS)).word == "busy"
+    assert not os.path.exists(f"/proc/{pid.read_text().strip()}")  # noqa: ASYNC240
+
+
+async def test_what_ssh_keygen_does_not_verify_is_not_accepted(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    signature = signers.sign("alice", ORDER)
+    program = signers.program(
+        "case $2 in find-principals) echo alice;; check-novalidate) exit 0;; *) exit 255;; esac"
+    )
+    judge = Operators(str(signers.file), program=program)
+    assert (await judge.verify(ORDER, signature, MEMBERS, AT_MS)).word == "not_permitted"
+
+
+# -- bounds ---------------------------------------------------------------------------------------------------------
+
+
+class Counted:
+    """An `Operators` that counts the starts of its program, at times that the test sets."""
+
+    def __init__(self, signers: Signers) -> None:
+        self._starts = signers.top / "starts"
+        self.now = 0.0
+        program = signers.program(f'echo >> {self._starts}; exec ssh-keygen "$@"')
+        self.judge = Operators(str(signers.file), program=program, clock=lambda: self.now)
+
+    @property
+    def starts(self) -> int:
+        return len(self._starts.read_text().splitlines()) if self._starts.exists() else 0
+
+    async def word(self, signature: bytes, content: bytes = ORDER) -> str:
+        return (await self.judge.verify(content, signature, MEMBERS, AT_MS)).word
+
+
+async def test_a_verdict_is_found_once(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    counted, good, bad = Counted(signers), signers.sign("alice", ORDER), signers.sign("mallory", ORDER)
+    for _ in range(3):
+        assert await counted.word(good) == ""
+    assert counted.starts == 2, "find-principals and verify"
+    for _ in range(3):
+        assert await counted.word(bad) == "unknown_principal"
+    assert counted.starts == 3
+    counted.now += 61
+    assert await counted.word(good) == ""
+    assert counted.starts == 3
+    assert await counted.word(bad) == "unknown_principal"
+    assert counted.starts == 4, "refusals are checked again"
+
+
+async def test_the_same_order_from_many_neighbours_is_verified_once(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    counted, good = Counted(signers), signers.sign("alice", ORDER)
+    words: list[str] = []
+
+    async def offer() -> None:
+        words.append(await counted.word(good))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(offer)
+    assert words == [""] * 5
+    assert counted.starts == 2
+
+
+async def test_a_flood_is_refused_as_busy(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    counted, signature = Counted(signers), signers.sign("mallory", ORDER)
+    words = [await counted.word(signature, b"%d" % number) for number in range(int(BURST) + 3)]
+    assert words == ["unknown_principal"] * int(BURST) + ["busy"] * 3
+    counted.now += 1
+    assert [await counted.word(signature, b"later %d" % number) for number in range(6)] == (
+        ["unknown_principal"] * 5 + ["busy"]
+    )
+
+
+async def test_only_some_wait_for_their_turn(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    signature = signers.sign("alice", ORDER)
+    judge = Operators(str(signers.file), program=signers.program("sleep 0.3; exit 255"))
+    words: list[str] = []
+
+    async def offer(number: int) -> None:
+        words.append((await judge.verify(b"%d" % number, signature, MEMBERS, AT_MS)).word)
+
+    with trio.move_on_after(0.2):
+        async with trio.open_nursery() as nursery:
+            for number in range(WAITING_MAX + 4):
+                nursery.start_soon(offer, number)
+    assert words == ["busy"] * 3
+
+
+async def test_the_table_of_verdicts_is_bounded(signers: Signers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "CACHED_MAX", 3)
+    assert CACHED_MAX == 1024
+    signers.write("alice {alice}")
+    counted, signature = Counted(signers), signers.sign("mallory", ORDER)
+    for number in range(5):
+        await counted.word(signature, b"%d" % number)
+    assert counted.judge.sizes() == {"verdicts": 3}
+
+
+@pytest.mark.slow
+async def test_one_verification_takes_little_time(signers: Signers) -> None:
+    """`pytest -s tests/runtime/test_operators.py -k little_time` prints the figure of docs/security.md."""
+    signers.write('alice namespaces="subord.members" {alice}')
+    judge, took = Operators(str(signers.file)), []
+    for number in range(20):
+        content = b"order %d" % number
+        signature = signers.sign("alice", content)
+        before = time.perf_counter()
+        assert (await judge.verify(content, signature, MEMBERS, AT_MS)).word == ""
+        took.append(time.perf_counter() - before)
+    print(f"\nmedian of 20 verifications: {statistics.median(took) * 1000:.1f} ms")
+    assert statistics.median(took) < 1
