@@ -208,7 +208,7 @@ class Daemon:
         sealer = self._credentials.sealer(self.port, self._incarnation)
         transport = Transport(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)
         self._driver = Driver(node, transport, self.counters, self._observe)
-        self.tracker = self._make_tracker(node, Memory(directory, self.settings))
+        self.tracker = self._make_tracker(node, Memory(directory, self.settings, self.position))
         self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)

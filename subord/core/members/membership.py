@@ -1,9 +1,10 @@
-"""What one node knows of the members: its history, the register, and what a root writes into it.
+"""What one node knows of the members: its history, the register, what a root writes into it, and the journal of it.
 
-Input are notices of the core, rosters, and frames of neighbours; output are changes of the tree (history.py) and of
-the register, which `exchange` carries to all nodes. The daemon and the simulator hold one Membership per process and
-play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970. Invariant: a document of a neighbour enters
-only with the verdict that accepts its signature, and leaves when that operator is revoked.
+Input are notices of the core, rosters, and frames of neighbours; output are changes of the tree (history.py), of the
+register, and events of the journal, which `exchange` carries to all nodes. The daemon and the simulator hold one
+Membership per process and play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970. Invariant: a
+document of a neighbour enters only with the verdict that accepts its signature, and leaves when that operator is
+revoked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from subord.core.events import FAILURES, LeaderLost, Notice, PlaceChanged, Roste
 from subord.core.identity.revocations import Revocations
 from subord.core.members import statements
 from subord.core.members.history import SETTLE_S, History
+from subord.core.members.journal import Journal
+from subord.core.members.recorder import Recorder
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import Departure, Writer
 from subord.core.node import Node
@@ -27,10 +30,13 @@ from subord.core.view import Place, Position, RosterView
 
 REGISTER: Final = "members"
 DOCUMENTS: Final = "documents"
+EVENTS: Final = "events"
 LOOKS_S_MIN: Final = 1.0
 """Between a change and the look at it; the cost of a look grows with the number of nodes below."""
 
 
+UNCOMPARED_S_MAX: Final = 30.0
+"""A new root whose neighbours do not compare, as those of an older release, knows what it can know after this."""
 Judged = tuple[Document, Verdict]
 Signer = tuple[str, str]
 """Principal and fingerprint, as in the verdict."""
@@ -39,20 +45,28 @@ Signer = tuple[str, str]
 class Membership:
     """The members as one process knows them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what the disk has, and what the file of the node says
         self,
         register: Register,
         documents: Documents,
         expected: Sequence[Position] = (),
         signers: Mapping[str, Signer] | None = None,
+        journal: Journal | None = None,
+        owner: Position = 0,
     ) -> None:
-        """`expected`: nodes that should be members even if they never came. `signers`: of the documents, by name."""
+        """`expected`: nodes that should be members even if they never came. `signers`: of the documents, by name.
+
+        `owner`: this node.
+        """
         self.register = register
         self.documents = documents
         self.revocations = Revocations(documents)
         self.signers: dict[str, Signer] = dict(signers or {})
         self.history = History()
-        self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents})
+        self.journal = Journal(register.size) if journal is None else journal
+        self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents, EVENTS: self.journal})
+        self._recorder = Recorder(register, self.journal, owner)
+        self._was_root = False
         self._writer = Writer(register, expected)
         self._looked_at = -inf
         self._seen: tuple[object, ...] = ()
@@ -69,8 +83,13 @@ class Membership:
 
     def sizes(self) -> dict[str, int]:
         """Number of entries by table."""
-        tables = {"register_runs": len(self.register), "documents": len(self.documents)}
+        tables = {"register_runs": len(self.register), "documents": len(self.documents), "events": len(self.journal)}
         return {**self.history.sizes(), **tables}
+
+    @property
+    def changes(self) -> tuple[int, int]:
+        """Number of changes of the register and of the documents."""
+        return self.exchange.changes[REGISTER], self.exchange.changes[DOCUMENTS]
 
     @property
     def deadline(self) -> float:
@@ -97,7 +116,10 @@ class Membership:
             signer = verdict.principal, verdict.fingerprint
             if verdict.word or self.revocations.has_operator(*signer):  # the list may have come during the judgement
                 continue
+            is_given = source is None and self.documents.matters(document)
+            events = self._recorder.ordered(document, verdict.principal, self.documents) if is_given else []
             if self.exchange.spread(DOCUMENTS, [document], source):
+                self.exchange.spread(EVENTS, events)
                 self.signers[document.name] = signer
                 taken.append(document)
         if any(each.name == REVOKED for each in taken):
@@ -110,14 +132,14 @@ class Membership:
         has = self.revocations.has_operator
         revoked = [name for name, signer in self.signers.items() if name != REVOKED and has(*signer)]
         if self.documents.drop(revoked):
-            self.exchange.change()
+            self.exchange.change(DOCUMENTS)
 
     def look_at(self, node: Node, now: float, wall: float) -> bool:
         """Look at a node, unless all that decides is as at the last look; returns whether it did.
 
         A node may become root without a change of its roster, and must then write what it did not write before.
         """
-        seen = node.roster.revision, node.phase, node.uplink.path, self.exchange.changes
+        seen = node.roster.revision, node.phase, node.uplink.path, self.changes
         if seen == self._seen and now < self.deadline:
             return False
         self._seen = seen
@@ -132,13 +154,16 @@ class Membership:
         self.documents.drop_expired(int(wall * 1000))
         if not view.is_root:
             self._writer.stop()
+            self._was_root = False
             return
-        written = self._writer.write(
-            view, self._departures(before, now, wall), self._pending(), now, int(wall * 1000)
-        )
+        wall_ms = int(wall * 1000)
+        written = self._writer.write(view, self._departures(before, now, wall), self.history.pending(), now, wall_ms)
+        changes = self.history.since(before)
+        if written or changes or not self._was_root:
+            self.exchange.spread(EVENTS, self._recorder.looked(written, view, changes, wall_ms))
+        self._was_root = True
         self.exchange.spread(REGISTER, written)
-        forgotten = statements.forgotten(self.documents, self.register, int(wall * 1000))
-        self.exchange.spread(REGISTER, forgotten)
+        self.exchange.spread(REGISTER, statements.forgotten(self.documents, self.register, wall_ms))
         for position in self._writer.take_unseen():
             self.history.stays_away(position, now, wall)
 
@@ -164,10 +189,6 @@ class Membership:
         old = self.register.at(position)
         return old is None or departure.since_ms > old.stamp_ms
 
-    def _pending(self) -> set[Position]:
-        """Nodes that the history has not judged yet."""
-        return self.history.pending()
-
     def left(self, position: Position, wall: float) -> None:
         """This node, or a subordinate, says goodbye. Only a node that hears it can tell it from a death.
 
@@ -175,4 +196,10 @@ class Membership:
         """
         old, wall_ms = self.register.at(position), int(wall * 1000)
         stamp_ms = wall_ms if old is None else max(wall_ms, old.stamp_ms + 1)
+        if old is None or old.state is not State.LEFT:
+            self.exchange.spread(EVENTS, self._recorder.left(position, wall_ms))
         self.exchange.spread(REGISTER, [Run(position, position, Record(stamp_ms, State.LEFT, wall_ms))])
+
+    def is_compared(self, since_s: float) -> bool:
+        """Whether a root that is one for `since_s` knows what its neighbours know of the members."""
+        return REGISTER in self.exchange.compared or since_s >= UNCOMPARED_S_MAX

@@ -1,13 +1,17 @@
-"""M1 to M4: what the nodes remember of the members, judged at the end of a scenario.
+"""M1 to M6: what the nodes remember of the members and answer, judged at the end of a scenario.
 
 Input are the ends of processes as the scenario causes them, and the registers of all nodes; the truth is found here.
 When the tree has healed, and the time for a root to notice and to tell has passed:
 
-- M1: all nodes hold the same register and the same documents, and no document is in conflict.
+- M1: all nodes hold the same register, documents and events, and no document is in conflict.
 - M2: exactly the running nodes are up.
 - M3: a node that crashed, of which a node knew that has run since, is down or forgotten.
 - M4: a node that said goodbye to a whole cluster has left; a node that an operator forgot is not down, if the node
   that took the order has run since.
+- M5: whichever node is asked, the answer names exactly the running nodes as live, and exactly those as down that the
+  operator expects: no node that left, was forgotten or never ran. The counts of the metrics agree with it.
+- M6: the events say the same of each node as the register, and are in one order of time: no loss is dated after its
+  return.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
+from subord.core import snapshots
+from subord.core.members import listing
 from subord.core.members.register import State
 from subord.core.view import Position
 from subord.sim.checkers.liveness import complaint
@@ -26,6 +32,7 @@ NOTICED_S: Final = 30.0 + 2 * 5.0  # a root waits for nodes that it expects; nod
 TOLD_S: Final = 60.0 + 10.0  # ends of an edge compare, and send all
 HEARD_S: Final = 1.0
 DEPTH_S: Final = 1.0  # per node of a path: frames pass at most one node in this time
+STATUS: Final = {State.UP: "present", State.DOWN: "missing", State.LEFT: "left", State.FORGOTTEN: "forgotten"}
 Witnesses = dict[Position, int]  # nodes and their lives
 
 
@@ -127,6 +134,8 @@ class Remembered:
             self.demands += 1
             if position in down:
                 self._complain("M4", f"{position} was forgotten and is down")
+        self._answers(running)
+        self._events(running)
 
     def _still_runs(self, witnesses: Witnesses) -> bool:
         """Whether a node has run since; others may have lost what was not on their disks yet."""
@@ -142,6 +151,47 @@ class Remembered:
                 self._complain("M1", f"{running[0]} and {position} have different registers")
             if membership.documents.by_name != first.documents.by_name or membership.documents.conflicts:
                 self._complain("M1", f"{running[0]} and {position} have different documents, or some are in conflict")
+            if membership.journal.items() != first.journal.items():
+                self._complain("M1", f"{running[0]} and {position} have different events")
+
+    def _answers(self, running: list[Position]) -> None:
+        """As `subord members`, `tree` and the metrics answer at each node (api/handlers)."""
+        world = self._world
+        for position in running:
+            node, own = world.nodes[position], self._members.of[position]
+            root = snapshots.root_of(node)
+            if root not in world.nodes:
+                self._complain("M5", f"{position} knows no root")
+            now = world.clock(root)
+            view, membership = snapshots.roster(world.nodes[root], now), self._members.of[root]
+            if view.is_root and view.rows[1:] and not membership.is_compared(now - world.nodes[root].placed_at):
+                self._complain("M5", f"{root} is root and has compared with no neighbour")
+            found = listing.standings(view, membership.register)
+            live = [p for p, standing in sorted(found.items()) if standing == "live"]
+            down = [p for p, standing in sorted(found.items()) if standing in ("missing", "gone")]
+            if live != running or len(found) != len(live) + len(down):
+                self._complain("M5", f"{position} names {live} as live and {down} as down; {running} run")
+            counts = own.register.count(State.UP), own.register.count(State.DOWN)
+            if sorted(listing.of_states(own.register, State.DOWN)) != down or counts != (len(live), len(down)):
+                self._complain("M5", f"{position} counts {counts} and {root} names {live} and {down}")
+            if wrong := [p for p in down if not world.boots.get(p)]:
+                self._complain("M5", f"{wrong} are down and never ran")
+            self.demands += 1
+
+    def _events(self, running: list[Position]) -> None:
+        """The events of one node, which has the same as all others."""
+        membership = self._members.of[running[0]]
+        told, known, register = membership.journal.events(), membership.journal.known(), membership.register
+        for position, last in sorted(known.items()):
+            record = register.at(position)
+            expected = None if record is None else STATUS[record.state]
+            if last.status and last.status != expected:
+                self._complain("M6", f"the last event of {position} says {last.status}, the register {record}")
+        for position in register.positions(State.DOWN):
+            if position not in known:
+                self._complain("M6", f"{position} is down and there is no event of it")
+        if [each.wall_ms for each in told] != sorted(each.wall_ms for each in told):
+            self._complain("M6", "the events are in no order of time")
 
     def _complain(self, name: str, text: str) -> NoReturn:
         raise Violation(name, self._world.now, text)

@@ -16,6 +16,7 @@ from subord.core.carriage.documents import Document, Documents
 from subord.core.carriage.orders import Order
 from subord.core.events import Notice
 from subord.core.members import statements
+from subord.core.members.journal import Item, Journal
 from subord.core.members.membership import LOOKS_S_MIN, Membership, Signer
 from subord.core.members.register import Register, Run, State
 from subord.core.members.statements import Forget
@@ -38,6 +39,7 @@ class _Saved(NamedTuple):
     runs: tuple[Run, ...]
     documents: tuple[Document, ...]
     signers: dict[str, Signer]
+    events: tuple[Item, ...] = ()
 
 
 class Judge(Protocol):
@@ -66,9 +68,12 @@ class Members:
 
     def begin(self, position: Position) -> None:
         """A life begins with what is on the disk."""
-        runs, documents, signers = self._disks.get(position, _Saved((), (), {}))
-        register = Register(self._world.settings.network.size, runs)
-        self.of[position] = Membership(register, Documents(documents), signers=signers)
+        runs, documents, signers, events = self._disks.get(position, _Saved((), (), {}))
+        size = self._world.settings.network.size
+        register, journal = Register(size, runs), Journal(size, events)
+        self.of[position] = Membership(
+            register, Documents(documents), signers=signers, journal=journal, owner=position
+        )
         self._look_at[position] = inf
         if self._world.seals is not None:
             self._world.seals.rings.catch_up(position, documents)
@@ -235,4 +240,5 @@ class Members:
         self._to_save.discard(membership)
         if position in self._world.nodes and self.of[position] is membership and self._world.disks.are_there:
             documents = tuple(membership.documents.items())
-            self._disks[position] = _Saved(tuple(membership.register.runs), documents, membership.signers)
+            events = tuple(membership.journal.items())
+            self._disks[position] = _Saved(tuple(membership.register.runs), documents, membership.signers, events)
