@@ -37,8 +37,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="show the last events of the cluster",
         description="Print the last events of the cluster: nodes that joined, were found with their branch, "
         "returned, restarted, moved, are missing, left, or became root, and operators' orders with their "
-        "reasons. Every node holds the last 10,000 on its disk, so any node answers. With --follow, events to come are printed until "
-        "Ctrl-C; the command waits for a daemon that does not answer, and reports this on standard error.",
+        "reasons. Every node holds the last 10,000 on its disk, so any node answers. With --follow, events to "
+        "come are printed until Ctrl-C; the command waits for a daemon that does not answer, and reports this "
+        "on standard error.",
     )
     parser.add_argument("--follow", "-f", action="store_true", help="continue with new changes")
     parser.add_argument("--since", metavar="TIME", type=duration, help="only the last 90s, 10min, 2h, 1d")

@@ -26,6 +26,7 @@ from subord.core.members.recorder import Recorder
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import Departure, Writer
 from subord.core.node import Node
+from subord.core.state.states import Phase
 from subord.core.view import Place, Position, RosterView
 
 REGISTER: Final = "members"
@@ -66,7 +67,8 @@ class Membership:
         self.journal = Journal(register.size) if journal is None else journal
         self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents, EVENTS: self.journal})
         self._recorder = Recorder(register, self.journal, owner)
-        self._was_root = False
+        self._recorded: dict[str, int] | None = None
+        """The changes at the last comparison with the journal; None: this node was not root."""
         self._writer = Writer(register, expected)
         self._looked_at = -inf
         self._seen: tuple[object, ...] = ()
@@ -139,7 +141,8 @@ class Membership:
 
         A node may become root without a change of its roster, and must then write what it did not write before.
         """
-        seen = node.roster.revision, node.phase, node.uplink.path, self.changes
+        events = self.exchange.changes[EVENTS] if node.phase is Phase.ROOT else 0
+        seen = node.roster.revision, node.phase, node.uplink.path, self.changes, events
         if seen == self._seen and now < self.deadline:
             return False
         self._seen = seen
@@ -154,15 +157,15 @@ class Membership:
         self.documents.drop_expired(int(wall * 1000))
         if not view.is_root:
             self._writer.stop()
-            self._was_root = False
+            self._recorded = None
             return
         wall_ms = int(wall * 1000)
         written = self._writer.write(view, self._departures(before, now, wall), self.history.pending(), now, wall_ms)
         changes = self.history.since(before)
-        if written or changes or not self._was_root:
+        if written or changes or self._recorded != self.exchange.changes:
             self.exchange.spread(EVENTS, self._recorder.looked(written, view, changes, wall_ms))
-        self._was_root = True
         self.exchange.spread(REGISTER, written)
+        self._recorded = dict(self.exchange.changes)
         self.exchange.spread(REGISTER, statements.forgotten(self.documents, self.register, wall_ms))
         for position in self._writer.take_unseen():
             self.history.stays_away(position, now, wall)

@@ -7,7 +7,7 @@ is not recorded; an event of a node is dated later than the last one that the jo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from subord.core.carriage.documents import Document, Documents
@@ -20,6 +20,10 @@ from subord.core.view import Liveness, Place, Position, RosterRow, RosterView
 
 RECORDED_MAX: Final = 256
 """Nodes of one order that get an event of their own; the last one tells how many more there are."""
+
+_ENDS: Final[dict[State, Kind]] = {State.DOWN: "missing", State.LEFT: "left", State.FORGOTTEN: "forgotten"}
+STATUS: Final[dict[State, str]] = {State.UP: "present", **_ENDS}
+"""What the last event of a node says (Known.status), by its record."""
 
 
 class Recorder:
@@ -36,7 +40,10 @@ class Recorder:
         self, runs: Iterable[Run], view: RosterView, changes: Iterable[TreeChange], wall_ms: int
     ) -> list[Item]:
         """What the root is about to write into the register, and moves."""
-        return self._news(self._written(runs, view, wall_ms) + self._moved(view, changes, wall_ms))
+        known = self._journal.known()
+        mended = self._mended(known, view, wall_ms)
+        moved = self._moved(known, view, wall_ms) + self._restarted(view, changes)
+        return self._news(self._written(runs, view, wall_ms) + mended + moved)
 
     def left(self, position: Position, wall_ms: int) -> list[Item]:
         """A goodbye that this node says or hears."""
@@ -52,44 +59,55 @@ class Recorder:
                     found.append(self._came(rows[position], min(record.stamp_ms, wall_ms), wall_ms))
                 else:
                     at_ms = record.since_ms or wall_ms
-                    kind: Kind = "left" if record.state is State.LEFT else "missing"
-                    found.append(self._event(at_ms, kind, position, old=record.leader))
+                    found.append(self._event(at_ms, _ENDS[record.state], position, old=record.leader))
         return found
 
     def _came(self, row: RosterRow, seen_ms: int, wall_ms: int) -> Event:
         """A return counts from when it was noticed: a frozen node keeps the age of its place."""
-        old = self._register.at(row.position)
+        old, began_ms = self._register.at(row.position), wall_ms - int(row.since_s * 1000)
+        at_ms = max(seen_ms, began_ms)
         if old is not None and old.state is State.DOWN:
-            return self._event(seen_ms, "returned", row.position, row, old=old.leader)
-        began_ms = wall_ms - int(row.since_s * 1000)
-        if seen_ms - began_ms <= FRESH_S * 1000:
-            return self._event(began_ms, "joined", row.position, row)
-        return self._event(seen_ms, "found", row.position, row)
+            return self._event(at_ms, "returned", row.position, row, old=old.leader)
+        kind: Kind = "joined" if seen_ms - began_ms <= FRESH_S * 1000 else "found"
+        return self._event(at_ms, kind, row.position, row)
 
-    def _moved(self, view: RosterView, changes: Iterable[TreeChange], wall_ms: int) -> list[Event]:
-        """Nodes that are up, and have another leader or place than the journal says; restarts that were no loss.
+    def _mended(self, known: Mapping[Position, Known], view: RosterView, wall_ms: int) -> list[Event]:
+        """Where events of two roots, each with its part of the cluster, end with what the register does not say."""
+        rows = {row.position: row for row in view.rows if row.liveness is not Liveness.MISSING}
+        found = []
+        for position, before in known.items():
+            record, row = self._register.at(position), rows.get(position)
+            if record is None or not before.status or before.status == STATUS[record.state]:
+                continue
+            if row is not None and record.state is State.UP:
+                found.append(self._event(wall_ms, "returned", position, row))
+            elif row is None and record.state is not State.UP:
+                kind: Kind = _ENDS[record.state]
+                found.append(self._event(record.since_ms or wall_ms, kind, position, old=record.leader))
+        return found
+
+    def _moved(self, known: Mapping[Position, Known], view: RosterView, wall_ms: int) -> list[Event]:
+        """Nodes that are up, and have another leader or place than the journal says.
 
         A new root compares all nodes, so no move between two roots is lost, and no known node is news.
         """
-        known, found = self._journal.known(), []
+        found = []
         for row in view.rows:
-            record = self._register.at(row.position)
-            if row.liveness is Liveness.MISSING or record is None or record.state is not State.UP:
+            record, before = self._register.at(row.position), known.get(row.position)
+            if row.liveness is Liveness.MISSING or record is None or record.state is not State.UP or before is None:
                 continue
-            before = known.get(row.position)
-            if before is None or before.status != "present" or before.place is None:
-                continue
-            if (before.leader, before.place) != (row.leader or 0, row.place):
+            is_placed = before.status == "present" and before.place is not None
+            if is_placed and (before.leader, before.place) != (row.leader or 0, row.place):
                 is_root = row.place is Place.ROOT and before.place is not Place.ROOT
                 at_ms = wall_ms - int(row.since_s * 1000)
-                kind: Kind = "root" if is_root else "moved"
-                found.append(self._event(at_ms, kind, row.position, row, old=before.leader))
-        restarted = {each.position: each for each in changes if each.kind == "restarted"}
-        for row in view.rows if restarted else ():
-            if row.position in restarted:
-                at_ms = int(restarted[row.position].wall * 1000)
-                found.append(self._event(at_ms, "restarted", row.position, row))
+                found.append(self._event(at_ms, "root" if is_root else "moved", row.position, row, old=before.leader))
         return found
+
+    def _restarted(self, view: RosterView, changes: Iterable[TreeChange]) -> list[Event]:
+        """Restarts that were no loss."""
+        at_ms = {each.position: int(each.wall * 1000) for each in changes if each.kind == "restarted"}
+        rows = [row for row in view.rows if row.position in at_ms]
+        return [self._event(at_ms[row.position], "restarted", row.position, row) for row in rows]
 
     def ordered(self, document: Document, by: str, documents: Documents) -> list[Item]:
         """An order that is given at this node, and is not among `documents` yet."""

@@ -21,6 +21,7 @@ from typing import Final, NoReturn
 
 from subord.core import snapshots
 from subord.core.members import listing
+from subord.core.members.recorder import STATUS
 from subord.core.members.register import State
 from subord.core.view import Position
 from subord.sim.checkers.liveness import complaint
@@ -32,7 +33,6 @@ NOTICED_S: Final = 30.0 + 2 * 5.0  # a root waits for nodes that it expects; nod
 TOLD_S: Final = 60.0 + 10.0  # ends of an edge compare, and send all
 HEARD_S: Final = 1.0
 DEPTH_S: Final = 1.0  # per node of a path: frames pass at most one node in this time
-STATUS: Final = {State.UP: "present", State.DOWN: "missing", State.LEFT: "left", State.FORGOTTEN: "forgotten"}
 Witnesses = dict[Position, int]  # nodes and their lives
 
 
@@ -87,15 +87,15 @@ class Remembered:
         for other in [p for p, at in self._left_at.items() if self._world.now - at < HEARD_S]:
             self._left.pop(other, None)  # this one may have been its leader, and told no other yet
         if position not in self._leaving:
-            self._crashed[position] = self._witnesses(position)
+            self._crashed[position] = self._witnesses(position, State.UP)
 
-    def _witnesses(self, position: Position) -> Witnesses:
-        """The other nodes that know it: it was up, or has just left."""
+    def _witnesses(self, position: Position, *states: State) -> Witnesses:
+        """The other nodes that know it: it was up, or has just left. One that is back may not be known yet."""
         world = self._world
         found = {}
         for each in world.nodes:
             record = self._members.of[each].register.at(position) if each != position else None
-            if record is not None and record.state in (State.UP, State.LEFT):
+            if record is not None and record.state in (states or (State.UP, State.LEFT)):
                 found[each] = world.boots[each]
         return found
 
