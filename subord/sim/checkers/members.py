@@ -48,6 +48,9 @@ class Remembered:
         self._forgotten: dict[Position, Witnesses] = {}
         self._leaving: set[Position] = set()
         self._calm_leaves: set[Position] = set()
+        self._above: dict[
+            Position, tuple[Position, ...]
+        ] = {}  # those that leave: the nodes that pass their goodbyes on
         self._members.judge = self
         self.demands = 0
 
@@ -62,7 +65,10 @@ class Remembered:
     # -- the truth ----------------------------------------------------------------------------------------
 
     def gone(self, position: Position) -> None:
-        """Its goodbyes are said."""
+        """Its goodbyes are said. One that it heard just before may have reached no other node."""
+        for other, at in list(self._left_at.items()):
+            if position in self._above.get(other, ()) and self._world.now - at < HEARD_S:
+                self._left.pop(other, None)
         if position in self._calm_leaves:
             self._left[position], self._left_at[position] = self._witnesses(position), self._world.now
 
@@ -77,6 +83,7 @@ class Remembered:
         """SIGTERM. Calm: nothing disturbs the network, the tree is one, and other nodes remain."""
         world = self._world
         self._leaving.add(position)
+        self._above[position] = world.nodes[position].uplink.path
         is_quiet = not world.paused and not world.weather.disturbs and complaint(world) is None
         if is_quiet and self._witnesses(position) and len(world.nodes) > 1:
             self._calm_leaves.add(position)
