@@ -86,6 +86,7 @@ class Orders:
             time.sleep(3.0)
             self.lab.cut(position, connected=True)
         elif what == "power":
+            time.sleep(3.0)  # saved; a goodbye of the last 2 s is a death to those that start again
             for each in sorted(self.up):
                 self.lab.kill(each)
             self.lab.start_and_wait(*self.up)
@@ -101,7 +102,9 @@ class Orders:
         at = self.chance.sample(sorted(self.up), 3)
         until, found = time.monotonic() + ALIKE_S_MAX, None
         while found is None or any(each != expected for each in found.values()):
-            assert time.monotonic() < until, (expected, found)
+            wrong = [(at, name, told) for at, each in (found or {}).items() for name, told in each.items()]
+            wrong = [each for each in wrong if each[2] != expected[each[1]]]
+            assert time.monotonic() < until, f"up {up}, down {down}: {wrong}"
             time.sleep(0.2 if found is None else 0.5)
             found = {position: self.named(position) for position in at}
 
@@ -115,7 +118,7 @@ class Orders:
             return body.decode() if target.startswith("/metrics") else json.loads(body)
 
         found = {}
-        for name, target, rows in (("tree", "/v1/tree", "rows"), ("members", "/v1/members", "members")):
+        for name, target, rows in (("tree", "/v1/tree?form=rows", "rows"), ("members", "/v1/members", "members")):
             document = of(target)
             by = {each["address"]: each["standing"] for each in document.get(rows, ())}
             live = sorted(address for address, standing in by.items() if standing == "live")
