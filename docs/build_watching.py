@@ -67,7 +67,9 @@ def with_failures() -> AskingNode:
     tracker = Tracked(world, 1)
     world.run(10)
     tracker.look()
-    world.run(390)
+    world.run(10)
+    tracker.look()  # writes the nodes into the register
+    world.run(380)
     world.crash(2)
     for _ in range(120):
         world.run(1)

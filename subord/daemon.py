@@ -184,7 +184,7 @@ class Daemon:
         """Run the node until a signal or another network ends it."""
         remembered = await self._remember()
         chance = Random(SystemRandom().getrandbits(64))
-        memory = Memory(self.config.node.state_directory, self.settings)
+        memory = Memory(self.config.node.state_directory, self.settings, self.position)
         node = self._make_node(memory.membership, chance)
         sealer = self._credentials.sealer(self.port, self._incarnation)
         transport = Transport(self._socket, self.port, self.counters, sealer, self._group, is_ours=self._is_ours)

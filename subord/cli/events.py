@@ -1,4 +1,4 @@
-"""`subord events`: the changes of the tree, and with --follow those to come.
+"""`subord events`: the last events of the cluster, and with --follow those to come.
 
 Each request continues at the token of the last answer. With --follow a daemon that does not answer is reported once
 and waited for.
@@ -11,6 +11,7 @@ import json
 import select
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -24,6 +25,8 @@ from subord.client.options import add_asking, add_colour, add_names, duration, s
 from subord.client.text import printable
 
 POLL_S = 0.5
+LAST_MAX = 10_000
+KNOWN_MAX = 2000  # events of which a restarted daemon may send some again
 WAIT_S = 1.0  # between two tries to reach a daemon that does not answer
 
 
@@ -31,15 +34,19 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Describe the arguments."""
     parser = subparsers.add_parser(
         "events",
-        help="show recent changes of the tree",
-        description="Print the changes of the whole tree that its root remembers, at most the last 256: nodes "
-        "that joined, were found with their branch, returned, restarted, moved, are missing, left, or became root. "
-        "Any node answers. With --follow, the command prints new changes until Ctrl-C; it waits for a daemon that "
-        "does not answer, and reports this on standard error.",
+        help="show the last events of the cluster",
+        description="Print the last events of the cluster: nodes that joined, were found with their branch, "
+        "returned, restarted, moved, are missing, left, or became root, and operators' orders with their "
+        "reasons. Every node holds the last 10,000 on its disk, so any node answers. With --follow, events to "
+        "come are printed until Ctrl-C; the command waits for a daemon that does not answer, and reports this "
+        "on standard error.",
     )
     parser.add_argument("--follow", "-f", action="store_true", help="continue with new changes")
     parser.add_argument("--since", metavar="TIME", type=duration, help="only the last 90s, 10min, 2h, 1d")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    parser.add_argument(
+        "--last", metavar="N", type=_count, help=f"as many events, 1 to {LAST_MAX}; with --since all unless given"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     add_names(parser)
     add_colour(parser)
     add_asking(parser)
@@ -49,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the changes; with --follow until Ctrl-C or until the output is closed."""
     after = 0.0 if arguments.since is None else time.time() - arguments.since
     path = socket_path(arguments)
-    first = ask(path, "/v1/changes", arguments.timeout)
+    last = LAST_MAX if arguments.last is None and arguments.since is not None else arguments.last
+    first = ask(path, "/v1/changes" if last is None else f"/v1/changes?last={last}", arguments.timeout)
     names = names_for(arguments, first)
     _print(renamed(first, names), after, arguments)
     if not arguments.follow:
@@ -79,6 +87,7 @@ def _print(document: Document, after: float, arguments: argparse.Namespace) -> N
 def _followed(path: str, first: Document, timeout_s: float) -> Iterator[Document]:
     """All later answers. No failure of the daemon ends it."""
     token, note = first["token"], first.get("note")
+    known = deque(map(_name, first["changes"]), maxlen=KNOWN_MAX)
     if note:
         _note(f"waiting: {printable(note)}")
     while True:
@@ -95,7 +104,20 @@ def _followed(path: str, first: Document, timeout_s: float) -> Iterator[Document
         note = new_note
         if document is not None:
             token = document["token"]
-            yield document
+            new = [each for each in document["changes"] if _name(each) not in known]
+            known += map(_name, new)
+            yield {**document, "changes": new}
+
+
+def _name(change: Document) -> tuple[object, ...]:
+    return change["wall"], change["number"], change["kind"], change["address"]
+
+
+def _count(text: str) -> int:
+    """Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= LAST_MAX):
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to {LAST_MAX}")
+    return int(text)
 
 
 def pause(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A change of the tree as one line of text, from the document `/v1/changes`."""
+"""An event of the cluster as one line of text, from the document `/v1/changes`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ STYLES = {
     "moved": "yellow",
     "missing": MARK_STYLES["missing"],
     "root": "bold green",
+    "forgotten": "yellow",
+    "maintained": "yellow",
 }
 
 
@@ -24,6 +26,8 @@ def change_line(change: Document) -> Line:
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["wall"]))
     where = ""
     match change["kind"], change["leader"], change["old"]:
+        case "forgotten" | "maintained" | "resumed", _, _:
+            where = f'"{printable(change.get("reason") or "")}", by {printable(change.get("by") or "?")}'
         case "moved", leader, old:
             where = f"{old or 'no leader'} -> {leader or 'no leader'}"
         case _, str(leader), _:
@@ -33,4 +37,4 @@ def change_line(change: Document) -> Line:
     guest = ", guest" if change["place"] == "guest" else ""
     kind = printable(str(change["kind"]))
     rest = f"  {change['address']:15}  {where}{guest}".rstrip()
-    return [(f"{clock}  ", "dim"), (f"{kind:9}", STYLES.get(kind, "")), (rest, "")]
+    return [(f"{clock}  ", "dim"), (f"{kind:10}", STYLES.get(kind, "")), (rest, "")]

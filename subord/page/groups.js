@@ -17,6 +17,9 @@ const ONE = {
   missing: (change) => `is missing${wasLed(change)}`,
   left: (change) => `left${wasLed(change)}`,
   root: (change) => `is the root${wasLed(change)}`,
+  forgotten: (change) => `was forgotten${ordered(change)}`,
+  maintained: (change) => `is under maintenance${ordered(change)}`,
+  resumed: (change) => `is no longer under maintenance${ordered(change)}`,
 };
 
 const MANY = {
@@ -27,6 +30,9 @@ const MANY = {
   moved: (group) => `moved${from(group)}${to(group)}${asGuest(group)}`,
   missing: (group) => `are missing${wasLed(group)}`,
   left: (group) => `left${wasLed(group)}`,
+  forgotten: (group) => `were forgotten${ordered(group)}`,
+  maintained: (group) => `are under maintenance${ordered(group)}`,
+  resumed: (group) => `are no longer under maintenance${ordered(group)}`,
 };
 
 const NAMELESS = new Set(["found", "moved"]); // whose sentence in the plural does not name the nodes
@@ -37,6 +43,10 @@ function ledBy({ leader, place, leaders }) {
 
 function wasLed({ former_leader: old }) {
   return old ? `, was led by ${old}` : "";
+}
+
+function ordered({ reason, by }) {
+  return (reason ? `, "${reason}"` : "") + (by ? ` (${by})` : "");
 }
 
 function from({ former_leader: old }) {
@@ -61,7 +71,7 @@ export function sentenceOf(change) {
   return Object.hasOwn(ONE, change.kind) ? ONE[change.kind](change) : String(change.kind);
 }
 
-const SHARED = ["leader", "former_leader", "place"];
+const SHARED = ["leader", "former_leader", "place", "reason", "by"];
 
 // "moved from 10.0.0.24 to .25", after "6 nodes"; only what is the same for all of them is named.
 export function sentenceOfMany({ kind, events }) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,11 +22,13 @@ from subord.api.http.server import App, EventStream, Response
 from subord.core.address.network import Network
 from subord.core.carriage import documents as documents_module
 from subord.core.carriage.documents import Document
+from subord.core.carriage.orders import Verdict
 from subord.core.members import statements
-from subord.core.members.membership import REGISTER
+from subord.core.members.journal import ARRIVALS_MAX, Event, Kind
+from subord.core.members.membership import EVENTS, REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.core.settings import Settings
-from subord.core.view import Liveness
+from subord.core.view import Liveness, Place
 from subord.runtime.security.tls import Shown
 from subord.sealing.openssh import fingerprint
 from tests.api.fake_node_api import FakeNode, World
@@ -99,6 +102,23 @@ async def test_a_branch_on_its_way_to_another_leader_stays_on_the_list() -> None
     world.leaders.update({10: 4, 11: 4})
     _, document = await get(root, "/v1/members")
     assert addresses(document)["10.0.0.10"] == "live"
+
+
+async def test_a_new_root_that_has_not_compared_its_register_says_so() -> None:
+    """Its disk may be of before the last deaths; the asked node answers by its own register."""
+    world = World()
+    root, node = world.node(1), world.node(7)
+    world.known, world.newly_placed = {1: root, 7: node}, {1}
+    remember(root, *(Run(11, 11, Record(1, State.UP)),))
+    remember(node, Run(20, 20, Record(2, State.DOWN)))
+    for each in (root, node):
+        _, document = await get(each, "/v1/members")
+        assert not document["complete"]
+        assert "10.0.0.1 (root) has only just come" in document["note"]
+    assert addresses(document)["10.0.0.20"] == "gone"
+    root.tracker.membership.exchange.compared.add(REGISTER)
+    _, document = await get(node, "/v1/members")
+    assert document["complete"]
 
 
 UP = Record(1, State.UP)
@@ -295,18 +315,33 @@ async def test_a_node_back_before_the_next_look_is_listed_once() -> None:
     assert found == sorted(set(found))
 
 
+NOW_MS = int(1000 * time.time())
+
+
+def happen(node: FakeNode, *ats_ms: int, kind: Kind = "missing") -> None:
+    """Events come to a node, each of another position; from a neighbour, one after the other."""
+    for at_ms in ats_ms:
+        event = Event(NOW_MS + at_ms, 1, abs(at_ms), kind, 1 + abs(at_ms) % 4999, old=5)
+        node.tracker.membership.exchange.spread(EVENTS, [event.item])
+
+
+def kept(position: int = 1) -> FakeNode:
+    """A node that keeps its state."""
+    world = World()
+    world.known = {position: world.node(position)}
+    return world.known[position]
+
+
 @pytest.mark.parametrize("position", [1, 7])
 async def test_changes_are_read_on_from_the_token(position: int) -> None:
-    world = World()
-    root = world.node(1)
-    world.known = {1: root}
-    node = root if position == 1 else world.node(position)
+    node = kept(position)
+    happen(node, *range(1, 12))
     _, first = await get(node, "/v1/changes")
-    assert {each["kind"] for each in first["changes"]} == {"found"}
     assert (len(first["changes"]), first["missed"], first["note"]) == (11, False, None)
     _, second = await get(node, "/v1/changes", since=first["token"])
     assert second["changes"] == []
-    world.leaders[11] = 4
+    moved = Event(NOW_MS + 50, 1, 50, "moved", 11, 4, 5, Place.GUEST)
+    node.tracker.membership.exchange.spread(EVENTS, [moved.item])
     _, third = await get(node, "/v1/changes", since=second["token"])
     (change,) = third["changes"]
     assert (change["kind"], change["address"], change["leader"], change["old"], change["place"]) == (
@@ -316,74 +351,85 @@ async def test_changes_are_read_on_from_the_token(position: int) -> None:
         "10.0.0.5",
         "guest",
     )
+    assert node.world.asked == []
+
+
+async def test_an_order_is_an_event_with_its_reason_and_its_author() -> None:
+    node = kept()
+    remember(node, Run(11, 11, Record(1, State.DOWN)))
+    said = statements.forget_order("1", statements.Forget(((11, 11),), "disk swap", "root"), NOW_MS)
+    node.tracker.take([(Document(*said), Verdict("", "ann", "SHA256:ann"))])
+    _, document = await get(node, "/v1/changes")
+    (change,) = document["changes"]
+    found = change["kind"], change["address"], change["reason"], change["by"]
+    assert found == ("forgotten", "10.0.0.11", "disk swap", "ann")
+
+
+async def test_as_many_changes_as_asked_for() -> None:
+    node = kept()
+    happen(node, *range(1, 400))
+    for words, count in (({}, changes.CHANGES_MAX), ({"last": "3"}, 3), ({"last": "10000"}, 399)):
+        _, document = await get(node, "/v1/changes", **words)
+        assert len(document["changes"]) == count
+    assert document["changes"][-1]["number"] == 399
+
+
+@over("last", ["", "0", "-1", "10001", "x", "1e3"])
+async def test_a_malformed_count_is_refused(last: str) -> None:
+    status, _ = await get(World().node(1), "/v1/changes", last=last)
+    assert status == 400
 
 
 async def test_many_changes_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "CHANGES_MAX", 4)
-    root = World().node(1)
-    changes.own(root)
+    node = kept()
+    happen(node, *range(1, 12))
     found, token = [], changes.Bookmark(1, 0, 0).token
     for expected in (4, 4, 3, 0):
-        document = changes.own(root, token)
+        document = changes.own(node, token)
         assert len(document.changes) == expected
         found += [each.number for each in document.changes]
         token = document.token
     assert found == list(range(1, 12))
 
 
+async def test_a_late_event_comes_to_a_reader_who_has_read_further() -> None:
+    node = kept()
+    happen(node, 100, 200)
+    token = changes.own(node).token
+    happen(node, 50)
+    assert [each.number for each in changes.own(node, token).changes] == [50]
+    assert [each.number for each in changes.own(node).changes] == [50, 100, 200]
+
+
 async def test_a_late_reader_learns_that_changes_are_missed() -> None:
-    root = World().node(1)
-    changes.own(root)
-    log = root.tracker.history.changes
-    token = changes.Bookmark(1, 3, 0).token
-    assert not changes.own(root, token).missed
-    while log[0].number < 6:
-        log.popleft()
-    assert changes.own(root, token).missed
+    node = kept()
+    happen(node, *range(ARRIVALS_MAX))
+    token = changes.Bookmark(1, 0, 0).token
+    assert not changes.own(node, token).missed
+    happen(node, ARRIVALS_MAX)
+    assert changes.own(node, token).missed
 
 
-async def test_another_roots_log_is_read_on_by_time() -> None:
-    root = World().node(1)
-    changes.own(root)
-    log = root.tracker.history.changes
-    middle_ms = int(log[5].wall * 1000)
-    later = [each.number for each in log if each.wall * 1000 > middle_ms]
-    document = changes.own(root, changes.Bookmark(77, 500, middle_ms).token)
-    assert [each.number for each in document.changes] == later
-    assert changes.own(root, changes.Bookmark(77, 500, middle_ms * 2).token).changes == ()
+async def test_another_node_reads_on_by_time_and_repeats_a_little() -> None:
+    """Events may have come to it later; after a restart, or at another address."""
+    node = kept()
+    overlap_ms = int(1000 * changes.OVERLAP_S)
+    happen(node, -3 * overlap_ms, -overlap_ms, -1)
+    document = changes.own(node, changes.Bookmark(77, 500, NOW_MS - overlap_ms).token)
+    assert [each.number for each in document.changes] == [overlap_ms, 1]
+    assert not document.missed
+    node.tracker.membership.journal.dropped = 1
+    assert not changes.own(node, changes.Bookmark(77, 500, NOW_MS).token).missed
+    assert changes.own(node, changes.Bookmark(77, 500, NOW_MS - 9 * overlap_ms).token).missed
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-async def test_a_new_root_with_a_late_clock_gives_its_changes(is_new: bool) -> None:
-    """Its changes since it became root are new to the reader; long after that, some are reported missed."""
-    world = World()
-    root = world.node(2)
-    world.known = {2: root}
-    root.tracker.look()
-    pieces = changes.own(root)
-    del world.leaders[1]
-    world.leaders.update({2: None, 3: 2})
-    world.newly_placed = {2} if is_new else set()
-    root.tracker.history.lost_above(1, trio.current_time())
-    ahead = changes.Bookmark(77, 500, (int(pieces.changes[-1].wall) + 7200) * 1000)
-    document = changes.own(root, ahead.token)
-    kinds = [(each.kind, each.address) for each in document.changes]
-    if is_new:
-        assert kinds[0] == ("root", "10.0.0.2")
-        assert ("missing", "10.0.0.1") in kinds
-    else:
-        assert kinds == []
-    assert document.missed == (not is_new)
-
-
-async def test_a_new_root_reports_forgotten_changes() -> None:
-    root = World().node(1)
-    changes.own(root)
-    log = root.tracker.history.changes
-    token = changes.Bookmark(77, 500, int(log[0].wall * 1000) - 10_000).token
-    assert not changes.own(root, token).missed
-    log.popleft()
-    assert changes.own(root, token).missed
+async def test_an_event_of_a_clock_ahead_does_not_hide_later_ones() -> None:
+    node = kept()
+    happen(node, 3_000_000)
+    bookmark = changes.Bookmark.of(changes.own(node).token)
+    assert bookmark is not None
+    assert bookmark.wall_ms < NOW_MS + 100_000
 
 
 @over("since", ["", "x", "1.2", "1.2.3.4", "-", "a b", "1.2.-3", "1.+2.3", "1.2.3 ", "1._2.3", "z" * 40 + ".1.1"])
@@ -394,16 +440,13 @@ async def test_a_malformed_token_is_refused(path: str, since: str) -> None:
     assert "token" in document["error"]
 
 
-async def test_without_a_root_there_are_no_changes_but_a_note() -> None:
-    world = World()
-    world.gone.add(1)
-    node = world.node(4)
-    token = changes.Bookmark(1, 3, 0).token
-    _, document = await get(node, "/v1/changes", since=token)
-    assert (document["changes"], document["token"]) == ([], token)
-    assert document["note"] == "10.0.0.1 (root) does not answer"
+async def test_without_a_root_there_is_a_note() -> None:
+    node = kept(4)
+    happen(node, 1)
+    node.snapshot = lambda: msgspec.structs.replace(FakeNode.snapshot(node), root=None)  # type: ignore[method-assign]
     _, document = await get(node, "/v1/changes")
-    assert [each["address"] for each in document["changes"]] == ["10.0.0.4", "10.0.0.8", "10.0.0.9"]
+    assert len(document["changes"]) == 1
+    assert document["note"] == "10.0.0.4 knows no root just now"
 
 
 def test_a_token_fits_a_word_of_a_question() -> None:
@@ -430,47 +473,21 @@ async def reading(node: FakeNode) -> AsyncIterator[list[str]]:
 
 
 async def test_events_are_sent_as_they_happen(autojump_clock: MockClock) -> None:
-    world = World()
-    root = world.node(1)
-    async with reading(root) as pieces:
+    node = kept(4)
+    happen(node, *range(1, 12))
+    async with reading(node) as pieces:
         await trio.sleep(1)
         assert pieces[0] == "retry: 1000\n\n"
         assert pieces[1].count("event: change\n") == 11
         assert pieces[1].endswith("\n\n")
-        assert pieces[1].rpartition("id: ")[2].strip() == changes.own(root).token
+        assert pieces[1].rpartition("id: ")[2].strip() == changes.own(node).token
         assert len(pieces) == 2
-        world.leaders[11] = 4
+        happen(node, 20)
         await trio.sleep(1)
         assert pieces[2].startswith("event: change\ndata: {")
-        assert '"moved"' in pieces[2]
+        assert '"missing"' in pieces[2]
         await trio.sleep(changes.KEEP_ALIVE_S + 1)
         assert pieces[3:] == [": still here\n\n"]
-
-
-async def test_events_note_a_silent_root(autojump_clock: MockClock) -> None:
-    world = World()
-    world.known = {1: world.node(1)}
-    async with reading(world.node(4)) as pieces:
-        await trio.sleep(1)
-        del pieces[:]
-        world.gone.add(1)
-        await trio.sleep(3)
-        assert pieces == ['event: note\ndata: "10.0.0.1 (root) does not answer"\n\n']
-        world.gone.clear()
-        world.leaders[11] = 4
-        await trio.sleep(3)
-        assert pieces[1].startswith("event: note\ndata: null\n\nevent: change\n")
-
-
-async def test_the_substitute_for_a_silent_root_is_sent_once(autojump_clock: MockClock) -> None:
-    world = World()
-    world.gone.add(1)
-    node = world.node(4)
-    world.known = {4: node}
-    async with reading(node) as pieces:
-        await trio.sleep(10)
-        assert sum(piece.count("event: change\n") for piece in pieces) == 3
-        assert sum(piece.count("event: note\n") for piece in pieces) == 1
 
 
 # -- targets -----------------------------------------------------------------------------------------------------

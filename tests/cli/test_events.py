@@ -68,10 +68,10 @@ def test_changes_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["events", "--socket", path]) == exit_codes.OK
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        "2023-11-14 22:13:21  root       10.0.0.9",
-        "2023-11-14 22:13:22  joined     10.0.0.9         below 10.0.0.4",
-        "2023-11-14 22:13:23  moved      10.0.0.9         10.0.0.4 -> 10.0.0.5, guest",
-        "2023-11-14 22:13:24  missing    10.0.0.9         was below 10.0.0.5",
+        "2023-11-14 22:13:21  root        10.0.0.9",
+        "2023-11-14 22:13:22  joined      10.0.0.9         below 10.0.0.4",
+        "2023-11-14 22:13:23  moved       10.0.0.9         10.0.0.4 -> 10.0.0.5, guest",
+        "2023-11-14 22:13:24  missing     10.0.0.9         was below 10.0.0.5",
     ]
     assert err == "subord: incomplete: 10.0.0.1 (root) does not answer\n"
 

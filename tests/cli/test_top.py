@@ -79,7 +79,7 @@ def test_a_page() -> None:
     ]
     assert lines[5] == f"4 changes in 30 min  |{'@':>29} |"
     assert re.fullmatch(
-        r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  missing    10\.0\.0\.9         was below 10\.0\.0\.5", lines[6]
+        r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  missing     10\.0\.0\.9         was below 10\.0\.0\.5", lines[6]
     )
     assert lines[-3:] == ["most subordinates", "  10.0.0.1  5  #####", "  10.0.0.2  3  ###"]
 

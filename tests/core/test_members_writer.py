@@ -53,9 +53,30 @@ def test_new_nodes_are_written_together() -> None:
     root.rows |= {4: Liveness.LIVE, 5: Liveness.STALE}
     assert root.look(after_s=UP_DELAY_S / 2) == []
     assert root.writer.deadline == UP_DELAY_S
-    stamp_ms = WALL_MS + int(1000 * UP_DELAY_S)
-    assert root.look(after_s=UP_DELAY_S / 2) == [Run(1, 5, Record(stamp_ms, State.UP))]
+    assert root.look(after_s=UP_DELAY_S / 2) == [Run(1, 5, Record(WALL_MS, State.UP))]
     assert root.look(after_s=UP_DELAY_S) == []
+
+
+def test_a_goodbye_on_its_way_to_the_root_is_later_than_the_arrival() -> None:
+    """The node left before the root wrote it; the record of its leader comes after that."""
+    root = rooted(live=range(1, 4))
+    root.look()
+    root.look(after_s=UP_DELAY_S)
+    root.register.merge([Run(3, 3, Record(WALL_MS + 2000, State.LEFT))])
+    assert root.state(3) is State.LEFT
+
+
+def test_the_row_of_a_node_that_left_is_no_return_until_it_stays() -> None:
+    """Others came UP_DELAY_S ago and are due."""
+    root = rooted(live=range(1, 4))
+    root.look()
+    root.register.merge([Run(3, 3, Record(WALL_MS + 3000, State.LEFT))])
+    root.look(after_s=UP_DELAY_S - 1.0)
+    root.look(after_s=1.0)
+    assert (root.state(2), root.state(3)) == (State.UP, State.LEFT)
+    assert root.writer.deadline == 2 * UP_DELAY_S - 1.0
+    root.look(after_s=UP_DELAY_S - 1.0)
+    assert root.state(3) is State.UP
 
 
 def test_nothing_is_written_while_the_register_agrees() -> None:

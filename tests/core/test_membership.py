@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from subord.core import snapshots
 from subord.core.carriage.documents import Documents
 from subord.core.events import LeaderLost, PlaceChanged, SubordinateLeft
 from subord.core.members.history import SETTLE_S
 from subord.core.members.membership import Membership
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import GRACE_S, UP_DELAY_S
+from subord.core.node import Node
+from subord.core.state.states import Phase
 from subord.core.view import Liveness, Place, RosterRow, RosterView
 
 WALL = 1_800_000_000.0
@@ -85,6 +93,28 @@ def test_the_leader_of_a_node_that_leaves_writes_it() -> None:
     node.observe(SubordinateLeft(5))
     assert node.states()[5] is State.LEFT
     assert node.membership.exchange.changed
+
+
+def test_a_goodbye_is_written_before_the_node_is_known() -> None:
+    """The root writes new nodes after some seconds, and streams open later than that."""
+    node = Clocked(1, 2)
+    node.observe(SubordinateLeft(5))
+    assert node.states()[5] is State.LEFT
+
+
+def test_a_node_that_becomes_root_writes_though_its_roster_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looked while it had no place; the register has it as one that left."""
+    phase, membership = Phase.SEEKING, Membership(Register(9, [Run(2, 2, Record(1, State.LEFT))]), Documents())
+    monkeypatch.setattr(snapshots, "roster", lambda *_: view(2, 5, is_root=phase is Phase.ROOT))
+    written_at = None
+    for now in range(20):
+        phase = Phase.SEEKING if now == 0 else Phase.ROOT
+        node = SimpleNamespace(roster=SimpleNamespace(revision=13), phase=phase, uplink=SimpleNamespace(path=()))
+        membership.look_at(cast(Node, node), float(now), WALL + now)
+        if written_at is None and membership.register.positions(State.UP) == [2, 5]:
+            written_at = now
+    assert written_at == 1 + UP_DELAY_S
+    assert not membership.look_at(cast(Node, node), 20.0, WALL + 20)  # nothing is left to do
 
 
 def test_a_branch_that_vanished_with_its_leader_did_not_leave() -> None:

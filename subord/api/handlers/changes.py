@@ -1,9 +1,10 @@
-"""The changes of the tree, and how a reader continues after the last change that it read.
+"""The events of the cluster, and how a reader continues after the last one that it read.
 
-Input: the history of this node or the answer of the root, and the reader's token. Output: at most `CHANGES_MAX`
-changes, oldest first, and the token for the next question. A token names the log (by the incarnation of its node),
-the number of a line and its time. If another node keeps the log now, the time decides where reading continues. A
-reader never misses changes silently: `missed` says that some are surely missing.
+Input: the journal of this node, which all nodes hold alike, and the reader's token; no other node is asked. Output:
+events, oldest first, and the token for the next question. A token names the life of the asked node, the number of
+events that had come to it, and a time. If another life answers now, the time decides where reading continues, and the
+events of the last OVERLAP_S before it come again. A reader never misses events silently: `missed` says that some are
+surely missing.
 """
 
 from __future__ import annotations
@@ -17,24 +18,22 @@ from subord.api.http.server import EventStream, Query, Response, Send, document,
 from subord.api.models import nodes
 from subord.api.models.members import ChangeDocument, ChangesDocument
 from subord.api.node_api import NodeApi
-from subord.api.query.peer import ask_root
-from subord.core.members.history import TreeChange
-from subord.core.view import Place
+from subord.core.members.journal import EVENTS_MAX, Event
 
-CHANGES_MAX = 256  # in one answer
+CHANGES_MAX = 256  # in one answer, unless more are asked for
+OVERLAP_S = 60.0
+"""An event may come to one node that much later than to another."""
 POLL_S = 0.5
 KEEP_ALIVE_S = 15.0
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 TOKEN = re.compile(r"[0-9a-z]{1,10}\.[0-9a-z]{1,10}\.[0-9a-z]{1,10}")  # fits a word of a question
 PAUSE_S = 0.05  # between two portions of many
-NEW_ROOT_S = 60.0
-"""A root that is one for less than this gives a reader with another root's token all its notices."""
 
 
 class Bookmark(msgspec.Struct, frozen=True):
-    """The last change that was read: in which log, its number, and when it was written."""
+    """What was read: in which life of which node, how many events had come to it, and the time of the last one."""
 
-    life: int  # the incarnation of the node that keeps the log
+    life: int  # the incarnation of the asked node
     number: int
     wall_ms: int
 
@@ -51,67 +50,53 @@ class Bookmark(msgspec.Struct, frozen=True):
         return cls(life, number, wall_ms)
 
 
-def own(node: NodeApi, token: str | None = None) -> ChangesDocument:
-    """The changes of this node's subtree; at the root these are all. Without a token: the last ones."""
+def own(node: NodeApi, token: str | None = None, last: int = CHANGES_MAX) -> ChangesDocument:
+    """The events that this node holds. Without a token: the `last` ones."""
     tracker = node.tracker
     tracker.look()
-    log = tracker.history
+    journal = tracker.membership.journal
     life, bookmark = node.snapshot().incarnation, None if token is None else Bookmark.of(token)
-    missed = False
+    arrived, missed = journal.arrived, False
     if bookmark is None:
-        found = list(log.changes)[-CHANGES_MAX:]
+        found = journal.events()[-last:]
     elif bookmark.life == life:
-        found = [each for each in log.changes if each.number > bookmark.number]
-        missed = bool(found) and found[0].number > bookmark.number + 1
+        new = max(0, journal.arrived - bookmark.number)
+        missed = new > len(journal.arrivals)
+        new = min(new, len(journal.arrivals))
+        items = list(journal.arrivals)[len(journal.arrivals) - new :][:CHANGES_MAX]
+        arrived -= new - len(items)
+        shown = set(journal.events()) if items else set()
+        found = [event for each in items if (event := Event.of(each)) in shown and event is not None]
     else:
-        found, missed = _of_another_log(node, bookmark)
-    found = found[:CHANGES_MAX]
-    last = found[-1].number if found else (bookmark.number if bookmark and bookmark.life == life else log.number)
-    wall_ms = max([int(each.wall * 1000) for each in found] + [bookmark.wall_ms if bookmark else 0])
+        begin_ms = bookmark.wall_ms - int(1000 * OVERLAP_S)
+        found = [each for each in journal.events() if each.wall_ms > begin_ms]
+        missed = bool(journal.dropped) and len(found) == len(journal.events())
+    read_ms = max((each.wall_ms for each in found), default=0)
+    wall_ms = max(min(read_ms, tracker.wall_ms), 0 if bookmark is None else bookmark.wall_ms)
     return ChangesDocument(
         source=node.address,
-        token=Bookmark(life, last, wall_ms).token,
+        token=Bookmark(life, arrived, wall_ms).token,
         missed=missed,
         changes=tuple(_change(node, each) for each in found),
+        note=None if node.snapshot().root is not None else f"{node.address} knows no root just now",
     )
 
 
-def _of_another_log(node: NodeApi, bookmark: Bookmark) -> tuple[list[TreeChange], bool]:
-    """The changes after a bookmark of another log, and whether some are surely missing.
-
-    The only common measure is time, and clocks differ. All that a new root logged since it became root is therefore
-    new to the reader. What an older root logged before the bookmark may have been missed.
-    """
-    changes, view = node.tracker.history.changes, node.snapshot()
-    first = changes[0].number if changes else 0
-    own_terms = [each.number for each in changes if each.position == view.position and each.place is Place.ROOT]
-    term_start = own_terms[-1] if own_terms else first
-    is_root, is_new_root = view.place is Place.ROOT, view.since_s < NEW_ROOT_S
-    found, missed = [], False
-    for each in changes:
-        is_later, is_own = each.wall * 1000 > bookmark.wall_ms, is_root and each.number >= term_start
-        if is_later or (is_own and is_new_root):
-            found.append(each)
-        missed = missed or (is_own and not is_later and not is_new_root)
-    has_forgotten = first > 1 and bool(found) and found[0].number == first
-    return found, missed or has_forgotten
-
-
-async def of_cluster(node: NodeApi, token: str | None) -> ChangesDocument:
-    """The changes as the root saw them. If it does not answer: none and a note; without a token, this subtree's."""
-    found = await ask_root(node, "changes", ChangesDocument, words=() if token is None else (token,))
-    if found is None:
-        return own(node, token)
-    if isinstance(found, ChangesDocument):
-        return found
-    if token is None:
-        return msgspec.structs.replace(own(node), note=f"{found.reason}: these are of the branch of {node.address}")
-    return ChangesDocument(source=node.address, token=token, missed=False, changes=(), note=found.reason)
+def of_peer(node: NodeApi, token: str | None) -> ChangesDocument:
+    """For a daemon of an older release, which takes CHANGES_MAX events and asks the root."""
+    found = own(node, token)
+    excess = len(found.changes) - CHANGES_MAX
+    return msgspec.structs.replace(found, changes=found.changes[-CHANGES_MAX:], missed=found.missed or excess > 0)
 
 
 async def changes(node: NodeApi, query: Query) -> Response:
     """`/v1/changes`."""
-    return _malformed(query) or document(await of_cluster(node, query.get("since")))
+    if (refused := _malformed(query)) is not None:
+        return refused
+    last = query.get("last", str(CHANGES_MAX))
+    if not (last.isascii() and last.isdigit() and len(last) <= 5 and 1 <= int(last) <= EVENTS_MAX):
+        return failure(400, f"last must be a number from 1 to {EVENTS_MAX}")
+    return document(own(node, query.get("since"), int(last)))
 
 
 async def events(node: NodeApi, query: Query) -> Response | EventStream:
@@ -138,15 +123,14 @@ async def _stream(node: NodeApi, token: str | None, send: Send) -> None:
     sent_at, noted = trio.current_time(), None
     await send(b"retry: 1000\n\n")
     while True:
-        found = await of_cluster(node, token)
+        found = own(node, token)
         pieces = [b"event: missed\ndata: {}\n\n"] if found.missed else []
-        # The substitute for the answer of a silent root is sent once.
-        new = () if found.note is not None and found.note == noted else found.changes
+        new = found.changes
         if found.note != noted:
             noted = found.note
             pieces.append(b"event: note\ndata: " + msgspec.json.encode(noted) + b"\n\n")
         pieces += [b"event: change\ndata: " + msgspec.json.encode(each) + b"\n\n" for each in new]
-        if found.note is None and found.token != token:
+        if found.token != token:
             token = found.token
             pieces.append(f"id: {token}\n\n".encode())  # covers all pieces before it
         now = trio.current_time()
@@ -158,15 +142,17 @@ async def _stream(node: NodeApi, token: str | None, send: Send) -> None:
         await trio.sleep(POLL_S if len(new) < CHANGES_MAX else PAUSE_S)
 
 
-def _change(node: NodeApi, each: TreeChange) -> ChangeDocument:
+def _change(node: NodeApi, each: Event) -> ChangeDocument:
     return ChangeDocument(
         number=each.number,
-        wall=each.wall,
+        wall=each.wall_ms / 1000,
         kind=each.kind,
         address=node.settings.network.address_text_of(each.position),
-        leader=nodes.address(node.settings, each.leader),
-        old=nodes.address(node.settings, each.old),
+        leader=nodes.address(node.settings, each.leader or None),
+        old=nodes.address(node.settings, each.old or None),
         place=each.place,
+        reason=each.reason or None,
+        by=each.by or None,
     )
 
 

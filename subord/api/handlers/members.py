@@ -7,7 +7,7 @@ same members, and only this node's branch says more about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -15,10 +15,10 @@ from subord.api.models import nodes
 from subord.api.models.members import MemberDocument, MemberLiveness, MembersDocument, RosterDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ask_root
-from subord.core.members import statements
+from subord.core.members import listing, statements
 from subord.core.members.register import Record, State
 from subord.core.members.statements import Maintenance
-from subord.core.view import Liveness, Place, Position, RosterRow, RosterView
+from subord.core.view import Place, Position, RosterRow, RosterView
 
 PARTED_MAX = 512
 
@@ -34,9 +34,9 @@ async def of_cluster(node: NodeApi) -> MembersDocument:
             found = AskFailure(f"{found.asked} (root) names nodes of another network", "unreadable")
         elif found.complete:
             return found
-    why = found.reason if isinstance(found, AskFailure) else f"{found.asked} is not the root any more"
+    why = found.reason if isinstance(found, AskFailure) else found.note or f"{found.asked} is not the root any more"
     note = f"{why}: nodes that are not below {node.address} are as its register has them"
-    return _document(node, node.roster(), _registered(node), note)
+    return _document(node, node.roster(), listing.expected(node.tracker.membership.register), note)
 
 
 def own(node: NodeApi) -> MembersDocument:
@@ -47,21 +47,28 @@ def own(node: NodeApi) -> MembersDocument:
         each.position: Record(0, State.UP, leader=each.leader or 0) for each in node.tracker.history.on_their_way()
     }
     if view.is_root:
-        return _document(node, view, away | _registered(node), None)
+        return _document(node, view, away | listing.expected(node.tracker.membership.register), _why_not_whole(node))
     rows = {row.position for row in view.rows}
     away |= {position: record for position, record in down(node).items() if record.leader in rows}
     return _document(node, view, away, f"{node.address} is not the root: these are below it")
 
 
+def _why_not_whole(node: NodeApi) -> str | None:
+    """Why the root may not know yet which nodes are down: it is new, and its register is what its disk had."""
+    view = node.snapshot()
+    if not view.subordinates or node.tracker.membership.is_compared(view.since_s):
+        return None
+    return f"{node.address} (root) has only just come, and has not compared its memory with its neighbours"
+
+
 def registered(node: NodeApi) -> MembersDocument:
     """All members as the register has them: no question is asked, and only nodes below this one are known to live."""
-    return _document(node, node.roster(), _registered(node), None)
+    return _document(node, node.roster(), listing.expected(node.tracker.membership.register), None)
 
 
 def down(node: NodeApi) -> dict[Position, Record]:
     """The nodes that are down by the register."""
-    register = node.tracker.membership.register
-    return dict(_records(register.positions(State.DOWN), node))
+    return listing.of_states(node.tracker.membership.register, State.DOWN)
 
 
 def gone(node: NodeApi) -> tuple[MemberDocument, ...]:
@@ -89,21 +96,10 @@ def maintained_addresses(node: NodeApi) -> Iterator[str]:
             yield node.settings.network.address_text_of(position)
 
 
-def _registered(node: NodeApi) -> dict[Position, Record]:
-    return dict(_records(node.tracker.membership.register.positions(State.UP, State.DOWN), node))
-
-
-def _records(positions: Iterable[Position], node: NodeApi) -> Iterator[tuple[Position, Record]]:
-    for position in positions:
-        record = node.tracker.membership.register.at(position)
-        assert record is not None
-        yield position, record
-
-
 def _document(node: NodeApi, view: RosterView, away: dict[Position, Record], note: str | None) -> MembersDocument:
     """The rows of a roster, and the nodes of `away` that are not among them."""
     make = _Maker(node)
-    found = [make.present(row) for row in view.rows if not is_forgotten(node, row)]
+    found = [make.present(row) for row in listing.rows(view, node.tracker.membership.register)]
     present = {row.position for row in view.rows}
     found += [make.away(position, record) for position, record in away.items() if position not in present]
     members = tuple(sorted(found, key=lambda each: each.position))
@@ -119,19 +115,14 @@ def _document(node: NodeApi, view: RosterView, away: dict[Position, Record], not
 
 def is_forgotten(node: NodeApi, row: RosterRow) -> bool:
     """Whether an operator has forgotten a node, or it said goodbye, that its leader still reports as missing."""
-    if row.liveness is not Liveness.MISSING:
-        return False
-    return _is_over(node.tracker.membership.register.at(row.position))
-
-
-def _is_over(record: Record | None) -> bool:
-    return record is not None and record.state in (State.LEFT, State.FORGOTTEN)
+    return listing.is_over(row, node.tracker.membership.register)
 
 
 def expected_rows(node: NodeApi, roster: RosterDocument) -> RosterDocument:
     """The roster without missing nodes that are forgotten or said goodbye; their leaders report them for a while."""
     register = node.tracker.membership.register
-    rows = tuple(row for row in roster.rows if row.standing != "missing" or not _is_over(register.at(row.position)))
+    kept = (row.standing != "missing" or not listing.has_ended(register.at(row.position)) for row in roster.rows)
+    rows = tuple(row for row, is_kept in zip(roster.rows, kept, strict=True) if is_kept)
     return msgspec.structs.replace(roster, rows=rows)
 
 

@@ -31,7 +31,7 @@ async def _document(node: NodeApi, question: Question) -> msgspec.Struct:  # noq
         case "members":
             return members.own(node)
         case "changes":
-            return changes.own(node, words[0] if words else None)
+            return changes.of_peer(node, words[0] if words else None)
         case "keys":
             return await (keys.all_keys if is_whole else keys.coverage)(node, budget_s)
         case "problems":

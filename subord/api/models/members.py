@@ -132,7 +132,8 @@ class MembersDocument(Document, frozen=True, kw_only=True):
 
 
 class ChangeDocument(Renamed, frozen=True, kw_only=True):
-    """One change of the tree. `time`: by the clock of the node that saw it."""
+    """One event. `time`: by the clock of the node that recorded it, `number` its count. `reason`, `by`: of an order,
+    and the operator who signed it."""
 
     OLD_NAMES: ClassVar = {"former_leader": "old"}
 
@@ -145,6 +146,8 @@ class ChangeDocument(Renamed, frozen=True, kw_only=True):
     old: Address | None
     former_leader: Address | None = None
     place: Place | None
+    reason: Sentence | None = None
+    by: Sentence | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,9 +158,9 @@ Token = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[0-9a-z.]+\Z")]
 
 
 class ChangesDocument(Renamed, Document, frozen=True, kw_only=True):
-    """Changes after a token, oldest first; `token` asks for the next ones. `missed`: some were forgotten.
+    """Events, oldest first; `token` asks for the next ones. `missed`: some were dropped.
 
-    `note` says why they are not the root's.
+    `note` says why others may come late.
     """
 
     OLD_NAMES: ClassVar = {"asked": "source"}
@@ -166,5 +169,5 @@ class ChangesDocument(Renamed, Document, frozen=True, kw_only=True):
     asked: Address = ""
     token: Token
     missed: bool
-    changes: Annotated[tuple[ChangeDocument, ...], msgspec.Meta(max_length=256)]
+    changes: Annotated[tuple[ChangeDocument, ...], msgspec.Meta(max_length=10_000)]
     note: Sentence | None = None

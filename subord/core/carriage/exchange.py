@@ -2,10 +2,10 @@
 
 Inputs are edges that open and close, frames, and local changes; outputs are frames, one edge at a time, when its
 sender asks. At the opening, and every DIGEST_S, both ends send the digests of their replicas. An end with another
-digest sends its whole replica, at most once in WHOLE_S; while the same two digests differ, because an end refuses
-what the other holds, after twice the time each time. What changed goes at once to all other edges. A replica takes
-items in any order and any number of times, so nothing is confirmed. Invariant: what waits for a slow edge is a
-replica of its own, never longer than the whole.
+digest sends its whole replica, or the parts that differ, at most once in WHOLE_S; while the same two digests differ,
+because an end refuses what the other holds, after twice the time each time. What changed goes at once to all other
+edges. A replica takes items in any order and any number of times, so nothing is confirmed. Invariant: what waits for
+a slow edge is a replica of its own, never longer than the whole.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Replica(Protocol):
         """Take new items; returns those that changed it."""
 
     def items(self) -> Iterable[Any]: ...
+    def differing(self, digest: bytes) -> Iterable[Any]:
+        """The items that an end with this digest may lack; all where the digest does not tell."""
+
     def take(self, count: int) -> list[Any]:
         """Remove and return some items, fewer than that only of the last ones."""
 
@@ -76,6 +79,7 @@ class _Whole:
 
     def __init__(self) -> None:
         self.due_at = inf
+        self.theirs = b""
         self._sent_at = -inf
         self._pause_s = WHOLE_S
         self._differ: tuple[bytes, bytes] | None = None
@@ -84,6 +88,7 @@ class _Whole:
         """The digests of both ends are different."""
         if self._differ != (ours, theirs):
             self._differ, self._pause_s = (ours, theirs), WHOLE_S
+        self.theirs = theirs
         self.due_at = max(now, self._sent_at + self._pause_s)
 
     def sent(self, now: float) -> None:
@@ -108,6 +113,15 @@ class Exchange:
         self._edges: dict[Hashable, _Edge] = {}
         self.changed = False
         """Whether a replica has changed; the reader resets it."""
+        self.changes = dict.fromkeys(replicas, 0)
+        """Number of changes of each replica."""
+        self.compared: set[str] = set()
+        """Replicas of which a neighbour has shown that its own is equal, or sent what it has."""
+
+    def change(self, name: str) -> None:
+        """A replica has changed."""
+        self.changed = True
+        self.changes[name] += 1
 
     # -- edges --------------------------------------------------------------------------------------------
 
@@ -124,7 +138,7 @@ class Exchange:
         """Merge items, and send what changed to all edges but `source`; returns it."""
         changed = self.replicas[name].merge(items)
         if changed:
-            self.changed = True
+            self.change(name)
             for edge, state in self._edges.items():
                 if edge != source:
                     state.waiting[name].merge(changed)
@@ -142,7 +156,7 @@ class Exchange:
             waiting = state.waiting[name]
             if now >= state.whole[name].due_at:
                 state.whole[name].sent(now)
-                waiting.merge(replica.items())
+                waiting.merge(replica.differing(state.whole[name].theirs))
             if len(waiting):
                 return _encode((name, replica.encode(waiting.take(ITEMS_MAX))))
         return None
@@ -174,10 +188,13 @@ class Exchange:
     def take(self, edge: Hashable, received: Received) -> None:
         """Merge the items of a frame, and send what changed to all other edges."""
         if received.name:
+            self.compared.add(received.name)
             self.spread(received.name, received.items, edge)
 
     def _compare(self, edge: Hashable, digests: Digests, now: float) -> None:
         state = self._edges.get(edge)
         for name, replica in self.replicas.items():
-            if state is not None and name in digests and digests[name] != replica.digest:
+            if digests.get(name) == replica.digest:
+                self.compared.add(name)
+            elif state is not None and name in digests:
                 state.whole[name].differ(replica.digest, digests[name], now)

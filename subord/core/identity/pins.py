@@ -149,6 +149,9 @@ class Pins:
     def items(self) -> list[Pin]:
         return list(self._pins.values())
 
+    def differing(self, digest: bytes) -> list[Pin]:  # noqa: ARG002 - the digest does not tell
+        return self.items()
+
     def empty(self) -> Pins:
         return Pins(self._size)
 

@@ -1,9 +1,10 @@
-"""What one node knows of the members: its history, the register, and what a root writes into it.
+"""What one node knows of the members: its history, the register, what a root writes into it, and the journal of it.
 
-Inputs are notices of the core, rosters, and frames of neighbours; outputs are changes of the tree (history.py) and of
-the register, which `exchange` carries to all nodes. The daemon and the simulator hold one Membership per process and
-play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970. Invariant: a document of a neighbour enters
-only with the verdict that accepts its signature, and leaves when that operator is revoked.
+Inputs are notices of the core, rosters, and frames of neighbours; outputs are changes of the tree (history.py), of
+the register, and events of the journal, which `exchange` carries to all nodes. The daemon and the simulator hold one
+Membership per process and play it alike. `now` is monotonic, in seconds; `wall` seconds since 1970. Invariant: a
+document of a neighbour enters only with the verdict that accepts its signature, and leaves when that operator is
+revoked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
+from subord.core import snapshots
 from subord.core.carriage.documents import REVOKED, Document, Documents
 from subord.core.carriage.exchange import Exchange, Received
 from subord.core.carriage.orders import Verdict
@@ -20,17 +22,24 @@ from subord.core.identity.pins import Pins
 from subord.core.identity.revocations import Revocations
 from subord.core.members import statements
 from subord.core.members.history import SETTLE_S, History
+from subord.core.members.journal import Journal
+from subord.core.members.recorder import Recorder
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import Departure, Writer
+from subord.core.node import Node
+from subord.core.state.states import Phase
 from subord.core.view import Place, Position, RosterView
 
 REGISTER: Final = "members"
 DOCUMENTS: Final = "documents"
 KEYS: Final = "keys"
+EVENTS: Final = "events"
 LOOKS_S_MIN: Final = 1.0
 """Between a change and the look at it; the cost of a look grows with the number of nodes below."""
 
 
+UNCOMPARED_S_MAX: Final = 30.0
+"""A new root whose neighbours do not compare, as those of an older release, knows what it can know after this."""
 Judged = tuple[Document, Verdict]
 Signer = tuple[str, str]
 """Principal and fingerprint, as in the verdict."""
@@ -39,26 +48,34 @@ Signer = tuple[str, str]
 class Membership:
     """The members as one process knows them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what the disk has, and what the file of the node says
         self,
         register: Register,
         documents: Documents,
         expected: Sequence[Position] = (),
         signers: Mapping[str, Signer] | None = None,
         pins: Pins | None = None,
+        journal: Journal | None = None,
+        owner: Position = 0,
     ) -> None:
         """`expected`: nodes that should be members even if they never came. `signers`: of the documents, by name.
-        `pins`: those of the node."""
+        `pins`: those of the node. `owner`: this node.
+        """
         self.register = register
         self.documents = documents
         self.pins = pins
         self.revocations = Revocations(documents)
         self.signers: dict[str, Signer] = dict(signers or {})
         self.history = History()
+        self.journal = Journal(register.size) if journal is None else journal
         keys = {} if pins is None else {KEYS: pins}
-        self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents, **keys})
+        self.exchange = Exchange({REGISTER: register, DOCUMENTS: documents, EVENTS: self.journal, **keys})
+        self._recorder = Recorder(register, self.journal, owner)
+        self._recorded: dict[str, int] | None = None
+        """The changes at the last comparison with the journal; None: this node was not root."""
         self._writer = Writer(register, expected)
         self._looked_at = -inf
+        self._seen: tuple[object, ...] = ()
         self._released = b""  # digest of the documents whose forgotten nodes have lost their pins
 
     def observe(self, notice: Notice, now: float, wall: float) -> bool:
@@ -76,10 +93,15 @@ class Membership:
 
     def sizes(self) -> dict[str, int]:
         """Number of entries by table."""
-        tables = {"register_runs": len(self.register), "documents": len(self.documents)}
+        tables = {"register_runs": len(self.register), "documents": len(self.documents), "events": len(self.journal)}
         if self.pins is not None:
             tables["pins"] = len(self.pins)
         return {**self.history.sizes(), **tables}
+
+    @property
+    def changes(self) -> tuple[int, ...]:
+        """Number of changes of the register, the documents, and the pins."""
+        return tuple(self.exchange.changes.get(name, 0) for name in (REGISTER, DOCUMENTS, KEYS))
 
     @property
     def deadline(self) -> float:
@@ -106,7 +128,10 @@ class Membership:
             signer = verdict.principal, verdict.fingerprint
             if verdict.word or self.revocations.has_operator(*signer):  # the list may have come during the judgement
                 continue
+            is_given = source is None and self.documents.matters(document)
+            events = self._recorder.ordered(document, verdict.principal, self.documents) if is_given else []
             if self.exchange.spread(DOCUMENTS, [document], source):
+                self.exchange.spread(EVENTS, events)
                 self.signers[document.name] = signer
                 taken.append(document)
         if any(each.name == REVOKED for each in taken):
@@ -119,7 +144,20 @@ class Membership:
         has = self.revocations.has_operator
         revoked = [name for name, signer in self.signers.items() if name != REVOKED and has(*signer)]
         if self.documents.drop(revoked):
-            self.exchange.changed = True
+            self.exchange.change(DOCUMENTS)
+
+    def look_at(self, node: Node, now: float, wall: float) -> bool:
+        """Look at a node, unless all that decides is as at the last look; returns whether it did.
+
+        A node may become root without a change of its roster, and must then write what it did not write before.
+        """
+        events = self.exchange.changes[EVENTS] if node.phase is Phase.ROOT else 0
+        seen = node.roster.revision, node.phase, node.uplink.path, self.changes, events
+        if seen == self._seen and now < self.deadline:
+            return False
+        self._seen = seen
+        self.look(snapshots.roster(node, now), node.uplink.path, now, wall)
+        return True
 
     def look(self, view: RosterView, path: Iterable[Position], now: float, wall: float) -> None:
         """Compare a roster with the last one; a root also writes what the register lacks."""
@@ -130,13 +168,16 @@ class Membership:
         self._release(int(wall * 1000))
         if not view.is_root:
             self._writer.stop()
+            self._recorded = None
             return
-        written = self._writer.write(
-            view, self._departures(before, now, wall), self._pending(), now, int(wall * 1000)
-        )
+        wall_ms = int(wall * 1000)
+        written = self._writer.write(view, self._departures(before, now, wall), self.history.pending(), now, wall_ms)
+        changes = self.history.since(before)
+        if written or changes or self._recorded != self.exchange.changes:
+            self.exchange.spread(EVENTS, self._recorder.looked(written, view, changes, wall_ms))
         self.exchange.spread(REGISTER, written)
-        forgotten = statements.forgotten(self.documents, self.register, int(wall * 1000))
-        self.exchange.spread(REGISTER, forgotten)
+        self._recorded = dict(self.exchange.changes)
+        self.exchange.spread(REGISTER, statements.forgotten(self.documents, self.register, wall_ms))
         for position in self._writer.take_unseen():
             self.history.stays_away(position, now, wall)
 
@@ -175,13 +216,17 @@ class Membership:
         old = self.register.at(position)
         return old is None or departure.since_ms > old.stamp_ms
 
-    def _pending(self) -> set[Position]:
-        """Nodes that the history has not judged yet."""
-        return self.history.pending()
-
     def left(self, position: Position, wall: float) -> None:
-        """This node, or a subordinate, says goodbye. Only who hears it can tell it from a death."""
+        """This node, or a subordinate, says goodbye. Only a node that hears it can tell it from a death.
+
+        The root may write the node up later than this, for the time at which it came (writer.py).
+        """
         old, wall_ms = self.register.at(position), int(wall * 1000)
-        if old is not None:
-            stamp_ms = max(wall_ms, old.stamp_ms + 1)
-            self.exchange.spread(REGISTER, [Run(position, position, Record(stamp_ms, State.LEFT, wall_ms))])
+        stamp_ms = wall_ms if old is None else max(wall_ms, old.stamp_ms + 1)
+        if old is None or old.state is not State.LEFT:
+            self.exchange.spread(EVENTS, self._recorder.left(position, wall_ms))
+        self.exchange.spread(REGISTER, [Run(position, position, Record(stamp_ms, State.LEFT, wall_ms))])
+
+    def is_compared(self, since_s: float) -> bool:
+        """Whether a root that is one for `since_s` knows what its neighbours know of the members."""
+        return REGISTER in self.exchange.compared or since_s >= UNCOMPARED_S_MAX

@@ -64,10 +64,10 @@ class Register:
 
     def __init__(self, size: Position, runs: Iterable[Run] = ()) -> None:
         """`size`: the highest position of the network."""
+        self.size = size
         self.runs: list[Run] = []
         self.refused = 0
         """Number of runs that had no room."""
-        self._size = size
         self._members = 0
         self._digest: bytes | None = None
         self.merge(runs)
@@ -173,13 +173,17 @@ class Register:
         Raises msgspec.DecodeError, ValueError.
         """
         runs = _decoder.decode(data)
-        if any(not run.first <= run.last <= self._size or run.record.leader > self._size for run in runs):
+        if any(not run.first <= run.last <= self.size or run.record.leader > self.size for run in runs):
             raise ValueError("a run is not one of this network")
         return [run for run in runs if run.record.stamp_ms <= now_ms + LEAP_MS_MAX]
 
+    def differing(self, _: bytes) -> list[Run]:
+        """All of them: the digest does not tell."""
+        return self.items()
+
     def empty(self) -> Register:
         """Another one of the same network, without runs."""
-        return Register(self._size)
+        return Register(self.size)
 
 
 def runs_of(positions: Iterable[Position], record: Record) -> list[Run]:

@@ -125,8 +125,17 @@ def under_maintenance(documents: Documents, now_ms: int) -> list[Maintenance]:
 
 def is_readable(order: Order) -> bool:
     """Whether other nodes read it: it is within all bounds."""
-    said = _read(order, Forget) if order.name.startswith(f"{FORGET}/") else _read(order, Maintain)
-    return said is not None and is_within_bounds(order)
+    return read(order) is not None and is_within_bounds(order)
+
+
+def read(order: Order) -> Forget | Maintain | None:
+    """What an order says; None: it is another one, or cannot be read."""
+    match order.name.partition("/")[0]:
+        case "forget":
+            return _read(order, Forget)
+        case "maintain":
+            return _read(order, Maintain)
+    return None
 
 
 def ended(documents: Documents, ranges: Ranges, by: str, now_ms: int) -> tuple[list[Position], list[Order]]:

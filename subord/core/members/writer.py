@@ -29,6 +29,18 @@ class Departure(NamedTuple):
     leader: Position  # 0: not known
 
 
+class _New(NamedTuple):
+    """A node that is listed and not up in the register: since when, and what the register has."""
+
+    at: float
+    wall_ms: int
+    record: Record | None
+
+    @property
+    def has_left(self) -> bool:
+        return self.record is not None and self.record.state is State.LEFT
+
+
 class Writer:
     """Compares the roster of one node with its register while the node is root."""
 
@@ -37,13 +49,13 @@ class Writer:
         self._register = register
         self._expected = expected
         self._absent: dict[Position, float] = {}  # up in the register, not in the roster, and since when
-        self._up_due_at = inf
+        self._new: dict[Position, _New] = {}
         self._unseen: list[Position] = []
 
     def stop(self) -> None:
         """The node is not root."""
         self._absent.clear()
-        self._up_due_at = inf
+        self._new.clear()
 
     def take_unseen(self) -> list[Position]:
         """The nodes that were called down because they stayed away, since the last call."""
@@ -53,7 +65,8 @@ class Writer:
     @property
     def deadline(self) -> float:
         """When to write again though the roster has not changed."""
-        return min(self._up_due_at, min(self._absent.values(), default=inf) + GRACE_S)
+        up_due_at = min((each.at for each in self._new.values()), default=inf) + UP_DELAY_S
+        return min(up_due_at, min(self._absent.values(), default=inf) + GRACE_S)
 
     def write(
         self,
@@ -78,7 +91,7 @@ class Writer:
         for position, each in departures.items():
             if each.has_left:
                 old = self._register.at(position)
-                if old is not None and old.state in (State.UP, State.DOWN):
+                if old is None or old.state in (State.UP, State.DOWN):
                     yield Run(position, position, Record(self._stamp(position, wall_ms), State.LEFT, each.since_ms))
             else:
                 yield from self._down(position, each, wall_ms)
@@ -103,14 +116,23 @@ class Writer:
             yield from self._down(position, Departure(False, wall_ms, 0), wall_ms)
 
     def _came(self, live: list[Position], now: float, wall_ms: int) -> list[Run]:
-        """Write all new nodes together, UP_DELAY_S after the first one."""
-        new = [p for p in live if (old := self._register.at(p)) is None or old.state is not State.UP]
-        if not new:
-            self._up_due_at = inf
+        """Write all new nodes together, UP_DELAY_S after the first one.
+
+        The stamp is the time at which the first one was seen: a goodbye that is on its way to this root is later. The
+        row of a node that said goodbye is claimed for some beats; only a row that stays is a return.
+        """
+        new: dict[Position, _New] = {}
+        for position in live:
+            record = self._register.at(position)
+            if record is None or record.state is not State.UP:
+                before = self._new.get(position)
+                is_known = before is not None and before.record == record
+                new[position] = before if before is not None and is_known else _New(now, wall_ms, record)
+        self._new = new
+        if not new or min(each.at for each in new.values()) + UP_DELAY_S > now:
             return []
-        self._up_due_at = min(self._up_due_at, now + UP_DELAY_S)
-        if now < self._up_due_at:
-            return []
-        self._up_due_at = inf
-        stamp_ms = max(self._stamp(position, wall_ms) for position in new)
-        return runs_of(sorted(new), Record(stamp_ms, State.UP))
+        due = [p for p, each in new.items() if not each.has_left or now - each.at >= UP_DELAY_S]
+        first_ms = min(new[position].wall_ms for position in due)
+        stamp_ms = max(self._stamp(position, first_ms) for position in due)
+        self._new = {position: each for position, each in new.items() if position not in due}
+        return runs_of(sorted(due), Record(stamp_ms, State.UP))

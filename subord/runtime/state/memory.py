@@ -1,7 +1,8 @@
-"""The copy of the register and the documents on disk (core/members/membership.py).
+"""The copy of the register, the documents and the journal on disk (core/members/membership.py).
 
-In: changes. Out: a file, replaced atomically SAVE_S after a change, and at once when an operator waits for it. A file
-of another network, or an unusable one, is ignored: the neighbours send what they have.
+In: changes. Out: a file, replaced atomically SAVE_S after a change, and at once when an operator waits for it; the
+journal has a file of its own (journal_file.py). A file of another network, or an unusable one, is ignored: the
+neighbours send what they have.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from subord.core.members.membership import Membership, Signer
 from subord.core.members.register import Register
 from subord.core.messages import Terms
 from subord.core.settings import Settings
+from subord.core.view import Position
+from subord.runtime.state.journal_file import JournalFile
 from subord.runtime.state.store import for_the_owner
 from subord.wire.codec import UNREADABLE
 
@@ -47,7 +50,8 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
 class Memory:
     """One file in `directory`; "": nothing is saved."""
 
-    def __init__(self, directory: str, settings: Settings) -> None:
+    def __init__(self, directory: str, settings: Settings, position: Position = 0) -> None:
+        """`position`: of this node."""
         self._path = Path(directory) / FILE_NAME if directory else None
         self._settings = settings
         self._due = trio.Event()
@@ -55,9 +59,11 @@ class Memory:
         self._warned = False
         self._states = 0  # that were to be written
         self._written = 0  # the newest that was; guarded by WRITING
-        self.membership = self._load()
+        self._events = JournalFile(directory, Terms.of(settings).network, settings.network.size)
+        self.membership = self._load(position)
+        self._changes = self.membership.changes
 
-    def _load(self) -> Membership:
+    def _load(self, position: Position) -> Membership:
         register, documents = Register(self._settings.network.size), Documents()
         pins = Pins(self._settings.network.size)
         signers: dict[str, Signer] = {}
@@ -73,7 +79,8 @@ class Memory:
                     signers = {name: each for name, each in saved.signers.items() if name in documents.by_name}
             except UNREADABLE as error:
                 logger.warning("%s is not usable and is ignored: %s", self._path, error)
-        return Membership(register, documents, self._settings.expected, signers, pins)
+        expected, journal = self._settings.expected, self._events.journal
+        return Membership(register, documents, expected, signers, pins, journal, position)
 
     def _read(self, path: Path) -> _Saved | None:
         try:
@@ -92,7 +99,8 @@ class Memory:
 
     def change(self) -> None:
         """There is something to save."""
-        self._is_saved = False
+        if self._changes != self.membership.changes:
+            self._changes, self._is_saved = self.membership.changes, False
         self._due.set()
 
     async def save_forever(self) -> None:
@@ -107,6 +115,7 @@ class Memory:
 
     async def save(self) -> bool:
         """Save now, in a thread; whether the disk has the present state. Cancellable while it does not answer."""
+        await self._events.save()
         if self._path is None or self._is_saved:
             return self._path is not None
         register, documents = self.membership.register, self.membership.documents

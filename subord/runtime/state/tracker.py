@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import trio
 
-from subord.core import snapshots
 from subord.core.carriage.documents import Document
 from subord.core.carriage.orders import Verdict
 from subord.core.events import Notice
@@ -50,7 +49,6 @@ class Tracker:
         self._now = now
         self._wall = wall
         self._due = trio.Event()
-        self._seen_revision = -1
         self._looked_at = -inf
 
     @property
@@ -99,14 +97,11 @@ class Tracker:
 
     def look(self) -> None:
         """Bring the history and the register up to date."""
-        revision, now = self._node.roster.revision, self._now()
-        is_current = revision == self._seen_revision and now < self.membership.deadline
-        if is_current or now - self._looked_at < READERS_LOOK_S_MIN:
-            return
-        self._seen_revision, self._looked_at = revision, now
-        self.membership.look(snapshots.roster(self._node, now), self._node.uplink.path, now, self._wall())
-        self._tell()
-        self._tell_of_pins()
+        now = self._now()
+        if now - self._looked_at >= READERS_LOOK_S_MIN and self.membership.look_at(self._node, now, self._wall()):
+            self._looked_at = now
+            self._tell()
+            self._tell_of_pins()
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks that keep the memory, and save it."""
@@ -130,8 +125,7 @@ class Tracker:
         """Notify the readers of a change."""
         exchange = self.membership.exchange
         if exchange.changed:
-            self._seen_revision = -1  # the register may no longer agree with the roster
-            self._due.set()
+            self._due.set()  # the register may no longer agree with the roster
             self.memory.change()
             exchange.changed = False
             self.wake()

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from subord.core import snapshots
 from subord.core.carriage.documents import Document, Documents
 from subord.core.carriage.orders import Order
 from subord.core.events import Notice
 from subord.core.members import statements
+from subord.core.members.journal import Item, Journal
 from subord.core.members.membership import LOOKS_S_MIN, Membership, Signer
 from subord.core.members.register import Register, Run, State
 from subord.core.members.statements import Forget
@@ -39,6 +39,7 @@ class _Saved(NamedTuple):
     runs: tuple[Run, ...]
     documents: tuple[Document, ...]
     signers: dict[str, Signer]
+    events: tuple[Item, ...] = ()
 
 
 class Judge(Protocol):
@@ -67,10 +68,12 @@ class Members:
 
     def begin(self, position: Position) -> None:
         """A life begins with what is on the disk."""
-        runs, documents, signers = self._disks.get(position, _Saved((), (), {}))
-        register = Register(self._world.settings.network.size, runs)
-        pins = self._world.identities.replicated(position)
-        self.of[position] = Membership(register, Documents(documents), signers=signers, pins=pins)
+        runs, documents, signers, events = self._disks.get(position, _Saved((), (), {}))
+        size, pins = self._world.settings.network.size, self._world.identities.replicated(position)
+        register, journal = Register(size, runs), Journal(size, events)
+        self.of[position] = Membership(
+            register, Documents(documents), signers=signers, pins=pins, journal=journal, owner=position
+        )
         self._look_at[position] = inf
         if self._world.seals is not None:
             self._world.seals.rings.catch_up(position, documents)
@@ -167,7 +170,7 @@ class Members:
             return
         self._look_at[position] = inf
         node, now = world.nodes[position], world.clock(position)
-        membership.look(snapshots.roster(node, now), node.uplink.path, now, self._wall(position))
+        membership.look_at(node, now, self._wall(position))
         self._after_change(position)
         if membership.deadline < inf:
             self._plan_look(position, world.now + max(0.0, membership.deadline - now))
@@ -237,4 +240,5 @@ class Members:
         self._to_save.discard(membership)
         if position in self._world.nodes and self.of[position] is membership and self._world.disks.are_there:
             documents = tuple(membership.documents.items())
-            self._disks[position] = _Saved(tuple(membership.register.runs), documents, membership.signers)
+            events = tuple(membership.journal.items())
+            self._disks[position] = _Saved(tuple(membership.register.runs), documents, membership.signers, events)
