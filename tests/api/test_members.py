@@ -210,7 +210,7 @@ async def test_a_maintenance_is_shown_until_its_end() -> None:
 async def test_a_wrong_statement_is_refused(query: dict[str, str]) -> None:
     status, document = await order(World().node(1), "maintain", **query)
     assert status == 400
-    assert "nothing was said" in document["error"]
+    assert "nothing was changed" in document["error"]
 
 
 async def test_a_forget_of_nodes_far_apart_is_refused_if_neighbours_could_not_read_it() -> None:
@@ -219,7 +219,7 @@ async def test_a_forget_of_nodes_far_apart_is_refused_if_neighbours_could_not_re
     remember(root, *(Run(p, p, Record(2, State.DOWN, 1000, 3)) for p in range(101, 101 + 2 * 513, 2)))
     status, document = await order(root, "forget", nodes="1-2000", reason="sold")
     assert (status, root.tracker.membership.documents.by_name) == (400, {})
-    assert "nothing was said" in document["error"]
+    assert "nothing was changed" in document["error"]
 
 
 async def test_a_maintenance_is_not_ended_for_more_nodes_than_were_named() -> None:
@@ -238,7 +238,7 @@ async def test_a_statement_without_room_is_not_said(monkeypatch: pytest.MonkeyPa
     root = World().node(1)
     assert (await order(root, "maintain", nodes="4", reason="new disks"))[0] == 200
     status, document = await order(root, "maintain", nodes="5", reason="new disks")
-    assert (status, "nothing was said" in document["error"]) == (503, True)
+    assert (status, "nothing was changed" in document["error"]) == (503, True)
     assert (await order(root, "resume", nodes="4"))[0] == 200
 
 
@@ -585,3 +585,51 @@ def test_the_web_address_serves_less_than_the_control_socket() -> None:
     assert set(PUBLIC) <= set(control)
     assert set(web) - set(control) >= {"/metrics"}
     assert not {"/v1/keys", "/v1/counters"} & set(web)
+
+
+async def test_what_operators_said_can_be_read() -> None:
+    root = World().node(1)
+    remember(root, Run(1, 11, UP), Run(12, 12, Record(2, State.DOWN, 1000, 3)))
+    await order(root, "maintain", nodes="4-5,12", reason="new disks", by="root")
+    await order(root, "forget", nodes="12", reason="sold")
+    root.tracker.look()
+    _, found = await get(root, "/v1/statements")
+    (maintenance,), (forgotten,) = found["maintenances"], found["forgotten"]
+    assert (maintenance["nodes"], maintenance["addresses"]) == (2, ["10.0.0.4", "10.0.0.5"])
+    assert (maintenance["absent_nodes"], maintenance["absent"], maintenance["until"]) == (1, ["10.0.0.12"], None)
+    assert (maintenance["reason"], maintenance["principal"], maintenance["said_by"]) == ("new disks", "ann", "root")
+    assert (forgotten["addresses"], forgotten["reason"]) == (["10.0.0.12"], "sold")
+    assert (forgotten["principal"], forgotten["said_by"]) == ("ann", None)
+
+
+async def test_a_maintenance_of_a_node_that_is_no_member_counts_nowhere() -> None:
+    root = World().node(1)
+    remember(root, Run(1, 11, UP), Run(12, 12, Record(2, State.DOWN, 1000, 3)))
+    await order(root, "maintain", nodes="4,12", reason="new disks")
+    assert [
+        sorted(members.maintained_addresses(root)),
+        (await get(root, "/v1/tree", form="rows"))[1]["maintained"],
+    ] == [
+        ["10.0.0.12", "10.0.0.4"],
+        2,
+    ]
+    await order(root, "forget", nodes="12", reason="sold")
+    root.tracker.look()
+    assert [
+        list(members.maintained_addresses(root)),
+        (await get(root, "/v1/tree", form="rows"))[1]["maintained"],
+    ] == [
+        ["10.0.0.4"],
+        1,
+    ]
+    status, document = await order(root, "resume", nodes="12")
+    assert (status, document["addresses"]) == (200, ["10.0.0.12"])
+
+
+async def test_status_and_why_tell_of_maintenance_and_of_the_dead() -> None:
+    node = World().node(7)
+    remember(node, Run(1, 11, UP), Run(12, 13, Record(2, State.DOWN, 1000, 3)))
+    await order(node, "maintain", nodes="7", reason="new disks")
+    for path in ("/v1/status", "/v1/why"):
+        assert (await get(node, path))[1]["maintenance"] == "new disks", path
+    assert (await get(node, "/v1/status"))[1]["down"] == 2

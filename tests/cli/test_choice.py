@@ -236,7 +236,7 @@ def test_maintain_and_forget_take_sets(capsys: pytest.CaptureFixture[str], monke
         assert main(["forget", "@members:gone,node03", *words]) == exit_codes.NOT_REACHED
         assert capsys.readouterr().out.startswith("2 nodes forgotten: node[02-03]; said on this node")
         for wrong, code, text in (
-            ("@front!", exit_codes.USAGE, "lacks its right side: write node[1-4]!node[3-7]; nothing was said"),
+            ("@front!", exit_codes.USAGE, "lacks its right side: write node[1-4]!node[3-7]; nothing was changed"),
             (
                 "@back",
                 exit_codes.NO_SUCH_NODE,
@@ -263,7 +263,7 @@ def test_forms_of_a_set(capsys: pytest.CaptureFixture[str]) -> None:
             "@back",
             "@front",
             "@some",
-            "@members:gone",
+            "@members:down",
         ]
         for wrong in ([], ["--groups", "x"]):
             assert main(["nodeset", *wrong, "--socket", path]) == exit_codes.USAGE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from subord.api.handlers import changes, keys, members, operators, problems
+from subord.api.handlers import changes, keys, members, operators, problems, statements
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
@@ -28,7 +28,7 @@ OF_OLDER_COMMANDS = ("/v1/keys/install", "/v1/keys/use", "/v1/keys/remove")
 def control_app(node: NodeApi) -> App:
     """The handlers of the control socket."""
     return {
-        "/v1/status": _telling(lambda _: nodes.status(node)),
+        "/v1/status": _telling(lambda _: members.status(node)),
         "/v1/counters": _telling(lambda _: nodes.counters(node)),
         "/v1/log-level": _telling(lambda _: _log_level(node)),
         "/v1/names": _telling(lambda _: NamesDocument(names=node.names)),  # of the host list, by address
@@ -36,6 +36,7 @@ def control_app(node: NodeApi) -> App:
         "/v1/why": partial(_why, node),  # ?address=A
         "/v1/operators": _asking(lambda _: operators.find(node)),
         "/v1/members": _asking(lambda _: members.of_cluster(node)),  # present ones, and those that are down
+        "/v1/statements": _telling(lambda _: statements.said(node)),  # of operators, about nodes
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),
         # Of all nodes, which have ?budget=SECONDS to answer.
@@ -97,7 +98,7 @@ async def _why(node: NodeApi, query: Query) -> Response:
         return failure(404, f"{address!r} is no address of the network {network.text}: no node was asked")
     address = network.address_text_of(position)
     if address == node.address:
-        return document(nodes.why(node.settings, node.why()))
+        return document(members.why(node))
     found = await ask(node, address, "why", WhyDocument, ASK_S_MAX)
     return _without_answer(found) if isinstance(found, AskFailure) else document(found)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from subord.api.models import nodes
+from subord.api.models.fields import StatusDocument, WhyDocument
 from subord.api.models.members import MemberDocument, MemberLiveness, MembersDocument, RosterDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ask_root
@@ -81,12 +82,27 @@ def reasons(node: NodeApi, roster: RosterDocument) -> dict[str, str]:
     return found
 
 
+def status(node: NodeApi) -> StatusDocument:
+    """What `subord status` prints: the node, and what it knows of the members."""
+    down = node.tracker.membership.register.count(State.DOWN)
+    return msgspec.structs.replace(nodes.status(node), down=down, maintenance=_own_reason(node))
+
+
+def why(node: NodeApi) -> WhyDocument:
+    """What `subord why` prints."""
+    return msgspec.structs.replace(nodes.why(node.settings, node.why()), maintenance=_own_reason(node))
+
+
+def _own_reason(node: NodeApi) -> str | None:
+    """Of the maintenance of the node itself; None: it is under none."""
+    maintenance = statements.covers(maintained(node), node.snapshot().position)
+    return None if maintenance is None else maintenance.said.reason
+
+
 def maintained_addresses(node: NodeApi) -> Iterator[str]:
     """The addresses of members under maintenance."""
-    maintenances, register = maintained(node), node.tracker.membership.register
-    for position in register.positions(State.UP, State.DOWN) if maintenances else ():
-        if statements.covers(maintenances, position) is not None:
-            yield node.settings.network.address_text_of(position)
+    found = statements.covered(maintained(node), node.tracker.membership.register, State.UP, State.DOWN)
+    yield from map(node.settings.network.address_text_of, found)
 
 
 def _registered(node: NodeApi) -> dict[Position, Record]:

@@ -205,7 +205,9 @@ async def give(node: NodeApi, call: Call) -> Response:
         return failure(503 if passing else 403, f"refused: {'; '.join(refused)}. Nothing was changed"[:1000])
     judged = [each for each in judged if each[0].kind != TEST]
     if not held.has_room([each for each, _ in judged]):
-        return failure(503, f"{len(held)} orders are held, and no more have room until some expire: nothing was said")
+        return failure(
+            503, f"{len(held)} orders are held, and no more have room until some expire: nothing was changed"
+        )
     node.tracker.take(judged)
     is_saved = await node.tracker.memory.save()
     return document(JudgedDocument(orders=verdicts, stored=True, saved=is_saved))

@@ -97,7 +97,8 @@ class StatusDocument(Renamed, Document, frozen=True, kw_only=True):
     """One node. `real_level` is its distance from the root, `level` the computed one.
 
     `ranking` null: nothing is measured. `refused`: of a root, how many candidates refused it, and why.
-    `orphaned`: it, or a node above it, has lost its leader.
+    `orphaned`: it, or a node above it, has lost its leader. `down`: how many members are down, as its register has
+    them. `maintenance`: of the node, as in the members.
     """
 
     OLD_NAMES: ClassVar = {"orphaned": "adrift"}
@@ -131,6 +132,8 @@ class StatusDocument(Renamed, Document, frozen=True, kw_only=True):
     settings: SettingsDocument
     ranking: RankingDocument | None = None
     refused: Sentence | None = None
+    down: Count = 0
+    maintenance: Sentence | None = None
 
 
 class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +221,8 @@ class VersionDocument(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     """The problems of the cluster as far as `asked` could find out; if that is not all, `note` says why.
 
-    `maintained`: nodes under maintenance whose problems are left out. `versions` are those of the nodes that
+    `maintained`: nodes under maintenance whose problems are left out. `down`: all nodes that are down, those too.
+    `versions` are those of the nodes that
     answered, the most frequent one first.
     """
 
@@ -227,6 +231,7 @@ class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     complete: bool
     note: str | None
     maintained: Count = 0
+    down: Count = 0
     versions: tuple[VersionDocument, ...] = ()
 
 
@@ -268,7 +273,8 @@ class CandidateDocument(Renamed, frozen=True, kw_only=True):
 
 
 class WhyDocument(Document, frozen=True, kw_only=True):
-    """`candidates`: the first of the ranked list, best first; `others`: other nodes that were asked, newest first."""
+    """`candidates`: the first of the ranked list, best first; `others`: other nodes that were asked, newest first.
+    `maintenance`: as in the members."""
 
     address: Address
     position: Position
@@ -278,6 +284,7 @@ class WhyDocument(Document, frozen=True, kw_only=True):
     candidates: tuple[CandidateDocument, ...]
     others: tuple[CandidateDocument, ...]
     ranking: RankingDocument | None = None
+    maintenance: Sentence | None = None
 
 
 class CountersDocument(Document, frozen=True, kw_only=True):
