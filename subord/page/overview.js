@@ -93,7 +93,8 @@ export class Overview {
     let y = 0;
     for (const level of this.levels) {
       const { nodes } = level;
-      const pitch = PITCHES.find((each) => each <= BLOCK_MIN && nodes.length <= inLine(each)) ?? common;
+      const isLarger = (each) => each >= common && each <= BLOCK_MIN && nodes.length <= inLine(each);
+      const pitch = PITCHES.find(isLarger) ?? common;
       const offset = nodes.length <= inLine(pitch) ? Math.max(0, (BLOCK_MIN - pitch) / 2) : 0;
       level.y = y;
       nodes.forEach((node, number) => {

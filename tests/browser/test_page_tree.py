@@ -147,6 +147,13 @@ def test_down_nodes_of_the_daemon_stay_in_their_places(browser: Browser, page_of
     facts = browser.text("#facts")
     assert "state down for not known last leader 10.0.0.4" in facts
     assert "maintenance new memory" in facts
+    labels = (
+        "return [...document.querySelectorAll('#facts dt')].filter((each) => each.scrollWidth > each.clientWidth)"
+    )
+    assert browser.run(labels) == []
+    assert browser.text(f"{row('10.0.0.9')} .reason") == "new memory"
+    browser.one("[data-mark=maintained]").click()
+    assert addresses(browser) == ["10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.9"]
 
 
 def test_what_an_operator_announced_opens_no_branch(browser: Browser, page_of: PageOf) -> None:

@@ -34,7 +34,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="say that nodes are under maintenance, or no longer; list all maintenances",
         description="Without nodes, list all maintenances with their reasons and operators. With nodes, say that "
         "they are under maintenance: this is shown everywhere, and while it lasts they cause neither problems in "
-        "`subord errors` nor alerts. It survives restarts of all daemons. Nodes that are down can be under maintenance, too.",
+        "`subord errors` nor alerts. It survives restarts of all daemons. Nodes that are down can be under "
+        "maintenance, too.",
     )
     add_nodes(parser, "the nodes")
     given = parser.add_mutually_exclusive_group()
