@@ -59,6 +59,7 @@ from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
 from subord.runtime.log.notices import Notices
+from subord.runtime.names import ResolvedNames
 from subord.runtime.net import multicast, udp
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.edge import Edge
@@ -157,6 +158,7 @@ class Daemon:
         self._incarnation = handover.incarnation + 1 if handover else 0
         self._reload_pending = handover is not None and handover.reload_pending
         self.counters = Counters()
+        self._resolved_names = ResolvedNames()
         self.started_mono = time.monotonic()
         self.performance = PerformanceMeter(config.node, self.counters, self._tell_performance)
         self._streams_max = streams_allowed()
@@ -295,6 +297,10 @@ class Daemon:
     @property
     def names(self) -> Mapping[str, str]:
         return self.config.names
+
+    @property
+    def resolved_names(self) -> ResolvedNames:
+        return self._resolved_names
 
     @property
     def _network(self) -> str:

@@ -32,7 +32,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "events",
         help="show recent changes of the tree",
-        description="Print the changes of the whole tree that its root remembers, at most the last 256: nodes "
+        description="Print the changes of the whole tree that its root remembers: nodes "
         "that joined, were found with their branch, returned, restarted, moved, are missing, left, or became root. "
         "Any node answers. With --follow, changes to come are printed until Ctrl-C; the command waits for a daemon "
         "that does not answer, and reports this on standard error.",

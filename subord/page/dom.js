@@ -5,7 +5,14 @@ export const MARKS = ["down", "stale", "held", "guest", "home"];
 // What is counted and filtered by: the states, and whether an operator announced work on the node.
 export const STATES = [...MARKS, "maintained"];
 export const TROUBLE = ["down", "stale", "held"];
-export const NAMES = { down: "down", stale: "stale", held: "held", guest: "guests", home: "at home", maintained: "under maintenance" };
+export const NAMES = {
+  down: "down",
+  stale: "stale",
+  held: "held",
+  guest: "guests",
+  home: "at home",
+  maintained: "under maintenance",
+};
 
 export const MEANING = {
   root: "the root: has no leader",

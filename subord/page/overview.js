@@ -8,8 +8,8 @@ import { count, MARKS, NAMES, oncePerFrame, setAttribute, TROUBLE } from "./dom.
 
 const PITCHES = [16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3]; // of a cell and its gap, px
 const SHAPES_MIN = 9; // smaller cells are squares
-const HEIGHT_MIN = 150; // of the room; a higher window gives this share of it, up to HEIGHT_MAX
-const HEIGHT_SHARE = 0.3;
+const HEIGHT_MIN = 150; // the room in a low window; a higher one gives half of the rest, up to HEIGHT_MAX
+const WINDOW_LOW = 690;
 const HEIGHT_MAX = 320;
 const BLOCK_MIN = 14; // the line of a level has room for its name
 const BLOCK_GAP = 3;
@@ -86,7 +86,7 @@ export class Overview {
     const lines = (nodes, pitch) => Math.ceil(nodes.length / inLine(pitch));
     const heightOf = (nodes, pitch) => Math.max(BLOCK_MIN, lines(nodes, pitch) * pitch) + BLOCK_GAP;
     const total = (pitch) => this.levels.reduce((sum, { nodes }) => sum + heightOf(nodes, pitch), 0);
-    const most = Math.min(HEIGHT_MAX, Math.max(HEIGHT_MIN, innerHeight * HEIGHT_SHARE));
+    const most = Math.min(HEIGHT_MAX, HEIGHT_MIN + Math.max(0, innerHeight - WINDOW_LOW) / 2);
     const common = this._pitch(PITCHES.find((each) => total(each) <= most) ?? PITCHES.at(-1));
     this.height = this.isSteady ? Math.max(this.height, total(common)) : total(common);
     this.cells = [];

@@ -8,6 +8,7 @@ import { count, duration, element, oncePerFrame, setShape, roundTrip, setText, s
 const BEYOND = 8; // rows above and below the window, against gaps while scrolling
 const INDENT_MAX = 24; // deeper nodes state their depth instead
 const PRINTED_MAX = 5000;
+const PARTS = ["address", "words", "maintenance", "inside", "numbers", "since"]; // of a row, after its mark
 
 export class TreeView {
   // `choose(node)`: the user chose it; `toggle(nodes, open)` opens or closes branches.
@@ -253,7 +254,7 @@ function newCard() {
   const twist = element("span", { class: "twist", "aria-hidden": "true" }, shape("twist"));
   const mark = shape("home");
   const parts = Object.fromEntries(
-    ["address", "words", "maintenance", "inside", "numbers", "since"].map((name) => [name, element("span", { class: name })]),
+    PARTS.map((name) => [name, element("span", { class: name })]),
   );
   const texts = Object.values(parts).flatMap((part) => [" ", part]); // spaces for screen readers
   const row = element("div", { role: "treeitem" }, element("span", { class: "indent" }), twist, mark, ...texts);

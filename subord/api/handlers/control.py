@@ -18,6 +18,7 @@ from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, W
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ASK_S_MAX, ask
 from subord.api.query.root_query import find_roster
+from subord.core.members.register import State
 from subord.runtime.log.logger import LEVELS
 
 BUDGET_S_MIN, BUDGET_S_MAX = 0.1, 8.0
@@ -31,7 +32,7 @@ def control_app(node: NodeApi) -> App:
         "/v1/status": _telling(lambda _: members.status(node)),
         "/v1/counters": _telling(lambda _: nodes.counters(node)),
         "/v1/log-level": _telling(lambda _: _log_level(node)),
-        "/v1/names": _telling(lambda _: NamesDocument(names=node.names)),  # of the host list, by address
+        "/v1/names": _asking(lambda _: _names(node)),  # of the host list and the resolver, by address
         "/v1/tree": partial(_tree, node),  # of the whole cluster
         "/v1/why": partial(_why, node),  # ?address=A
         "/v1/operators": _asking(lambda _: operators.find(node)),
@@ -105,6 +106,13 @@ async def _why(node: NodeApi, query: Query) -> Response:
 
 def _without_answer(found: AskFailure) -> Response:
     return failure(502 if found.kind == "unreadable" else 504, found.reason)
+
+
+async def _names(node: NodeApi) -> NamesDocument:
+    register = node.tracker.membership.register
+    members_of = nodes.addresses(node.settings, register.positions(State.UP, State.DOWN))
+    resolved = await node.resolved_names.of(each for each in (node.address, *members_of) if each not in node.names)
+    return NamesDocument(names=node.names, resolved=resolved)
 
 
 def _log_level(node: NodeApi) -> LogDocument:

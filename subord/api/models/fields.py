@@ -317,6 +317,7 @@ class StatementDocument(Document, frozen=True, kw_only=True):
 
 
 class NamesDocument(Document, frozen=True, kw_only=True):
-    """Names by address, as this node's host list has them."""
+    """Names by address, as this node's host list has them; `resolved`: of other members, by its resolver."""
 
     names: Mapping[Address, str]
+    resolved: Mapping[Address, str] = {}
