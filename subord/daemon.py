@@ -158,7 +158,7 @@ class Daemon:
         self._incarnation = handover.incarnation + 1 if handover else 0
         self._reload_pending = handover is not None and handover.reload_pending
         self.counters = Counters()
-        self._resolved_names = ResolvedNames()
+        self.resolved_names = ResolvedNames()
         self.started_mono = time.monotonic()
         self.performance = PerformanceMeter(config.node, self.counters, self._tell_performance)
         self._streams_max = streams_allowed()
@@ -297,10 +297,6 @@ class Daemon:
     @property
     def names(self) -> Mapping[str, str]:
         return self.config.names
-
-    @property
-    def resolved_names(self) -> ResolvedNames:
-        return self._resolved_names
 
     @property
     def _network(self) -> str:

@@ -14,7 +14,7 @@ from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded, in_order, in_short
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json, add_names, add_nodes, socket_path
-from subord.client.statement_lines import addresses_of, forgotten_lines
+from subord.client.orders.statement_lines import addresses_of, forgotten_lines
 from subord.client.text import age, columns, count, printable
 
 STANDINGS = ("live", "held", "stale", "missing", "gone")
