@@ -29,7 +29,7 @@ from subord.api.handlers.orders import order_handlers
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
-from subord.api.http.sockets import BindError, bind_tcp, bind_unix
+from subord.api.http.sockets import BindError, bind_tcp, bind_unix, unlink
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, Question
 from subord.config import load
@@ -63,7 +63,7 @@ from subord.runtime.names import ResolvedNames
 from subord.runtime.net import multicast, udp
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.edge import Edge
-from subord.runtime.net.interfaces import InterfaceError, choose
+from subord.runtime.net.interfaces import InterfaceError, check_place, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
@@ -174,7 +174,7 @@ class Daemon:
             self._stream_listener = resources.enter_context(bind_tcp(self.address, self.port))
             # `bind_unix` fails if another daemon has the path, so this node removes only its own socket.
             self._control_listener = resources.enter_context(bind_unix(Path(config.node.control_socket)))
-            resources.callback(_remove, config.node.control_socket, os.stat(config.node.control_socket).st_ino)
+            resources.callback(unlink, config.node.control_socket, os.stat(config.node.control_socket).st_ino)
             web = config.node.metrics_listener
             self._web_listener = resources.enter_context(bind_tcp(web[0] or self.address, web[1])) if web else None
         except (InterfaceError, udp.BindError, BindError) as error:
@@ -222,7 +222,9 @@ class Daemon:
         if self._reload_pending:
             self._reload_asked.set()
         self.events.write("started", pid=os.getpid(), position=self.position, incarnation=self._incarnation)
-        logger.info("subord %s: %s is position %d of %s", __version__, self.address, self.position, self._network)
+        logger.info(
+            "subord %s: %s is position %d of %s", __version__, self.address, self.position, self.settings.network.text
+        )
         async with trio.open_nursery() as nursery:
             self._scope = nursery.cancel_scope
             nursery.start_soon(self._handle_signals, signals)
@@ -299,10 +301,6 @@ class Daemon:
         return self.config.names
 
     @property
-    def _network(self) -> str:
-        return self.settings.network.text
-
-    @property
     def handover(self) -> Handover:
         return Handover(self.config, self._incarnation, self._reload_pending)
 
@@ -363,19 +361,11 @@ class Daemon:
         try:
             fresh = load.reload(self.config)
             if fresh.cluster.network != self.settings.network:
-                self._check_place_in(fresh)
+                check_place(fresh, self.address)
             return fresh, None if self.key_ring is None else self.key_ring.read_again()
         except (ConfigError, InterfaceError, KeyringError) as error:
             logger.error("the configuration was rejected, the old one stays in use: %s", error, extra=ASKED)
             return None
-
-    def _check_place_in(self, fresh: Config) -> None:
-        """Raises InterfaceError if the node could not start with this network."""
-        network = fresh.cluster.network
-        if network.position_of(self.address) is None:
-            where = fresh.network_file or "cluster.network"
-            raise InterfaceError(f"the new network lacks this node's address {self.address}: add it to {where}")
-        choose(network, fresh.node.interface or None, fresh.node.address or None)
 
     def _apply(self, fresh: Config, ring: Keyring | None) -> None:
         keys_changed = ring is not None and self.key_ring is not None and self.key_ring.apply(ring)
@@ -459,12 +449,3 @@ class Daemon:
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         return await self._streams.ask(address, question, timeout_s)
-
-
-def _remove(path: str, inode: int) -> None:
-    """Remove the control socket, unless another file has replaced it."""
-    try:
-        if os.stat(path).st_ino == inode:
-            os.unlink(path)
-    except OSError:
-        return  # the next daemon replaces a stale file

@@ -68,7 +68,7 @@ async def test_a_signed_order_is_taken_for_every_client_of_the_socket() -> None:
 
 async def test_two_orders_of_one_version_are_shown_as_a_conflict() -> None:
     node = World().node(1)
-    node.tracker.membership.documents.merge(Document("forget/a", 1, 1, 2, body) for body in (b"a", b"b"))
+    node.tracker.membership.documents.merge(Document("forget/a", 1, 1, NEVER_MS, body) for body in (b"a", b"b"))
     found = await problems.find(node, 1.0)
     assert [each.text for each in found.problems if each.kind == "conflict"] == [
         "two different orders forget/a of one version were given; one of them counts on all nodes"

@@ -34,10 +34,11 @@ def test_a_valid_file_is_summarized(capsys: pytest.CaptureFixture[str], tmp_path
     assert main(["config", "check", file]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{file}: ok, 254 positions"
-    assert lines[1:5] == [
+    assert lines[1:6] == [
         "  cluster.network               10.0.0.0/24",
         "  cluster.network_file          -",
         "  cluster.expect                -",
+        "  cluster.name                  -",
         "  cluster.fanout                2",
     ]
     assert "  node.metrics                  -" in lines

@@ -39,6 +39,7 @@ def furnish(root: Path, keys: Path) -> None:
     folder.mkdir(mode=0o700)
     for name, content in (
         ("id_ed25519", (keys / "id").read_bytes()),
+        ("id_ed25519.pub", (keys / "id.pub").read_bytes()),
         ("authorized_keys", (keys / "id.pub").read_bytes()),
         ("config", SSH.encode()),
     ):

@@ -81,6 +81,15 @@ def _clear_stale(path: Path) -> None:
     raise BindError(f"another daemon answers at {path}; it was left alone: stop it or choose another socket path")
 
 
+def unlink(path: str, inode: int) -> None:
+    """Remove the control socket, unless another file has replaced it."""
+    try:
+        if os.stat(path).st_ino == inode:
+            os.unlink(path)
+    except OSError:
+        return  # the next daemon replaces a stale file
+
+
 def _unix_sentence(path: Path, error: OSError) -> str:
     match error.errno:
         case errno.ENOENT | errno.ENOTDIR:

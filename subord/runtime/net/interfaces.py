@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 import netifaces
 
+from subord.config.schema import Config
 from subord.core.address.network import Network
 
 LISTED_MAX = 8
@@ -58,6 +59,15 @@ def listed_addresses() -> dict[str, list[str]]:
         addresses = listed.setdefault(name.partition(":")[0], [])
         addresses += [entry["addr"] for entry in entries if "addr" in entry]
     return listed
+
+
+def check_place(config: Config, address: str) -> None:
+    """Raises InterfaceError if the node with this address could not start with this configuration."""
+    network = config.cluster.network
+    if network.position_of(address) is None:
+        where = config.network_file or "cluster.network"
+        raise InterfaceError(f"the new network lacks this node's address {address}: add it to {where}")
+    choose(network, config.node.interface or None, config.node.address or None)
 
 
 def choose(
