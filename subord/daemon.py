@@ -310,8 +310,7 @@ class Daemon:
                 self._reload_pending = True
                 self._reload_asked.set()
             elif number == signal.SIGUSR1:
-                state = msgspec.json.encode(nodes.status(self)).decode()
-                self.log.log_always("state: %s", state)
+                self.log.log_always("state: %s", msgspec.json.encode(nodes.status(self)).decode())
             elif number == signal.SIGUSR2:
                 self.log.toggle_debug()
             elif self._is_leaving and self.next_config is None:
