@@ -154,7 +154,7 @@ async def test_a_gone_node_stands_below_its_last_leader() -> None:
     found = {row["address"]: (row["leader"], row["apart"]) for row in tree["rows"] if row["standing"] == "gone"}
     assert found == {
         "10.0.0.12": ("10.0.0.3", None),
-        "10.0.0.13": (None, "last leader not known"),
+        "10.0.0.13": (None, "was the root, or its last leader is not known"),
         "10.0.0.14": ("10.0.0.99", "last below 10.0.0.99"),
     }
     assert (tree["nodes"], tree["down"], tree["gone"]) == (11, 3, 3)

@@ -84,18 +84,19 @@ def reasons(node: NodeApi, roster: RosterDocument) -> dict[str, str]:
 
 def status(node: NodeApi) -> StatusDocument:
     """What `subord status` prints: the node, and what it knows of the members."""
-    down = node.tracker.membership.register.count(State.DOWN)
-    return msgspec.structs.replace(nodes.status(node), down=down, maintenance=_own_reason(node))
+    found, down = nodes.status(node), node.tracker.membership.register.count(State.DOWN)
+    return msgspec.structs.replace(found, down=down, maintenance=_reason_of(node, found.position))
 
 
 def why(node: NodeApi) -> WhyDocument:
     """What `subord why` prints."""
-    return msgspec.structs.replace(nodes.why(node.settings, node.why()), maintenance=_own_reason(node))
+    found = nodes.why(node.settings, node.why())
+    return msgspec.structs.replace(found, maintenance=_reason_of(node, found.position))
 
 
-def _own_reason(node: NodeApi) -> str | None:
-    """Of the maintenance of the node itself; None: it is under none."""
-    maintenance = statements.covers(maintained(node), node.snapshot().position)
+def _reason_of(node: NodeApi, position: Position) -> str | None:
+    """Of the maintenance of a node; None: it is under none."""
+    maintenance = statements.covers(maintained(node), position)
     return None if maintenance is None else maintenance.said.reason
 
 
