@@ -371,3 +371,14 @@ def test_down_is_one_word(capsys: pytest.CaptureFixture[str]) -> None:
         "9 nodes answered, 2 down, 1 problem",
         "10.0.0.[2-3]: down",
     ]
+
+
+def test_status_and_why_say_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(remembering(World())) as path:
+        at = ("--socket", path)
+        assert "maintenance" not in "".join(printed(capsys, "status", *at))
+        printed(capsys, "maintain", "10.0.0.1", "--reason", "new disks", *at)
+        status = printed(capsys, "status", *at)
+        assert status[0].endswith("; 2 members down")
+        assert any(line.split(maxsplit=1) == ["maintenance", "new disks"] for line in status)
+        assert "  under maintenance: new disks" in printed(capsys, "why", *at)
