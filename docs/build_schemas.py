@@ -193,6 +193,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "names": (fields.NamesDocument, "/v1/names"),
     "job-done": (fields.JobsDocument, "/v1/job-done"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
+    "statements": (orders.StatementsDocument, "/v1/statements"),
     "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
     "orders": (orders.JudgedDocument, "/v1/orders"),
 }

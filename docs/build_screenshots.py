@@ -23,24 +23,30 @@ sys.path[:0] = [str(REPOSITORY / "tests" / "helpers"), str(REPOSITORY)]
 from chromium import Browser, chromium  # noqa: E402 - found by the line above
 
 from subord.api.models.document import time_text  # noqa: E402
+from subord.core.carriage.documents import Document  # noqa: E402
+from subord.core.members import statements  # noqa: E402
+from subord.core.members.membership import DOCUMENTS, REGISTER  # noqa: E402
+from subord.core.members.register import Record, Run, State  # noqa: E402
+from subord.core.members.statements import Maintain  # noqa: E402
 from subord.core.view import Asked, Liveness, Why  # noqa: E402
 from tests.api.fake_node_api import FakeNode, World  # noqa: E402
 from tests.api.served_node import fixed_answer  # noqa: E402
 from tests.browser.served_page import large, served, streams  # noqa: E402
 
-BYTES_MAX = 90_000
+BYTES_MAX = 120_000
 AGO_S = 190  # since the failure
 DAY_S = 86_400.0
 
 
 class Picture(NamedTuple):
-    """What is taken. `chosen`: the position of a node; `fails`: some nodes are down."""
+    """What is taken. `chosen`: the position of a node; `fails`: some nodes are down; `filters`: a state to show."""
 
     nodes: int
     width: int = 1200
     height: int = 780
     theme: str = "light"
     fails: bool = True
+    filters: str = ""
     chosen: int | None = None
     scale: int = 1
 
@@ -48,10 +54,16 @@ class Picture(NamedTuple):
 PICTURES = {
     "light": Picture(500),
     "dark": Picture(500, theme="dark", chosen=190),
-    "30": Picture(30, height=520, fails=False),
-    "5000": Picture(5000, height=520),
-    "phone": Picture(500, width=390, height=760, chosen=33),
+    "30": Picture(30, height=760, fails=False),
+    "30-failing": Picture(30, height=760),
+    "500": Picture(500, fails=False),
+    "5000": Picture(5000, height=900),
+    "5000-healthy": Picture(5000, height=900, fails=False),
+    "phone": Picture(500, width=390, height=760, chosen=33, scale=2),
+    "phone-tree": Picture(500, width=390, height=760, scale=2),
+    "maintenance": Picture(500, filters="maintained"),
 }
+MAINTENANCE = "firmware upgrade, rack B"
 
 
 class Aged(World):
@@ -101,6 +113,15 @@ def cluster(nodes: int, *, fails: bool) -> Aged:
     return world
 
 
+def maintain(node: FakeNode, nodes: int) -> None:
+    """Two nodes are under maintenance; one of them is stopped, and one is down for long."""
+    said = Maintain(((9, 9), (nodes - 3, nodes - 3)), MAINTENANCE, "ann")
+    order = statements.maintain_order("a", said, node.tracker.wall_ms)
+    node.tracker.spread(DOCUMENTS, [Document(*order)])
+    since_ms = node.tracker.wall_ms - 7_200_000
+    node.tracker.spread(REGISTER, [Run(nodes + 5, nodes + 5, Record(1, State.DOWN, since_ms, 0))])
+
+
 def changes(world: Aged) -> Iterator[dict[str, object]]:
     """An hour of events: some restarts, then the failure."""
     now, name = time.time(), world.settings.network.address_text_of
@@ -129,15 +150,23 @@ def changes(world: Aged) -> Iterator[dict[str, object]]:
 def problems(world: Aged) -> dict[str, object]:
     """As `/v1/errors` answers."""
     name = world.settings.network.address_text_of
-    down = [name(each) for each in world.liveness]
-    text = "missing: vanished without goodbye"
+    known = [each for each in world.liveness if each != max(world.leaders) - 3]
+    down = [name(each) for each in (*known, max(world.leaders) + 5)]
+    text = "down: ended or vanished without goodbye"
     refused = {"kind": "refused", "text": "refused: fan-out 4, we use 8", "nodes": 1, "addresses": ["10.0.200.7"]}
     found = [
         {**refused, "since_s": 41.0},
         {"kind": "missing", "text": text, "nodes": len(down), "addresses": down, "since_s": None},
     ]
-    nodes = len(world.leaders) - len(down)
-    return {"asked": name(1), "complete": True, "note": None, "nodes": nodes, "problems": found if down else []}
+    fails = bool(world.liveness)
+    return {
+        "asked": name(1),
+        "complete": True,
+        "note": None,
+        "nodes": len(world.leaders) - len(world.liveness),
+        "problems": found if fails else [],
+        "maintained": int(fails),
+    }
 
 
 def taken(browser: Browser, wanted: Picture) -> bytes:
@@ -147,6 +176,9 @@ def taken(browser: Browser, wanted: Picture) -> bytes:
     browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": wanted.theme}])
     world = cluster(wanted.nodes, fails=wanted.fails)
     node = world.node(1)
+    world.known[1] = node
+    if wanted.fails:
+        maintain(node, wanted.nodes)
     node.quiet_s = AGO_S if wanted.fails else 2300
     lines = b"".join(b"event: change\ndata: %s\n\n" % json.dumps(each).encode() for each in changes(world))
     handlers = {
@@ -162,6 +194,8 @@ def taken(browser: Browser, wanted: Picture) -> bytes:
         browser.until(lambda: browser.all("#event-list li"), "events")
         ready = "#why table" if wanted.chosen else "#problems-summary"
         browser.until(lambda: browser.all(ready) and "Asking" not in browser.text(ready), "the side")
+        if wanted.filters:
+            browser.run(f"document.querySelector('[data-mark={wanted.filters}]').click()")
         browser.run("return new Promise((done) => setTimeout(done, 500))")
         shot = browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": 80})
         browser.driver.get("about:blank")

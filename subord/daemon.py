@@ -61,6 +61,7 @@ from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
 from subord.runtime.log.notices import Notices
+from subord.runtime.names import ResolvedNames
 from subord.runtime.net import multicast, udp
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.edge import Edge
@@ -142,6 +143,7 @@ class Daemon:
         self._incarnation = handover.incarnation + 1 if handover else 0
         self._reload_pending = handover is not None and handover.reload_pending
         self.counters = Counters()
+        self.resolved_names = ResolvedNames()
         self.started_mono = time.monotonic()
         self.performance = PerformanceMeter(config.node, self.counters, self._tell_performance)
         self._streams_max = streams_allowed()
@@ -192,12 +194,7 @@ class Daemon:
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
         self._streams = self._make_streams(self._driver, sealer)
-        self._seeds = SeedList(
-            self.settings.network,
-            self.position,
-            self._tell_seeds,
-            self._has_leader,
-        )
+        self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._notices = Notices(node, self.events, self._systemd, self.counters)
         self._save_due = trio.Event()
@@ -309,8 +306,7 @@ class Daemon:
                 self._reload_pending = True
                 self._reload_asked.set()
             elif number == signal.SIGUSR1:
-                state = msgspec.json.encode(nodes.status(self)).decode()
-                self.log.log_always("state: %s", state)
+                self.log.log_always("state: %s", msgspec.json.encode(nodes.status(self)).decode())
             elif number == signal.SIGUSR2:
                 self.log.toggle_debug()
             elif self._is_leaving and self.next_config is None:

@@ -20,6 +20,7 @@ from loops import over
 from subord.api.handlers.control import control_app
 from subord.api.handlers.metrics import node_registry, page
 from subord.api.handlers.targets import MEMBERS_HEAD
+from subord.api.handlers.web import web_app
 from subord.api.http.server import Response
 from tests.api.fake_node_api import World
 from tests.test_docs import anchors, build
@@ -181,15 +182,19 @@ def test_every_alert_is_tested_firing_and_silent() -> None:
     assert tried == {True: alerts, False: alerts}
 
 
-def test_every_alert_has_a_command_and_leads_to_its_heading() -> None:
+async def test_every_alert_has_a_command_and_leads_to_its_heading() -> None:
+    response = await web_app(World().node(1), control_app(World().node(1)))["/runbook"]({})
+    assert isinstance(response, Response)
+    runbook = response.body.decode()
     headings = anchors((REPOSITORY / "docs" / "prometheus.md").read_text(encoding="utf-8"))
     for rule in (rule for rule in rules() if "alert" in rule):
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
         assert set(rule["annotations"]) == {"summary", "description", "command", "runbook_url"}
         page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-        assert page == "file:///usr/share/doc/subord/docs/prometheus.md"  # where the Debian package has it
+        assert "/runbook{{ else }}file:///usr/share/doc/subord/docs/prometheus.md{{ end }}" in page
         assert anchor == rule["alert"].lower()
         assert anchor in headings
+        assert f'<h2 id="{anchor}">{rule["alert"]}</h2>' in runbook
 
 
 async def test_relabelling_uses_existing_labels() -> None:

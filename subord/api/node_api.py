@@ -14,6 +14,7 @@ from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
+from subord.runtime.names import ResolvedNames
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
@@ -32,6 +33,10 @@ class NodeApi(Protocol):
     @property
     def names(self) -> Mapping[str, str]:
         """Names by address, for display; there may be none."""
+
+    @property
+    def resolved_names(self) -> ResolvedNames:
+        """Names of members by the resolver of this host."""
 
     @property
     def address(self) -> str:

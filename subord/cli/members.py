@@ -14,10 +14,13 @@ from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded, in_order, in_short
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json, add_names, add_nodes, socket_path
+from subord.client.orders.statement_lines import addresses_of, forgotten_lines
 from subord.client.text import age, columns, count, printable
 
 STANDINGS = ("live", "held", "stale", "missing", "gone")
 DOWN = ("missing", "gone")
+DOWN_WORD = "down"
+"""In tables; JSON tells the two apart."""
 HEAD = ("address", "standing", "since", "place", "version", "leader")
 
 
@@ -27,10 +30,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "members",
         help="list all members, also missing and gone ones",
         description="List all members, from any node: live, held (a node above lost its leader), stale (the node "
-        "that reported it is silent just now), missing (vanished without goodbye, as its leader reports) and gone "
-        "(no longer has a leader). Both are down, and stay on the list of every node until they return, or until "
-        "`subord forget`. A node that said goodbye is no longer a member. The table has the version of each daemon "
-        "that answers within a second.",
+        "that reported it is silent just now) and down (ended or vanished without goodbye). Nodes that are down stay "
+        "on the list of every node until they return, or until `subord forget`; with --json, `missing` ones are "
+        "still reported by their leader, and `gone` ones are not. A node that said goodbye is no longer a member. "
+        "The table has the version of each daemon that answers within a second.",
         epilog='for clush: clush -w "$(subord members --standing live --fold)" uptime',
     )
     add_nodes(parser, "only these")
@@ -39,14 +42,19 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar="WORD,WORD...",
         type=_standings,
         default=STANDINGS,
-        help=f"only these: {', '.join(STANDINGS)}",
+        help=f"only these: {', '.join(STANDINGS)}; down is short for missing,gone",
     )
     parser.add_argument(
         "--down",
         dest="standing",
         action="store_const",
         const=DOWN,
-        help="only nodes that are down: short for --standing missing,gone",
+        help="only nodes that are down: short for --standing down",
+    )
+    parser.add_argument(
+        "--forgotten",
+        action="store_true",
+        help="list the nodes that operators have forgotten in the last 30 days instead, with the reasons",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--fold", action="store_true", help="print their addresses only, as one folded set")
@@ -59,6 +67,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the members; an incomplete list has a note and is no failure."""
+    if arguments.forgotten:
+        return _forgotten(arguments)
     answer = asked(arguments, "/v1/members")
     members = [each for each in _named(arguments, answer["members"]) if each["standing"] in arguments.standing]
     names = names_for(arguments, members)
@@ -68,11 +78,30 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.fold or arguments.list:
         if answer["note"]:
             to_stderr(f"subord: incomplete: {printable(answer['note'])}")
-        addresses = [renamed(each["address"], names) for each in members]
-        print(folded(addresses) if arguments.fold else "\n".join(addresses))
+        _print_set(arguments, [renamed(each["address"], names) for each in members])
     else:
         versions = _versions(arguments, answer["members"])
         show(table(answer, members, versions, names), sys.stdout, is_plain=arguments.no_color)
+    return exit_codes.OK
+
+
+def _print_set(arguments: argparse.Namespace, addresses: list[str]) -> None:
+    """Nothing for no node."""
+    if addresses:
+        print(folded(addresses) if arguments.fold else "\n".join(addresses))
+
+
+def _forgotten(arguments: argparse.Namespace) -> int:
+    if arguments.nodes:
+        raise CommandError("--forgotten lists all: name no nodes", exit_codes.USAGE)
+    found = asked(arguments, "/v1/statements")
+    found = renamed(found, names_for(arguments, found))
+    if arguments.json:
+        print(json.dumps(found))
+    elif arguments.fold or arguments.list:
+        _print_set(arguments, sorted(addresses_of(found["forgotten"]), key=in_order))
+    else:
+        show(forgotten_lines(found), sys.stdout, is_plain=arguments.no_color)
     return exit_codes.OK
 
 
@@ -158,7 +187,8 @@ def _cells(each: Document, versions: dict[str, str]) -> tuple[str, ...]:
     since = "-" if each["since_s"] is None else age(each["since_s"])
     version, leader = printable(versions.get(each["address"], "-")), each["leader"] or "-"
     noted = f"  under maintenance: {printable(each['maintenance'])}" if each.get("maintenance") else ""
-    return each["address"], each["standing"], since, each["place"] or "-", version, leader + noted
+    word = DOWN_WORD if each["standing"] in DOWN else each["standing"]
+    return each["address"], word, since, each["place"] or "-", version, leader + noted
 
 
 def _named_row(row: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
@@ -169,7 +199,8 @@ def _named_row(row: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
 
 
 def _standings(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(","))
+    named = (word.strip() for word in text.split(","))
+    words = tuple(one for word in named for one in (DOWN if word == DOWN_WORD else (word,)))
     unknown = [word for word in words if word not in STANDINGS]
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(STANDINGS)}")

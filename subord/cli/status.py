@@ -44,6 +44,7 @@ def text(status: Document, names: dict[str, str] | None = None) -> list[str]:
         ("path", " > ".join([*status["path"], status["address"]]) if status["place"] else "none yet"),
         ("subtree", _subtree(status)),
         ("alternates", " ".join(status["alternates"]) or "none"),
+        *_maintenance(status),
         ("settings", _settings(shared)),
         *_ranking(status),
         ("seal", _seal(status["seal"])),
@@ -52,6 +53,7 @@ def text(status: Document, names: dict[str, str] | None = None) -> list[str]:
     ]
     lines = [f"{address}  position {status['position']} of {shared['positions']}"]
     lines[0] += f", level {status['level']}, offset {status['offset']}"
+    lines[0] += f"; {count(status['down'], 'member')} down" if status.get("down") else ""
     lines += columns(facts, "  ")
     if status["subordinates"]:
         lines += ["", f"{count(len(status['subordinates']), 'subordinate')}:"]
@@ -93,6 +95,12 @@ def _subtree(status: Document) -> str:
     nodes, away = status["subtree_nodes"], status["subtree_not_home"]
     all_home = HOME_APART if status.get("refused") else HOME
     return f"{count(nodes, 'node')}, {f'{away} not at home' if away else all_home}"
+
+
+def _maintenance(status: Document) -> list[tuple[str, str]]:
+    """No line where it is under none, or by an older daemon."""
+    reason = status.get("maintenance")
+    return [("maintenance", printable(reason))] if reason else []
 
 
 def _settings(shared: Document) -> str:

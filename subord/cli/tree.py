@@ -24,7 +24,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="draw the hierarchy of the whole cluster",
         description="Draw the hierarchy of the whole cluster, from any of its nodes. Marked in words: guest, "
         "stale (the node that reported it is silent just now), held (a node above lost its leader), and down: "
-        "missing (vanished without goodbye, as its leader reports) and gone (has no leader; below its last one).",
+        "down (ended or vanished without goodbye; below its last leader).",
     )
     form = parser.add_mutually_exclusive_group()
     add_json(form)
@@ -36,7 +36,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--down",
         action="store_true",
-        help="draw only nodes that are not up (missing, gone and stale), and the paths to them",
+        help="draw only nodes that are not up (down and stale), and the paths to them",
     )
     parser.add_argument(
         "--ghosts",

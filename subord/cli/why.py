@@ -64,6 +64,8 @@ def text(reasons: Document, names: dict[str, str] | None = None) -> list[str]:
     address = with_address(reasons["address"], names or {})
     reasons = renamed(reasons, names or {})
     lines = [f"{address}  {_standing(reasons)}", f"  {printable(reasons['reason'])}"]
+    if reasons.get("maintenance"):  # missing in answers of older daemons
+        lines.append(f"  under maintenance: {printable(reasons['maintenance'])}")
     ranking = reasons.get("ranking")  # missing in answers of older daemons
     if ranking is not None:
         lines += ranking_lines(ranking, reasons["leader"])

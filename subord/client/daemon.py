@@ -32,6 +32,7 @@ NODES_TIMEOUT_S = 1.0
 NODES_SHARE, DAEMON_GRACE_S = 0.8, 1.0
 """Of a question to all nodes: their share of the time, and how much longer the daemon may take."""
 _EXIT_CODE_BY_STATUS = {
+    400: exit_codes.USAGE,
     403: exit_codes.PERMISSION,
     404: exit_codes.NO_SUCH_NODE,
     409: exit_codes.NOT_REACHED,

@@ -30,6 +30,7 @@ ROOT_STYLE = "bold green"
 STROKE_STYLE = "dim"
 MARK_STYLES = {
     "guest": "yellow",
+    "down": "bold red",
     "missing": "bold red",
     "stale": "magenta",
     "held": "cyan",
@@ -39,7 +40,7 @@ MARK_STYLES = {
 NOTE_STYLE = "yellow"
 COUNTED = (("down", "down"), ("stale", "stale"), ("held", "held"), ("maintained", "under maintenance"))
 NUMBER_STYLE = "dim"
-DOT_COLOURS = {"guest": "orange", "missing": "red", "stale": "purple", "held": "blue", "gone": "gray"}
+DOT_COLOURS = {"guest": "orange", "missing": "red", "stale": "purple", "held": "blue", "down": "red"}
 
 
 def picture(
@@ -183,8 +184,10 @@ def _node(row: Document, hidden: int, shows: tuple[str, ...]) -> Line:
 def _marks(row: Document) -> list[str]:
     """The words beside a node: only its deviations from a live node at home."""
     marks = [row["place"]] if row["place"] == "guest" else []
-    if row["standing"] == "gone":
-        marks.append("gone" if row["since_s"] is None else f"gone for {age(row['since_s'])}")
+    if row["standing"] == "missing":
+        marks.append("down")
+    elif row["standing"] == "gone":
+        marks.append("down" if row["since_s"] is None else f"down for {age(row['since_s'])}")
     elif row["standing"] != "live":
         marks.append(row["standing"])
     if row.get("maintenance"):

@@ -12,10 +12,13 @@ import os
 from collections.abc import Sequence
 
 from subord.client import exit_codes
-from subord.client.daemon import Document
+from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
 from subord.client.text import printable
+
+REASON_CHARS_MAX = 200
+"""As in core/members/statements.py, whose import costs more time than a command needs."""
 
 
 def chosen(arguments: argparse.Namespace, words: Sequence[str], members: Sequence[Document]) -> list[Document]:
@@ -34,6 +37,25 @@ def chosen(arguments: argparse.Namespace, words: Sequence[str], members: Sequenc
     return sorted((known[address] for address in wanted), key=lambda each: int(each["position"]))
 
 
+def chosen_places(arguments: argparse.Namespace, words: Sequence[str]) -> list[Document]:
+    """The address and the position of each node that `words` name, members or not. Raises CommandError."""
+    from subord.client.node_sets import choice
+    from subord.core.address.network import Network
+
+    try:
+        wanted = choice.chosen(arguments, words)
+    except CommandError as error:
+        raise CommandError(f"{error}; nothing was changed", error.exit_code) from None
+    network = Network.parse(asked(arguments, "/v1/status")["settings"]["network"])
+    found = {address: network.position_of(address) for address in wanted}
+    foreign = [address for address, position in found.items() if position is None]
+    if foreign:
+        text = f"no address of the network {network.text}: {in_short(foreign)}; nothing was changed"
+        raise CommandError(text, exit_codes.NO_SUCH_NODE)
+    places = [{"address": address, "position": position} for address, position in found.items()]
+    return sorted(places, key=lambda each: int(each["position"] or 0))
+
+
 def positions_text(members: Sequence[Document]) -> str:
     """Such as 3,7-9, as the daemon reads them."""
     ranges: list[list[int]] = []
@@ -47,7 +69,10 @@ def positions_text(members: Sequence[Document]) -> str:
 
 def printable_reason(arguments: argparse.Namespace) -> str:
     """The words of `--reason`, which other terminals show. Raises CommandError."""
-    reason: str = arguments.reason
+    reason: str = arguments.reason.strip()
+    if not 0 < len(reason) <= REASON_CHARS_MAX:
+        text = f"--reason must have 1 to {REASON_CHARS_MAX} characters; nothing was changed"
+        raise CommandError(text, exit_codes.USAGE)
     if not reason.isprintable():
         raise CommandError("--reason has characters that do not print; nothing was changed", exit_codes.USAGE)
     return reason

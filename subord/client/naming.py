@@ -1,9 +1,9 @@
 """Names instead of addresses in what people read.
 
-In: the host list as the daemon read it, /etc/hosts, and with `--names` also the network's resolver. Out: names by
-address, and documents with names. Only `--names` asks the network, once and for at most two seconds, so no command is
-delayed where no resolver answers. What programs read (`--json`, `--dot`, `--fold`, `--list`) has addresses unless
-`--names` is given.
+In: the host list as the daemon read it, /etc/hosts, what the daemon's resolver knows of the members, and with
+`--names` also the network's resolver. Out: names by address, and documents with names. The daemon keeps the names and
+answers in a moment even if the resolver hangs; only `--names` makes a command itself ask, once and for at most two
+seconds. What programs read (`--json`, `--dot`, `--fold`, `--list`) has addresses unless `--names` is given.
 """
 
 from __future__ import annotations
@@ -38,22 +38,28 @@ def names_for(arguments: argparse.Namespace, *documents: Any) -> dict[str, str]:
 
 
 def known_names(arguments: argparse.Namespace) -> dict[str, str]:
-    """Names by address: of the host list, else of /etc/hosts. Asks no other node and no resolver."""
+    """Names by address: of the host list, else of /etc/hosts, else of the daemon's resolver. Asks no other node."""
+    listed, resolved = _of_daemon(arguments)
     names: dict[str, str] = {}
     for address, each in hosts_file():
         names.setdefault(address, each[0])
-    return names | listed_names(arguments)
+    return {address: name for address, name in resolved.items() if _NAME.fullmatch(name)} | names | listed
 
 
 def listed_names(arguments: argparse.Namespace) -> dict[str, str]:
     """Names by address of the host list, as the daemon read it."""
+    return _of_daemon(arguments)[0]
+
+
+def _of_daemon(arguments: argparse.Namespace) -> tuple[dict[str, str], dict[str, str]]:
+    """The names of the host list, and those of the resolver."""
     try:
-        found: dict[str, str] = asked(arguments, "/v1/names")["names"]
+        found = asked(arguments, "/v1/names")
     except CommandError as error:
         if error.exit_code != exit_codes.DAEMON_UNREACHABLE:
             raise
-        return {}  # an older daemon, or none: what the command asks says so
-    return found
+        return {}, {}  # an older daemon, or none: what the command asks says so
+    return found["names"], found.get("resolved", {})
 
 
 def hosts_file() -> Iterator[tuple[str, list[str]]]:

@@ -31,15 +31,18 @@ def lines(found: Document, *, is_full: bool = False) -> list[Line]:
 
 def summary(found: Document) -> str:
     """One line: "11 nodes answered, 2 problems"."""
-    problems = len(found["problems"]) + found["more"] + bool(found["silent_nodes"])
-    text = f"{count(found['nodes'], 'node')} answered, {count(problems, 'problem') if problems else 'no problems'}"
-    maintained = found.get("maintained")  # missing in answers of older daemons
+    problems = len(_one_word(found["problems"])) + found["more"] + bool(found["silent_nodes"])
+    down = f", {found['down']} down" if found.get("down") else ""  # missing in answers of older daemons
+    text = (
+        f"{count(found['nodes'], 'node')} answered{down}, {count(problems, 'problem') if problems else 'no problems'}"
+    )
+    maintained = found.get("maintained")
     return f"{text}; {count(maintained, 'node')} under maintenance left out" if maintained else text
 
 
 def problem_list(found: Document, *, is_full: bool = False) -> Iterator[Line]:
     """One line per problem: the nodes, and the problem."""
-    for each in found["problems"]:
+    for each in _one_word(found["problems"]):
         ago = "" if each["ago_s"] is None else f" (last {age(each['ago_s'])} ago)"
         style = STYLES.get(each["kind"], NOTE_STYLE)
         yield _line(each["addresses"], each["nodes"], f"{printable(each['text'])}{ago}", style, is_full)
@@ -53,6 +56,23 @@ def problem_list(found: Document, *, is_full: bool = False) -> Iterator[Line]:
         yield _line(found["older"], len(found["older"]), text, NOTE_STYLE, is_full)
     if found["more"]:
         yield [(f"and {found['more']} more problems, for which there was no room", NOTE_STYLE)]
+
+
+def _one_word(problems: list[Document]) -> list[Document]:
+    """The problems with one for nodes that are down: `missing` and `gone` ones are the same to a reader."""
+    found: dict[tuple[str, str], Document] = {}
+    for each in problems:
+        key = "down" if each["kind"] in ("missing", "gone") else each["kind"], each["text"]
+        if key in found:
+            both = (found[key], each)
+            found[key] = {
+                **found[key],
+                "nodes": sum(one["nodes"] for one in both),
+                "addresses": [address for one in both for address in one["addresses"]],
+            }
+        else:
+            found[key] = each
+    return list(found.values())
 
 
 def _line(addresses: list[str], nodes: int, text: str, style: str, is_full: bool) -> Line:

@@ -2,8 +2,17 @@
 
 // Most urgent first: a branch or a node with several marks has the colour of the first.
 export const MARKS = ["down", "stale", "held", "guest", "home"];
+// What is counted and filtered by: the states, and whether an operator announced work on the node.
+export const STATES = [...MARKS, "maintained"];
 export const TROUBLE = ["down", "stale", "held"];
-export const NAMES = { down: "down", stale: "stale", held: "held", guest: "guests", home: "at home" };
+export const NAMES = {
+  down: "down",
+  stale: "stale",
+  held: "held",
+  guest: "guests",
+  home: "at home",
+  maintained: "under maintenance",
+};
 
 export const MEANING = {
   root: "the root: has no leader",
@@ -12,6 +21,7 @@ export const MEANING = {
   held: "held: a node above lost its leader and holds the branch together",
   stale: "stale: the node that reported it is silent just now",
   down: "down: vanished without goodbye; it stays below its last leader until it returns or is forgotten",
+  maintained: "under maintenance: an operator announced work on it, so it causes neither problems nor alerts",
 };
 
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];

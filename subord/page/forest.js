@@ -4,7 +4,7 @@
 // all states in each branch, the hits of a search, and the rows to draw. Nothing here touches the page, and nothing
 // recurses.
 
-import { MARKS, TROUBLE } from "./dom.js";
+import { STATES, TROUBLE } from "./dom.js";
 
 const AWAY = new Set(["missing", "gone"]);
 
@@ -17,7 +17,12 @@ function marksOf(row) {
 }
 
 function noMarks() {
-  return Object.fromEntries(MARKS.map((mark) => [mark, 0]));
+  return Object.fromEntries(STATES.map((mark) => [mark, 0]));
+}
+
+// What a node is counted by.
+function statesOf(node) {
+  return node.row.maintenance ? [...node.marks, "maintained"] : node.marks;
 }
 
 // Whether a document has the parts of /v1/tree?form=rows that this page uses.
@@ -71,7 +76,7 @@ export class Forest {
 
   _count() {
     const all = [...this.nodes.values()];
-    for (const node of all) for (const mark of node.marks) this.totals[mark]++;
+    for (const node of all) for (const mark of statesOf(node)) this.totals[mark]++;
     // Deeper nodes are counted first: rows are depth first.
     for (const node of all.reverse()) {
       const { above } = node;
@@ -79,8 +84,8 @@ export class Forest {
       above.inside ??= noMarks();
       above.below += node.below + (node.marks[0] === "down" ? 0 : 1);
       above.troubled ||= node.troubled || (TROUBLE.includes(node.marks[0]) && !node.row.maintenance);
-      for (const mark of node.marks) above.inside[mark]++;
-      if (node.inside) for (const mark of MARKS) above.inside[mark] += node.inside[mark];
+      for (const mark of statesOf(node)) above.inside[mark]++;
+      if (node.inside) for (const mark of STATES) above.inside[mark] += node.inside[mark];
     }
   }
 
@@ -111,7 +116,7 @@ export class Forest {
     for (const node of this.nodes.values()) {
       if (wanted && !node.address.toLowerCase().includes(wanted)) continue;
       if (picked && !picked.has(node.address)) continue;
-      if (marks.size && !node.marks.some((mark) => marks.has(mark))) continue;
+      if (marks.size && !statesOf(node).some((mark) => marks.has(mark))) continue;
       hits.add(node.key);
       for (let each = node; each && !shown.has(each.key); each = each.above) shown.add(each.key);
     }

@@ -1,6 +1,6 @@
 // The header: the counts, each once, and the state of the connection. A count of a state shows only its nodes.
 
-import { count, duration, element, MARKS, NAMES, setAttribute, setText, shape } from "./dom.js";
+import { count, duration, element, NAMES, STATES, setAttribute, setText, shape } from "./dom.js";
 
 const ALWAYS = new Set(["down", "guest", "home"]); // the others only if there are any
 
@@ -10,13 +10,12 @@ export class Header {
   // `toggle(mark)`: the user selects or releases a state.
   constructor({ toggle }) {
     this.figures = new Map();
-    part("states").append(...MARKS.map((mark) => chip(mark, toggle)));
+    part("states").append(...STATES.map((mark) => chip(mark, toggle)));
   }
 
   // `now`: ms; `seenAt`: when the tree was asked for; `marks`: the selected states.
   draw({ tree, forest, marks, seenAt, now }) {
     this._figure("nodes", tree.nodes.toLocaleString("en"));
-    this._figure("under maintenance", tree.maintained ? tree.maintained.toLocaleString("en") : null);
     this._figure("depth", String(tree.depth));
     this._figure("root", forest.root?.address ?? "not known");
     this._figure("asked", tree.asked === forest.root?.address ? null : String(tree.asked));

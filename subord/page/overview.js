@@ -8,7 +8,9 @@ import { count, MARKS, NAMES, oncePerFrame, setAttribute, TROUBLE } from "./dom.
 
 const PITCHES = [16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3]; // of a cell and its gap, px
 const SHAPES_MIN = 9; // smaller cells are squares
-const HEIGHT_MAX = 150;
+const HEIGHT_MIN = 150; // the room in a low window; a higher one gives half of the rest, up to HEIGHT_MAX
+const WINDOW_LOW = 690;
+const HEIGHT_MAX = 320;
 const BLOCK_MIN = 14; // the line of a level has room for its name
 const BLOCK_GAP = 3;
 const NAMES_WIDTH = 88; // for "level 3: 4,096"; in a narrow drawing for "3: 4,096"
@@ -84,13 +86,15 @@ export class Overview {
     const lines = (nodes, pitch) => Math.ceil(nodes.length / inLine(pitch));
     const heightOf = (nodes, pitch) => Math.max(BLOCK_MIN, lines(nodes, pitch) * pitch) + BLOCK_GAP;
     const total = (pitch) => this.levels.reduce((sum, { nodes }) => sum + heightOf(nodes, pitch), 0);
-    const common = this._pitch(PITCHES.find((each) => total(each) <= HEIGHT_MAX) ?? PITCHES.at(-1));
+    const most = Math.min(HEIGHT_MAX, HEIGHT_MIN + Math.max(0, innerHeight - WINDOW_LOW) / 2);
+    const common = this._pitch(PITCHES.find((each) => total(each) <= most) ?? PITCHES.at(-1));
     this.height = this.isSteady ? Math.max(this.height, total(common)) : total(common);
     this.cells = [];
     let y = 0;
     for (const level of this.levels) {
       const { nodes } = level;
-      const pitch = PITCHES.find((each) => each <= BLOCK_MIN && nodes.length <= inLine(each)) ?? common;
+      const isLarger = (each) => each >= common && each <= BLOCK_MIN && nodes.length <= inLine(each);
+      const pitch = PITCHES.find(isLarger) ?? common;
       const offset = nodes.length <= inLine(pitch) ? Math.max(0, (BLOCK_MIN - pitch) / 2) : 0;
       level.y = y;
       nodes.forEach((node, number) => {
@@ -172,9 +176,11 @@ export class Overview {
   }
 }
 
-// A node that is down is larger than its cell, so that it also differs without colour.
+// A node in another place than at home fills its cell, and one that is down is larger, so that they also differ
+// without colour.
 function square(pen, shape, x, y, pitch) {
-  if (shape === "down") pen.fillRect(x - 1, y - 1, pitch + 1, pitch + 1);
+  if (shape === "down") pen.fillRect(x - 2, y - 2, pitch + 3, pitch + 3);
+  else if (shape !== "home") pen.fillRect(x, y, pitch, pitch);
   else pen.fillRect(x, y, pitch - 1, pitch - 1);
 }
 

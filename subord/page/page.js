@@ -61,7 +61,7 @@ const header = new Header({
 });
 const problems = new Problems({ goTo, pick: (addresses, words) => seek("", [], { addresses, words }) });
 const events = new Events({ goTo, isWithin: (key, branch) => view.forest?.isWithin(key, branch) ?? false });
-const sparkline = new Sparkline(part("hour"), part("hour-text"));
+const sparkline = new Sparkline(part("hour"), part("hour-text"), part("hour-most"));
 const watch = new Watch({
   onTree,
   onChange: (change) => {

@@ -11,8 +11,8 @@ const SCALE_MIN = 4; // changes in a bar of full height, at least
 const SVG = "http://www.w3.org/2000/svg";
 
 export class Sparkline {
-  constructor(place, caption) {
-    Object.assign(this, { place, caption });
+  constructor(place, caption, scale) {
+    Object.assign(this, { place, caption, scale });
     this.minutes = new Map(); // minute since 1970 -> {all, missing}
     this.knownFrom = Infinity;
     this.drawSoon = oncePerFrame(() => this.draw());
@@ -48,7 +48,9 @@ export class Sparkline {
     const away = sum("missing") ? `, ${sum("missing")} missing` : "";
     const text = `${count(sum("all"), "change")} ${from}${away}`;
     setText(this.caption, this.knownFrom === Infinity ? "No change is known yet" : text);
-    const most = Math.max(SCALE_MIN, ...bars.map(({ all }) => all));
+    const highest = Math.max(...bars.map(({ all }) => all));
+    const most = Math.max(SCALE_MIN, highest);
+    setText(this.scale, highest ? `at most ${highest.toLocaleString("en")} a minute` : "");
     const drawn = JSON.stringify([bars, unknown]);
     if (drawn === this.drawn) return;
     this.drawn = drawn;

@@ -8,6 +8,7 @@ import { count, duration, element, oncePerFrame, setShape, roundTrip, setText, s
 const BEYOND = 8; // rows above and below the window, against gaps while scrolling
 const INDENT_MAX = 24; // deeper nodes state their depth instead
 const PRINTED_MAX = 5000;
+const PARTS = ["address", "words", "maintenance", "inside", "numbers", "since"]; // of a row, after its mark
 
 export class TreeView {
   // `choose(node)`: the user chose it; `toggle(nodes, open)` opens or closes branches.
@@ -146,6 +147,11 @@ export class TreeView {
       card.address.replaceChildren(...marked(node.key, sought));
     }
     setText(card.words, labelsOf(node));
+    const { maintenance = null } = node.row;
+    if (card.reason !== maintenance) {
+      card.reason = maintenance;
+      card.maintenance.replaceChildren(...maintenanceOf(maintenance));
+    }
     const behind = insideOf(node, open);
     if (card.behind !== behind.text) {
       card.behind = behind.text;
@@ -248,11 +254,11 @@ function newCard() {
   const twist = element("span", { class: "twist", "aria-hidden": "true" }, shape("twist"));
   const mark = shape("home");
   const parts = Object.fromEntries(
-    ["address", "words", "inside", "numbers", "since"].map((name) => [name, element("span", { class: name })]),
+    PARTS.map((name) => [name, element("span", { class: name })]),
   );
   const texts = Object.values(parts).flatMap((part) => [" ", part]); // spaces for screen readers
   const row = element("div", { role: "treeitem" }, element("span", { class: "indent" }), twist, mark, ...texts);
-  return { row, mark, node: null, behind: null, named: null, ...parts };
+  return { row, mark, node: null, behind: null, named: null, reason: null, ...parts };
 }
 
 // The address with what was searched for in a <mark>.
@@ -266,10 +272,19 @@ function marked(text, sought) {
 function labelsOf(node) {
   const words = node.marks.filter((mark) => mark !== "home");
   if (node.shape === "root") words.unshift("root");
-  if (node.row.maintenance) words.push("under maintenance");
   if (node.row.apart) words.push(node.row.apart);
   if (node.depth > INDENT_MAX) words.push(`depth ${node.depth}`);
   return words.join(", ");
+}
+
+function maintenanceOf(reason) {
+  if (!reason) return [];
+  const text = String(reason);
+  return [
+    shape("maintained"),
+    element("span", { class: "unseen" }, "under maintenance: "),
+    element("span", { class: "reason", title: text }, text),
+  ];
 }
 
 // The counts of a closed branch.

@@ -36,6 +36,7 @@ from subord.core.view import (
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
+from subord.runtime.names import ResolvedNames
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -85,6 +86,7 @@ class World:
         self.newly_placed: set[int] = set()  # since a second in their places
         self.lying: dict[int, bytes] = {}
         self.names: dict[str, str] = {}
+        self.resolved: dict[str, str] = {}  # names by the resolver
         self.liveness: dict[int, Liveness] = {}
         self.asked: list[int] = []
         self.refusals: tuple[Refusal, ...] = ()
@@ -171,6 +173,7 @@ class FakeNode:
         self.world = world
         self.position = position
         self.names = world.names
+        self.resolved_names = ResolvedNames(world.resolved.get)
         self.counters = Counters()
         self.key_ring = world.key_rings.get(position)
         self.identity = Identity(Ed25519Signer(bytes([position % 256]) * 32), "", self.address, 0.0)

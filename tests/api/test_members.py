@@ -185,7 +185,7 @@ async def test_a_gone_node_stands_below_its_last_leader() -> None:
     found = {row["address"]: (row["leader"], row["apart"]) for row in tree["rows"] if row["standing"] == "gone"}
     assert found == {
         "10.0.0.12": ("10.0.0.3", None),
-        "10.0.0.13": (None, "last leader not known"),
+        "10.0.0.13": (None, "was the root, or its last leader is not known"),
         "10.0.0.14": ("10.0.0.99", "last below 10.0.0.99"),
     }
     assert (tree["nodes"], tree["down"], tree["gone"]) == (11, 3, 3)
@@ -613,3 +613,51 @@ def test_the_web_address_serves_less_than_the_control_socket() -> None:
     assert set(PUBLIC) <= set(control)
     assert set(web) - set(control) >= {"/metrics"}
     assert not {"/v1/keys", "/v1/counters"} & set(web)
+
+
+async def test_what_operators_said_can_be_read() -> None:
+    root = World().node(1)
+    remember(root, Run(1, 11, UP), Run(12, 12, Record(2, State.DOWN, 1000, 3)))
+    await order(root, "maintain", nodes="4-5,12", reason="new disks", by="root")
+    await order(root, "forget", nodes="12", reason="sold")
+    root.tracker.look()
+    _, found = await get(root, "/v1/statements")
+    (maintenance,), (forgotten,) = found["maintenances"], found["forgotten"]
+    assert (maintenance["nodes"], maintenance["addresses"]) == (2, ["10.0.0.4", "10.0.0.5"])
+    assert (maintenance["absent_nodes"], maintenance["absent"], maintenance["until"]) == (1, ["10.0.0.12"], None)
+    assert (maintenance["reason"], maintenance["principal"], maintenance["said_by"]) == ("new disks", "ann", "root")
+    assert (forgotten["addresses"], forgotten["reason"]) == (["10.0.0.12"], "sold")
+    assert (forgotten["principal"], forgotten["said_by"]) == ("ann", None)
+
+
+async def test_a_maintenance_of_a_node_that_is_no_member_counts_nowhere() -> None:
+    root = World().node(1)
+    remember(root, Run(1, 11, UP), Run(12, 12, Record(2, State.DOWN, 1000, 3)))
+    await order(root, "maintain", nodes="4,12", reason="new disks")
+    assert [
+        sorted(members.maintained_addresses(root)),
+        (await get(root, "/v1/tree", form="rows"))[1]["maintained"],
+    ] == [
+        ["10.0.0.12", "10.0.0.4"],
+        2,
+    ]
+    await order(root, "forget", nodes="12", reason="sold")
+    root.tracker.look()
+    assert [
+        list(members.maintained_addresses(root)),
+        (await get(root, "/v1/tree", form="rows"))[1]["maintained"],
+    ] == [
+        ["10.0.0.4"],
+        1,
+    ]
+    status, document = await order(root, "resume", nodes="12")
+    assert (status, document["addresses"]) == (200, ["10.0.0.12"])
+
+
+async def test_status_and_why_tell_of_maintenance_and_of_the_dead() -> None:
+    node = World().node(7)
+    remember(node, Run(1, 11, UP), Run(12, 13, Record(2, State.DOWN, 1000, 3)))
+    await order(node, "maintain", nodes="7", reason="new disks")
+    for path in ("/v1/status", "/v1/why"):
+        assert (await get(node, path))[1]["maintenance"] == "new disks", path
+    assert (await get(node, "/v1/status"))[1]["down"] == 2

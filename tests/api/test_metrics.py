@@ -37,6 +37,7 @@ EXPECTED = {
     "subord_members_down": "gauge",
     "subord_members_expected": "gauge",
     "subord_members_maintained": "gauge",
+    "subord_members_maintained_away": "gauge",
     "subord_table_entries": "gauge",
     "subord_subtree_nodes": "gauge",
     "subord_subtree_not_home_nodes": "gauge",

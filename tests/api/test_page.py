@@ -10,7 +10,7 @@ from loops import over
 import subord
 from subord.api.handlers.control import control_app
 from subord.api.handlers.web import PUBLIC, web_app
-from subord.api.http.page import FILES, FRONT, TYPES, page_app
+from subord.api.http.page import FILES, FRONT, RUNBOOK, TYPES, page_app
 from subord.api.http.server import Response
 from tests.api.fake_node_api import World
 
@@ -39,7 +39,7 @@ async def test_every_file_is_served_as_it_is(name: str) -> None:
 
 
 def test_the_folder_holds_nothing_else() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == set(FILES)
+    assert {path.name for path in FOLDER.iterdir()} == {*FILES, RUNBOOK}
 
 
 def test_the_page_stands_at_the_web_address_and_only_there() -> None:

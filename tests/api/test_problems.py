@@ -64,7 +64,7 @@ async def test_equal_problems_are_joined() -> None:
 async def test_missing_nodes_are_known_to_the_root() -> None:
     world = World()
     world.liveness[5] = Liveness.MISSING
-    assert texts(await found(world, 3)) == {"missing: vanished without goodbye": ("10.0.0.5",)}
+    assert texts(await found(world, 3)) == {"down: ended or vanished without goodbye": ("10.0.0.5",)}
 
 
 @pytest.mark.parametrize("how", ["hung", "gone", "lying"])
@@ -171,7 +171,7 @@ async def test_one_death_is_one_problem() -> None:
         note_loss(world.known[position], f"10.0.0.{leader}", cause)
     world.liveness |= {2: Liveness.MISSING, 9: Liveness.MISSING}
     document = await found(world, 1)
-    missing = "missing: vanished without goodbye"
+    missing = "down: ended or vanished without goodbye"
     assert texts(document) == {
         missing: ("10.0.0.9",),
         f"{missing}; 2 subordinates say that {ENDED}": ("10.0.0.2",),
@@ -320,3 +320,37 @@ async def test_a_foreign_identity_is_named_at_once() -> None:
 def test_each_reason_of_the_identity_is_explained() -> None:
     words = set(get_args(Word)) - {""} | {"missing"}
     assert {f"tls_certificate_{word}" for word in words} <= problems.MEANINGS.keys()
+
+
+async def test_without_the_root_the_own_register_names_the_dead(autojump_clock: MockClock) -> None:
+    world = World()
+    world.hung = {1}
+    node = world.node(9)
+    world.known = {9: node}
+    node.tracker.spread(REGISTER, [Run(1, 11, Record(1, State.UP)), Run(12, 13, Record(2, State.DOWN, 1000, 3))])
+    document = await problems.find(node, BUDGET_S)
+    assert not document.complete
+    assert texts(document) == {problems.DOWN: ("10.0.0.12", "10.0.0.13")}
+    assert document.down == 2
+
+
+async def test_several_nodes_lost_their_leader() -> None:
+    world = World()
+    lost = of_loss("10.0.0.99", "closed")
+    for position in (4, 5):
+        world.known[position] = world.node(position)
+        world.known[position].counters.problems.note("lost", lost)
+    (text,) = texts(await found(world))
+    assert text == lost.replace("its leader", "their leader")
+
+
+async def test_the_headline_counts_nodes_that_are_down_under_maintenance() -> None:
+    world = World()
+    world.liveness[5] = Liveness.MISSING
+    node = world.node(1)
+    world.known = {1: node}
+    node.tracker.spread(REGISTER, [Run(1, 11, Record(1, State.UP))])
+    order = statements.maintain_order("a", Maintain(((5, 5),), "new disks", "ann"), node.tracker.wall_ms)
+    node.tracker.spread(DOCUMENTS, [Document(*order)])
+    document = await problems.find(node, BUDGET_S)
+    assert (document.problems, document.down, document.maintained) == ((), 1, 1)

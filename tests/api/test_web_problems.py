@@ -45,4 +45,4 @@ async def test_many_readers_cause_one_question(autojump_clock: MockClock) -> Non
     world.liveness[11] = Liveness.MISSING
     assert await problems_of(handler) == []
     await trio.sleep(KEPT_S)
-    assert await problems_of(handler) == [("missing: vanished without goodbye", ["10.0.0.11"])]
+    assert await problems_of(handler) == [("down: ended or vanished without goodbye", ["10.0.0.11"])]

@@ -80,7 +80,7 @@ def test_a_branch_counts_the_states_inside(page_modules: Browser) -> None:
     inside = "const {below, inside} = forest.nodes.get(%r); return [below, inside]"
     below, marks = show(page_modules, rows, inside % "a")
     assert below == 3  # b, d, e
-    assert marks == {"down": 2, "stale": 0, "held": 1, "guest": 2, "home": 1}
+    assert marks == {"down": 2, "stale": 0, "held": 1, "guest": 2, "home": 1, "maintained": 0}
     assert show(page_modules, rows, inside % "e") == [0, None]
     assert show(page_modules, rows, "return forest.path(forest.nodes.get('d')).map((each) => each.key)") == list(
         "abd"

@@ -75,13 +75,16 @@ def test_each_problem_is_shown_once_with_its_nodes(browser: Browser, page_of: Pa
     assert summary(browser) == "29 nodes answered, 3 problems."
     assert lines(browser) == [
         "10.0.0.77 refused: fan-out 8, we use 4 (last 12 s ago)",
-        "10.0.0.[23-24,26] missing: vanished without goodbye",
+        "10.0.0.[23-24,26] down: ended or vanished without goodbye",
         "10.0.0.9 no answer",
     ]
     # Several nodes are picked out, one node is chosen.
     browser.one("[data-problem='1']").click()
     assert found(browser) == {"10.0.0.23", "10.0.0.24", "10.0.0.26"}
-    assert browser.text("#found") == "3 nodes found: missing: vanished without goodbye. Esc shows everything again."
+    assert (
+        browser.text("#found")
+        == "3 nodes found: down: ended or vanished without goodbye. Esc shows everything again."
+    )
     browser.press(Keys.ESCAPE)
     assert not browser.one("#found").is_displayed()
     browser.one("[data-problem='2']").click()

@@ -263,7 +263,7 @@ def test_forms_of_a_set(capsys: pytest.CaptureFixture[str]) -> None:
             "@back",
             "@front",
             "@some",
-            "@members:gone",
+            "@members:down",
         ]
         for wrong in ([], ["--groups", "x"]):
             assert main(["nodeset", *wrong, "--socket", path]) == exit_codes.USAGE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,11 @@ from subord import __version__
 from subord.cli import main
 from subord.cli.members import table, version_of
 from subord.client import exit_codes
+from subord.client.daemon import change
+from subord.client.drawing import colourless
+from subord.client.errors import CommandError
 from subord.client.missing_nodes import never_came
+from subord.client.problem_lines import lines as problem_lines
 from subord.core.address.network import Network
 from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
@@ -129,15 +134,15 @@ def test_members(capsys: pytest.CaptureFixture[str]) -> None:
             f"5 members: 3 live, 2 down; version {__version__}",
             "address    standing  since  place  version  leader",
             f"10.0.0.1   live      5 min  home   {__version__}    -",
-            f"10.0.0.2   gone      5 min  home   {__version__}    10.0.0.1",
-            f"10.0.0.3   missing   5 min  home   {__version__}    10.0.0.1",
+            f"10.0.0.2   down      5 min  home   {__version__}    10.0.0.1",
+            f"10.0.0.3   down      5 min  home   {__version__}    10.0.0.1",
             f"10.0.0.9   live      5 min  home   {__version__}    10.0.0.1",
             f"10.0.0.10  live      5 min  home   {__version__}    10.0.0.1",
         ]
         assert printed(capsys, "members", "--fold", "--standing", "missing,gone", "--socket", path) == [
             "10.0.0.[2-3]"
         ]
-        assert printed(capsys, "members", "--fold", "--standing", "held", "--socket", path) == [""]
+        assert printed(capsys, "members", "--fold", "--standing", "held", "--socket", path) == []
         (document,) = printed(capsys, "members", "--json", "--standing", "gone", "--socket", path)
         assert [each["address"] for each in json.loads(document)["members"]] == ["10.0.0.2"]
 
@@ -203,16 +208,16 @@ WITH_GONE = """\
 │  ├─ 10.0.0.4
 │  │  ├─ 10.0.0.8
 │  │  └─ 10.0.0.9
-│  │     └─ 10.0.0.20  gone for 5 min
-│  │        └─ 10.0.0.21  gone for 5 min
+│  │     └─ 10.0.0.20  down for 5 min
+│  │        └─ 10.0.0.21  down for 5 min
 │  └─ 10.0.0.5
-│     ├─ 10.0.0.10  missing
+│     ├─ 10.0.0.10  down
 │     └─ 10.0.0.11
 ├─ 10.0.0.3
 │  ├─ 10.0.0.6
 │  └─ 10.0.0.7
-└─ 10.0.0.23  gone for 5 min
-10.0.0.22  gone for 5 min  (last below 10.0.0.99)
+└─ 10.0.0.23  down for 5 min
+10.0.0.22  down for 5 min  (last below 10.0.0.99)
 """.splitlines()
 DOWN = """\
 10 nodes, 5 down, depth 3, all at home, root 10.0.0.1
@@ -220,12 +225,12 @@ DOWN = """\
 ├─ 10.0.0.2
 │  ├─ 10.0.0.4
 │  │  └─ 10.0.0.9
-│  │     └─ 10.0.0.20  gone for 5 min
-│  │        └─ 10.0.0.21  gone for 5 min
+│  │     └─ 10.0.0.20  down for 5 min
+│  │        └─ 10.0.0.21  down for 5 min
 │  └─ 10.0.0.5
-│     └─ 10.0.0.10  missing
-└─ 10.0.0.23  gone for 5 min
-10.0.0.22  gone for 5 min  (last below 10.0.0.99)
+│     └─ 10.0.0.10  down
+└─ 10.0.0.23  down for 5 min
+10.0.0.22  down for 5 min  (last below 10.0.0.99)
 """.splitlines()
 GONE = {21: 20, 20: 9, 22: 99, 23: 1}  # by last leader
 
@@ -246,7 +251,7 @@ def test_gone_nodes_are_drawn_where_they_were(capsys: pytest.CaptureFixture[str]
         (document,) = printed(capsys, "tree", "--ghosts", "--down", "--json", "--socket", path)
         assert json.loads(document)["never_came"] is None
         assert document.count('"gone"') == len(GONE) + 1  # and their number
-        assert sum("gray" in line for line in printed(capsys, "tree", "--dot", "--socket", path)) == len(GONE)
+        assert sum("red" in line for line in printed(capsys, "tree", "--dot", "--socket", path)) == len(GONE) + 1
 
 
 def test_when_all_are_up(capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,3 +281,104 @@ def test_nodes_that_never_came_are_known_from_a_list(capsys: pytest.CaptureFixtu
 )
 def test_never_came(text: str, names: list[str] | None) -> None:
     assert never_came(text, 3, [member(1), member(3)]) == names
+
+
+# -- what operators said --------------------------------------------------------------------------------------------
+
+
+def remembering(world: World) -> FakeNode:
+    node = world.node(1)
+    world.known = {1: node}
+    node.tracker.spread(REGISTER, [Run(1, 11, Record(1, State.UP)), Run(12, 13, Record(2, State.DOWN, 1000, 3))])
+    return node
+
+
+def test_maintenances_are_listed_and_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(remembering(World())) as path:
+        at = ("--socket", path)
+        assert printed(capsys, "maintain", *at) == ["no node is under maintenance"]
+        printed(capsys, "maintain", "10.0.0.[4,12]", "--reason", "new disks", "--until", "2h", *at)
+        summary, line = printed(capsys, "maintain", *at)
+        assert summary == "1 maintenance"
+        assert re.fullmatch(
+            r"10\.0\.0\.\[4,12\]: new disks  by ann( as \S+)?, [-0-9]+ [:0-9]+ until [-0-9]+ [:0-9]+", line
+        )
+        printed(capsys, "forget", "10.0.0.12", "--reason", "sold", *at)
+        assert "10.0.0.4 and 10.0.0.12 (no members now): new disks" in printed(capsys, "maintain", *at)[1]
+        summary, line = printed(capsys, "members", "--forgotten", *at)
+        assert summary == "1 node forgotten in the last 30 days"
+        assert line.startswith("10.0.0.12: sold  by ann")
+        assert printed(capsys, "members", "--forgotten", "--list", *at) == ["10.0.0.12"]
+        assert printed(capsys, "maintain", "10.0.0.12", "--end", *at) == [
+            "1 node no longer under maintenance: 10.0.0.12"
+        ]
+        assert printed(capsys, "maintain", *at)[1].startswith("10.0.0.4: new disks")
+        assert main(["maintain", "192.0.2.1", "--end", *at]) == exit_codes.NO_SUCH_NODE
+        assert capsys.readouterr().err.endswith("192.0.2.1; nothing was changed\n")
+
+
+@over(
+    ("words", "text"),
+    [
+        (["10.0.0.4", "--reason", " "], "--reason must have 1 to 200 characters"),
+        (["10.0.0.4", "--reason", "r" * 201], "--reason must have 1 to 200 characters"),
+        (["10.0.0.4", "--reason", "r", "--until", "2020-01-01"], "--until must be in the future"),
+        (["10.0.0.4", "--reason", "r", "--until", "2099-01-01"], "--until must be in the future"),
+        (["10.0.0.4"], "say why with --reason"),
+        (["10.0.0.4", "--end", "--until", "2h"], "--until is for a new maintenance"),
+        (["--end"], "name the nodes"),
+        (["--reason", "r"], "name the nodes"),
+        (["--until", "2h"], "--until is for a new maintenance"),
+    ],
+)
+def test_a_wrong_maintenance_is_the_fault_of_the_command_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], text: str
+) -> None:
+    with fake_daemon(World().node(1)) as path:
+        assert main(["maintain", *words, "--socket", path]) == exit_codes.USAGE
+    found = capsys.readouterr().err
+    assert (text in found, found.count("\n"), "nothing was changed" in found) == (True, 1, True)
+
+
+def test_what_the_daemon_calls_wrong_is_the_fault_of_the_command_line() -> None:
+    with fake_daemon(World().node(1)) as path, pytest.raises(CommandError) as caught:
+        change(path, "/v1/orders/prepare?action=maintain&nodes=4&reason=")
+    assert caught.value.exit_code == exit_codes.USAGE
+
+
+def test_a_set_of_no_nodes_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(World().node(1)) as path:
+        for form in ("--list", "--fold"):
+            assert main(["members", "--down", form, "--socket", path]) == exit_codes.OK
+            assert main(["members", "--forgotten", form, "--socket", path]) == exit_codes.OK
+    assert capsys.readouterr() == ("", "")
+
+
+def test_down_is_one_word(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(World(), SOME) as path:
+        assert printed(capsys, "members", "--standing", "down,live", "--fold", "--socket", path) == [
+            "10.0.0.[1-3,9-10]"
+        ]
+        assert printed(capsys, "members", "@members:down", "--list", "--socket", path) == ["10.0.0.2", "10.0.0.3"]
+    found = {
+        "nodes": 9, "more": 0, "silent_nodes": 0, "older_nodes": 0, "note": None, "down": 2,
+        "problems": [
+            {"kind": kind, "text": "down", "nodes": 1, "addresses": [address], "ago_s": None}
+            for kind, address in (("missing", "10.0.0.2"), ("gone", "10.0.0.3"))
+        ],
+    }  # fmt: skip
+    assert colourless(problem_lines(found)).splitlines() == [
+        "9 nodes answered, 2 down, 1 problem",
+        "10.0.0.[2-3]: down",
+    ]
+
+
+def test_status_and_why_say_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_daemon(remembering(World())) as path:
+        at = ("--socket", path)
+        assert "maintenance" not in "".join(printed(capsys, "status", *at))
+        printed(capsys, "maintain", "10.0.0.1", "--reason", "new disks", *at)
+        status = printed(capsys, "status", *at)
+        assert status[0].endswith("; 2 members down")
+        assert any(line.split(maxsplit=1) == ["maintenance", "new disks"] for line in status)
+        assert "  under maintenance: new disks" in printed(capsys, "why", *at)

@@ -35,7 +35,7 @@ PICTURE_WITH_PROBLEMS = """\
 │  ├─ 10.0.0.6  held
 │  │  ├─ 10.0.0.12
 │  │  └─ 10.0.0.13
-│  ├─ 10.0.0.7  missing
+│  ├─ 10.0.0.7  down
 │  └─ 10.0.0.9  guest  stale
 └─ 10.0.0.4  guest
    └─ 10.0.0.8

@@ -145,6 +145,7 @@ def test_the_result_of_a_campaign_fits(tmp_path: Path) -> None:
         ("changes", "/v1/changes"),
         ("counters", "/v1/counters"),
         ("names", "/v1/names"),
+        ("statements", "/v1/statements"),
     ],
 )
 def test_answers_that_no_command_prints_fit(name: str, path: str) -> None:

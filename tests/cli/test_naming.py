@@ -18,6 +18,8 @@ from subord.client.daemon import NOTHING_HERE
 from subord.client.naming import renamed
 from subord.config.load import load, taken_over
 from subord.core.address.network import Network
+from subord.core.members.membership import REGISTER
+from subord.core.members.register import Record, Run, State
 from subord.core.settings import Settings
 from subord.core.view import Refusal
 from tests.api.fake_node_api import PAPER, World
@@ -243,3 +245,21 @@ def test_an_unknown_path_gets_the_expected_answer() -> None:
         connection.request("GET", "/v1/future")
         assert json.loads(connection.getresponse().read())["error"].startswith(NOTHING_HERE)
         connection.close()
+
+
+def test_names_of_the_daemons_resolver_come_last(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("10.0.0.3 three\n")
+    monkeypatch.setattr(naming, "HOSTS_FILE", str(hosts))
+    world.names = {"10.0.0.1": "node01"}
+    world.resolved = {f"10.0.0.{n}": name for n, name in enumerate(("x", "two", "x", "fo\x1bur"), 1)}
+    node = world.node(7)
+    node.tracker.spread(REGISTER, [Run(1, 11, Record(1, State.UP))])
+    with fake_daemon(node) as path:
+        assert main(["members", "--addresses", "--socket", path]) == exit_codes.OK
+        assert "two" not in capsys.readouterr().out
+        assert main(["members", "--socket", path]) == exit_codes.OK
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert sorted(each for each in names if each != "-") == ["node01", "three", "two"]

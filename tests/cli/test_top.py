@@ -108,7 +108,7 @@ def test_once(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["top", "--once", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out
     assert out.startswith("10 nodes, 1 down, depth 3, all at home, root 10.0.0.1\n\n")
-    assert "  10.0.0.5: missing: vanished without goodbye\n" in out
+    assert "  10.0.0.5: down: ended or vanished without goodbye\n" in out
 
 
 def test_without_a_daemon(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ def test_an_upgrade_can_be_tried_on_the_file_before_it_is_installed(unpacked: Pa
 def test_the_files_that_alerts_name_are_in_it(unpacked: Path) -> None:
     documents = unpacked / "usr/share/doc/subord"
     rules = (documents / "examples/prometheus/subord.rules.yml").read_text()
-    (page,) = set(re.findall(r"runbook_url: file:///(.*)#", rules))
+    (page,) = set(re.findall(r"file:///(.*){{ end }}#", rules))
     assert "\n### SubordNodeDown\n" in (unpacked / page).read_text()
     assert (documents / "docs/operating.md").exists()
     assert (documents / "examples/prometheus/subord.rules.test.yml").exists()

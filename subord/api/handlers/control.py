@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from subord.api.handlers import changes, keys, members, operators, problems
+from subord.api.handlers import changes, keys, members, operators, problems, statements
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
@@ -18,6 +18,7 @@ from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, W
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ASK_S_MAX, ask
 from subord.api.query.root_query import find_roster
+from subord.core.members.register import State
 from subord.runtime.log.logger import LEVELS
 
 BUDGET_S_MIN, BUDGET_S_MAX = 0.1, 8.0
@@ -28,14 +29,15 @@ OF_OLDER_COMMANDS = ("/v1/keys/install", "/v1/keys/use", "/v1/keys/remove")
 def control_app(node: NodeApi) -> App:
     """The handlers of the control socket."""
     return {
-        "/v1/status": _telling(lambda _: nodes.status(node)),
+        "/v1/status": _telling(lambda _: members.status(node)),
         "/v1/counters": _telling(lambda _: nodes.counters(node)),
         "/v1/log-level": _telling(lambda _: _log_level(node)),
-        "/v1/names": _telling(lambda _: NamesDocument(names=node.names)),  # of the host list, by address
+        "/v1/names": _asking(lambda _: _names(node)),  # of the host list and the resolver, by address
         "/v1/tree": partial(_tree, node),  # of the whole cluster
         "/v1/why": partial(_why, node),  # ?address=A
         "/v1/operators": _asking(lambda _: operators.find(node)),
         "/v1/members": _asking(lambda _: members.of_cluster(node)),  # present ones, and those that are down
+        "/v1/statements": _telling(lambda _: statements.said(node)),  # of operators, about nodes
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),
         # Of all nodes, which have ?budget=SECONDS to answer.
@@ -97,13 +99,20 @@ async def _why(node: NodeApi, query: Query) -> Response:
         return failure(404, f"{address!r} is not an address of the network {network.text}: no node was asked")
     address = network.address_text_of(position)
     if address == node.address:
-        return document(nodes.why(node.settings, node.why()))
+        return document(members.why(node))
     found = await ask(node, address, "why", WhyDocument, ASK_S_MAX)
     return _without_answer(found) if isinstance(found, AskFailure) else document(found)
 
 
 def _without_answer(found: AskFailure) -> Response:
     return failure(502 if found.kind == "unreadable" else 504, found.reason)
+
+
+async def _names(node: NodeApi) -> NamesDocument:
+    register = node.tracker.membership.register
+    members_of = nodes.addresses(node.settings, register.positions(State.UP, State.DOWN))
+    resolved = await node.resolved_names.of(each for each in (node.address, *members_of) if each not in node.names)
+    return NamesDocument(names=node.names, resolved=resolved)
 
 
 def _log_level(node: NodeApi) -> LogDocument:

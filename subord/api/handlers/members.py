@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from subord.api.models import nodes
+from subord.api.models.fields import StatusDocument, WhyDocument
 from subord.api.models.members import MemberDocument, MemberLiveness, MembersDocument, RosterDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ask_root
@@ -88,12 +89,28 @@ def reasons(node: NodeApi, roster: RosterDocument) -> dict[str, str]:
     return found
 
 
+def status(node: NodeApi) -> StatusDocument:
+    """What `subord status` prints: the node, and what it knows of the members."""
+    found, down = nodes.status(node), node.tracker.membership.register.count(State.DOWN)
+    return msgspec.structs.replace(found, down=down, maintenance=_reason_of(node, found.position))
+
+
+def why(node: NodeApi) -> WhyDocument:
+    """What `subord why` prints."""
+    found = nodes.why(node.settings, node.why())
+    return msgspec.structs.replace(found, maintenance=_reason_of(node, found.position))
+
+
+def _reason_of(node: NodeApi, position: Position) -> str | None:
+    """Of the maintenance of a node; None: it is under none."""
+    maintenance = statements.covers(maintained(node), position)
+    return None if maintenance is None else maintenance.said.reason
+
+
 def maintained_addresses(node: NodeApi) -> Iterator[str]:
     """The addresses of members under maintenance."""
-    maintenances, register = maintained(node), node.tracker.membership.register
-    for position in register.positions(State.UP, State.DOWN) if maintenances else ():
-        if statements.covers(maintenances, position) is not None:
-            yield node.settings.network.address_text_of(position)
+    found = statements.covered(maintained(node), node.tracker.membership.register, State.UP, State.DOWN)
+    yield from map(node.settings.network.address_text_of, found)
 
 
 def _document(node: NodeApi, view: RosterView, away: dict[Position, Record], note: str | None) -> MembersDocument:

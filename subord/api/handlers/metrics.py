@@ -26,7 +26,7 @@ from subord import __version__
 from subord.api.models.nodes import leader_round_trip_s, measures
 from subord.api.node_api import NodeApi
 from subord.core.members.register import State
-from subord.core.members.statements import size_of, under_maintenance
+from subord.core.members.statements import covered, under_maintenance
 from subord.core.view import Place, Snapshot
 from subord.runtime.counters import Counters, Histogram
 
@@ -121,11 +121,14 @@ def _members(node: NodeApi) -> Iterator[Metric]:
     membership, register = node.tracker.membership, node.tracker.membership.register
     live, down = register.count(State.UP), register.count(State.DOWN)
     maintained = under_maintenance(membership.documents, node.tracker.wall_ms)
-    ranges = {each for maintenance in maintained for each in maintenance.said.nodes}
+    away = covered(maintained, register, State.DOWN, State.LEFT)
     yield _gauge("members_live", "Members of the cluster that are up", live)
     yield _gauge("members_down", "Members that are down: ended without goodbye, and not forgotten", down)
     yield _gauge("members_expected", "Members that should be up", live + down)
-    yield _gauge("members_maintained", "Nodes under maintenance", size_of(tuple(ranges)))
+    yield _gauge(
+        "members_maintained", "Members under maintenance", len(covered(maintained, register, State.UP, State.DOWN))
+    )
+    yield _gauge("members_maintained_away", "Nodes under maintenance that are down, or said goodbye", len(away))
 
 
 def _refusals(view: Snapshot) -> Metric:

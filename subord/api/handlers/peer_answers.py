@@ -23,9 +23,9 @@ async def _document(node: NodeApi, question: Question) -> msgspec.Struct:  # noq
     is_whole = words == aggregate.WHOLE_TREE
     match question.topic:
         case "status":
-            return nodes.status(node)
+            return members.status(node)
         case "why":
-            return nodes.why(node.settings, node.why())
+            return members.why(node)
         case "roster":
             return nodes.roster(node.settings, node.roster())
         case "members":

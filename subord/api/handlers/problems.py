@@ -20,6 +20,7 @@ from subord.api.handlers import members
 from subord.api.handlers.maintenance import without_maintained
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument, VersionDocument
+from subord.api.models.members import MembersDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
 from subord.core.view import Snapshot
@@ -35,10 +36,9 @@ DIFFERENT_MAX: Final = 8  # versions, and rings, in a report
 SHARE_BELOW: Final = 0.9  # the rest is for nodes that are asked again
 REPORTED_BY_MANY: Final = ("duplicate", "refused", "dropped", "stream", "unlisted")
 COUNT_QUIET_S: Final = 5.0  # without a change, or counts may differ because a node is moving
-VANISHED: Final = {
-    "missing": "missing: vanished without goodbye",
-    "gone": "gone: vanished without goodbye, and has no leader",
-}
+VANISHED: Final = ("missing", "gone")
+"""Kinds, and what the members call it; their text is the same."""
+DOWN: Final = "down: ended or vanished without goodbye"
 MEANINGS: Final = {
     "no_key": " (it uses another key)",
     "unsealed": " (it has no key)",
@@ -99,8 +99,27 @@ async def find(node: NodeApi, budget_s: float) -> ErrorsDocument:
     if note is None and not found.report.is_whole:
         note = f"{found.asked} knows no root just now: this is what it knows"
     above = ProblemsDocument(nodes=0, problems=(), silent=found.silent, silent_nodes=len(found.silent))
-    known = msgspec.structs.replace(folded([above, found.report]), is_whole=found.report.is_whole)
-    return without_maintained(_document(known, found.asked, note), set(members.maintained_addresses(node)))
+    reports = [above, found.report] if found.report.is_whole else [above, found.report, _by_own_register(node)]
+    known = msgspec.structs.replace(folded(reports), is_whole=found.report.is_whole)
+    shown = without_maintained(_document(known, found.asked, note), set(members.maintained_addresses(node)))
+    return msgspec.structs.replace(shown, problems=tuple(map(_of_several, shown.problems)))
+
+
+def _by_own_register(node: NodeApi) -> ProblemsDocument:
+    """What only a root would report: the nodes that are down, as this node's register has them."""
+    return ProblemsDocument(nodes=0, problems=_down(members.registered(node)))
+
+
+def _down(known: MembersDocument) -> tuple[ProblemDocument, ...]:
+    of = {kind: [each.address for each in known.members if each.standing == kind] for kind in VANISHED}
+    return tuple(_problem(kind, DOWN, *addresses) for kind, addresses in of.items() if addresses)
+
+
+def _of_several(problem: ProblemDocument) -> ProblemDocument:
+    """With "their" for several nodes. The last step: the others read the text."""
+    if problem.kind != "lost" or problem.nodes == 1:
+        return problem
+    return msgspec.structs.replace(problem, text=problem.text.replace("lost its leader", "lost their leader", 1))
 
 
 def _document(found: ProblemsDocument, asked: str, note: str | None) -> ErrorsDocument:
@@ -116,7 +135,13 @@ def _document(found: ProblemsDocument, asked: str, note: str | None) -> ErrorsDo
             msgspec.structs.replace(each, text=f"{each.text}, most {stated[0].text}"[:TEXT_MAX])
             for each in stated[1:]
         ]
-    fields = {**msgspec.structs.asdict(found), "problems": tuple(problems), "versions": _versions(found)}
+    down = sum(each.nodes for each in problems if each.kind in VANISHED)
+    fields = {
+        **msgspec.structs.asdict(found),
+        "problems": tuple(problems),
+        "versions": _versions(found),
+        "down": down,
+    }
     return ErrorsDocument(asked=asked, complete=note is None, note=note, **fields)
 
 
@@ -188,9 +213,7 @@ def _with_losses(vanished: ProblemDocument, losses: dict[str, tuple[str, Problem
 
 async def of_tree(node: NodeApi, budget_s: float) -> ProblemsDocument:
     """At the root: the problems of its subtree, and the nodes that vanished."""
-    known = members.own(node).members
-    of = {liveness: [each.address for each in known if each.standing == liveness] for liveness in VANISHED}
-    away = [_problem(liveness, VANISHED[liveness], *gone) for liveness, gone in of.items() if gone]
+    away = _down(members.own(node))
     before = node.snapshot().subtree_nodes
     below = await of_subtree(node, budget_s)
     listed = node.snapshot().subtree_nodes

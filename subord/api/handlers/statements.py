@@ -1,15 +1,20 @@
-"""What an operator says of members: `forget`, `maintain`, and the end of a maintenance, as orders to be signed.
+"""What operators say of members: `forget`, `maintain`, and the end of a maintenance, as orders to be signed; and what
+was said.
 
 Input: positions, a reason, the name that the command gives to the operator. Output: orders (core/members/
-statements.py), and the nodes that they are about.
+statements.py), and the nodes that they are about; or the list of all statements that hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from subord.api.handlers.refused import RefusedError
 from subord.api.http.server import Query
+from subord.api.models import nodes
+from subord.api.models.document import time_text
+from subord.api.models.orders import MaintenanceDocument, SaidDocument, StatementsDocument
 from subord.api.node_api import NodeApi
 from subord.core.carriage.orders import Order
 from subord.core.members import statements
@@ -26,6 +31,7 @@ from subord.core.members.statements import (
 from subord.core.view import Position
 
 UNTIL_S_MAX = 366 * 86_400
+NAMED_MAX = 512
 Said = tuple[list[Order], list[Position]]
 
 
@@ -112,3 +118,52 @@ def _until_ms(query: Query, now_ms: int) -> int:
     if not now_ms < until_ms <= now_ms + UNTIL_S_MAX * 1000:
         raise RefusedError(400, "until must be in the future, at most a year from now: nothing was changed")
     return until_ms
+
+
+# -- what was said --------------------------------------------------------------------------------------------
+
+
+def said(node: NodeApi) -> StatementsDocument:
+    """The statements that this node holds."""
+    membership, now_ms = node.tracker.membership, node.tracker.wall_ms
+    return StatementsDocument(
+        asked=node.address,
+        maintenances=tuple(
+            _maintenance(node, each) for each in statements.under_maintenance(membership.documents, now_ms)
+        ),
+        forgotten=tuple(
+            SaidDocument(**_said(node, each, _within(node, each.said.nodes)))
+            for each in statements.forgets(membership.documents)
+        ),
+    )
+
+
+def _maintenance(node: NodeApi, each: statements.Maintenance) -> MaintenanceDocument:
+    present = statements.covered([each], node.tracker.membership.register, State.UP, State.DOWN)
+    absent = sorted({*_within(node, each.said.nodes)} - {*present})
+    return MaintenanceDocument(
+        **_said(node, each, present),
+        absent_nodes=len(absent),
+        absent=nodes.addresses(node.settings, absent[:NAMED_MAX]),
+        until=time_text(each.said.until_ms / 1000) if each.said.until_ms else None,
+    )
+
+
+def _said(
+    node: NodeApi, each: statements.Maintenance | statements.Forgotten, positions: list[Position]
+) -> dict[str, Any]:
+    principal, _ = node.tracker.membership.signers.get(each.name, ("", ""))
+    return {
+        "nodes": len(positions),
+        "addresses": nodes.addresses(node.settings, positions[:NAMED_MAX]),
+        "reason": each.said.reason,
+        "principal": principal or None,
+        "said_by": each.said.by or None,
+        "time": time_text(each.at_ms / 1000),
+    }
+
+
+def _within(node: NodeApi, ranges: Iterable[tuple[Position, Position]]) -> list[Position]:
+    """The positions of this network, each once."""
+    size = node.settings.network.size
+    return sorted({p for first, last in ranges for p in range(first, min(last, size) + 1)})

@@ -19,6 +19,7 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 FRONT = "index.html"
+RUNBOOK = "runbook.html"
 SCRIPTS = (
     *("theme.js", "page.js", "watch.js", "api.js", "dom.js", "forest.js", "fold.js", "header.js", "overview.js"),
     *("tree.js", "node.js", "problems.js", "events.js", "groups.js", "sparkline.js"),
@@ -46,8 +47,8 @@ def _contents(name: str) -> bytes:
 
 
 def page_app() -> App:
-    """The handlers of the page: `/`, and the files beside it."""
-    return {"/" if name == FRONT else f"/{name}": _file(name) for name in FILES}
+    """The handlers of the page: `/`, the files beside it, and the meaning of each alert of deploy/prometheus."""
+    return {"/" if name == FRONT else f"/{name}": _file(name) for name in FILES} | {"/runbook": _file(RUNBOOK)}
 
 
 def _file(name: str) -> Handler:

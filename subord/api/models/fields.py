@@ -120,7 +120,8 @@ class StatusDocument(Renamed, Document, frozen=True, kw_only=True):
     """One node. `real_level` is its distance from the root, `level` the computed one. `identity` null: it has none.
 
     `ranking` null: nothing is measured. `refused`: of a root, how many candidates refused it, and why.
-    `orphaned`: it, or a node above it, has lost its leader.
+    `orphaned`: it, or a node above it, has lost its leader. `down`: how many members are down, as its register has
+    them. `maintenance`: of the node, as in the members.
     """
 
     OLD_NAMES: ClassVar = {"orphaned": "adrift"}
@@ -155,6 +156,8 @@ class StatusDocument(Renamed, Document, frozen=True, kw_only=True):
     settings: SettingsDocument
     ranking: RankingDocument | None = None
     refused: Sentence | None = None
+    down: Count = 0
+    maintenance: Sentence | None = None
 
 
 class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,7 +245,8 @@ class VersionDocument(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     """The problems of the cluster as far as `asked` could find out; if that is not all, `note` says why.
 
-    `maintained`: nodes under maintenance whose problems are left out. `versions` are those of the nodes that
+    `maintained`: nodes under maintenance whose problems are left out. `down`: all nodes that are down, those too.
+    `versions` are those of the nodes that
     answered, the most frequent one first.
     """
 
@@ -251,6 +255,7 @@ class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     complete: bool
     note: str | None
     maintained: Count = 0
+    down: Count = 0
     versions: tuple[VersionDocument, ...] = ()
 
 
@@ -292,7 +297,8 @@ class CandidateDocument(Renamed, frozen=True, kw_only=True):
 
 
 class WhyDocument(Document, frozen=True, kw_only=True):
-    """`candidates`: the first of the ranked list, best first; `others`: other nodes that were asked, newest first."""
+    """`candidates`: the first of the ranked list, best first; `others`: other nodes that were asked, newest first.
+    `maintenance`: as in the members."""
 
     address: Address
     position: Position
@@ -302,6 +308,7 @@ class WhyDocument(Document, frozen=True, kw_only=True):
     candidates: tuple[CandidateDocument, ...]
     others: tuple[CandidateDocument, ...]
     ranking: RankingDocument | None = None
+    maintenance: Sentence | None = None
 
 
 class CountersDocument(Document, frozen=True, kw_only=True):
@@ -334,6 +341,7 @@ class StatementDocument(Document, frozen=True, kw_only=True):
 
 
 class NamesDocument(Document, frozen=True, kw_only=True):
-    """Names by address, as this node's host list has them."""
+    """Names by address, as this node's host list has them; `resolved`: of other members, by its resolver."""
 
     names: Mapping[Address, str]
+    resolved: Mapping[Address, str] = {}

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from subord.api.models.document import Addresses, Count, Document, KeyName
+from subord.api.models.document import Address, Addresses, Count, Document, KeyName, Sentence, Time
 from subord.core.carriage.documents import BODY_BYTES_MAX, NAME_CHARS_MAX, SIGNATURE_BYTES_MAX
 
 ORDERS_MAX: Final = 16
@@ -66,3 +66,35 @@ class JudgedDocument(Document, frozen=True, kw_only=True):
     orders: tuple[JudgedOrder, ...]
     stored: bool
     saved: bool
+
+
+class SaidDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator said about nodes, some of them by address. `principal`: the operator, as the file of the asked
+    node names the key of the signature; null: not known. `said_by`: the name that the command gave.
+    """
+
+    nodes: Count
+    addresses: Addresses
+    reason: Sentence
+    principal: Sentence | None
+    said_by: Sentence | None
+    time: Time
+
+
+class MaintenanceDocument(SaidDocument, frozen=True, kw_only=True):
+    """`nodes` are members. `absent`: some that are no members just now, because they said goodbye or are forgotten;
+    they are under maintenance again when they return. `until` null: until an operator ends it.
+    """
+
+    absent_nodes: Count
+    absent: Addresses
+    until: Time | None
+
+
+class StatementsDocument(Document, frozen=True, kw_only=True):
+    """What operators said about nodes, as `asked` holds it, oldest first: maintenances that last, and the nodes that
+    were forgotten within thirty days."""
+
+    asked: Address
+    maintenances: tuple[MaintenanceDocument, ...]
+    forgotten: tuple[SaidDocument, ...]

@@ -106,7 +106,7 @@ def _tops(rows: Sequence[MemberDocument], seen: set[int]) -> Iterator[tuple[int,
 def _apart(row: MemberDocument) -> str:
     """Why a row without its leader heads a tree."""
     if row.standing == "gone":
-        return "last leader not known" if row.leader is None else f"last below {row.leader}"
+        return "was the root, or its last leader is not known" if row.leader is None else f"last below {row.leader}"
     return "has no leader" if row.leader is None else f"its leader {row.leader} is not in this roster"
 
 

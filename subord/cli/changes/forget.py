@@ -30,7 +30,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Say that nodes that are down are no longer expected. All nodes forget them and no longer count "
         "them as down. A node that returns is a member again. A node that is up is never forgotten: stop it first; "
         "it says goodbye, and there is nothing to forget.",
-        epilog="every node keeps the reason for 30 days, so that nodes that are away learn of it, too",
+        epilog="every node keeps the reason for 30 days, so that nodes that are away learn of it, too; `subord "
+        "members --forgotten` shows it",
     )
     add_nodes(parser, "the nodes", "+")
     parser.add_argument("--reason", metavar="TEXT", required=True, help="why, for other operators")

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 FILE, FILE_VARIABLE = "/etc/subord/groups", "SUBORD_GROUPS"
 FOLDER, FOLDER_VARIABLE = "/etc/clustershell", "CLUSTERSHELL_CFGDIR"
 MEMBERS = "members"
-"""The source of groups by the standing and the place of the members, as `subord members` prints them."""
-WORDS = ("live", "held", "stale", "missing", "gone", "home", "guest", "root")
+"""The source of groups by the standing, the place and the maintenance of the members, as in `subord members`."""
+WORDS = ("live", "held", "stale", "down", "missing", "gone", "home", "guest", "root", "maintained")
+DOWN = ("missing", "gone")
 LOOKUP_S = 5.0
 
 
@@ -113,7 +114,9 @@ def of_daemon(arguments: argparse.Namespace) -> Knowledge:
 def _by_standing(members: Iterable[Document]) -> dict[str, str]:
     groups: dict[str, list[str]] = {word: [] for word in WORDS}
     for each in members:
-        for word in filter(None, (each["standing"], each["place"])):
+        down = "down" if each["standing"] in DOWN else None
+        maintained = "maintained" if each.get("maintenance") else None
+        for word in filter(None, (each["standing"], each["place"], down, maintained)):
             groups.setdefault(word, []).append(each["address"])
     return {word: ",".join(addresses) for word, addresses in groups.items()}
 

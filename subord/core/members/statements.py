@@ -62,6 +62,14 @@ class Maintenance(NamedTuple):
     said: Maintain
 
 
+class Forgotten(NamedTuple):
+    """A `forget`, and when it was said."""
+
+    at_ms: int
+    name: str
+    said: Forget
+
+
 Statement = TypeVar("Statement", Forget, Maintain)
 _decoders: dict[type, Callable[[bytes], object]] = {
     each: msgspec.msgpack.Decoder(each).decode for each in (Forget, Maintain)
@@ -123,6 +131,16 @@ def under_maintenance(documents: Documents, now_ms: int) -> list[Maintenance]:
     return sorted(found, key=lambda each: each[:2])
 
 
+def forgets(documents: Documents) -> list[Forgotten]:
+    """What was forgotten, as far as the documents reach back, oldest first."""
+    found = []
+    for document in documents.of_kind(FORGET):
+        said = _read(document.order, Forget)
+        if said is not None:
+            found.append(Forgotten(document.at_ms, document.name, said))
+    return sorted(found, key=lambda each: each[:2])
+
+
 def is_readable(order: Order) -> bool:
     """Whether other nodes read it: it is within all bounds."""
     return read(order) is not None and is_within_bounds(order)
@@ -179,6 +197,16 @@ def size_of(ranges: Ranges) -> int:
 def covers(maintenances: Iterable[Maintenance], position: Position) -> Maintenance | None:
     """The maintenance of a node; None: it is under none."""
     return next((each for each in maintenances if in_ranges(each.said.nodes, position)), None)
+
+
+def covered(maintenances: Iterable[Maintenance], register: Register, *states: State) -> list[Position]:
+    """The nodes under maintenance that the register has in one of the states, in order.
+
+    A maintenance of a node that is no member counts nowhere; it holds again when the node returns.
+    """
+    ranges = {each for maintenance in maintenances for each in maintenance.said.nodes}
+    named = {position for first, last in ranges for position in range(first, last + 1)}
+    return sorted(p for p in named if (record := register.at(p)) is not None and record.state in states)
 
 
 def in_ranges(ranges: Ranges, position: Position) -> bool:

@@ -1,0 +1,54 @@
+"""Names of members by the resolver: bounded in time, kept, and only names that lead back."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+
+from subord.runtime import names
+from subord.runtime.names import ResolvedNames, confirmed_name
+
+
+async def test_names_are_kept() -> None:
+    asked: list[str] = []
+
+    def look(address: str) -> str | None:
+        asked.append(address)
+        return {"10.0.0.1": "one"}.get(address)
+
+    known = ResolvedNames(look)
+    for _ in range(3):
+        assert await known.of(["10.0.0.1", "10.0.0.2", "10.0.0.1"]) == {"10.0.0.1": "one"}
+    assert sorted(asked) == ["10.0.0.1", "10.0.0.2"]
+
+
+async def test_a_resolver_that_hangs_delays_once() -> None:
+    hang = threading.Event()
+
+    def look(address: str) -> str | None:
+        if address != "10.0.0.1":
+            hang.wait(30)
+        return "one"
+
+    known = ResolvedNames(look)
+    addresses = [f"10.0.0.{number}" for number in range(1, 40)]
+    began = time.monotonic()
+    assert await known.of(addresses) == {"10.0.0.1": "one"}
+    first_s = time.monotonic() - began
+    assert await known.of(addresses) == {"10.0.0.1": "one"}
+    second_s = time.monotonic() - began - first_s
+    hang.set()
+    assert names.WAIT_S <= first_s < 2
+    assert second_s < names.WAIT_S / 2
+    assert threading.active_count() < 12
+
+
+def test_only_a_name_that_leads_back_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getnameinfo", lambda address, _: (f"host-{address[0]}", "0"))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(0, 0, 0, "", ("10.0.0.1", 0))])
+    assert confirmed_name("10.0.0.1") == "host-10.0.0.1"
+    assert confirmed_name("10.0.0.2") is None
+    assert confirmed_name("127.0.0.1") is None
