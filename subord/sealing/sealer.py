@@ -201,7 +201,7 @@ class Sealer:
             last = None
         choice = list(keys.values()) if last is None else [primary, last]
         turn, receiver.unanswered = receiver.unanswered, receiver.unanswered + 1
-        return choice[(turn + turn // len(choice)) % len(choice)]  # shifted: pairs use all keys, too
+        return choice[digit_sum(turn, len(choice)) % len(choice)]
 
     def _encrypt(
         self, what: What, plain: bytes, target: End, key: Key, ticket: bytes, *, with_ticket: bool
@@ -443,6 +443,19 @@ def _header_of(data: bytes) -> Header | Broken:
 
 def _new_cipher(key: Key, end: bytes, boot: int) -> AESGCM:
     return AESGCM(derive(key.secret, INFO_DATAGRAM + end + boot.to_bytes(8, "big")))
+
+
+def digit_sum(number: int, base: int) -> int:
+    """Modulo `base` it is a sequence without a period (Thue-Morse), and each row of `base` numbers has all values.
+
+    Messages that are repeated in a fixed order, as by a search, meet every key: with any period, one of them would
+    always travel under a key that its receiver lacks.
+    """
+    total = 0
+    while number:
+        number, digit = divmod(number, base)
+        total += digit
+    return total
 
 
 def _nonce(number: int) -> bytes:

@@ -17,6 +17,7 @@ from subord.sealing.sealer import (
     End,
     Opened,
     Sealer,
+    digit_sum,
 )
 from subord.wire.codec import DATAGRAM_BYTES_MAX
 
@@ -299,6 +300,23 @@ def test_a_rotation_reaches_a_node_with_the_old_key_alone() -> None:
     b.take(keyring_of(new, [old]))
     assert a.open(b.seal(ANSWER, A), B, NOW).content == ANSWER
     assert [b.open(a.seal(HELLO, B), A, NOW).content for _ in range(3)] == [HELLO] * 3
+
+
+@over("period", range(1, 25))
+def test_every_message_of_a_fixed_order_reaches_a_peer_that_lacks_the_primary_key(period: int) -> None:
+    """With turns of period 4 each proposal of a search went under the wrong key for ever (seed 599)."""
+    old, new = key(1), key(2)
+    a, b = node(A, ring=keyring_of(old, [new])), node(B, ring=keyring_of(old))
+    meet(a, b)
+    a.take(keyring_of(new, [old]))
+    heard = [b.open(a.seal(HELLO, B), A, NOW).content == HELLO for _ in range((period + 4) * period)]
+    assert all(any(heard[place::period]) for place in range(period))
+
+
+@over("keys", [2, 3, 4])
+def test_each_row_of_turns_has_all_keys(keys: int) -> None:
+    turns = [digit_sum(turn, keys) % keys for turn in range(keys * 100)]
+    assert all(len(set(turns[first : first + keys])) == keys for first in range(0, len(turns), keys))
 
 
 def test_a_peer_that_restarts_with_the_old_key_alone_is_reached() -> None:
