@@ -36,6 +36,7 @@ from subord.sealing.header import (
 from subord.sealing.incarnation import LIFE_MAX, highest
 from subord.sealing.keys import INFO_DATAGRAM, Key, Keyring, derive
 from subord.sealing.replay import Window
+from subord.sealing.turns import digit_sum
 from subord.wire.codec import MAGIC
 
 NUMBER_BYTES: Final = 8
@@ -443,19 +444,6 @@ def _header_of(data: bytes) -> Header | Broken:
 
 def _new_cipher(key: Key, end: bytes, boot: int) -> AESGCM:
     return AESGCM(derive(key.secret, INFO_DATAGRAM + end + boot.to_bytes(8, "big")))
-
-
-def digit_sum(number: int, base: int) -> int:
-    """Modulo `base` it is a sequence without a period (Thue-Morse), and each row of `base` numbers has all values.
-
-    Messages that are repeated in a fixed order, as by a search, meet every key: with any period, one of them would
-    always travel under a key that its receiver lacks.
-    """
-    total = 0
-    while number:
-        number, digit = divmod(number, base)
-        total += digit
-    return total
 
 
 def _nonce(number: int) -> bytes:

@@ -17,8 +17,8 @@ from subord.sealing.sealer import (
     End,
     Opened,
     Sealer,
-    digit_sum,
 )
+from subord.sealing.turns import digit_sum
 from subord.wire.codec import DATAGRAM_BYTES_MAX
 
 A, B, C = ("10.0.0.1", 7117), ("10.0.0.2", 7117), ("fd00::3", 7117)

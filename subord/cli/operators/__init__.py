@@ -53,7 +53,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "are all older releases. It needs the power identity."
     )
     strict = _action(actions, "strict", "refuse nodes without identity, or take them again", text)
-    strict.add_argument("to", metavar="on|off", choices=("on", "off"), help="on or off")
+    strict.add_argument("to", metavar="STATE", choices=("on", "off"), help="on or off")
     add_key_option(strict)
     add_asking(strict)
 
