@@ -309,7 +309,7 @@ def test_every_message_of_a_fixed_order_reaches_a_peer_that_lacks_the_primary_ke
     a, b = node(A, ring=keyring_of(old, [new])), node(B, ring=keyring_of(old))
     meet(a, b)
     a.take(keyring_of(new, [old]))
-    heard = [b.open(a.seal(HELLO, B), A, NOW).content == HELLO for _ in range((period + 4) * period)]
+    heard = [b.open(a.seal(HELLO, B), A, NOW).content == HELLO for _ in range((period + 5) * period)]
     assert all(any(heard[place::period]) for place in range(period))
 
 
