@@ -92,7 +92,9 @@ def test_a_late_datagram_of_an_impostor_pins_its_key_for_a_moment_only(how: str)
 
 
 def test_where_pins_are_stamped_by_the_clocks_of_hosts_the_operator_forgets_them_as_well() -> None:
-    play = playing('do = "reuse", nodes = "5"', 'do = "pass", s = 30', cluster='identities = "pinned", register = true')
+    play = playing(
+        'do = "reuse", nodes = "5"', 'do = "pass", s = 30', cluster='identities = "pinned", register = true'
+    )
     assert play.world.leader_of(5) == 2
 
 
