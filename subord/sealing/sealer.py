@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.tables import BoundedMap
+from subord.sealing import turns
 from subord.sealing.fair_rate import FairRate
 from subord.sealing.header import (
     HEADER_BYTES,
@@ -194,14 +195,13 @@ class Sealer:
         if len(keys) == 1:
             return primary
         last = None if peer is None else keys.get(peer.key_id)
+        receiver.unanswered += 1
         if last is not None and last.id == primary.id:
-            if receiver.unanswered < UNANSWERED_MAX:
-                receiver.unanswered += 1
+            if receiver.unanswered <= UNANSWERED_MAX:
                 return primary
             last = None
         choice = list(keys.values()) if last is None else [primary, last]
-        turn, receiver.unanswered = receiver.unanswered, receiver.unanswered + 1
-        return choice[digit_sum(turn, len(choice)) % len(choice)]
+        return turns.chosen(choice, receiver.unanswered - 1)
 
     def _encrypt(
         self, what: What, plain: bytes, target: End, key: Key, ticket: bytes, *, with_ticket: bool
@@ -443,19 +443,6 @@ def _header_of(data: bytes) -> Header | Broken:
 
 def _new_cipher(key: Key, end: bytes, boot: int) -> AESGCM:
     return AESGCM(derive(key.secret, INFO_DATAGRAM + end + boot.to_bytes(8, "big")))
-
-
-def digit_sum(number: int, base: int) -> int:
-    """Modulo `base` it is a sequence without a period (Thue-Morse), and each row of `base` numbers has all values.
-
-    Messages that are repeated in a fixed order, as by a search, meet every key: with any period, one of them would
-    always travel under a key that its receiver lacks.
-    """
-    total = 0
-    while number:
-        number, digit = divmod(number, base)
-        total += digit
-    return total
 
 
 def _nonce(number: int) -> bytes:
