@@ -26,16 +26,27 @@ from subord.core.messages import (
 )
 from subord.core.state.context import Context
 from subord.core.state.refusals import Refusals
-from subord.core.view import Position
+from subord.core.view import Incarnation, Position
 
 
 class Ingress:
-    """The check of one node. `admits_stranger` takes a token for one answer to a node with other settings."""
+    """The check of one node.
 
-    def __init__(self, context: Context, refusals: Refusals, admits_stranger: Callable[[], bool]) -> None:
+    `admits_stranger` takes a token for one answer to a node with other settings; `incarnation_of` is that of a
+    neighbour, 0 without an edge.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        refusals: Refusals,
+        admits_stranger: Callable[[], bool],
+        incarnation_of: Callable[[Position], Incarnation],
+    ) -> None:
         self._context = context
         self._refusals = refusals
         self._admits_stranger = admits_stranger
+        self._incarnation_of = incarnation_of
         self._was_contacted = False  # a node of the network has sent a message
 
     def admits(self, event: Received) -> bool:
@@ -62,7 +73,8 @@ class Ingress:
     def _reason_to_distrust(self, source: Position, address: str, message: Propose | Accept | Goodbye) -> str | None:
         """A message that its sender has not signed, or with another key than the one pinned to its address."""
         context = self._context
-        reason, is_new = context.identity.judge(source, message, context.now)
+        is_older = message.incarnation < self._incarnation_of(source)
+        reason, is_new = context.identity.judge(source, message, context.now, pins=not is_older)
         if is_new:
             context.note(Pinned(source, message.key))
         if reason not in WORDS:

@@ -112,7 +112,7 @@ class Node:
         self.announcer = Announcer(self.context)
         self.listing = Listing(self.context, self.roster, self.uplink)
         self.refusals = Refusals(self.context)
-        self.ingress = Ingress(self.context, self.refusals, self.downlink.admits)
+        self.ingress = Ingress(self.context, self.refusals, self.downlink.admits, self.downlink.incarnation_of)
         self.place: Place | None = None
         self.placed_at = now
         self.reason, self.leader_changes = "just started", 0

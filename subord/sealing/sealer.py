@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.tables import BoundedMap
+from subord.sealing import turns
 from subord.sealing.fair_rate import FairRate
 from subord.sealing.header import (
     HEADER_BYTES,
@@ -36,7 +37,6 @@ from subord.sealing.header import (
 from subord.sealing.incarnation import LIFE_MAX, highest
 from subord.sealing.keys import INFO_DATAGRAM, Key, Keyring, derive
 from subord.sealing.replay import Window
-from subord.sealing.turns import digit_sum
 from subord.wire.codec import MAGIC
 
 NUMBER_BYTES: Final = 8
@@ -195,14 +195,13 @@ class Sealer:
         if len(keys) == 1:
             return primary
         last = None if peer is None else keys.get(peer.key_id)
+        receiver.unanswered += 1
         if last is not None and last.id == primary.id:
-            if receiver.unanswered < UNANSWERED_MAX:
-                receiver.unanswered += 1
+            if receiver.unanswered <= UNANSWERED_MAX:
                 return primary
             last = None
         choice = list(keys.values()) if last is None else [primary, last]
-        turn, receiver.unanswered = receiver.unanswered, receiver.unanswered + 1
-        return choice[digit_sum(turn, len(choice)) % len(choice)]
+        return turns.chosen(choice, receiver.unanswered - 1)
 
     def _encrypt(
         self, what: What, plain: bytes, target: End, key: Key, ticket: bytes, *, with_ticket: bool

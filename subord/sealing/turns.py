@@ -1,19 +1,22 @@
-"""Whose turn it is among several keys, from the number of messages without an answer.
+"""Which key of a ring has its turn, where it is unknown which of them the receiver has.
 
-Invariant: the sequence has no period, and each row of as many turns as there are keys has all of them.
+Input is the number of a turn; output is one of the keys. Invariants: each row of as many turns as there are keys has
+all keys, and the turns have no period. Messages that are repeated in a fixed order, as by a search, so meet every
+key; with a period one of them could always travel under a key that the receiver lacks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
 
-def digit_sum(number: int, base: int) -> int:
-    """Modulo `base` it is a sequence without a period (Thue-Morse), and each row of `base` numbers has all values.
+T = TypeVar("T")
 
-    Messages that are repeated in a fixed order, as by a search, meet every key: with any period, one of them would
-    always travel under a key that its receiver lacks.
-    """
+
+def chosen(choice: Sequence[T], turn: int) -> T:
+    """The digit sum of the turn in base `len(choice)` decides (Thue-Morse); there are at least two."""
     total = 0
-    while number:
-        number, digit = divmod(number, base)
+    while turn:
+        turn, digit = divmod(turn, len(choice))
         total += digit
-    return total
+    return choice[total % len(choice)]

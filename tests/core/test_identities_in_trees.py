@@ -181,6 +181,24 @@ def test_another_host_is_taken_once_an_operator_has_forgotten_the_former_one() -
     assert rows_of(world, 1)[5].key == world.identities.true_key_of(5)
 
 
+def test_a_late_message_of_a_host_that_was_replaced_pins_nothing_beside_an_edge_to_the_present_one() -> None:
+    """Seed 1060: it pinned the former key, so the rows of the present host ended, which S4 forbids."""
+    world = tree()
+    former = world.identities.host_of(5)
+    late = world.nodes[5].context.identity.signed(2, Goodbye(world.nodes[5].context.incarnation, Why.MOVED))
+    above = world.nodes[2].context.identity.signed(5, Goodbye(world.nodes[2].context.incarnation, Why.DISPLACED))
+    for position, message, neighbour in ((5, late, 2), (2, above, 5)):
+        world.reuse(position)
+        world.run(EVERY_S)
+        node = world.nodes[neighbour]
+        assert node.downlink.incarnation_of(position) > message.incarnation
+        node.context.identity.pins.release(position, 1 << 52)
+        world.tell(position, neighbour, message)
+        assert node.context.identity.pins.key_of(position) == b""
+        assert (world.leader_of(5), rows_of(world, 2)[5].key) == (2, world.identities.true_key_of(5))
+    assert former.key != world.identities.true_key_of(5)
+
+
 # -- liars ----------------------------------------------------------------------------------------------------------
 
 

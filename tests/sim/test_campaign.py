@@ -83,7 +83,10 @@ def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
         (4548, "L7: the former life of an address was listed, though it never had a place by its own word"),
         (5549, "S2: a proposal that is put off again and again stays open"),
         (2957, "L9: an edge whose leader knows another life of the address was taken for a whole one"),
+        (762, "L2: a stopped node read what an impostor had sent after the operator had forgotten its key"),
+        (1060, "S4: a late message of a host that was replaced pinned its key beside an edge to the present one"),
         (599, "L1: with two new key rings each proposal of a root went under the key that the other root lacks"),
+        (1408, "L7: the same"),
     ],
 )
 def test_seeds_that_failed_by_the_harder_checkers_hold(seed: int, what_was_wrong: str) -> None:

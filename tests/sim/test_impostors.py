@@ -75,6 +75,29 @@ def test_a_late_datagram_of_a_host_that_was_replaced_pins_its_key_for_a_moment_o
     assert pins.key_of(5) == world.identities.true_key_of(5) != former.key
 
 
+@over("how", ['do = "seize", nodes = "5"', 'do = "twin", nodes = "5"'])
+def test_a_late_datagram_of_an_impostor_pins_its_key_for_a_moment_only(how: str) -> None:
+    """Seed 762: a stopped node read it after the operator had forgotten the impostor, and all nodes took its key."""
+    play = playing(how, 'do = "pass", s = 5', cluster='identities = "pinned"')
+    identities = play.world.identities
+    (impostor,) = (*identities._seized.values(), *identities._second.values())
+    play._end_faults()
+    pins = play.world.nodes[2].context.identity.pins
+    identities.forget(5)
+    assert pins.see(5, impostor.key)
+    play.world.nodes[2].context.note(Pinned(5, impostor.key))
+    play.world.run(20)
+    assert play.world.leader_of(5) == 2
+    assert {play.world.nodes[p].context.identity.pins.key_of(5) for p in (1, 2)} <= {b"", identities.true_key_of(5)}
+
+
+def test_where_pins_are_stamped_by_the_clocks_of_hosts_the_operator_forgets_them_as_well() -> None:
+    play = playing(
+        'do = "reuse", nodes = "5"', 'do = "pass", s = 30', cluster='identities = "pinned", register = true'
+    )
+    assert play.world.leader_of(5) == 2
+
+
 # -- the checker itself ---------------------------------------------------------------------------------------------
 
 

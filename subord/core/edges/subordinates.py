@@ -48,7 +48,7 @@ from subord.core.state.roster import GUEST, OWN, Roster
 from subord.core.state.states import SETTLED, State
 from subord.core.timers import Timer
 from subord.core.vacancies.vacancies import Vacancies
-from subord.core.view import Place, Position
+from subord.core.view import Incarnation, Place, Position
 
 LED_MAX = 8  # kept for the next start
 
@@ -69,6 +69,12 @@ class Downlink:
     def admits(self) -> bool:
         """Whether one more question may be answered in this second."""
         return self._bucket.admit(self._context.now)
+
+    def incarnation_of(self, neighbour: Position) -> Incarnation:
+        """Of the other end of an edge; 0: there is no edge."""
+        leader, known = self._uplink.leader, self.slots.taken.get(neighbour)
+        above = leader.incarnation if leader is not None and leader.position == neighbour else 0
+        return max(above, 0 if known is None else known.incarnation)
 
     # -- questions --------------------------------------------------------------------------------------
 

@@ -87,8 +87,8 @@ class Identity:
 
     # -- judging ------------------------------------------------------------------------------------------
 
-    def judge(self, source: Position, message: Signed, now: float) -> Seen:
-        """Whether `source` has signed a message to this node."""
+    def judge(self, source: Position, message: Signed, now: float, *, pins: bool = True) -> Seen:
+        """Whether `source` has signed a message to this node. `pins`: the message may pin its key."""
         if not self.is_on:
             return Seen(None)
         pinned = self.pins.key_of(source)
@@ -100,7 +100,7 @@ class Identity:
             return Seen(reason)
         if pinned and pinned != message.key:
             return Seen(FOREIGN_KEY)
-        return Seen(None, self.pins.see(source, message.key))
+        return Seen(None, pins and self.pins.see(source, message.key))
 
     def _reason_to_doubt(self, source: Position, message: Signed, now: float) -> str | None:
         """Why the message does not prove that the owner of its key has sent it."""

@@ -88,6 +88,7 @@ class Identities:
         self._world = world
         self._seed = seed
         self._seized: dict[Position, HostSigner] = {}
+        self._second: dict[Position, HostSigner] = {}  # of the second hosts with an address (twins.py)
         self._pins: dict[Position, Pins] = {}
         self._forgotten: dict[Position, int] = {}  # when the operator last did so
         self._forgotten_ms = 0
@@ -119,7 +120,13 @@ class Identities:
         """What a second host with this address has: a key of its own, and no pins."""
         if not self.has_identity(position):
             return {}
-        return self._given(self.intruder(position), Pins(self._world.settings.network.size))
+        self._second[position] = self.intruder(position)
+        return self._given(self._second[position], Pins(self._world.settings.network.size))
+
+    def end_second(self, position: Position) -> None:
+        """The second host is gone; the operator forgets its key, which some nodes may have pinned."""
+        self._second.pop(position, None)
+        self.forget(position)
 
     def intruder(self, position: Position) -> HostSigner:
         """The key of another host with this address."""
@@ -161,7 +168,9 @@ class Identities:
 
     def forget(self, position: Position) -> None:
         """The operator forgets the node: no node holds its key any more."""
-        self._forgotten_ms = max(self._now_ms(), self._forgotten_ms) + 1
+        pinned = (pin for pins in self._pins.values() for pin in pins.items() if pin.position == position)
+        stamps = (pin.stamp_ms for pin in pinned)  # by the clocks of the hosts
+        self._forgotten_ms = max(self._now_ms(), self._forgotten_ms, *stamps) + 1
         self._forgotten[position] = self._forgotten_ms
         for owner, pins in self._pins.items():
             if isinstance(pins, KnownPins):
@@ -192,11 +201,16 @@ class Identities:
         """A node may have pinned the key of another one; where nodes remember members, the edges carry it."""
         if not isinstance(notice, Pinned):
             return
-        if any(each.key == notice.key for each in self.hosts[notice.position][:-1]):
-            self.forget(notice.position)  # a late datagram of a host that was replaced: the operator repeats it
+        if not self._is_there(notice.position, notice.key):
+            self.forget(notice.position)  # a late datagram of a host that is gone: the operator repeats it
         elif self._world.members is None:
             pin = Pin(notice.position, self._now_ms() + 1, notice.key)
             self._world.after(SPREAD_S, self._spread, pin)
+
+    def _is_there(self, position: Position, key: bytes) -> bool:
+        """Whether a host with this key has the address now."""
+        hosts = self.host_of(position), self._seized.get(position), self._second.get(position)
+        return any(each is not None and each.key == key for each in hosts)
 
     def _spread(self, pin: Pin) -> None:
         """Unless the operator has forgotten the node meanwhile, of which new hosts know as well."""

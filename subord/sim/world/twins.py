@@ -48,7 +48,7 @@ class Twins:
     def end(self) -> None:
         """Remove all second hosts; the operator forgets their keys, which some nodes may have pinned."""
         for position in self._nodes:
-            self._world.identities.forget(position)
+            self._world.identities.end_second(position)
         self._nodes.clear()
 
     def _deliver(self, source: Position, target: Position, data: bytes, by_multicast: bool = False) -> None:
