@@ -125,7 +125,7 @@ MUTATIONS = (
         "A node that says goodbye leaves the roster but keeps its slot.",
         "core/edges/subordinates.py",
         "self._release(source)",
-        "self._roster.drop(source, self._context.now); known.due_at = inf",
+        "self._roster.drop(source, self._context.now); self._roster.doubt(source); known.due_at = inf",
     ),
     Mutation(
         "dead-keep-their-place",
