@@ -95,12 +95,6 @@ def is_whole(text: str) -> bool:
     return (tree["nodes"], tree["complete"]) == (NODES, True)
 
 
-def remembered(lab: Lab, position: int) -> tuple[int, int]:
-    """Incarnation and leader in its state file."""
-    kept = json.loads((lab.directory.node(position) / "state" / "neighbourhood.json").read_text())["neighbourhood"]
-    return kept["incarnation"], kept["leader"]
-
-
 def replace(lab: Lab, *positions: int, release: str) -> None:
     """`systemctl stop`, another package, `systemctl start`; the others are one tree meanwhile."""
     for position in positions:
