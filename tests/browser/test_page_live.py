@@ -32,10 +32,12 @@ def test_a_change_is_seen_without_reloading(browser: Browser, page_of: PageOf) -
     world = World()
     node = page_of(world.node(1))
     is_live(browser)
+    browser.until(lambda: not browser.text("#age"), "the update that the first events cause, which may be planned")
     browser.until(lambda: browser.text("#age"), "an update that is 3 s old: no request is under way")
     browser.run("window.notReloaded = true")
+    browser.run("for (let id = setTimeout(() => {}); id > 0; id--) clearTimeout(id)")  # no further polling
     node.change(lambda: world.liveness.update({11: Liveness.MISSING}))
-    browser.until(lambda: figures(browser)["down"] == "1", "one is missing")
+    browser.until(lambda: figures(browser)["down"] == "1", "one is missing, by an event")
     assert shape(browser, "10.0.0.11") == "#mark-down"
     browser.until(lambda: events(browser)[0] == "10.0.0.11 is missing, was led by 10.0.0.5", "its event")
     assert browser.driver.title == "1 down, 10 nodes - subord"
