@@ -97,10 +97,12 @@ def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
             try_seed(seed, mapping, SMALL)  # type: ignore[arg-type]
     for story in (
         called_home_during_the_scan,
+        home_again,
         leaving_first,
         leaving_without_leader,
         leaders_leave,
         lost_while_leaving,
+        root_leaves,
     ):
         story()
     assert taken == set(EDGES)
@@ -121,6 +123,17 @@ def called_home_during_the_scan() -> SmallWorld:
     world.tell(1, 2, Back(incarnation(world, 1), 1))
     world.run(LAN.host_patience_s)
     return world
+
+
+def home_again() -> None:
+    """The home of an orphan says that it is there again before another candidate answers."""
+    world = SmallWorld.dense(5, 2)
+    world.run(10)
+    world.lossy = lambda source, target, _message: 4 in {source, target}
+    world.run_until(lambda: world.nodes[4].phase is Phase.ORPHAN, within_s=10)
+    world.lossy = lambda source, target, _message: {source, target} in ({1, 4}, {3, 4}, {4, 5})
+    world.tell(2, 4, Back(incarnation(world, 2), 2))
+    world.run_until(lambda: world.nodes[4].phase is Phase.ATTACHED, within_s=0.5)
 
 
 def leaving_first() -> None:
@@ -163,6 +176,13 @@ def lost_while_leaving() -> None:
     world.lossy = lambda _source, _target, message: isinstance(message, Propose)
     world.leave(2, grace_s=1.0)
     world.tell(1, 2, Goodbye(incarnation(world, 1), Why.DISPLACED))
+    world.run(2)
+
+
+def root_leaves() -> None:
+    world = SmallWorld.dense(3, 2)
+    world.run(10)
+    world.leave(1, grace_s=1.0)
     world.run(2)
 
 
