@@ -1,0 +1,1 @@
+"""The pure engine of orders: docs/protocol/carriage.md."""

@@ -1,0 +1,71 @@
+"""The bounds of the engine and its times: every table and every wait of the other modules is limited by one of these.
+
+Times are seconds unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# -- sizes ------------------------------------------------------------------------------------------------
+
+FRAME_BYTES_MAX: Final = 65_536
+PAYLOAD_BYTES_MAX: Final = 32_768
+AUTHORITY_BYTES_MAX: Final = 8_192
+TARGETS_BYTES_MAX: Final = 12_000
+"""Ranges of an order as given; more of them are `too large`."""
+PART_BYTES_MAX: Final = 8_000
+"""Ranges of one frame; more of them take several."""
+RESULT_BYTES_MAX: Final = 32_768
+SERVICE_CHARS_MAX: Final = 32
+TAG_BYTES: Final = 16
+ITEMS_BYTES_MAX: Final = 48_000
+"""Results and ranges of one frame of answers; one result and its ranges always fit."""
+
+# -- tables -----------------------------------------------------------------------------------------------
+
+ORDERS_MAX: Final = 256
+"""Orders that a node holds at once, its own and those that pass."""
+ORDERS_OF_ONE_MAX: Final = 64
+"""Of them of one issuer."""
+OPEN_MAX: Final = 4_096
+"""Questions that a node holds open with other nodes, of all orders."""
+DIRECT_MAX: Final = 64
+"""Streams of their own that a node has open to other nodes at once; more wait."""
+LINKS_MAX: Final = 4_096
+GROUPS_MAX: Final = 1_024
+"""Different results in one answer; the nodes with others are counted without their results."""
+ANSWER_BYTES_MAX: Final = 1 << 20
+"""Results that one answer holds or passes on; the nodes with others are counted without their results."""
+HELD_BYTES_MAX: Final = 16 << 20
+"""Results that a node holds of all orders."""
+TAGS_MAX: Final = 16_384
+TAG_KEEP_S: Final = 900.0
+"""A tag is kept this long after the order's end: a stopped node may pass an old order on when it continues."""
+OUTCOMES_BYTES_MAX: Final = 16 << 20
+"""Outcomes that are kept to answer a repeated question."""
+
+# -- times ------------------------------------------------------------------------------------------------
+
+LEFT_MS_MAX: Final = 86_400_000
+MARGIN_S: Final = 0.05
+"""A hop keeps this, and two round trips of the edge, of the time left."""
+ACK_S_MIN, ACK_ROUND_TRIPS: Final = 0.15, 4
+"""Without acknowledgement for this long a node counts as hung, and its branch is asked directly."""
+DIRECT_ACK_S_MIN, DIRECT_ACK_ROUND_TRIPS: Final = 0.5, 10
+"""The same over a stream of its own, which must open first."""
+GIVE_UP_S: Final = 0.6
+"""A hung node is missing after this, if all others have answered."""
+CHECK_S, CHECK_S_MAX: Final = 0.5, 5.0
+"""Until the first look whether a node still works at an order, and between later ones: each pause is twice the last."""
+FLUSH_S: Final = 0.1
+FLUSH_SHARE: Final = 0.1
+"""Part answers go up after FLUSH_S, and after this share of the time since the order came, whichever is later."""
+LOOK_S, LOOK_S_MAX: Final = 0.1, 2.0
+"""Between two looks of the coordinator for targets that move, and of the issuer for a coordinator; each is twice the
+last."""
+LOOKS_MAX: Final = 24
+SETTLE_S: Final = 2.0
+"""A target that is not found is looked for until the roster has been quiet for this long."""
+ROUND_TRIP_S: Final = 0.001
+"""Of a link whose round trip is not known."""

@@ -1,0 +1,157 @@
+"""The frames of orders on the wire: what nodes say to each other along an edge, or over a stream of its own.
+
+A frame is an array of three in MessagePack: the incarnations of sender and receiver (0: of any life), and the body.
+Frames of the exchange are arrays of two, so one stream carries both. `decode` checks every bound. Invariant: no frame
+is longer than FRAME_BYTES_MAX, and none names a time of day: what is left of an order's time is a duration.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import WORD_CHARS_MAX
+from subord.core.carriage.engine.ranges import POSITION_MAX, Ranges
+from subord.core.view import Incarnation, Position
+
+Tag = bytes
+_Flat = tuple[Annotated[int, msgspec.Meta(ge=0, le=POSITION_MAX)], ...]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
+_Tag = Annotated[bytes, msgspec.Meta(min_length=bounds.TAG_BYTES, max_length=bounds.TAG_BYTES)]
+_Result = Annotated[bytes, msgspec.Meta(max_length=bounds.RESULT_BYTES_MAX)]
+_Word = Annotated[str, msgspec.Meta(max_length=WORD_CHARS_MAX)]
+
+
+class Order(msgspec.Struct, frozen=True, array_like=True):
+    """What an issuer asks of its targets. It is the same at every node; `authority` may cover all of it."""
+
+    tag: _Tag
+    service: Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.SERVICE_CHARS_MAX)]
+    payload: Annotated[bytes, msgspec.Meta(max_length=bounds.PAYLOAD_BYTES_MAX)]
+    flat_targets: _Flat | None
+    """None: every member of the tree."""
+    issuer: Annotated[int, msgspec.Meta(ge=1, le=POSITION_MAX)]
+    authority: Annotated[bytes, msgspec.Meta(max_length=bounds.AUTHORITY_BYTES_MAX)] = b""
+
+    @property
+    def targets(self) -> Ranges | None:
+        """None: every member of the tree."""
+        return None if self.flat_targets is None else Ranges.unflat(self.flat_targets)
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Asks for an order's results of some targets. The sender numbers its questions; answers name the number.
+
+    `climbs`: the receiver finds the coordinator, else it acts, and asks its branch. `part`: the targets that are
+    meant; empty for all members.
+    """
+
+    number: _Number
+    climbs: bool
+    attempt: Annotated[int, msgspec.Meta(ge=0, le=255)]
+    left_ms: Annotated[int, msgspec.Meta(ge=0, le=bounds.LEFT_MS_MAX)]
+    part: _Flat
+    order: Order
+
+
+class Ack(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """The sender has the question and works at it."""
+
+    number: _Number
+
+
+class Check(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Does the receiver still work at the question? The answer is Ack or Lost."""
+
+    number: _Number
+
+
+class Lost(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The sender has no such question."""
+
+    number: _Number
+
+
+class Resolved(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The coordinator's targets of an order for all members; several frames add up."""
+
+    number: _Number
+    targets: _Flat
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Results, folded. `others`: nodes whose results were left out for their size or number. `missing`: nodes without
+    result, with the cause. Only the last frame of an answer has `is_last`; those before it name no missing node that
+    may still answer."""
+
+    number: _Number
+    groups: tuple[tuple[_Result, _Flat], ...] = ()
+    others: _Flat = ()
+    missing: tuple[tuple[_Word, _Flat], ...] = ()
+    is_last: bool = False
+
+
+Body = Ask | Ack | Check | Lost | Resolved | Told
+
+
+class Frame(NamedTuple):
+    """`sender`, `receiver`: incarnations; receiver 0: whichever life the receiver has."""
+
+    sender: _Number
+    receiver: _Number
+    body: Body
+
+
+class Unreadable(Exception):
+    """A frame does not fit this release."""
+
+
+FIRST_BYTE: Final = 0x93
+_decoder = msgspec.msgpack.Decoder(Frame)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode(sender: Incarnation, receiver: Incarnation, body: Body) -> bytes:
+    """A frame in MessagePack."""
+    return _encode((sender, receiver, body))
+
+
+def decode(data: bytes) -> Frame:
+    """A frame within all bounds. Raises Unreadable."""
+    if len(data) > bounds.FRAME_BYTES_MAX:
+        raise Unreadable("longer than a frame")
+    try:
+        frame = _decoder.decode(data)
+        for each in _flats(frame.body):
+            Ranges.unflat(each)
+    except (msgspec.MsgspecError, ValueError) as reason:
+        raise Unreadable(str(reason)) from None
+    return frame
+
+
+def is_frame(data: bytes) -> bool:
+    """Whether it is one of these frames, and not one of the exchange or a key ring."""
+    return data[:1] == bytes([FIRST_BYTE])
+
+
+def _flats(body: Body) -> list[_Flat]:
+    match body:
+        case Ask():
+            targets = body.order.flat_targets
+            return [body.part] if targets is None else [body.part, targets]
+        case Resolved():
+            return [body.targets]
+        case Told():
+            groups, missing = body.groups, body.missing
+            return [body.others, *(flat for _, flat in groups), *(flat for _, flat in missing)]
+    return []
+
+
+def order_of(
+    tag: Tag, service: str, payload: bytes, targets: Ranges | None, issuer: Position, authority: bytes = b""
+) -> Order:
+    """An order as its issuer writes it."""
+    flat = None if targets is None else targets.flat()
+    return Order(tag, service, payload, flat, issuer, authority)
