@@ -50,21 +50,25 @@ OUTCOMES_BYTES_MAX: Final = 16 << 20
 LEFT_MS_MAX: Final = 86_400_000
 MARGIN_S: Final = 0.05
 """A hop keeps this, and two round trips of the edge, of the time left."""
-ACK_S_MIN, ACK_ROUND_TRIPS: Final = 0.15, 4
-"""Without acknowledgement for this long a node counts as hung, and its branch is asked directly."""
-DIRECT_ACK_S_MIN, DIRECT_ACK_ROUND_TRIPS: Final = 0.5, 10
+ACK_S_MIN: Final = 0.15
+ACK_ROUND_TRIPS: Final = 4
+"""Without acknowledgement for so many round trips, at least ACK_S_MIN, a node counts as hung; its branch is asked
+directly."""
+DIRECT_ACK_S_MIN: Final = 0.5
+DIRECT_ACK_ROUND_TRIPS: Final = 10
 """The same over a stream of its own, which must open first."""
 GIVE_UP_S: Final = 0.6
 """A hung node is missing after this, if all others have answered."""
-CHECK_S, CHECK_S_MAX: Final = 0.5, 5.0
-"""Until the first look whether a node still works at an order, and between later ones: each pause is twice the last."""
+CHECK_S: Final = 0.5
+CHECK_S_MAX: Final = 5.0
+"""Until the first look whether a node still works at an order; each further pause is twice the last, up to this."""
 FLUSH_S: Final = 0.1
 FLUSH_SHARE: Final = 0.1
 """Part answers go up after FLUSH_S, and after this share of the time since the order came, whichever is later."""
-LOOK_S, LOOK_S_MAX: Final = 0.1, 2.0
-"""Between two looks of the coordinator for targets that move, and of the issuer for a coordinator; each is twice the
-last."""
+LOOK_S: Final = 0.1
+LOOK_S_MAX: Final = 2.0
 LOOKS_MAX: Final = 24
+"""Looks of the coordinator for targets that move, and of the issuer for a coordinator; each pause doubles."""
 SETTLE_S: Final = 2.0
 """A target that is not found is looked for until the roster has been quiet for this long."""
 ROUND_TRIP_S: Final = 0.001

@@ -1,28 +1,358 @@
 """The engine of orders: carries orders down the tree and answers up, at one node.
 
 `handle` takes one event (interface.py) and returns the actions that the driver carries out; `deadline` says when to
-give Wakeup. It reads no clock and makes no choice by chance.
+give Wakeup. It reads no clock and makes no choice by chance. Invariants: docs/protocol/carriage.md.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from math import inf
+from typing import assert_never
 
-from subord.core.carriage.engine.frames import Tag
-from subord.core.carriage.engine.interface import Action, Event, Services
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.acting import Acting
+from subord.core.carriage.engine.asking import Asking
+from subord.core.carriage.engine.causes import BUSY, EXPIRED, NO_COORDINATOR, REFUSED, SILENT, TOO_LARGE
+from subord.core.carriage.engine.due import Due
+from subord.core.carriage.engine.folding import Fold, Room, told_frames
+from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Order, Resolved, Tag, Told
+from subord.core.carriage.engine.interface import (
+    Acted,
+    Action,
+    Answer,
+    Arrived,
+    Closed,
+    Event,
+    Finished,
+    Issue,
+    Noted,
+    Opened,
+    Outcome,
+    Progress,
+    Role,
+    Services,
+    Wakeup,
+)
+from subord.core.carriage.engine.links import Links, LinkState
+from subord.core.carriage.engine.pending import Pending
+from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.routing import Routing
+from subord.core.carriage.engine.tags import Tags
+from subord.core.carriage.engine.tasks import Asker, Task
 from subord.core.carriage.engine.tree import Tree
+
+TIMES_OF_TASK = ("until", "flush_at", "look_at")
 
 
 class Engine:
     """The orders of one life of one node."""
 
-    def __init__(self, tree: Tree, services: Services, *, over: Iterable[tuple[Tag, float]] = (), now: float = 0.0):
+    def __init__(
+        self, tree: Tree, services: Services, *, over: Iterable[tuple[Tag, float]] = (), now: float = 0.0
+    ) -> None:
         """`over`: tags of Note from earlier lives of this node, and for how many seconds to keep them."""
+        self._tree = tree
+        self._due = Due()
+        self._room = Room()
+        self._links = Links(tree.incarnation)
+        self._asking = Asking(tree, self._links, self._due)
+        self._acting = Acting(services, Tags(over, now), self._links.actions, self._tell_own)
+        self._routing = Routing(tree, self._asking, self._acting, self._due)
+        self._tasks: dict[Task, None] = {}
+
+    # -- the door -----------------------------------------------------------------------------------------
 
     @property
     def deadline(self) -> float:
-        return inf
+        """When to give Wakeup, unless another event comes before."""
+        return min(self._due.deadline, self._acting.tags.deadline)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Input that did not count, by a word."""
+        return self._links.dropped
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Entries of everything that could grow; all but `links` and `tags` are 0 when no order is under way."""
+        return {
+            "orders": len(self._tasks),
+            "questions": len(self._asking.open),
+            "direct": self._asking.direct,
+            "queue": len(self._asking.queue),
+            "acting": len(self._acting.waiting),
+            "noting": len(self._acting.noting),
+            "held bytes": self._room.held,
+            "links": len(self._links.of),
+            "tags": len(self._acting.tags),
+        }
 
     def handle(self, event: Event, now: float) -> list[Action]:
-        raise NotImplementedError
+        """Take one event; returns what the driver does now, in this order."""
+        self._take(event, now)
+        self._wake(now)
+        self._settle_all(now)
+        actions, self._links.actions[:] = list(self._links.actions), []
+        return actions
+
+    def _take(self, event: Event, now: float) -> None:
+        match event:
+            case Opened():
+                self._opened(event, now)
+            case Closed():
+                self._closed(event, now)
+            case Arrived():
+                self._arrived(event, now)
+            case Issue():
+                self._issue(event, now)
+            case Noted():
+                self._acting.noted(event.tag, now, ok=event.ok)
+            case Acted():
+                self._acting.acted(event.tag, event.outcome)
+            case Wakeup():
+                pass
+            case _:
+                assert_never(event)
+
+    def _wake(self, now: float) -> None:
+        """Do what is due."""
+        self._acting.expire(now)
+        while (due := self._due.take(now)) is not None:
+            owner, name = due
+            if isinstance(owner, Pending):
+                self._asking.look(owner, now)
+                continue
+            assert isinstance(owner, Task)
+            if owner.is_over:
+                continue
+            if name == "until":
+                self._finish(owner, now)
+            elif name == "flush_at":
+                self._flush(owner, now)
+            else:
+                self._routing.look(owner, now)
+                self._touch(owner)
+
+    def _touch(self, task: Task) -> None:
+        self._asking.touched[task] = None
+
+    # -- links --------------------------------------------------------------------------------------------
+
+    def _opened(self, event: Opened, now: float) -> None:
+        old = self._links.replaced(event)
+        if old is not None:
+            self._closed(Closed(old.link), now)
+        state = self._links.open(event)
+        if state is not None and state.role is Role.CALLED and not state.knows_orders:
+            self._closed(Closed(state.link, "older release"), now)
+
+    def _closed(self, event: Closed, now: float) -> None:
+        state = self._links.close(event.link)
+        if state is None:
+            return
+        for task in list(state.held.values()):
+            self._forget(task, now)  # nothing can be told to it any more
+        self._asking.on_closed(state, event.cause, now)
+
+    def _arrived(self, event: Arrived, now: float) -> None:
+        read = self._links.read(event.link, event.data)
+        if read is None:
+            return
+        link, frame = read
+        self._hear(link, frame.body, now)
+
+    def _hear(self, link: LinkState, body: Body, now: float) -> None:
+        if isinstance(body, Ask):
+            self._asked(link, body, now)
+            return
+        if isinstance(body, Check):
+            answer = Ack(body.number) if body.number in link.held else Lost(body.number)
+            self._links.send(link, answer)
+            return
+        pending = self._asking.of(link, body.number)
+        if pending is None:
+            return
+        match body:
+            case Ack():
+                self._asking.on_ack(pending, now)
+            case Lost():
+                self._asking.on_lost(pending, now)
+            case Told():
+                self._asking.on_told(pending, body, now)
+            case Resolved():
+                self._pass_targets(pending.task, self._asking.on_resolved(pending, body))
+            case _:
+                assert_never(body)
+
+    # -- new orders ---------------------------------------------------------------------------------------
+
+    def _issue(self, event: Issue, now: float) -> None:
+        order = event.order
+        targets = order.targets
+        cause = BUSY if self._is_full(order) else ("" if _fits(order) else TOO_LARGE)
+        if cause:
+            nodes = self._tree.every() if targets is None else targets
+            answer = Answer(targets=nodes, missing=((cause, nodes),), is_resolved=targets is not None)
+            self._links.actions.append(Finished(order.tag, answer))
+            return
+        self._begin(order, None, targets, climbs=True, attempt=0, left_s=event.left_s, now=now)
+
+    def _asked(self, link: LinkState, ask: Ask, now: float) -> None:
+        order, part = ask.order, Ranges.unflat(ask.part)
+        targets = order.targets
+        if ask.number in link.held:
+            self._links.dropped["asked twice"] += 1
+            return
+        cause = self._refusal(link, ask, part, targets)
+        if cause:
+            self._links.dropped[cause] += 1
+            for each in told_frames(ask.number, Fold(self._room), {cause: part}):
+                self._links.send(link, each)
+            return
+        self._links.send(link, Ack(ask.number))
+        is_every = ask.climbs and targets is None
+        self._begin(
+            order,
+            Asker(link, ask.number),
+            None if is_every else part,
+            climbs=ask.climbs,
+            attempt=ask.attempt,
+            left_s=ask.left_ms / 1000,
+            now=now,
+        )
+
+    def _refusal(self, link: LinkState, ask: Ask, part: Ranges, targets: Ranges | None) -> str:
+        """Why a question is not taken; "": it is."""
+        is_wrong_way = link.role is (Role.LEADER if ask.climbs else Role.SUBORDINATE)
+        if is_wrong_way or (targets is not None and part - targets):
+            return REFUSED
+        if ask.climbs and self._circles(link, ask):
+            return NO_COORDINATOR
+        return BUSY if self._is_full(ask.order) else ""
+
+    def _circles(self, link: LinkState, ask: Ask) -> bool:
+        """Whether the order has climbed through this node before, in this attempt."""
+        return any(
+            each.climbs
+            and each.order.tag == ask.order.tag
+            and each.attempt == ask.attempt
+            and (each.asker is None or each.asker.link is not link)
+            for each in self._tasks
+        )
+
+    def _is_full(self, order: Order) -> bool:
+        if len(self._tasks) >= bounds.ORDERS_MAX:
+            return True
+        return sum(each.order.issuer == order.issuer for each in self._tasks) >= bounds.ORDERS_OF_ONE_MAX
+
+    def _begin(
+        self,
+        order: Order,
+        asker: Asker | None,
+        part: Ranges | None,
+        *,
+        climbs: bool,
+        attempt: int,
+        left_s: float,
+        now: float,
+    ) -> None:
+        task = Task(
+            order, asker, part, climbs=climbs, attempt=attempt, began_at=now, until=now + left_s, room=self._room
+        )
+        self._tasks[task] = None
+        if asker is not None:
+            asker.link.held[asker.number] = task
+        self._due.plan(task, "until", now + left_s)
+        self._routing.start(task, now)
+        if task.coordinates and task.is_every:
+            self._pass_targets(task, task.targets)
+        self._touch(task)
+
+    # -- answers ------------------------------------------------------------------------------------------
+
+    def _tell_own(self, task: Task, outcome: Outcome) -> None:
+        """The node's own outcome."""
+        own = Ranges.of((self._tree.position,))
+        if outcome.cause:
+            task.miss(own, outcome.cause)
+        elif task.take(own):
+            task.fold.add(outcome.result, own)
+        self._touch(task)
+
+    def _pass_targets(self, task: Task, targets: Ranges) -> None:
+        """Tell the asker the targets of an order for all members."""
+        if task.asker is not None:
+            for part in targets.chunks(bounds.ITEMS_BYTES_MAX):
+                self._links.send(task.asker.link, Resolved(task.asker.number, part.flat()))
+
+    def _settle_all(self, now: float) -> None:
+        """End the tasks that are complete, and plan to pass on what is new of others."""
+        touched = self._asking.touched
+        while touched:
+            task = next(iter(touched))
+            del touched[task]
+            if task.is_over:
+                continue
+            is_told = task.is_resolved and not task.remaining
+            if is_told or not (task.is_waiting or self._routing.waits(task, now)):
+                self._finish(task, now)
+            elif task.fold and task.flush_at == inf:
+                pause_s = max(bounds.FLUSH_S, bounds.FLUSH_SHARE * (now - task.began_at))
+                self._due.plan(task, "flush_at", max(now, task.flushed_at + pause_s))
+
+    def _flush(self, task: Task, now: float) -> None:
+        """Pass on the results so far."""
+        task.flushed_at = now
+        if task.asker is None:
+            self._links.actions.append(Progress(task.order.tag, task.answer()))
+            return
+        for each in told_frames(task.asker.number, task.fold, None):
+            self._links.send(task.asker.link, each)
+        task.fold.clear()
+
+    def _finish(self, task: Task, now: float) -> None:
+        """Answer for all targets: those without result get a cause."""
+        self._explain(task)
+        if task.asker is None:
+            if not task.is_resolved:
+                task.widen(self._tree.every())
+                task.is_resolved = False
+                task.miss(task.remaining, NO_COORDINATOR)
+            self._links.actions.append(Finished(task.order.tag, task.answer()))
+        else:
+            missing = dict(task.missing)
+            if not task.is_resolved:
+                missing.setdefault(NO_COORDINATOR, NONE)
+            for each in told_frames(task.asker.number, task.fold, missing):
+                self._links.send(task.asker.link, each)
+        self._forget(task, now)
+
+    def _explain(self, task: Task) -> None:
+        """A cause for each node without one."""
+        for pending in task.open:
+            task.miss(pending.part & task.unexplained, EXPIRED if pending.is_known else SILENT)
+        task.miss(task.unexplained, EXPIRED)
+
+    def _forget(self, task: Task, now: float) -> None:
+        task.is_over = True
+        task.fold.clear()
+        if task.asker is not None:
+            task.asker.link.held.pop(task.asker.number, None)
+        self._due.forget(task, TIMES_OF_TASK)
+        self._acting.forget(task)
+        self._asking.forget(task, now)
+        self._tasks.pop(task, None)
+
+
+def _fits(order: Order) -> bool:
+    """Whether frames can carry it."""
+    targets = order.targets
+    return (
+        len(order.tag) == bounds.TAG_BYTES
+        and len(order.payload) <= bounds.PAYLOAD_BYTES_MAX
+        and len(order.authority) <= bounds.AUTHORITY_BYTES_MAX
+        and 0 < len(order.service) <= bounds.SERVICE_CHARS_MAX
+        and (targets is None or targets.wire_bytes <= bounds.TARGETS_BYTES_MAX)
+    )

@@ -104,7 +104,7 @@ class Frame(NamedTuple):
     body: Body
 
 
-class Unreadable(Exception):
+class Unreadable(Exception):  # noqa: N818 - a verdict, not a fault of ours
     """A frame does not fit this release."""
 
 
@@ -150,7 +150,7 @@ def _flats(body: Body) -> list[_Flat]:
 
 
 def order_of(
-    tag: Tag, service: str, payload: bytes, targets: Ranges | None, issuer: Position, authority: bytes = b""
+    tag: Tag, service: str, payload: bytes, targets: Ranges | None, issuer: Position, *, authority: bytes = b""
 ) -> Order:
     """An order as its issuer writes it."""
     flat = None if targets is None else targets.flat()

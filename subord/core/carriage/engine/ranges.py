@@ -14,7 +14,7 @@ from typing import Final
 from subord.core.view import Position
 
 Pair = tuple[Position, Position]
-POSITION_MAX: Final = 1 << 32
+POSITION_MAX: Final = (1 << 63) - 1
 
 
 class Ranges:
@@ -176,4 +176,6 @@ def _bytes_of(number: int) -> int:
         return 1
     if number < 1 << 8:
         return 2
-    return 3 if number < 1 << 16 else 5
+    if number < 1 << 16:
+        return 3
+    return 5 if number < 1 << 32 else 9

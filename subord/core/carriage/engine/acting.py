@@ -1,0 +1,83 @@
+"""The node's own part of an order: it acts at most once on a tag, and every question gets the outcome.
+
+Inputs are orders that are for this node, and what disk and service say; outputs are Note, Act, and outcomes for the
+tasks that wait. Invariant: a service with effects is acted on only after its tag is on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import NO_JOURNAL, NOT_OFFERED
+from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.interface import Act, Action, Note, Outcome, Services
+from subord.core.carriage.engine.tags import Step, Tags
+from subord.core.carriage.engine.tasks import Task
+
+Tell = Callable[[Task, Outcome], None]
+
+
+class Acting:
+    """The services of one node. `tell` takes the node's own outcome for a task."""
+
+    def __init__(self, services: Services, tags: Tags, actions: list[Action], tell: Tell) -> None:
+        self.tags = tags
+        self.waiting: dict[Tag, list[Task]] = {}
+        self.noting: dict[Tag, tuple[Order, float]] = {}
+        self._services = services
+        self._actions = actions
+        self._tell = tell
+
+    def begin(self, task: Task, now: float) -> None:
+        """The order of the task is for this node, too."""
+        order = task.order
+        service = self._services.get(order.service)
+        if service is None:
+            self._tell(task, Outcome(cause=NOT_OFFERED))
+            return
+        step, outcome = self.tags.begin(order.tag, task.until, has_effects=service.has_effects)
+        if step is Step.TELL:
+            self._tell(task, outcome)
+            return
+        task.acts = True
+        self.waiting.setdefault(order.tag, []).append(task)
+        if step is Step.WAIT:
+            return
+        if service.has_effects:
+            self.noting[order.tag] = order, task.until
+            self._actions.append(Note(order.tag, task.until - now + bounds.TAG_KEEP_S))
+        else:
+            self._actions.append(Act(order, task.until - now))
+
+    def noted(self, tag: Tag, now: float, *, ok: bool) -> None:
+        """The disk has the tag, or has refused it."""
+        found = self.noting.pop(tag, None)
+        if found is None:
+            return
+        order, until = found
+        if ok:
+            self._actions.append(Act(order, max(0.0, until - now)))
+        else:
+            self.acted(tag, Outcome(cause=NO_JOURNAL))
+
+    def acted(self, tag: Tag, outcome: Outcome) -> None:
+        """The service has ended."""
+        outcome = self.tags.end(tag, outcome)
+        for task in self.waiting.pop(tag, ()):
+            task.acts = False
+            self._tell(task, outcome)
+
+    def forget(self, task: Task) -> None:
+        """The task is over; what runs goes on, and its outcome is kept for a later question."""
+        waiting = self.waiting.get(task.order.tag)
+        if waiting is not None and task in waiting:
+            waiting.remove(task)
+            if not waiting:
+                del self.waiting[task.order.tag]
+
+    def expire(self, now: float) -> None:
+        """Drop what is kept no longer."""
+        self.tags.expire(now)
+        for tag in [each for each in self.noting if each not in self.tags]:
+            del self.noting[tag]

@@ -1,0 +1,294 @@
+"""The questions that a node has open with others: acknowledged, checked, and asked around a node that hangs.
+
+Inputs are targets by the node that leads to them, frames, and ends of links; outputs are frames, and causes for
+targets that cannot be asked. A node that does not acknowledge in time is bypassed: the roster knows the nodes below
+it, and its subordinates are asked directly for their branches. Invariant: of an answer only those nodes count that
+the question was for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from math import inf
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import BUSY, DOWN, EXPIRED, MOVED, NO_COORDINATOR, NO_TIME, OLDER, SILENT
+from subord.core.carriage.engine.due import Due
+from subord.core.carriage.engine.frames import Ask, Check, Resolved, Told
+from subord.core.carriage.engine.interface import Opened, Role
+from subord.core.carriage.engine.links import Links, LinkState
+from subord.core.carriage.engine.pending import Pending, Stage
+from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.tasks import Task
+from subord.core.carriage.engine.tree import Tree
+from subord.core.view import Position
+
+Climb = Callable[[Task, Ranges, float], None]
+CAUSES_OF_LINKS = frozenset((DOWN, SILENT, OLDER))
+
+
+class Asking:
+    """All open questions of one node. `touched`: tasks for which something has changed."""
+
+    def __init__(self, tree: Tree, links: Links, due: Due) -> None:
+        self.climb: Climb = lambda _task, _part, _now: None
+        """Asks the next node above, after one has failed; routing.py sets it."""
+        self.open: dict[int, Pending] = {}
+        self.queue: deque[Pending] = deque()
+        """For a place among the direct streams."""
+        self.direct = 0
+        self.touched: dict[Task, None] = {}
+        self._tree = tree
+        self._links = links
+        self._due = due
+        self._number = 0
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def ask(
+        self, task: Task, peer: Position, part: Ranges, now: float, *, climbs: bool = False, direct: bool = False
+    ) -> None:
+        """Ask `peer` for these targets, over its edge if there is one."""
+        self.touched[task] = None
+        edge = None if direct else self._links.edge_to(peer, climbs=climbs)
+        if edge is not None and not edge.knows_orders:
+            self._bypass(task, peer, part, OLDER, now, climbs=climbs)
+            return
+        is_every = climbs and task.is_every
+        for each in (NONE,) if is_every else part.chunks(bounds.PART_BYTES_MAX):
+            if len(self.open) >= bounds.OPEN_MAX:
+                task.miss(each, BUSY)
+                continue
+            self._number += 1
+            pending = Pending(self._number, task, peer, task.targets if is_every else each, climbs=climbs)
+            self.open[pending.number] = task.pending[pending.number] = pending
+            if edge is not None:
+                self._send(pending, edge, now)
+            elif self.direct < bounds.DIRECT_MAX:
+                self._call(pending, now)
+            else:
+                self.queue.append(pending)
+
+    def _send(self, pending: Pending, link: LinkState, now: float) -> bool:
+        """Send the question; False: there is no time left."""
+        task = pending.task
+        left_s = task.until - now - bounds.MARGIN_S - 2 * link.round_trip_s
+        if left_s < 0.001:
+            self._end(pending)
+            task.miss(pending.part, NO_TIME)
+            return False
+        part = NONE if pending.climbs and task.is_every else pending.part
+        body = Ask(pending.number, pending.climbs, task.attempt, int(left_s * 1000), part.flat(), task.order)
+        pending.stage, pending.link, pending.asked_at = Stage.ASKED, link, now
+        link.asked[pending.number] = pending
+        if link.role is Role.CALLED:
+            self._links.call(link, body)
+        else:
+            self._links.send(link, body)
+        self._due.plan(pending, "look_at", now + link.ack_s)
+        return True
+
+    def _call(self, pending: Pending, now: float) -> None:
+        """Ask over a stream of its own."""
+        link = self._links.open(Opened(("ask", pending.number), pending.peer, Role.CALLED))
+        if link is None:
+            self._end(pending)
+            pending.task.miss(pending.part, BUSY)
+            return
+        self.direct += 1
+        if not self._send(pending, link, now):
+            self._drop_call(link)
+
+    def _drop_call(self, link: LinkState) -> None:
+        """A stream of its own is no more; it may not have been opened yet."""
+        if self._links.close(link.link) is not None:
+            self.direct -= 1
+
+    def _call_next(self, now: float) -> None:
+        while self.queue and self.direct < bounds.DIRECT_MAX:
+            pending = self.queue.popleft()
+            if pending.stage is Stage.WAITING and not pending.task.is_over:
+                self._call(pending, now)
+
+    # -- what comes back ----------------------------------------------------------------------------------
+
+    def of(self, link: LinkState, number: int) -> Pending | None:
+        """The question that an answer on this link is for; None: the answer is dropped and counted."""
+        pending = link.asked.get(number)
+        if pending is None:
+            self._links.dropped["not asked"] += 1
+            return None
+        self.touched[pending.task] = None
+        return pending
+
+    def on_ack(self, pending: Pending, now: float) -> None:
+        """The peer works at the question."""
+        assert pending.link is not None
+        if not pending.is_heard:
+            pending.link.measure(now - pending.asked_at)
+        pending.is_heard = pending.is_known = True
+        if pending.is_open:
+            pending.stage = Stage.ASKED
+            self._due.plan(pending, "look_at", now + pending.pause_s)
+
+    def on_lost(self, pending: Pending, now: float) -> None:
+        """The peer does not hold the question any more: it is asked again, as long as looks are left."""
+        if not pending.is_open:
+            return
+        task, rest = pending.task, self._rest(pending)
+        self._end(pending)
+        task.looks += 1
+        if task.looks > bounds.LOOKS_MAX:
+            task.miss(rest, EXPIRED)
+        elif pending.climbs:
+            self.climb(task, rest, now)
+        else:
+            self.ask(task, pending.peer, rest, now)
+
+    def on_told(self, pending: Pending, told: Told, now: float) -> None:
+        """Results of targets, and causes of others."""
+        pending.is_heard = pending.is_known = True
+        task = pending.task
+        for result, flat in told.groups:
+            nodes = self._counted(pending, Ranges.unflat(flat))
+            if nodes:
+                task.fold.add(result, nodes)
+        nodes = self._counted(pending, Ranges.unflat(told.others))
+        if nodes:
+            task.fold.add_others(nodes)
+        for cause, flat in told.missing:
+            if cause == NO_COORDINATOR:
+                task.lacks_coordinator = True
+            task.miss(self._asked_for(pending, Ranges.unflat(flat)), cause)
+        if told.is_last:
+            self._end(pending)
+            rest = self._rest(pending) & task.unexplained
+            if rest:
+                self._links.dropped["incomplete"] += 1
+                task.miss(rest, EXPIRED)
+            self._release(pending, now)
+
+    def on_resolved(self, pending: Pending, resolved: Resolved) -> Ranges:
+        """The targets of an order for all members; returns those that are new here."""
+        task, targets = pending.task, Ranges.unflat(resolved.targets)
+        if not (pending.climbs and task.is_every):
+            self._links.dropped["not asked"] += 1
+            return NONE
+        pending.part |= targets
+        return task.widen(targets)
+
+    def _asked_for(self, pending: Pending, nodes: Ranges) -> Ranges:
+        """Without nodes for which the peer was not asked."""
+        invented = nodes - pending.part
+        if invented:
+            self._links.dropped["invented"] += len(invented)
+        return nodes & pending.part
+
+    def _counted(self, pending: Pending, nodes: Ranges) -> Ranges:
+        asked_for = self._asked_for(pending, nodes)
+        new = pending.task.take(asked_for)
+        if len(new) < len(asked_for):
+            self._links.dropped["twice"] += len(asked_for) - len(new)
+        return new
+
+    # -- failures -----------------------------------------------------------------------------------------
+
+    def look(self, pending: Pending, now: float) -> None:
+        """An acknowledgement is overdue, or it is time to check whether the peer still works at the question."""
+        task, link = pending.task, pending.link
+        self.touched[task] = None
+        if not pending.is_open or link is None:
+            return
+        if pending.is_heard:
+            self._links.send(link, Check(pending.number))
+            pending.is_heard, pending.asked_at = False, now
+            pending.pause_s = min(2 * pending.pause_s, bounds.CHECK_S_MAX)
+            self._due.plan(pending, "look_at", now + link.ack_s)
+        elif pending.stage is Stage.DOUBTED:
+            self._end(pending)
+            self._release(pending, now)
+        else:
+            self._doubt(pending, now)
+
+    def _doubt(self, pending: Pending, now: float) -> None:
+        """The peer counts as hung: its branch is asked directly, and it itself is waited for a little longer."""
+        pending.stage = Stage.DOUBTED
+        is_target = pending.peer in self._rest(pending)
+        if is_target and not pending.climbs:
+            self._due.plan(pending, "look_at", max(now, pending.asked_at + bounds.GIVE_UP_S))
+        else:
+            self._end(pending)
+            self._release(pending, now)
+        self._bypass(pending.task, pending.peer, self._rest(pending), SILENT, now, climbs=pending.climbs)
+
+    def _bypass(self, task: Task, peer: Position, part: Ranges, cause: str, now: float, *, climbs: bool) -> None:
+        """Ask around `peer`, which has no answer."""
+        self.touched[task] = None
+        if climbs:
+            self.climb(task, part, now)
+            return
+        task.miss(Ranges.of((peer,)) & part, cause)
+        rest = part - Ranges.of((peer,))
+        if not rest:
+            return
+        branches = self._tree.split_below(peer, rest)
+        for subordinate, nodes in branches.items():
+            self.ask(task, subordinate, nodes, now, direct=True)
+            rest -= nodes
+        task.miss(rest, MOVED)
+
+    def on_closed(self, link: LinkState, cause: str, now: float) -> None:
+        """A link has ended, with questions open on it."""
+        if link.role is Role.CALLED:
+            self.direct -= 1
+        for pending in list(link.asked.values()):
+            task, rest = pending.task, self._rest(pending)
+            was_open = pending.is_open
+            is_known = pending.is_known
+            self._end(pending)
+            link.asked.pop(pending.number, None)
+            if not was_open or task.is_over:
+                continue
+            self.touched[task] = None
+            if link.role is Role.CALLED or pending.climbs:
+                word = cause if cause in CAUSES_OF_LINKS else (DOWN if is_known else SILENT)
+                self._bypass(task, pending.peer, rest, word, now, climbs=pending.climbs)
+            else:
+                self.ask(task, pending.peer, rest, now, direct=True)
+        self._call_next(now)
+
+    # -- ends ---------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _rest(pending: Pending) -> Ranges:
+        return pending.part & pending.task.remaining
+
+    def _end(self, pending: Pending) -> None:
+        """Nothing is waited for any more."""
+        pending.stage = Stage.OVER
+        self._due.plan(pending, "look_at", inf)
+
+    def _release(self, pending: Pending, now: float) -> None:
+        """Close its stream, if it has one of its own."""
+        link = pending.link
+        if link is not None and link.role is Role.CALLED and link.link in self._links.of:
+            self.direct -= 1
+            self._links.hang_up(link)
+            self._call_next(now)
+
+    def forget(self, task: Task, now: float) -> None:
+        """The task is over: nothing of its questions is kept."""
+        for number, pending in task.pending.items():
+            self._end(pending)
+            self.open.pop(number, None)
+            link = pending.link
+            if link is not None:
+                link.asked.pop(number, None)
+                if link.role is Role.CALLED and link.link in self._links.of:
+                    self.direct -= 1
+                    self._links.hang_up(link)
+        task.pending.clear()
+        if self.queue:
+            self.queue = deque(each for each in self.queue if not each.task.is_over)
+        self._call_next(now)

@@ -1,0 +1,162 @@
+"""Where an order goes: up to a coordinator, from there down, and again to targets that move.
+
+Inputs are tasks and the tree; outputs are questions. An order climbs until the roster of a node has all targets, at
+the latest to the root. That node, the coordinator, splits the targets over its subordinates, and asks again for those
+that the roster shows elsewhere later. The issuer looks for another coordinator while it has none. Invariant: only a
+coordinator says that a target is unknown.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.acting import Acting
+from subord.core.carriage.engine.asking import Asking
+from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, NO_COORDINATOR, SILENT, UNKNOWN
+from subord.core.carriage.engine.due import Due
+from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.tasks import Task
+from subord.core.carriage.engine.tree import Split, Tree
+from subord.core.view import Position
+
+MAY_MOVE = (SILENT, DOWN, MOVED, UNKNOWN, LEFT)
+"""Causes of targets that may be found elsewhere."""
+
+
+class Routing:
+    """The ways of all orders of one node."""
+
+    def __init__(self, tree: Tree, asking: Asking, acting: Acting, due: Due) -> None:
+        self._tree = tree
+        self._asking = asking
+        self._acting = acting
+        self._due = due
+        asking.climb = self.climb
+
+    def start(self, task: Task, now: float) -> None:
+        """A new task, or another attempt of the issuer."""
+        task.routed_at = now
+        task.lacks_coordinator = False
+        if not task.climbs:
+            self._distribute(task, self._tree.split(task.remaining), now)
+            return
+        if task.is_every:
+            if not self._tree.is_root:
+                self.climb(task, task.remaining, now)
+                return
+            task.widen(self._tree.every())
+        split = self._tree.split(task.remaining)
+        if split.absent and not self._tree.is_root:
+            self.climb(task, task.remaining, now)
+            return
+        task.coordinates = True
+        self._distribute(task, split, now)
+
+    def _distribute(self, task: Task, split: Split, now: float) -> None:
+        """Ask the subordinates for their parts, and act here if the node is a target."""
+        for cause, nodes in split.absent.items():
+            is_known = task.coordinates or cause != UNKNOWN
+            task.miss(nodes, cause if is_known else MOVED)
+        for subordinate, nodes in split.below.items():
+            self._asking.ask(task, subordinate, nodes, now)
+        if split.own and not task.acts:
+            self._acting.begin(task, now)
+        self._plan_look(task, now)
+
+    # -- up -----------------------------------------------------------------------------------------------
+
+    def climb(self, task: Task, part: Ranges, now: float) -> None:
+        """Ask the nearest node above that was not asked yet."""
+        above = self._next_above(task)
+        if above is None:
+            task.lacks_coordinator = True
+            task.miss(part, NO_COORDINATOR)
+            self._plan_look(task, now)
+            return
+        task.tried.add(above)
+        self._asking.ask(task, above, part, now, climbs=True, direct=above != self._tree.leader)
+
+    def _next_above(self, task: Task) -> Position | None:
+        leader = self._tree.leader
+        if leader is None:
+            return None
+        for each in (leader, *reversed(self._tree.path)):
+            if each not in task.tried and each != self._tree.position:
+                return each
+        return None
+
+    # -- again --------------------------------------------------------------------------------------------
+
+    def _plan_look(self, task: Task, now: float) -> None:
+        """Look again later whether targets, or a coordinator, can be found."""
+        may_look = task.coordinates or task.asker is None
+        if (
+            may_look
+            and task.look_at == inf
+            and task.looks < bounds.LOOKS_MAX
+            and (self._movable(task) or _is_lost(task))
+        ):
+            pause_s = min(bounds.LOOK_S * 2**task.looks, bounds.LOOK_S_MAX)
+            self._due.plan(task, "look_at", now + pause_s)
+
+    def look(self, task: Task, now: float) -> None:
+        """Ask again for targets that the roster shows elsewhere, or climb again."""
+        task.looks += 1
+        if task.coordinates:
+            self._look_for_targets(task, now)
+        elif _is_lost(task) and not task.open:
+            task.attempt = min(task.attempt + 1, 255)
+            task.tried.clear()
+            self.start(task, now)
+        self._plan_look(task, now)
+
+    def _look_for_targets(self, task: Task, now: float) -> None:
+        movable = self._movable(task)
+        split = self._tree.split(movable)
+        absent = Ranges.of_pairs(pair for nodes in split.absent.values() for pair in nodes.pairs)
+        again = {via: self._moved(task, nodes) for via, nodes in split.below.items()}
+        task.routed_at = now
+        for via, nodes in again.items():
+            if nodes:
+                task.attempt = min(task.attempt + 1, 255)
+                self._asking.ask(task, via, nodes, now)
+        if absent and not self._tree.is_root and self._tree.leader is not None:
+            self.climb(task, absent, now)
+
+    def _moved(self, task: Task, nodes: Ranges) -> Ranges:
+        """Those whose row has changed since they were asked last."""
+        return Ranges.of(each for each in nodes if self._tree.moved_since(each, task.routed_at))
+
+    @staticmethod
+    def _movable(task: Task) -> Ranges:
+        """Targets without result that may be elsewhere by now."""
+        found = NONE
+        for cause in MAY_MOVE:
+            found |= task.missing.get(cause, NONE)
+        return found
+
+    def waits(self, task: Task, now: float) -> bool:
+        """Whether a task without open questions may still find some of its targets."""
+        if task.look_at == inf:
+            return False
+        if not task.coordinates:
+            return _is_lost(task)
+        if MOVED in task.missing and now - task.began_at < bounds.SETTLE_S:
+            return True  # a row that changes further down is on its way up
+        movable = self._movable(task)
+        split = self._tree.split(movable)
+        if any(self._moved(task, nodes) for nodes in split.below.values()):
+            return True
+        is_settling = self._tree.quiet_s(now) < bounds.SETTLE_S
+        for cause, nodes in split.absent.items():
+            if cause != DOWN and is_settling:
+                return True
+            if cause == DOWN and any(self._tree.moved_since(each, now - bounds.SETTLE_S) for each in nodes):
+                return True
+        return False
+
+
+def _is_lost(task: Task) -> bool:
+    """Whether no coordinator was found for some of it."""
+    return task.lacks_coordinator or NO_COORDINATOR in task.missing or not task.is_resolved

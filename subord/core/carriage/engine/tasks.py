@@ -1,0 +1,139 @@
+"""One order at one node, for one asker: what is wanted, what is told, and what is known of the rest.
+
+Inputs are results and causes with the nodes that they are of; outputs are the fold of new results, and the causes of
+what remains. Invariants: a node counts once, with the first result that comes; `remaining` and the nodes that are
+told are together the targets; a result replaces a cause, a cause never replaces a result.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from subord.core.carriage.engine import causes
+from subord.core.carriage.engine.folding import Fold, Room
+from subord.core.carriage.engine.frames import Order
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import NONE, Ranges
+
+if TYPE_CHECKING:
+    from subord.core.carriage.engine.links import LinkState
+    from subord.core.carriage.engine.pending import Pending
+    from subord.core.view import Position
+
+
+class Asker:
+    """A peer's question: the link on which it came, and its number there."""
+
+    __slots__ = ("link", "number")
+
+    def __init__(self, link: LinkState, number: int) -> None:
+        self.link = link
+        self.number = number
+
+
+class Task:
+    """`asker` None: a command of this node issued the order. `part` None: all members, which are not known yet."""
+
+    def __init__(
+        self,
+        order: Order,
+        asker: Asker | None,
+        part: Ranges | None,
+        *,
+        climbs: bool,
+        attempt: int,
+        began_at: float,
+        until: float,
+        room: Room,
+    ) -> None:
+        self.order = order
+        self.asker = asker
+        self.is_every = part is None
+        self.is_resolved = not self.is_every
+        self.targets = part or NONE
+        self.remaining = self.targets
+        self.climbs = climbs
+        self.coordinates = False
+        self.attempt = attempt
+        self.began_at = began_at
+        self.until = until
+        self.fold = Fold(room)
+        self.missing: dict[str, Ranges] = {}
+        self.pending: dict[int, Pending] = {}
+        self.acts = False
+        """Whether its own outcome is waited for."""
+        self.tried: set[Position] = set()
+        """Nodes above that were asked for a coordinator."""
+        self.lacks_coordinator = False
+        self.routed_at = began_at
+        self.flush_at = inf
+        self.flushed_at = began_at
+        self.look_at = inf
+        self.looks = 0
+        self.is_over = False
+
+    def widen(self, nodes: Ranges) -> Ranges:
+        """More targets of an order for all members; returns those that are new."""
+        new = nodes - self.targets
+        self.is_resolved = True
+        self.targets |= new
+        self.remaining |= new
+        return new
+
+    def take(self, nodes: Ranges) -> Ranges:
+        """These nodes are told now; returns those that were not before."""
+        new = nodes & self.remaining
+        if new:
+            self.remaining -= new
+            for cause in list(self.missing):
+                self._without(cause, new)
+        return new
+
+    def miss(self, nodes: Ranges, cause: str) -> None:
+        """Why nodes have no result; the last cause of several counts."""
+        new = nodes & self.remaining
+        if not new:
+            return
+        if cause not in self.missing and len(self.missing) >= causes.KINDS_MAX:
+            cause = causes.REFUSED
+        for other in list(self.missing):
+            if other != cause:
+                self._without(other, new)
+        self.missing[cause] = self.missing.get(cause, NONE) | new
+
+    def _without(self, cause: str, nodes: Ranges) -> None:
+        rest = self.missing[cause] - nodes
+        if rest:
+            self.missing[cause] = rest
+        else:
+            del self.missing[cause]
+
+    @property
+    def open(self) -> list[Pending]:
+        """Questions whose answers are waited for."""
+        return [each for each in self.pending.values() if each.is_open]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether any answer is waited for."""
+        return self.acts or any(each.is_open for each in self.pending.values())
+
+    @property
+    def unexplained(self) -> Ranges:
+        """Nodes without result and without cause."""
+        rest = self.remaining
+        for nodes in self.missing.values():
+            rest -= nodes
+        return rest
+
+    def answer(self) -> Answer:
+        """What is known; of nodes without result, those with a cause."""
+        return Answer(
+            targets=self.targets,
+            groups=self.fold.groups,
+            others=self.fold.others,
+            missing=tuple(sorted(self.missing.items())),
+            is_resolved=self.is_resolved,
+            attempts=self.attempt + 1,
+        )
