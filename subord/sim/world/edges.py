@@ -84,6 +84,7 @@ class Edges:
         self._below[leader][position] = None
         if self._world.members is not None:
             self._world.members.opened(position, leader)
+        self._world.carried.opened(position, leader)
 
     def _plan_retry(self, position: Position, lasted_s: float) -> None:
         """Open a stream again after an end, or after an attempt that failed."""
@@ -133,8 +134,10 @@ class Edges:
         leader = self._leaders.pop(position, None)
         if leader is not None:
             self._below[leader].pop(position, None)
+            self._world.carried.closed(position, leader, is_told=False)
         for subordinate in self._below.pop(position, {}):
             del self._leaders[subordinate]
+            self._world.carried.closed(position, subordinate, is_told=False)
             if self._world.members is not None:
                 attempt = self._openers[subordinate].attempt
                 self._world.after(DIGEST_S, self._break, position, subordinate, attempt)
@@ -165,5 +168,6 @@ class Edges:
         return self._world.now - self._openers[position].opened_at
 
     def _tell_closed(self, source: Position, target: Position) -> None:
+        self._world.carried.closed(source, target, is_told=True)
         if self._world.weather.is_open(source, target, stream=True):
             self._world.after(KERNEL_S, self._world.feed, target, EdgeClosed(source))

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subord.core.events import (
-    Action,
     EdgeClosed,
     Event,
     Gone,
@@ -44,6 +43,7 @@ from subord.sim import limits
 from subord.sim.world.edges import KERNEL_S, Edges
 from subord.sim.world.identities import Identities
 from subord.sim.world.links import Weather
+from subord.sim.world.observers import Carried, Watcher
 from subord.sim.world.probes import send_probe
 from subord.sim.world.storage import Storage
 from subord.sim.world.transit import Transit
@@ -68,15 +68,6 @@ class Unread(NamedTuple):
     source: Position
     data: bytes
     by_multicast: bool
-
-
-class Watcher(Protocol):
-    """Called before and after each event; the result of `before` is passed to `after_event`."""
-
-    def before(self, world: World, position: Position, event: Event) -> Any: ...
-    def after_event(
-        self, world: World, position: Position, event: Event, actions: Sequence[Action], token: Any
-    ) -> None: ...
 
 
 class World:
@@ -120,6 +111,7 @@ class World:
         self.identities = Identities(self, seed, are_on=False)
         self.seals: Seals | None = None  # None: nothing is sealed
         self.members: Members | None = None  # None: no node remembers the members
+        self.carried = Carried()  # nothing
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tie = count()
         self.boots: Counter[Position] = Counter()
@@ -153,6 +145,7 @@ class World:
             self.seals.begin(position, incarnation)
         if self.members is not None:
             self.members.begin(position)
+        self.carried.begin(position)
         self._wake_at[position] = inf
         if memory != Known(()):
             self.feed(position, memory)
@@ -182,6 +175,7 @@ class World:
         del self.nodes[position]
         if self.members is not None:
             self.members.end(position)
+        self.carried.end(position)
         self.paused.pop(position, None)
 
     def vanish(self, position: Position) -> None:
@@ -196,6 +190,7 @@ class World:
         self.disks.lose(position)
         if self.members is not None:
             self.members.lose(position)
+        self.carried.lose(position)
         self.identities.replace(position)
         self.start(position, incarnation=self.chance.randrange(1, 2 * BOOT_INCARNATION))
 
@@ -224,11 +219,13 @@ class World:
                 self.feed(position, event)
         if not timer_first:
             self._wake(position)
+        self.carried.resumed(position)
 
     def jump(self, position: Position, seconds: float) -> None:
         """Its clock jumps forward."""
         self._ahead_s[position] = self._ahead_s.get(position, 0.0) + seconds
         self._wake(position)
+        self.carried.resumed(position)
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -333,6 +330,7 @@ class World:
             self.moved_at = self.now
         if isinstance(notice, Gone):
             self.nodes.pop(position, None)
+            self.carried.end(position)
             self.edges.close(position)
             if self.members is not None:
                 self.members.gone(position)

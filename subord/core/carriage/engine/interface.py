@@ -48,8 +48,8 @@ class Outcome(NamedTuple):
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of an order. At its end, told and missing nodes are the targets, and none is both.
 
-    `targets`: of an order for all members, those that a coordinator has found; with `is_resolved` False those that the
-    issuer itself knows, because no coordinator answered.
+    `targets`: of an order for all members, those that a coordinator has found; `is_resolved` False: no coordinator
+    answered, and they are those that the issuer itself knows.
     """
 
     targets: Ranges

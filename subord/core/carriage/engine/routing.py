@@ -148,13 +148,13 @@ class Routing:
         split = self._tree.split(movable)
         if any(self._moved(task, nodes) for nodes in split.below.values()):
             return True
-        is_settling = self._tree.quiet_s(now) < bounds.SETTLE_S
-        for cause, nodes in split.absent.items():
-            if cause != DOWN and is_settling:
-                return True
-            if cause == DOWN and any(self._tree.moved_since(each, now - bounds.SETTLE_S) for each in nodes):
-                return True
-        return False
+        return any(self._may_come(cause, nodes, now) for cause, nodes in split.absent.items())
+
+    def _may_come(self, cause: str, nodes: Ranges, now: float) -> bool:
+        """Whether the roster may list some of these nodes soon: it is not quiet, or they went only just now."""
+        if cause != DOWN:
+            return self._tree.quiet_s(now) < bounds.SETTLE_S
+        return any(self._tree.moved_since(each, now - bounds.SETTLE_S) for each in nodes)
 
 
 def _is_lost(task: Task) -> bool:

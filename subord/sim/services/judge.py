@@ -1,0 +1,157 @@
+"""What must hold for orders, checked with arithmetic of its own: C1 to C6 of docs/protocol/carriage.md.
+
+Inputs are orders as they are issued, what nodes act on, sizes of tables, and answers; output is a Violation. Numbers
+here are written out, not taken from the engine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from subord.core.carriage.engine.engine import Engine
+from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.interface import Answer
+from subord.core.view import Position
+from subord.sim.services.truth import WRITE, result_of
+from subord.sim.violation import Violation
+from subord.sim.world.world import World
+
+LATE_S: Final = 0.01
+SIZES_MAX: Final = {
+    "orders": 256,
+    "questions": 4096,
+    "direct": 64,
+    "queue": 4096,
+    "acting": 256,
+    "noting": 16_384,
+    "held bytes": 16 << 20,
+    "links": 4096,
+    "tags": 16_384,
+}
+KEPT: Final = ("links", "tags")
+"""Tables that need not be empty between orders."""
+
+
+class Issued(NamedTuple):
+    """An order under way. `targets` None: all members."""
+
+    at: float
+    left_s: float
+    position: Position
+    engine: Engine
+    targets: frozenset[Position] | None
+
+
+class Judge:
+    """Watches all orders of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.open: dict[Tag, Issued] = {}
+        self.answers: dict[Tag, Answer] = {}
+        self.ended_at: dict[Tag, float] = {}
+        self._acted: Counter[tuple[tuple[Position, int], int, Tag]] = Counter()
+        self._hosts: Counter[Position] = Counter()
+        self._resumed_at: dict[Position, float] = {}
+        self.causes: Counter[str] = Counter()
+        """Nodes without result, of all orders."""
+
+    def replaced(self, position: Position) -> None:
+        """Another host has the address."""
+        self._hosts[position] += 1
+
+    def resumed(self, position: Position) -> None:
+        self._resumed_at[position] = self._world.now
+
+    def issued(
+        self, position: Position, engine: Engine, order: Order, left_s: float, targets: Iterable[Position] | None
+    ) -> None:
+        wanted = None if targets is None else frozenset(targets)
+        self.open[order.tag] = Issued(self._world.now, left_s, position, engine, wanted)
+
+    def acts(self, position: Position, order: Order) -> None:
+        """C3: one node acts on a tag at most once; a reading at most once in a life."""
+        host = position, self._hosts[position]
+        life = 0 if order.service == WRITE else self._world.boots[position]
+        self._acted[host, life, order.tag] += 1
+        if self._acted[host, life, order.tag] > 1:
+            raise Violation("C3", self._world.now, f"{position} acts again on {order.tag.hex()}")
+
+    def handled(self, position: Position, engine: Engine) -> None:
+        """C4: every table has its bound."""
+        for table, size in engine.sizes.items():
+            if size > SIZES_MAX[table] or size < 0:
+                raise Violation("C4", self._world.now, f"{position} keeps {size} {table}")
+
+    def progress(self, position: Position, answer: Answer) -> None:
+        self._demand_counts(position, answer)
+
+    def finished(self, position: Position, tag: Tag, answer: Answer) -> None:
+        """C1, C2 and C6 of an order that is over."""
+        issued = self.open.pop(tag, None)
+        if issued is None:
+            raise Violation("C2", self._world.now, f"{position} ends {tag.hex()} twice, or did not issue it")
+        self.answers[tag], self.ended_at[tag] = answer, self._world.now
+        told = self._demand_counts(position, answer)
+        missing = _positions(answer.missing)
+        for cause, nodes in answer.missing:
+            self.causes[cause] += len(nodes)
+        self._demand_partition(position, issued, told, missing, set(answer.targets))
+        self._demand_truth(position, tag, answer)
+        late_s = self._world.now - issued.at - issued.left_s
+        if late_s > LATE_S and self._resumed_at.get(position, -1.0) < self._world.now - LATE_S:
+            raise Violation("C2", self._world.now, f"{position} ends an order {late_s:.3f} s late")
+
+    def _demand_counts(self, position: Position, answer: Answer) -> list[Position]:
+        """C1: no node counts twice."""
+        told = [*_positions(answer.groups), *answer.others]
+        missing = _positions(answer.missing)
+        twice = [each for each, times in Counter((*told, *missing)).items() if times > 1]
+        if twice:
+            raise Violation("C1", self._world.now, f"{position} counts twice: {sorted(twice)}")
+        if answer.told != len(told):
+            raise Violation("C1", self._world.now, f"{position} counts {answer.told} of {len(told)}")
+        return told
+
+    def _demand_partition(
+        self,
+        position: Position,
+        issued: Issued,
+        told: list[Position],
+        missing: list[Position],
+        targets: set[Position],
+    ) -> None:
+        """C2: told and missing nodes are the targets."""
+        found = {*told, *missing}
+        if found != targets:
+            raise Violation("C2", self._world.now, f"{position}: told and missing differ by {found ^ targets}")
+        if issued.targets is not None and targets != issued.targets:
+            raise Violation("C2", self._world.now, f"{position}: targets differ by {targets ^ issued.targets}")
+
+    def _demand_truth(self, position: Position, tag: Tag, answer: Answer) -> None:
+        """C6: each result is the one that the node itself gave."""
+        for result, nodes in answer.groups:
+            for each in nodes:
+                if result != result_of(tag, each):
+                    raise Violation("C6", self._world.now, f"{position} counts {result!r} of {each}")
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def demand_ends(self, engines: dict[Position, Engine]) -> None:
+        """C2: all orders of living issuers are over by now."""
+        for tag, issued in self.open.items():
+            if engines.get(issued.position) is issued.engine and issued.position not in self._world.paused:
+                due = issued.at + issued.left_s
+                raise Violation("C2", self._world.now, f"{issued.position} has not ended {tag.hex()}, due {due:.3f}")
+
+    def demand_empty(self, position: Position, engine: Engine, *, is_late: bool) -> None:
+        """C4: nothing is left of orders that are over; `is_late`: not even tags."""
+        for table, size in engine.sizes.items():
+            if size and (table not in KEPT or (is_late and table == "tags")):
+                raise Violation("C4", self._world.now, f"{position} still keeps {size} {table}")
+
+
+def _positions(groups: Iterable[tuple[object, Iterable[Position]]]) -> list[Position]:
+    return [each for _, nodes in groups for each in nodes]

@@ -1,0 +1,297 @@
+"""The engine of orders in every node of a simulated cluster: it plays the driver of the daemon.
+
+Inputs are ends of processes and streams (world/observers.py), and orders; outputs are events for the engines, and for
+the judge what they do. Times of an engine are those of its node's own clock. Invariant: a tag that a node has noted is
+on its disk before it acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from math import inf
+from random import Random
+from typing import Final
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import DOWN, OLDER, SILENT
+from subord.core.carriage.engine.engine import Engine
+from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.interface import (
+    Act,
+    Acted,
+    Action,
+    Arrived,
+    CallDirect,
+    Closed,
+    Event,
+    Finished,
+    HangUp,
+    Issue,
+    Link,
+    Note,
+    Noted,
+    Offered,
+    Opened,
+    Outcome,
+    Progress,
+    Role,
+    Transmit,
+    Wakeup,
+)
+from subord.core.carriage.engine.roster_tree import RosterTree
+from subord.core.view import Position
+from subord.sim.services.judge import Judge
+from subord.sim.services.lies import Liar
+from subord.sim.services.pipes import End, Pipes
+from subord.sim.services.truth import READ, WRITE, result_of
+from subord.sim.world.observers import Carried
+from subord.sim.world.world import World
+
+SERVICES: Final = {READ: Offered(), WRITE: Offered(has_effects=True)}
+DISK_S: Final = 0.002
+CONNECT_S_MAX: Final = 3.0
+TICK_S: Final = 1e-6
+WAKEUP: Final = Wakeup()
+
+
+class Orders(Carried):
+    """The engines of one world. `older`: nodes of a release without orders. `liars`: by position."""
+
+    def __init__(self, world: World, judge: Judge, chance: Random) -> None:
+        self.engines: dict[Position, Engine] = {}
+        self.older: set[Position] = set()
+        self.liars: dict[Position, Liar] = {}
+        self.act_s: Callable[[Tag], float] = lambda _tag: 0.0
+        """How long acting on a tag takes; infinity: it never ends."""
+        self._world = world
+        self._judge = judge
+        self._ends: dict[Position, dict[Link, End]] = {}
+        self._edges: dict[tuple[Position, Position], tuple[End, End]] = {}
+        self._links = count(1)
+        self._wake_at: dict[Position, float] = {}
+        self._disks: dict[Position, dict[Tag, float]] = {}
+        self._pipes = Pipes(world, chance, deliver=self._deliver, is_alive=self._is_alive)
+
+    # -- lives ------------------------------------------------------------------------------------------
+
+    def begin(self, position: Position) -> None:
+        self._ends[position] = {}
+        if position in self.older:
+            return
+        now = self._world.clock(position)
+        over = [(tag, until - self._world.now) for tag, until in self._disks.get(position, {}).items()]
+        tree = RosterTree(self._world.nodes[position])
+        self.engines[position] = Engine(tree, SERVICES, over=over, now=now)
+        self._wake_at[position] = inf
+
+    def end(self, position: Position) -> None:
+        self.engines.pop(position, None)
+        is_gone = position not in self._world.hosts
+        for end in self._ends.pop(position, {}).values():
+            if isinstance(end.link, tuple):  # a stream of its own; edges are closed by the world
+                self._pipes.close(end, is_told=not is_gone)
+
+    def lose(self, position: Position) -> None:
+        self._disks.pop(position, None)
+        self._judge.replaced(position)
+
+    def resumed(self, position: Position) -> None:
+        if position in self.engines:
+            self._judge.resumed(position)
+            for end in list(self._ends[position].values()):
+                self._pipes.pump(end)
+            self.wake(position)
+
+    def _is_alive(self, end: End) -> bool:
+        return end.engine is not None and self.engines.get(end.position) is end.engine
+
+    # -- streams ----------------------------------------------------------------------------------------
+
+    def opened(self, position: Position, leader: Position) -> None:
+        self.closed(position, leader, is_told=True)  # of a former one nothing may be left
+        number = next(self._links)
+        ends = self._end(position, ("up", number)), self._end(leader, ("down", number))
+        self._edges[position, leader] = ends
+        self._pipes.join(*ends)
+        for end, role in zip(ends, (Role.LEADER, Role.SUBORDINATE), strict=True):
+            self._tell_opened(end, role, 0.0)
+
+    def _end(self, position: Position, link: Link) -> End:
+        end = End(position, self.engines.get(position), link)
+        self._ends.setdefault(position, {})[link] = end
+        return end
+
+    def _tell_opened(self, end: End, role: Role, delay_s: float) -> None:
+        peer = end.other.position
+        node = self._world.nodes.get(peer)
+        opened = Opened(
+            end.link,
+            peer,
+            role,
+            0 if node is None else node.context.incarnation,
+            end.other.engine is not None,
+            self._pipes.round_trip_s(end.position, peer),
+        )
+        self._pipes.put(end, opened, delay_s)
+
+    def closed(self, source: Position, target: Position, *, is_told: bool) -> None:
+        for pair in ((source, target), (target, source)):
+            ends = self._edges.pop(pair, None)
+            if ends is None:
+                continue
+            mine, other = ends if pair[0] == source else ends[::-1]
+            if self._is_alive(mine) and mine.is_open:
+                self._feed(mine.position, Closed(mine.link))
+            self._forget(mine)
+            self._pipes.close(mine, is_told=is_told)
+
+    def _forget(self, end: End) -> None:
+        self._ends.get(end.position, {}).pop(end.link, None)
+
+    def _deliver(self, end: End, event: Event) -> None:
+        if isinstance(event, Closed):
+            self._forget(end)
+        liar = self.liars.get(end.position)
+        if liar is not None and isinstance(event, Arrived):
+            liar.hears(event.link, event.data)
+        self._feed(end.position, event)
+
+    # -- events and actions -----------------------------------------------------------------------------
+
+    def issue(self, position: Position, order: Order, left_s: float) -> None:
+        """A command of a node gives an order."""
+        self._feed(position, Issue(order, left_s))
+
+    def wake(self, position: Position) -> None:
+        engine = self.engines.get(position)
+        if engine is not None and position not in self._world.paused:
+            self._feed(position, WAKEUP)
+
+    def _feed(self, position: Position, event: Event) -> None:
+        engine = self.engines.get(position)
+        if engine is None:
+            return
+        assert position not in self._world.paused, f"{position} is stopped and takes no {event}"
+        now = self._world.clock(position)
+        for action in engine.handle(event, now):
+            self._carry_out(position, engine, action)
+        self._judge.handled(position, engine)
+        self._plan(position, engine)
+
+    def _plan(self, position: Position, engine: Engine) -> None:
+        world, deadline = self._world, engine.deadline
+        if deadline == inf or self.engines.get(position) is not engine:
+            return
+        at = world.now + max(TICK_S, deadline - world.clock(position))
+        if at < self._wake_at[position] or self._wake_at[position] <= world.now:
+            self._wake_at[position] = at
+            world.after(at - world.now, self._fire, position, engine, at)
+
+    def _fire(self, position: Position, engine: Engine, at: float) -> None:
+        if self.engines.get(position) is not engine or self._wake_at[position] != at:
+            return
+        self._wake_at[position] = inf
+        if position not in self._world.paused:
+            if engine.deadline <= self._world.clock(position):
+                self._feed(position, WAKEUP)
+            else:
+                self._plan(position, engine)
+
+    def _carry_out(self, position: Position, engine: Engine, action: Action) -> None:
+        match action:
+            case Transmit():
+                self._transmit(position, action)
+            case CallDirect():
+                self._call(position, engine, action)
+            case HangUp():
+                self._hang_up(position, action.link)
+            case Note():
+                self._note(position, engine, action)
+            case Act():
+                self._act(position, engine, action.order)
+            case Progress():
+                self._judge.progress(position, action.answer)
+            case Finished():
+                self._judge.finished(position, action.tag, action.answer)
+
+    def _transmit(self, position: Position, action: Transmit) -> None:
+        end = self._ends[position].get(action.link)
+        assert len(action.data) <= bounds.FRAME_BYTES_MAX
+        if end is None:
+            return
+        liar = self.liars.get(position)
+        for data in (action.data,) if liar is None else liar.says(action.link, action.data):
+            self._pipes.send(end, Arrived(end.other.link, data))
+
+    # -- streams of their own -----------------------------------------------------------------------------
+
+    def _call(self, position: Position, engine: Engine, action: CallDirect) -> None:
+        """Open a stream: three ways through the network, or a refusal."""
+        mine = self._end(position, action.link)
+        delay_s = 3 * self._pipes.delay_s(position, action.peer)
+        self._world.after(delay_s, self._connect, mine, action)
+
+    def _connect(self, mine: End, action: CallDirect) -> None:
+        world, peer = self._world, action.peer
+        if not self._is_alive(mine) or mine.link not in self._ends[mine.position]:
+            return
+        weather = world.weather
+        reach = weather.is_open(mine.position, peer, stream=True) and weather.is_open(
+            peer, mine.position, stream=True
+        )
+        if not reach or (peer not in world.nodes and peer not in world.hosts):
+            world.after(CONNECT_S_MAX, self._fail, mine, SILENT)
+        elif peer not in world.nodes:
+            self._fail(mine, DOWN)
+        elif peer not in self.engines:
+            self._fail(mine, OLDER)
+        else:
+            theirs = self._end(peer, ("in", next(self._links)))
+            self._pipes.join(mine, theirs)
+            mine.last_at = world.now
+            self._tell_opened(theirs, Role.CALLER, 0.0)
+            self._pipes.put(theirs, Arrived(theirs.link, action.data), 0.0)
+
+    def _fail(self, mine: End, cause: str) -> None:
+        if self._is_alive(mine) and mine.is_open and mine.link in self._ends[mine.position]:
+            if mine.position in self._world.paused:
+                self._world.after(CONNECT_S_MAX, self._fail, mine, cause)
+                return
+            self._forget(mine)
+            self._feed(mine.position, Closed(mine.link, cause))
+
+    def _hang_up(self, position: Position, link: Link) -> None:
+        end = self._ends[position].pop(link, None)
+        if end is not None and hasattr(end, "other"):
+            self._pipes.close(end, is_told=True)
+
+    # -- acting -------------------------------------------------------------------------------------------
+
+    def _note(self, position: Position, engine: Engine, note: Note) -> None:
+        self._world.after(DISK_S, self._noted, position, engine, note)
+
+    def _noted(self, position: Position, engine: Engine, note: Note) -> None:
+        ok = self._world.disks.are_there
+        if self.engines.get(position) is not engine:
+            return
+        if position in self._world.paused:
+            self._world.after(0.1, self._noted, position, engine, note)
+            return
+        if ok:
+            self._disks.setdefault(position, {})[note.tag] = self._world.now + note.keep_s
+        self._feed(position, Noted(note.tag, ok))
+
+    def _act(self, position: Position, engine: Engine, order: Order) -> None:
+        self._judge.acts(position, order)
+        after_s = self.act_s(order.tag)
+        if after_s < inf:
+            self._world.after(after_s, self._acted, position, engine, order.tag)
+
+    def _acted(self, position: Position, engine: Engine, tag: Tag) -> None:
+        if self.engines.get(position) is not engine:
+            return
+        if position in self._world.paused:
+            self._world.after(0.1, self._acted, position, engine, tag)
+            return
+        self._feed(position, Acted(tag, Outcome(result_of(tag, position))))

@@ -1,0 +1,149 @@
+"""Plays a scenario with orders under way, then demands of the settled tree that orders reach every node.
+
+Inputs are a scenario and its seed; output is Played, or a Violation. While the steps go on, drawn orders are issued at
+random nodes. After the tree is whole again: an order for all members has no node missing (C10), with an interior node
+stopped that node alone is missing (C11), and after all deadlines the tables are empty (C4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from random import Random
+from typing import Final
+
+from subord.core.carriage.engine.frames import Order, order_of
+from subord.core.carriage.engine.interface import Answer, Wakeup
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.view import Position
+from subord.sim.player import Play, Played
+from subord.sim.scenario.definition import Scenario
+from subord.sim.services.drawing import ORDERS_MAX, OrderDraw
+from subord.sim.services.judge import Judge
+from subord.sim.services.lies import Liar
+from subord.sim.services.orders import Orders
+from subord.sim.services.truth import READ
+from subord.sim.violation import Violation
+
+QUIET_S: Final = 12.0  # until all streams are open
+SETTLED_LEFT_S: Final = 5.0
+SETTLED_S_MAX: Final = 1.0
+HUNG_S_MAX: Final = 3.0
+OVER_S: Final = 31.0  # the longest order
+LONG_S: Final = 2000.0  # tags are kept no longer
+OLDER: Final = "older release"
+
+
+class OrderPlay:
+    """One run of a scenario with orders."""
+
+    def __init__(self, script: Scenario, say: Callable[[str], None] = lambda _text: None) -> None:
+        self.play = Play(script, say=say)
+        self.world = self.play.world
+        self.judge = Judge(self.world)
+        self.draw = OrderDraw(script.seed, self.play.positions)
+        self.orders = Orders(self.world, self.judge, Random(f"{script.seed}/pipes"))
+        self.orders.older = self.draw.older
+        others = list(self.play.positions)
+        self.orders.liars = {each: Liar(Random(f"{script.seed}/lies"), others) for each in sorted(self.draw.liars)}
+        self._act_s: dict[bytes, float] = {}
+        self.orders.act_s = lambda tag: self._act_s.get(tag, 0.0)
+        self.world.carried = self.orders
+        self._left = ORDERS_MAX
+
+    def run(self) -> Played:
+        """All steps with orders, then the demands. Raises Violation."""
+        self.world.after(self.draw.pause_s(), self._issue_drawn)
+        played = self.play.run()
+        self._left = 0
+        self.world.run(QUIET_S)
+        self._demand_whole()
+        self._demand_bypass()
+        self._demand_over()
+        return played
+
+    # -- drawn orders -------------------------------------------------------------------------------------
+
+    def _issue_drawn(self) -> None:
+        if not self._left:
+            return
+        self._left -= 1
+        self.world.after(self.draw.pause_s(), self._issue_drawn)
+        issuers = [each for each in sorted(self.orders.engines) if each not in self.world.paused]
+        if issuers:
+            issuer = self.draw.chance.choice(issuers)
+            drawn = self.draw.draw(issuer)
+            self._act_s[drawn.order.tag] = drawn.act_s
+            self._issue(drawn.order, drawn.left_s, drawn.targets)
+
+    def _issue(self, order: Order, left_s: float, targets: Ranges | None) -> None:
+        targets_shown = "all" if targets is None else targets
+        self.play.say(f"{order.issuer}: order {order.tag.hex()[:6]} {order.service} to {targets_shown}, {left_s} s")
+        self.judge.issued(order.issuer, self.orders.engines[order.issuer], order, left_s, targets)
+        self.orders.issue(order.issuer, order, left_s)
+
+    # -- a settled tree -----------------------------------------------------------------------------------
+
+    def _ask(self, issuer: Position, targets: Ranges | None) -> tuple[Answer, float]:
+        """The answer to a reading, and the time that it took."""
+        order = order_of(self.draw.tag(), READ, b"", targets, issuer)
+        began = self.world.now
+        self._issue(order, SETTLED_LEFT_S, targets)
+        while order.tag in self.judge.open and self.world.now < began + SETTLED_LEFT_S + 1.0:
+            self.world.run(0.02)
+        if order.tag not in self.judge.answers:
+            raise Violation("C2", self.world.now, f"{issuer} has no answer after {self.world.now - began:.2f} s")
+        answer = self.judge.answers[order.tag]
+        self.play.say(f"{issuer}: {answer}")
+        return answer, self.judge.ended_at[order.tag] - began
+
+    def _demand_whole(self) -> None:
+        """C10: of a settled tree every node tells, within a second."""
+        able = sorted(self.orders.engines)
+        if not able or self.world.unjudged:
+            return
+        for _ in range(2):
+            issuer = self.draw.chance.choice(able)
+            targets = self.draw.chance.choice((None, Ranges.of(able), Ranges.of([self.draw.chance.choice(able)])))
+            answer, took_s = self._ask(issuer, targets)
+            self._demand(issuer, answer, set(able) if targets is None else set(targets), "C10")
+            if took_s > SETTLED_S_MAX:
+                raise Violation("C10", self.world.now, f"{issuer} was answered after {took_s:.2f} s")
+
+    def _demand(self, issuer: Position, answer: Answer, wanted: set[Position], rule: str) -> None:
+        """The nodes of a settled tree that have told: all wanted ones."""
+        told = {each for _, nodes in answer.groups for each in nodes} | set(answer.others)
+        if told != wanted:
+            raise Violation(rule, self.world.now, f"{issuer}: {wanted ^ told} missing or too many: {answer.missing}")
+        older = {each for cause, nodes in answer.missing if cause == OLDER for each in nodes}
+        if older - self.orders.older:
+            raise Violation(rule, self.world.now, f"{issuer}: {older} are no older nodes")
+
+    def _demand_bypass(self) -> None:
+        """C11: of a tree with one stopped interior node, that node alone is missing."""
+        world, able = self.world, sorted(self.orders.engines)
+        interior = sorted({world.leader_of(each) for each in able} - {0})
+        hung = [each for each in interior if world.leader_of(each) and each in self.orders.engines]
+        if not hung or world.unjudged:
+            return
+        stopped = self.draw.chance.choice(hung)
+        issuer = self.draw.chance.choice([each for each in able if each != stopped])
+        self.play.say(f"{stopped} is stopped")
+        world.pause(stopped)
+        answer, took_s = self._ask(issuer, self.draw.chance.choice((None, Ranges.of(able))))
+        self._demand(issuer, answer, set(able) - {stopped}, "C11")
+        if took_s > HUNG_S_MAX:
+            raise Violation("C11", world.now, f"{issuer} was answered after {took_s:.2f} s")
+        world.resume(stopped)
+
+    def _demand_over(self) -> None:
+        """C2 and C4: after all deadlines nothing is left."""
+        self.world.run(OVER_S)
+        self.judge.demand_ends(self.orders.engines)
+        for position, engine in self.orders.engines.items():
+            self.judge.demand_empty(position, engine, is_late=False)
+            now = self.world.clock(position) + LONG_S
+            engine.handle(Wakeup(), now)
+            self.judge.demand_empty(position, engine, is_late=True)
+            if engine.deadline < inf:
+                raise Violation("C4", self.world.now, f"{position} still waits for {engine.deadline}")
