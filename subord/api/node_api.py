@@ -16,6 +16,7 @@ from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.names import ResolvedNames
 from subord.runtime.net.peer_query import AskFailure, Question
+from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -86,6 +87,10 @@ class NodeApi(Protocol):
 
     @property
     def performance(self) -> PerformanceMeter: ...
+
+    @property
+    def orders(self) -> OrderDriver:
+        """Gives orders to other nodes."""
 
     @property
     def tracker(self) -> Tracker:

@@ -24,6 +24,7 @@ COMMANDS = {
     "tree": "subord.cli.tree",
     "status": "subord.cli.status",
     "why": "subord.cli.why",
+    "ping": "subord.cli.ping",
     "errors": "subord.cli.problems",
     "members": "subord.cli.members",
     "forget": "subord.cli.changes.forget",

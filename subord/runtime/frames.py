@@ -25,7 +25,7 @@ class Sender:
     """Sends the frames of one stream."""
 
     def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+        self.stream = stream
         self._lock = trio.Lock()
 
     async def send(self, data: bytes) -> None:
@@ -33,9 +33,9 @@ class Sender:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             with trio.move_on_after(SEND_S_MAX):
                 async with self._lock:
-                    await self._stream.send_all(frame(data))
+                    await self.stream.send_all(frame(data))
                 return
-        await trio.aclose_forcefully(self._stream)
+        await trio.aclose_forcefully(self.stream)
 
 
 class Frames:

@@ -23,13 +23,18 @@ from typing import Annotated, Literal
 import msgspec
 import trio
 
+from subord.core.carriage.engine.interface import Role
 from subord.core.carriage.exchange import FRAME_BYTES_MAX
 from subord.core.pacing.token_bucket import TokenBucket
+from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream, frame
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.peer_query import AskFailure, Question, TimeBudget, Words, is_topic, understood, unknown_topic
+from subord.runtime.orders.driver import OrderDriver
+from subord.runtime.orders.edge import EdgeOrders
+from subord.runtime.orders.link import is_of_orders
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError
 from subord.sealing.keys import Keyring, KeyringError, text_of
@@ -46,6 +51,8 @@ PENDING_MIN = 8  # with few file descriptors PENDING_MAX is half of the streams,
 PENDING_OF_ONE_MAX = 32  # of one address
 HANDSHAKES_PER_S = 100.0  # with peers whose datagrams have not shown the key; each costs 1 ms of processor time
 FILES_SPARE = 100  # file descriptors for all other uses
+ORDERS = "orders"
+"""The topic of a stream for orders (runtime/orders)."""
 OPENING_S_MAX = 3.0
 SPREAD_S = 1.0  # for the carrier to send a ring down before the edges under a removed key close
 CARRIES_S_MAX = 5.0  # until a leader that sends no frame of the carrier is of an older release
@@ -60,6 +67,7 @@ class Opening(msgspec.Struct, frozen=True):
     words: Words = ()
     budget_s: TimeBudget = 0.0
     carries: bool = False  # an edge: the sender takes frames of the carrier
+    orders: bool = False  # an edge: the sender knows orders
 
 
 _opening_decoder = msgspec.msgpack.Decoder(Opening)
@@ -83,6 +91,8 @@ class Streams:
         key_ring: RunningKeyRing | None = None,
         tls: Tls | None = None,
         carrier: Carrier | None = None,
+        orders: OrderDriver | None = None,
+        position_of: Callable[[str], Position | None] = lambda _: None,
         is_known: Callable[[str], bool] = lambda _: False,
         leader_address: Callable[[], str | None] = lambda: None,
     ) -> None:
@@ -103,6 +113,8 @@ class Streams:
         self._key_ring = key_ring
         self._tls = tls
         self._carrier = carrier
+        self._orders = orders
+        self._position_of = position_of
         self._is_known = is_known
         self._handshakes = TokenBucket(HANDSHAKES_PER_S, trio.current_time())
         self._warned_at = -inf
@@ -154,7 +166,9 @@ class Streams:
             return
         stream, frames, opening = opened
         if opening.purpose == "edge":
-            await self._hold_for(peer, stream, frames, carries=opening.carries)
+            await self._hold_for(peer, stream, frames, opening)
+        elif opening.topic == ORDERS and self._orders is not None:
+            await self._orders.hold_call(self._position_of(peer) or 0, stream, frames)
         elif opening.topic is not None:
             with trio.move_on_after(min(OPENING_S_MAX + opening.budget_s, PLACE_S_MAX)) as scope:
                 await self._answer_to(peer, stream, opening, opening.topic)
@@ -212,45 +226,68 @@ class Streams:
         has_room = self._pending.total() < self._pending_max
         return has_room and (self._tls is None or self._handshakes.admit(trio.current_time()))
 
-    async def _hold_for(self, peer: str, stream: Stream, frames: Frames, *, carries: bool) -> None:
+    async def _hold_for(self, peer: str, stream: Stream, frames: Frames, opening: Opening) -> None:
         """Hold an incoming edge and report its end, unless a newer edge of the same address replaced it."""
         if peer in self._edges:
             self._edges[peer].cancel()
         with trio.CancelScope() as scope:
             self._edges[peer] = scope
-            await self._hold(stream, frames, carries=carries)
+            await self._hold(peer, stream, frames, opening)
         if self._edges.get(peer) is scope:
             del self._edges[peer]
             self._edge_closed(peer)
 
     # -- both sides of an edge ----------------------------------------------------------------------------
 
-    async def _hold(self, stream: Stream, frames: Frames, *, carries: bool | None) -> None:
-        """Return when the other side closes, or sends an invalid frame. `carries`: the other side takes frames of the
-        carrier; None: it says so by sending one, as a leader does to a subordinate that takes them."""
+    async def _hold(self, peer: str, stream: Stream, frames: Frames, opening: Opening | None) -> None:
+        """Return when the other side closes, or sends an invalid frame. `opening`: of a subordinate, which says
+        whether it takes frames of the carrier and of orders; None: a leader, which says so by sending one."""
         sender, carrier, begun = Sender(stream), self._carrier, trio.Event()
+        carries = None if opening is None else opening.carries
         async with trio.open_nursery() as nursery:
+            orders = self._orders_of(peer, sender, nursery, opening)
             if carries and carrier is not None:
                 begun.set()
                 carrier.begin(sender, nursery)
             elif self._key_ring is not None:
                 wait_s = CARRIES_S_MAX if carries is None and carrier is not None else 0.0
                 nursery.start_soon(self._begin_rings, sender, self._key_ring, begun, wait_s)
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                while (received := await frames.next(FRAME_BYTES_MAX)) is not None:
-                    if carrier is None or not carrier.is_frame(received):
-                        if not self._read_ring(received):
+            try:
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    while (received := await frames.next(FRAME_BYTES_MAX)) is not None:
+                        if orders is not None and is_of_orders(received):
+                            if not orders.receive(received):
+                                self._counters.dropped["order_malformed"] += 1
+                                break
+                            continue
+                        if carrier is None or not carrier.is_frame(received):
+                            if not self._read_ring(received):
+                                break
+                            continue
+                        if not begun.is_set():
+                            begun.set()
+                            self._ring_receivers.discard(sender)
+                            carrier.begin(sender, nursery)
+                        if not await carrier.receive(sender, received):
+                            self._counters.dropped["carrier_malformed"] += 1
                             break
-                        continue
-                    if not begun.is_set():
-                        begun.set()
-                        self._ring_receivers.discard(sender)
-                        carrier.begin(sender, nursery)
-                    if not await carrier.receive(sender, received):
-                        self._counters.dropped["carrier_malformed"] += 1
-                        break
-            self._ring_receivers.discard(sender)
+            finally:
+                self._ring_receivers.discard(sender)
+                if orders is not None:
+                    orders.end()
             nursery.cancel_scope.cancel()
+
+    def _orders_of(
+        self, peer: str, sender: Sender, nursery: trio.Nursery, opening: Opening | None
+    ) -> EdgeOrders | None:
+        """The orders of an edge; None: there are none."""
+        position = self._position_of(peer)
+        if self._orders is None or position is None:
+            return None
+        role = Role.LEADER if opening is None else Role.SUBORDINATE
+        edge = EdgeOrders(self._orders, sender, position, role, nursery)
+        edge.begin(knows_orders=None if opening is None else opening.orders)
+        return edge
 
     async def _begin_rings(
         self, sender: Sender, key_ring: RunningKeyRing, carries: trio.Event, wait_s: float
@@ -313,9 +350,18 @@ class Streams:
             if stream is None:
                 return False
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await stream.send_all(frame(_encoder.encode(Opening("edge", carries=self._carrier is not None))))
-                await self._hold(stream, Frames(stream), carries=None)
+                ours = Opening("edge", carries=self._carrier is not None, orders=self._orders is not None)
+                await stream.send_all(frame(_encoder.encode(ours)))
+                await self._hold(leader, stream, Frames(stream), None)
         return True
+
+    @asynccontextmanager
+    async def called(self, address: str) -> AsyncIterator[Stream | None]:
+        """A stream of its own for orders; None: not possible. A release without orders answers `UnknownTopic`."""
+        async with self._connected(address, OPENING_S_MAX) as stream:
+            if stream is not None:
+                await stream.send_all(frame(_encoder.encode(Opening("ask", ORDERS))))
+            yield stream
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
         """Ask another node for one document. Addresses may come from peers: those outside the network are refused."""

@@ -1,0 +1,45 @@
+"""The coverage of an answer, field by field: which nodes it is of, which are missing, and why.
+
+Invariant: `told` and the nodes of `missing` are together `asked`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from subord.api.models.document import Addresses, Count, Document, Sentence
+
+
+class MissingDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes without a result. `cause`: a word (docs/protocol/carriage.md); `text`: the same as a sentence."""
+
+    cause: str
+    text: Sentence
+    nodes: Count
+    addresses: Addresses
+
+
+class CoverageDocument(Document, frozen=True, kw_only=True):
+    """`asked`: targets, `told`: those with a result. `complete`: none is missing, and all targets are known.
+
+    `oldest_ms`: no result is older than that.
+    """
+
+    asked: Count
+    told: Count
+    complete: bool
+    missing: tuple[MissingDocument, ...]
+    oldest_ms: float
+
+
+class LevelDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of one level that answered. `round_trip_ms_max`: of the edges to their leaders, none is longer (in
+    steps of a factor of two); null: none is known."""
+
+    level: int
+    nodes: Count
+    round_trip_ms_max: float | None
+
+
+class PingDocument(CoverageDocument, frozen=True, kw_only=True):
+    levels: tuple[LevelDocument, ...]

@@ -1,0 +1,247 @@
+"""Connects the engine of orders to streams, the clock, and the services of this node.
+
+Inputs are edges and streams with their frames, orders of commands of this node, and results of services. Each becomes
+one event of the engine (core/carriage/engine), and the driver carries out the returned actions. `feed` is
+synchronous, so nothing else happens between an event and its actions. Invariant: each order of a command is answered
+once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from math import inf
+from secrets import token_bytes
+from typing import Final, NoReturn, assert_never
+
+import trio
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import OLDER, REFUSED, SILENT
+from subord.core.carriage.engine.engine import Engine
+from subord.core.carriage.engine.frames import Tag, order_of
+from subord.core.carriage.engine.interface import (
+    Act,
+    Acted,
+    Action,
+    Answer,
+    Arrived,
+    CallDirect,
+    Closed,
+    Event,
+    Finished,
+    HangUp,
+    Issue,
+    Lane,
+    Link,
+    Note,
+    Noted,
+    Offered,
+    Opened,
+    Outcome,
+    Progress,
+    Role,
+    Transmit,
+    Wakeup,
+)
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.engine.roster_tree import RosterTree
+from subord.core.node import Node
+from subord.core.view import Position
+from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames, Sender, Stream
+from subord.runtime.net.peer_query import is_unknown_topic
+from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
+from subord.runtime.orders.services import Readings
+
+logger = logging.getLogger("subord")
+CALLS_OF_ONE_MAX: Final = 16
+"""Streams of their own that one peer has open to this node."""
+Called = Callable[[Position], AbstractAsyncContextManager[Stream | None]]
+
+
+class _Waiting:
+    """A command that waits for an answer."""
+
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+        self.is_over = trio.Event()
+
+
+class OrderDriver:
+    """Runs the engine of one node. `called` opens a stream for orders to a node."""
+
+    def __init__(self, node: Node, readings: Readings, counters: Counters, called: Called) -> None:
+        self._node = node
+        self._readings = readings
+        self._counters = counters
+        self._called = called
+        self.engine = Engine(RosterTree(node), {name: Offered() for name in readings}, now=trio.current_time())
+        self._timer = trio.CancelScope(deadline=inf)
+        self._links: dict[Link, OrderLink] = {}
+        self._calls: dict[Link, trio.CancelScope] = {}
+        self._waiting: dict[Tag, _Waiting] = {}
+        self._nursery: trio.Nursery | None = None
+
+    # -- the engine ----------------------------------------------------------------------------------------
+
+    async def run(self) -> NoReturn:
+        """Serve the engine's deadline, its streams and its services until cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            while True:
+                with trio.CancelScope(deadline=self.engine.deadline) as self._timer:
+                    await trio.sleep_forever()
+                if trio.current_time() >= self.engine.deadline:
+                    self.feed(Wakeup())
+        raise AssertionError("unreachable")
+
+    def feed(self, event: Event) -> None:
+        """Give an event to the engine, and carry out what it says."""
+        for action in self.engine.handle(event, trio.current_time()):
+            self._carry_out(action)
+        self._timer.deadline = self.engine.deadline
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Transmit():
+                link = self._links.get(action.link)
+                if link is not None and not link.offer(action.lane, action.data):
+                    self._counters.dropped["order_lane_full"] += 1
+            case CallDirect():
+                self._start(self._call, action)
+            case HangUp():
+                scope = self._calls.pop(action.link, None)
+                if scope is not None:
+                    scope.cancel()
+            case Act():
+                self._start(self._act, action)
+            case Note():
+                self._start(self._note, action)
+            case Progress() | Finished():
+                self._answer(action)
+            case _:
+                assert_never(action)
+
+    def _start(self, task: Callable[..., object], *words: object) -> None:
+        assert self._nursery is not None, "an order before `run`"
+        self._nursery.start_soon(task, *words)  # type: ignore[arg-type]
+
+    async def _note(self, action: Note) -> None:
+        """No service of the daemon has effects."""
+        self.feed(Noted(action.tag, ok=False))
+
+    async def _act(self, action: Act) -> None:
+        """Run a service; what it does wrong is its own outcome, not the end of the daemon."""
+        outcome = Outcome(cause=REFUSED)
+        with trio.move_on_after(action.left_s):
+            try:
+                outcome = Outcome(await self._readings[action.order.service](action.order.payload))
+            except Exception:
+                logger.exception("the service %s failed", action.order.service)
+                self._counters.dropped["service_failed"] += 1
+        self.feed(Acted(action.order.tag, outcome))
+
+    # -- orders of this node -------------------------------------------------------------------------------
+
+    async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
+        """Give an order and return its answer, within `left_s`. `targets` None: all members."""
+        tag = token_bytes(bounds.TAG_BYTES)
+        waiting = self._waiting[tag] = _Waiting()
+        try:
+            self.feed(Issue(order_of(tag, service, payload, targets, self._node.context.position), left_s))
+            await waiting.is_over.wait()
+        finally:
+            del self._waiting[tag]
+        assert waiting.answer is not None
+        return waiting.answer
+
+    def _answer(self, action: Progress | Finished) -> None:
+        waiting = self._waiting.get(action.tag)
+        if waiting is not None:
+            waiting.answer = action.answer
+            if isinstance(action, Finished):
+                waiting.is_over.set()
+
+    @property
+    def leader_round_trip_s(self) -> float:
+        """Of the edge to the leader; 0: unknown."""
+        return max((each.round_trip_s for each in self._links.values() if each.role is Role.LEADER), default=0.0)
+
+    # -- links ---------------------------------------------------------------------------------------------
+
+    def begin(self, sender: Sender, peer: Position, role: Role, nursery: trio.Nursery) -> OrderLink:
+        """A stream whose other end knows orders; `end` it when it ends."""
+        link = OrderLink(sender, peer, role, self._node.context.incarnation)
+        self._links[link.name] = link
+        nursery.start_soon(link.send_forever)
+        return link
+
+    def begin_older(self, link: Link, peer: Position, role: Role) -> None:
+        """An edge whose other end does not know orders; `end` it when it ends."""
+        self.feed(Opened(link, peer, role, knows_orders=False))
+
+    def end(self, link: Link, cause: str = "") -> None:
+        """A link has ended."""
+        self._links.pop(link, None)
+        self.feed(Closed(link, cause))
+
+    def receive(self, link: OrderLink, data: bytes) -> bool:
+        """Take a frame of `link.is_of_orders`; False: it is malformed."""
+        if is_credit(data):
+            is_greeting = link.take_credit(data)
+            if is_greeting:
+                told = Opened(link.name, link.peer, link.role, link.peer_incarnation, round_trip_s=link.round_trip_s)
+                self.feed(told)
+            return is_greeting is not None
+        if not link.peer_incarnation:
+            return False
+        self.feed(Arrived(link.name, data))
+        link.took(Lane.ORDER, len(data))
+        return True
+
+    async def hold_call(self, peer: Position, stream: Stream, frames: Frames) -> None:
+        """Serve a stream that a node has opened for an order, until it closes."""
+        if sum(each.peer == peer and each.role is Role.CALLER for each in self._links.values()) >= CALLS_OF_ONE_MAX:
+            self._counters.dropped["orders_of_one"] += 1
+            return
+        async with trio.open_nursery() as nursery:
+            link = self.begin(Sender(stream), peer, Role.CALLER, nursery)
+            try:
+                await self._read(link, frames)
+            finally:
+                self.end(link.name)
+                nursery.cancel_scope.cancel()
+
+    async def _read(self, link: OrderLink, frames: Frames) -> bytes:
+        """Take frames until the other end closes, or sends something else, which is returned."""
+        while (data := await frames.next(bounds.FRAME_BYTES_MAX)) is not None:
+            if not is_of_orders(data):
+                return data
+            if not self.receive(link, data):
+                self._counters.dropped["order_malformed"] += 1
+                break
+        return b""
+
+    async def _call(self, action: CallDirect) -> None:
+        """Ask a node over a stream of its own, until the node or the engine ends it."""
+        cause = SILENT
+        with trio.CancelScope() as scope:
+            self._calls[action.link] = scope
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                async with self._called(action.peer) as stream:
+                    if stream is not None:
+                        cause = await self._ask(action, stream)
+        if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
+            self.end(action.link, cause)
+
+    async def _ask(self, action: CallDirect, stream: Stream) -> str:
+        """The cause for the engine, when the stream ends."""
+        link = OrderLink(Sender(stream), action.peer, Role.CALLED, self._node.context.incarnation, name=action.link)
+        self._links[link.name] = link
+        link.offer(Lane.ORDER, action.data)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.send_forever)
+            other = await self._read(link, Frames(stream))
+            nursery.cancel_scope.cancel()
+        return OLDER if is_unknown_topic(other) else ""
